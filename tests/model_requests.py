@@ -7,8 +7,8 @@ from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
 from app.core.extensions import reading, writing
-from app.model_requests import lifecycle
-from app.model_requests.test_call import request_test
+from app.model_calls import request_lifecycle
+from app.model_calls.test_call import request_test
 from app.models import GenerationRow, LanguageModel, ModelRequest
 
 
@@ -30,8 +30,8 @@ def keep_result(engine: Engine, model_id: int, ago: timedelta = timedelta(), **r
     """A test call that came to `result` some time ago."""
     number = ask_for_test(engine, model_id)
     with writing(engine) as session:
-        lifecycle.take(session, number, "test", 60)
-        lifecycle.finish(session, number, "test", {"game": "taboo", **result}, None)
+        request_lifecycle.take(session, number, "test", 60)
+        request_lifecycle.finish(session, number, "test", {"game": "taboo", **result}, None)
         session.get_one(ModelRequest, number).ended_at = datetime.now(UTC) - ago
 
 

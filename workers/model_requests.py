@@ -3,7 +3,7 @@
 from celery import shared_task
 
 from app.core.queues import MAKE_REQUEST
-from app.model_requests.runner import make_request
+from app.model_calls.request_runner import make_request
 from workers.context import context_for_task
 
 

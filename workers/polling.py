@@ -29,7 +29,7 @@ from app.job_kinds import JOB_KINDS
 from app.jobs import leases, states
 from app.matches.sweep import take_or_renew_lease, turn_is_free
 from app.matches.turns import WorkerContext, play_turn
-from app.model_requests.runner import make_request
+from app.model_calls.request_runner import make_request
 from app.models import MatchRow, ModelRequest
 from workers import context
 

@@ -26,7 +26,7 @@ from app.jobs import leases
 from app.matches import live
 from app.matches.outages import time_away
 from app.matches.sweep import UPKEEP, abandoned_matches, overdue_matches, take_forgotten_turns, take_or_renew_lease
-from app.model_requests.lifecycle import take_forgotten
+from app.model_calls.request_lifecycle import take_forgotten
 from app.models import MatchRow
 from app.studies import idle, retention, wave_terms
 from app.studies import matches as study_matches

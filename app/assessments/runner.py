@@ -7,11 +7,11 @@ from sqlalchemy.orm import Session
 
 from app.assessments import lifecycle
 from app.assessments.job import ASSESSMENT
-from app.chat_jobs.calls import AnswerRefused, Chat, ChatCalls, together
-from app.chat_jobs.worker import CallingWorker, called_models, run_job
 from app.jobs.context import JobContext
 from app.matches.turns import WorkerContext
-from app.model_requests.templates import chat_of
+from app.model_calls.job_calls import AnswerRefused, Chat, ChatCalls, together
+from app.model_calls.job_worker import CallingWorker, called_models, run_job
+from app.model_calls.question_templates import chat_of
 from app.models import AssessedAnswer, Assessment
 from app.players.base import ChatSampling
 from app.society import prompts

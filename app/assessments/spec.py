@@ -6,7 +6,7 @@ from pydantic import model_validator
 
 from app.core.errors import Invalid, Phrase
 from app.jobs.spec import JobSpec, SpecPart, asked
-from app.model_requests.templates import SAMPLING_PRESETS
+from app.model_calls.question_templates import SAMPLING_PRESETS
 from app.players.base import ChatSampling
 from app.society.config import LARGEST_SEED
 from app.society.material import QUESTIONS

@@ -14,8 +14,8 @@ from app.core.errors import AppError
 from app.core.extensions import reading, writing
 from app.jobs import states
 from app.matches.turns import WorkerContext
-from app.model_requests import lifecycle
-from app.model_requests.runner import make_request
+from app.model_calls import request_lifecycle
+from app.model_calls.request_runner import make_request
 from app.models import BenchmarkAnswer, LanguageModel, ModelRequest
 from app.players import make_player
 from app.players.base import ChatSampling, ModelPlayer
@@ -60,10 +60,10 @@ class BenchmarkChats:
             request = session.get_one(ModelRequest, answer.request_id)
             if request.status in (*states.OPEN, states.DONE):
                 return request.id
-        new = lifecycle.create(
+        new = request_lifecycle.create(
             session,
             session.get_one(LanguageModel, self._model_id),
-            lifecycle.BENCHMARK,
+            request_lifecycle.BENCHMARK,
             [{"role": "user", "content": text}],
             ChatSampling(temperature=0.0, max_tokens=most_tokens),
         )

@@ -38,7 +38,7 @@ from app.datasets.importers.training_rows import FORMATS
 from app.finetuning.job import TRAINING
 from app.jobs.context import JobContext
 from app.matches.lobby import new_seed
-from app.model_requests.templates import SAMPLING_PRESETS
+from app.model_calls.question_templates import SAMPLING_PRESETS
 from app.models import Alignment
 from app.society.config import LARGEST_SEED
 from app.society.config import PRESETS as SOCIETY_PRESETS

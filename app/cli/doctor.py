@@ -11,7 +11,7 @@ from app.cli import checks, model_checks
 from app.cli.base import Command, ensure_database, print_json, settings
 from app.cli.checks import FAIL, OK, Finding
 from app.core.errors import AppError
-from app.model_requests.test_call import SEED, opening, sampling_of
+from app.model_calls.test_call import SEED, opening, sampling_of
 from app.models import LanguageModel
 from app.players import make_player
 from app.players.base import ModelPlayer

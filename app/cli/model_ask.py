@@ -15,10 +15,10 @@ from app.core.errors import Invalid, Verbatim
 from app.core.extensions import db, reading, writing
 from app.datasets.records import unreadable
 from app.datasets.row_files import read_rows
-from app.model_requests import lifecycle, templates
-from app.model_requests.batch import BatchAnswer, ask_all
-from app.model_requests.runner import make_here
-from app.model_requests.templates import CHAT, SAMPLING_PRESETS, TEMPLATES, chat_of, read_question
+from app.model_calls import question_templates, request_lifecycle
+from app.model_calls.question_templates import CHAT, SAMPLING_PRESETS, TEMPLATES, chat_of, read_question
+from app.model_calls.request_batch import BatchAnswer, ask_all
+from app.model_calls.request_runner import make_here
 from app.players.base import ChatSampling
 from app.registry import get_model
 
@@ -138,7 +138,7 @@ def _converse(asking: _Asking) -> None:
 def _answer(asking: _Asking, chat: list[dict[str, str]]) -> tuple[int, dict[str, Any]]:
     with writing() as session:
         row = get_model(session, asking.model)
-        number = lifecycle.create(session, row, lifecycle.QUESTION, chat, asking.sampling).id
+        number = request_lifecycle.create(session, row, request_lifecycle.QUESTION, chat, asking.sampling).id
     return number, make_here(db.engine, settings(), number)
 
 
@@ -252,7 +252,7 @@ def read_sampling(given: dict[str, Any], preset: str | None) -> ChatSampling:
     """That of the preset, with the options that are given over it. Raises Invalid, which names the option."""
     try:
         values = {name: read_value(text) for name, text in given_options(given).items()}
-        return templates.read_sampling(values, preset)
+        return question_templates.read_sampling(values, preset)
     except Invalid as error:
         raise type(error)(f"--{(error.field or '').replace('_', '-')}", **error.parts) from None
 

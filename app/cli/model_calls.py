@@ -4,8 +4,8 @@ import click
 
 from app.cli.base import Command, CommandFailed, ensure_database, print_json, settings
 from app.core.extensions import db, writing
-from app.model_requests.runner import make_here
-from app.model_requests.test_call import request_test
+from app.model_calls.request_runner import make_here
+from app.model_calls.test_call import request_test
 from app.registry import get_model
 
 

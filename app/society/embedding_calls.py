@@ -6,8 +6,8 @@ from typing import TypeVar
 
 from sqlalchemy.orm import Session
 
-from app.chat_jobs.calls import generation_row
-from app.chat_jobs.writer import CallWriter
+from app.model_calls.job_calls import generation_row
+from app.model_calls.job_writer import CallWriter
 from app.models import Society
 from app.rounds.cost import Prices, cost_of
 from app.society.embedders import find_embedder, registered

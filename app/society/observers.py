@@ -1,7 +1,7 @@
 """Ratings of one answer by one observer, read strictly."""
 
-from app.chat_jobs.calls import AnswerRefused, Chat, ChatBlocked, ChatCalls, ChatModel
 from app.core.errors import shown
+from app.model_calls.job_calls import AnswerRefused, Chat, ChatBlocked, ChatCalls, ChatModel
 from app.players.base import ChatSampling
 from app.society.ratings import read_rating
 

@@ -11,11 +11,11 @@ from functools import partial
 
 from sqlalchemy.orm import Session
 
-from app.chat_jobs.calls import ChatCalls, together
-from app.chat_jobs.worker import CallingWorker, called_models, run_job
 from app.core.extensions import reading
 from app.jobs.context import JobContext
 from app.matches.turns import WorkerContext
+from app.model_calls.job_calls import ChatCalls, together
+from app.model_calls.job_worker import CallingWorker, called_models, run_job
 from app.models import Society, SocietyAgent, SocietyInteraction
 from app.players.base import ChatSampling
 from app.society import prompts, store, world

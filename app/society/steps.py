@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from app.chat_jobs.calls import AnswerRefused, ChatCalls, ChatModel, together
-from app.chat_jobs.writer import CallWriter
+from app.model_calls.job_calls import AnswerRefused, ChatCalls, ChatModel, together
+from app.model_calls.job_writer import CallWriter
 from app.society import prompts, store
 from app.society.config import SocietyConfig
 from app.society.interaction import Feedback, Observation, Recall

@@ -18,7 +18,7 @@ from app.matches import live
 from app.matches.clocks import Clocks
 from app.matches.stored import StoredMatch, StoredSeat
 from app.matches.turns import WorkerContext, play_turn
-from app.model_requests.runner import make_request
+from app.model_calls.request_runner import make_request
 from app.registry import PERSON, add_api_model, get_model, set_usable_in_rounds
 from app.schema import upgrade
 from tests.browser.admin_jobs import furnish_jobs, job_states

@@ -25,9 +25,9 @@ from app.core.errors import Conflict
 from app.core.extensions import reading, writing
 from app.core.queues import MAKE_REQUEST, TURNS
 from app.matches.turns import WorkerContext
-from app.model_requests.lifecycle import take_forgotten
-from app.model_requests.runner import make_request
-from app.model_requests.test_call import request_test
+from app.model_calls.request_lifecycle import take_forgotten
+from app.model_calls.request_runner import make_request
+from app.model_calls.test_call import request_test
 from app.models import LanguageModel, ModelRequest
 from app.players import prompts
 from app.registry import ensure_baselines

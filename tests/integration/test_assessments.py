@@ -100,7 +100,7 @@ def test_the_better_model_is_found_better_by_paired_differences_with_intervals(
 def test_one_that_was_stopped_anywhere_comes_to_the_same_and_asks_nothing_twice(
     engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.chat_jobs.worker.GLANCE", 0.01)
+    monkeypatch.setattr("app.model_calls.job_worker.GLANCE", 0.01)
     undisturbed, stopped = (make_assessment(engine, SLOW, NICE, SLOW, JUDGE, questions=MANY) for _ in range(2))
     run(engine, settings, undisturbed)
 

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, func, select
 
 from app.core.config import Settings
 from app.core.extensions import reading
-from app.model_requests.batch import ask_all
+from app.model_calls.request_batch import ask_all
 from app.models import GenerationRow, ModelRequest
 from app.players.base import ChatSampling
 from tests.shell import Finished

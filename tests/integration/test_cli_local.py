@@ -12,7 +12,7 @@ from sqlalchemy import Engine, select
 
 from app.core.extensions import reading
 from app.matches.turns import WorkerContext
-from app.model_requests.runner import make_request
+from app.model_calls.request_runner import make_request
 from app.models import LanguageModel, ModelRequest
 from tests.checkpoints import bytes_model, register, word_model
 from tests.experimenter import signed_in

@@ -13,8 +13,8 @@ from sqlalchemy import Engine, select
 from app.campaigns.job import CAMPAIGN
 from app.core.extensions import reading, writing
 from app.jobs import states
-from app.model_requests import runner
-from app.model_requests.lifecycle import take_forgotten
+from app.model_calls import request_runner
+from app.model_calls.request_lifecycle import take_forgotten
 from app.models import LanguageModel, MatchRow, ModelRequest, SeatRow
 from app.registry import add_api_model
 from tests.campaigns import add_local, campaign_of
@@ -227,7 +227,7 @@ def test_a_call_that_is_interrupted_is_not_made_once_more_by_a_worker(
     app: Flask, engine: Engine, stub: StubServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(engine, "mine", base_url=stub.url)
-    monkeypatch.setattr(runner.asyncio, "run", interrupted)
+    monkeypatch.setattr(request_runner.asyncio, "run", interrupted)
     with app.app_context():
         asked = app.test_cli_runner().invoke(args=["model", "ask", "mine", "Are you there?"])
     assert asked.exit_code != 0

@@ -10,12 +10,12 @@ from flask import Flask
 from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
-from app.chat_jobs import worker, writer
 from app.core.config import Settings
 from app.core.errors import Invalid
 from app.core.extensions import reading, writing
 from app.jobs import states
 from app.jobs.leases import MOST_DEATHS
+from app.model_calls import job_worker, job_writer
 from app.models import GenerationRow, LanguageModel, Society, SocietyInteraction
 from app.registry.changes import is_in_use
 from app.society import lifecycle, listing, store, world
@@ -104,7 +104,7 @@ def test_a_question_that_comes_again_is_recalled_with_its_first_revision(engine:
 def test_a_society_that_was_stopped_anywhere_comes_to_the_same_as_one_that_was_not(
     engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "GLANCE", 0.01)
+    monkeypatch.setattr(job_worker, "GLANCE", 0.01)
     undisturbed, stopped = (make_society(engine, "voice", "slow", iterations=3) for _ in range(2))
     run(engine, settings, undisturbed)
     total = row_of(engine, undisturbed).calls
@@ -122,7 +122,7 @@ def test_a_society_that_was_stopped_anywhere_comes_to_the_same_as_one_that_was_n
 def test_a_cancelled_society_keeps_what_it_has_and_can_be_resumed(
     engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "GLANCE", 0.01)
+    monkeypatch.setattr(job_worker, "GLANCE", 0.01)
     number = make_society(engine, "slow", iterations=3)
 
     def cancel() -> bool:
@@ -188,7 +188,7 @@ def test_a_model_that_needs_mending_fails_the_society_which_can_then_be_resumed(
 def test_whoever_lost_the_lease_writes_nothing_more(
     engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "GLANCE", 0.01)
+    monkeypatch.setattr(job_worker, "GLANCE", 0.01)
     number = make_society(engine, "slow", iterations=3)
 
     def take_away() -> bool:
@@ -229,7 +229,7 @@ def test_what_the_database_did_not_take_is_written_once_it_does(
 ) -> None:
     number, undisturbed = make_society(engine, "voice"), make_society(engine, "voice")
     run(engine, settings, undisturbed)
-    write = writer.write_steps
+    write = job_writer.write_steps
     failures = iter([False, True])
 
     def fail_once(session: Session, table: type[Any], steps: Mapping[int, Mapping[str, Any]]) -> None:
@@ -238,7 +238,7 @@ def test_what_the_database_did_not_take_is_written_once_it_does(
         if fails:
             raise RuntimeError("the database fell over")
 
-    monkeypatch.setattr(writer, "write_steps", fail_once)
+    monkeypatch.setattr(job_writer, "write_steps", fail_once)
     run(engine, settings, number)
     assert row_of(engine, number).status == states.FAILED
     assert row_of(engine, number).error == "RuntimeError: the database fell over"

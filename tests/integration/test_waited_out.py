@@ -24,7 +24,7 @@ from app.matches.events import Aborted
 from app.matches.stored import StoredMatch, StoredSeat, load
 from app.matches.sweep import take_forgotten_turns
 from app.matches.turns import WorkerContext, play_turn
-from app.model_requests.runner import make_request
+from app.model_calls.request_runner import make_request
 from app.models import MatchRow, ModelRequest
 from app.players import make_player
 from app.registry import add_api_model

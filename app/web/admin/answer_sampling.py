@@ -6,7 +6,7 @@ from typing import Any
 from flask_babel import gettext
 
 from app.core.errors import AppError, FieldError, Phrase
-from app.model_requests.templates import SAMPLING_PRESETS, read_sampling
+from app.model_calls.question_templates import SAMPLING_PRESETS, read_sampling
 from app.players.base import ChatSampling
 from app.web.forms import RefusedField
 from app.web.game_options import OptionField

@@ -17,7 +17,7 @@ from app.jobs.states import OPEN
 from app.lineage import models_of
 from app.matches.filter import REHEARSAL
 from app.matches.lobby import person_in, start_match_against
-from app.model_requests.test_call import request_test
+from app.model_calls.test_call import request_test
 from app.models import LanguageModel, MatchRow, SeatRow
 from app.players.description import partner_kind
 from app.players.local import options as local_options

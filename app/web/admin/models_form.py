@@ -12,7 +12,7 @@ from app.core.errors import AppError, Invalid, NotFound, Phrase
 from app.core.extensions import reading
 from app.core.queues import enqueue_request
 from app.games import GAMES
-from app.model_requests.test_call import request_test
+from app.model_calls.test_call import request_test
 from app.models import LanguageModel
 from app.players.api.options import TOKEN_FIELDS
 from app.players.prompts import styles

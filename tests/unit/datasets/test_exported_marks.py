@@ -7,7 +7,7 @@ import pytest
 from app.datasets.exporters.flat import TEMPLATES, flatten
 from app.datasets.exporters.row_formats import FORMATS, export_rows
 from app.finetuning.openai.rows import vendor_row
-from app.model_requests.templates import ALPACA, chat_of
+from app.model_calls.question_templates import ALPACA, chat_of
 
 MARKS = ("<|im_end|>", "<|eot_id|>", "[INST]", "</s>", "<think>")
 CHAT = [

@@ -6,7 +6,7 @@ import pytest
 
 from app.core.errors import Invalid
 from app.inference.requests import Sampling
-from app.model_requests.templates import ALPACA, PUBLISHED, SAMPLING_PRESETS, chat_of, read_question
+from app.model_calls.question_templates import ALPACA, PUBLISHED, SAMPLING_PRESETS, chat_of, read_question
 
 
 def test_the_alpaca_template_is_that_of_the_models_that_were_trained_in_it() -> None:

@@ -8,7 +8,7 @@ from app.core.errors import Conflict, Phrase, shown
 from app.games import find_game
 from app.matches import engine
 from app.matches.events import Violated
-from app.model_requests import lifecycle
+from app.model_calls import request_lifecycle
 from app.models import LanguageModel, ModelRequest
 from app.players import prompts
 from app.players.base import ChatSampling
@@ -29,7 +29,7 @@ def request_test(session: Session, row: LanguageModel) -> ModelRequest:
             remedy=Phrase("`flask model ask %(name)s` asks it", name=row.name),
         )
     game = row.games[0]
-    request = lifecycle.create(session, row, lifecycle.TEST, opening(row), sampling_of(row), game)
+    request = request_lifecycle.create(session, row, request_lifecycle.TEST, opening(row), sampling_of(row), game)
     row.test_request_id = request.id
     return request
 

@@ -15,7 +15,7 @@ from app.core.extensions import DATABASE_AWAY, insist, reason_of, writing
 from app.games.base import JSON
 from app.matches.engine import readable
 from app.matches.turns import WorkerContext, answer_within
-from app.model_requests import lifecycle, test_call
+from app.model_calls import request_lifecycle, test_call
 from app.models import LanguageModel, ModelRequest
 from app.players import make_player
 from app.players.base import ChatPlayer, ChatSampling, Generation, PlayerFailed
@@ -52,14 +52,14 @@ def make_here(database: Engine, settings: Settings, number: int) -> JSON:
         result = _make(database, settings, number, owner, call)
     except KeyboardInterrupt:
         with writing(database) as session:
-            lifecycle.finish(session, number, owner, {"ok": False, "error": "interrupted"}, None)
+            request_lifecycle.finish(session, number, owner, {"ok": False, "error": "interrupted"}, None)
         raise
     return result or {"ok": False, "error": "somebody else makes this request"}
 
 
 def _make(database: Engine, settings: Settings, number: int, owner: str, call: Call) -> JSON | None:
     with writing(database) as session:
-        request = lifecycle.take(session, number, owner, settings.TURN_SECONDS)
+        request = request_lifecycle.take(session, number, owner, settings.TURN_SECONDS)
         if request is None:
             return None
         reply = _reply(session.get_one(LanguageModel, request.language_model_id), request, settings.home)
@@ -70,7 +70,9 @@ def _make(database: Engine, settings: Settings, number: int, owner: str, call: C
         result = {"game": game, **result, **refused}
     # The answer has cost time and money: it waits for a database that is away or has no room.
     insist(
-        database, lambda session: lifecycle.finish(session, number, owner, result, generation), settings.TURN_SECONDS
+        database,
+        lambda session: request_lifecycle.finish(session, number, owner, result, generation),
+        settings.TURN_SECONDS,
     )
     return result
 
@@ -78,7 +80,7 @@ def _make(database: Engine, settings: Settings, number: int, owner: str, call: C
 def _reply(row: LanguageModel, request: ModelRequest, home: Path) -> Ask:
     """How the model is asked. The coroutine raises Invalid for a model that cannot be called."""
     spec, messages, sampling = player_spec(row), request.messages, ChatSampling(**request.sampling)
-    seed = str(test_call.SEED) if request.purpose == lifecycle.TEST else f"request {request.id}"
+    seed = str(test_call.SEED) if request.purpose == request_lifecycle.TEST else f"request {request.id}"
 
     def reply() -> Coroutine[Any, Any, Generation]:
         player = cast(ChatPlayer, make_player(spec, home))

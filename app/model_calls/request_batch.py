@@ -14,8 +14,8 @@ from app.core.failures import REFUSED
 from app.games.base import JSON
 from app.jobs.event_loop import running_loop
 from app.matches.turns import WorkerContext
-from app.model_requests import lifecycle
-from app.model_requests.runner import make_request
+from app.model_calls import request_lifecycle
+from app.model_calls.request_runner import make_request
 from app.models import ModelRequest
 from app.players import make_player
 from app.players.base import ChatPlayer, ChatSampling
@@ -42,7 +42,7 @@ def ask_all(
 ) -> Generator[BatchAnswer]:
     """Asks a model every chat, as many at once as it may be asked, and gives what came of each in their order.
 
-    Whoever stops taking stops the asking: what is under way is waited for. Raises as `lifecycle.create` does.
+    Whoever stops taking stops the asking: what is under way is waited for. Raises as `request_lifecycle.create` does.
     """
     with reading(database) as session:
         spec = player_spec(get_model(session, name))
@@ -66,7 +66,7 @@ def ask_all(
 def _ask(context: WorkerContext, name: str, chat: list[dict[str, str]], sampling: ChatSampling) -> BatchAnswer:
     with writing(context.database) as session:
         row = get_model(session, name)
-        number = lifecycle.create(session, row, lifecycle.QUESTION, chat, sampling).id
+        number = request_lifecycle.create(session, row, request_lifecycle.QUESTION, chat, sampling).id
     make_request(context, number)
     with reading(context.database) as session:
         request = session.get_one(ModelRequest, number)

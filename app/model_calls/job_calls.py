@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import structlog
 
-from app.chat_jobs.writer import CallWriter
 from app.core.failures import BUSY, DENIED, MOST_BREAKS
 from app.matches.engine import readable
 from app.matches.selfplay import OutageTimer, RoundBlocked
 from app.matches.store import generation_columns, moment
+from app.model_calls.job_writer import CallWriter
 from app.models import LanguageModel
 from app.players import make_player
 from app.players.base import ChatSampling, Generation, ModelPlayer, PlayerFailed

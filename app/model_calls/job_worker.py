@@ -11,8 +11,6 @@ import structlog
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
-from app.chat_jobs.calls import ChatBlocked, ChatModel
-from app.chat_jobs.writer import CallWriter, JobLeaseLost
 from app.core.errors import AppError, Phrase
 from app.core.extensions import DATABASE_AWAY, MOST_SECONDS_AWAY, insist, reading, writing
 from app.inference import scheduler
@@ -21,6 +19,8 @@ from app.jobs.context import JobContext
 from app.jobs.kind import JobKind
 from app.jobs.kind import finish as finish_job
 from app.jobs.leases import MOST_DEATHS
+from app.model_calls.job_calls import ChatBlocked, ChatModel
+from app.model_calls.job_writer import CallWriter, JobLeaseLost
 from app.models import LanguageModel
 
 GLANCE = 0.4  # seconds between two looks at whether the job is to be stopped
