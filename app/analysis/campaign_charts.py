@@ -70,17 +70,17 @@ def _with_further(drawn: DrawnPanel, labels: Sequence[str]) -> DrawnPanel:
     return drawn._replace(lines={column: AS_PLAYED, **{f"{label}/{column}": label for label in labels}})
 
 
-def references(game: str, lam: float | None) -> Sequence[tuple[float, str]]:
-    """Values to compare the headline of a game with; none where the game or its λ has none."""
+def references(game: str, partner_weight: float | None) -> Sequence[tuple[float, str]]:
+    """Values to compare the headline of a game with; none where the game has none for that weight."""
     found = metrics_of(game).headline.references
-    return () if found is None else found(lam)
+    return () if found is None else found(partner_weight)
 
 
 def figure(
     name: str,
     called: str,
     game: str,
-    lam: float | None,
+    partner_weight: float | None,
     iterations: int,
     points: Sequence[Point],
     language: Language = ENGLISH,
@@ -88,7 +88,7 @@ def figure(
     """The figure of a campaign of so many `iterations`, as far as they were evaluated; None before the first was."""
     if not points:
         return None
-    compared = references(game, lam)
+    compared = references(game, partner_weight)
 
     def draw(colours: Palette) -> Spec:
         panels = [_panel(each, colours, iterations, points, language) for each in _panels(game, points)]

@@ -37,7 +37,7 @@ class Sums:
     matches: Floats  # (r, k)
     total: Mapping[Value, Floats]  # (r, k) by measure
     counted: Mapping[Value, Floats]  # (r, k) by measure
-    lam: float
+    partner_weight: float
     _chosen: dict[tuple[int, str, Condition | None], tuple[Booleans, Floats, Booleans]] = field(default_factory=dict)
 
     def of(self, metric: Metric, seats: Booleans) -> Statistic:
@@ -84,7 +84,7 @@ class Sums:
         matches = self.cells.matches
         every = np.ones((1, len(matches), 2), bool)
         bounds = self._seat_mean(matches.utility, every).values
-        return strictly_above(matches.utility, matches.agreed, bounds, self.lam)
+        return strictly_above(matches.utility, matches.agreed, bounds, self.partner_weight)
 
     def _mean(self, measure: Value, weight: Floats) -> Statistic:
         """The mean of a measure over the matches that have it, each counted `weight` times."""
@@ -120,7 +120,7 @@ class Sums:
 
 
 def gather(
-    matches: MatchTable, metrics: Sequence[Metric], lam: float
+    matches: MatchTable, metrics: Sequence[Metric], partner_weight: float
 ) -> tuple[Integers, Floats, Callable[[Floats], Sums]]:
     """The cell of each match (n,), the columns to sum (c, n), and how to read such sums (r, k, c).
 
@@ -160,7 +160,7 @@ def gather(
     def read(sums: Floats) -> Sums:
         total = {value: sums[:, :, total] for value, (total, _) in places.items()}
         counted = {value: sums[:, :, counted] for value, (_, counted) in places.items()}
-        return Sums(cells, sums[:, :, 0], total, counted, lam)
+        return Sums(cells, sums[:, :, 0], total, counted, partner_weight)
 
     return number, np.array(stack), read
 

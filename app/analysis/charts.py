@@ -218,7 +218,7 @@ def _histogram(analysis: MatchAnalysis, of: Histogram, title: str, y: str, sente
 
 
 def _whole_points(analysis: MatchAnalysis, name: str) -> bool:
-    return name != "score" or analysis.lam is None or float(analysis.lam).is_integer()
+    return name != "score" or analysis.partner_weight is None or float(analysis.partner_weight).is_integer()
 
 
 # ---- Outcomes -------------------------------------------------------------------

@@ -19,12 +19,12 @@ from app.matches.filter import MatchFilter, check_known, in_words
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchAnalysis:
-    """Matches of one game that are over, all with one λ where the game knows one, and their figures."""
+    """Matches of one game that are over, all with one weight of the partner's points, and their figures."""
 
     name: str  # what was asked for, in words
     game: str
     matches: int
-    lam: float | None
+    partner_weight: float | None
     players: Sequence[str]  # in the order in which they first sat down
     metrics: Metrics
     distributions: Mapping[str, Sequence[Bin]]
@@ -33,7 +33,8 @@ class MatchAnalysis:
     @property
     def key(self) -> str:
         """What tells the names of its charts from those of others."""
-        return self.game if self.lam is None else f"{self.game}-{self.lam:g}".replace("--", "-minus-").replace(".", "-")
+        weight = self.partner_weight
+        return self.game if weight is None else f"{self.game}-{weight:g}".replace("--", "-minus-").replace(".", "-")
 
     @property
     def called(self) -> Phrase:
@@ -64,7 +65,7 @@ class MatchAnalysis:
         return {
             **self.about(),
             "matches": self.matches,
-            "lambda": self.lam,
+            "lambda": self.partner_weight,
             "claims_version": self.defined.claims_version,
             "models": list(self.players),
             "columns": {name: figure._asdict() for name, figure in self.metrics.columns.items()},
@@ -86,29 +87,31 @@ class MatchAnalysis:
         }
 
 
-def figures_of(matches: MatchTable, game: str, lam: float | None, players: Sequence[str] = ()) -> dict[str, Any]:
+def figures_of(
+    matches: MatchTable, game: str, partner_weight: float | None, players: Sequence[str] = ()
+) -> dict[str, Any]:
     """The fields of an analysis that follow from the matches; `players` are who was to play them, by seat."""
     defined = metrics_of(game)
     versus = paired(matches, players or matches.players, defined)
     return {
         "game": game,
         "matches": len(matches),
-        "lam": lam,
+        "partner_weight": partner_weight,
         "players": matches.players or players,
-        "metrics": measure(matches, defined, find_game(game).roles, lam),
+        "metrics": measure(matches, defined, find_game(game).roles, partner_weight),
         "distributions": distributions(matches, defined, versus),
         "paired": versus,
     }
 
 
 def analyse_matches(session: Session, choice: MatchFilter) -> list[MatchAnalysis]:
-    """The matches that are over of those that a filter chooses: one analysis for each game and λ.
+    """The matches that are over of those that a filter chooses: one analysis for each game and weight.
 
-    Scores with different λ are no points of one scale, so they never stand together. Raises NotFound for a player, a
-    round or a campaign that nobody knows.
+    Scores with different weights of the partner's points are not of one scale, so they never stand together. Raises
+    NotFound for a player, a round or a campaign that nobody knows.
     """
     check_known(session, choice)
     return [
-        MatchAnalysis(name=in_words(choice), **figures_of(table, game, lam))
-        for (game, lam), table in chosen_tables(session, choice).items()
+        MatchAnalysis(name=in_words(choice), **figures_of(table, game, partner_weight))
+        for (game, partner_weight), table in chosen_tables(session, choice).items()
     ]

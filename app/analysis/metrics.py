@@ -39,15 +39,17 @@ class Metrics:
     parts: Sequence[ModelMetrics]
 
 
-def measure(matches: MatchTable, defined: GameMetrics, roles: tuple[str, str], lam: float | None = None) -> Metrics:
-    """The figures of matches of one game that were all played with this λ, if the game knows one.
+def measure(
+    matches: MatchTable, defined: GameMetrics, roles: tuple[str, str], partner_weight: float | None = None
+) -> Metrics:
+    """The figures of matches of one game that all have this weight of the partner's points, if the game knows one.
 
     By model and role where roles differ, else by model where there are several.
     """
     if not len(matches):
         return Metrics({}, (), ())
     parts = _parts(matches, roles)
-    number, columns, read = gather(matches, [*defined.columns.values(), *defined.of_models], lam or 0)
+    number, columns, read = gather(matches, [*defined.columns.values(), *defined.of_models], partner_weight or 0)
 
     def statistics(drawn: Floats) -> dict[str, Statistic]:
         sums = read(drawn)

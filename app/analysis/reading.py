@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from itertools import count
 from typing import Any
 
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session, aliased
 
-from app.games import find_game, partner_weight
+from app.games import partner_weight_of
 from app.games.match_table import FinishedMatch, MatchTable, MatchTableBuilder
 from app.matches.filter import MatchFilter, conditions
 from app.models import LanguageModel, MatchRow, RoundRow, SeatRow
@@ -35,7 +34,7 @@ def matches_of(session: Session, round_ids: Sequence[int]) -> MatchTable:
 
 
 def chosen_tables(session: Session, choice: MatchFilter) -> dict[tuple[str, float | None], MatchTable]:
-    """The matches that are over of those that a filter chooses, by game and λ: those without a round first."""
+    """The finished matches that a filter chooses, by game and partner's weight: those without a round first."""
     swapped, names, alone = _swapped(session), _names(session), count(-1, -1)
     tables: dict[tuple[str, float | None], MatchTableBuilder] = {}
     in_pairs = set()
@@ -51,7 +50,7 @@ def chosen_tables(session: Session, choice: MatchFilter) -> dict[tuple[str, floa
     for part in rows.partitions():
         groups: dict[tuple[str, float | None], list[FinishedMatch]] = {}
         for round_id, index, *fields, game, config in part:
-            group = game, _weight(game, _settings(game, config))
+            group = game, partner_weight_of(game, config)
             paired = round_id in swapped
             if paired:
                 in_pairs.add(group)
@@ -64,18 +63,8 @@ def chosen_tables(session: Session, choice: MatchFilter) -> dict[tuple[str, floa
 
 
 def _by_name(item: tuple[tuple[str, float | None], MatchTableBuilder]) -> tuple[str, float]:
-    (game, lam), _ = item
-    return game, lam or 0
-
-
-def _settings(game: str, config: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """A config without what each match drew for itself."""
-    return tuple(sorted((name, value) for name, value in config.items() if name not in find_game(game).drawn))
-
-
-@lru_cache(maxsize=256)
-def _weight(game: str, settings: tuple[tuple[str, Any], ...]) -> float | None:
-    return partner_weight(game, dict(settings))
+    (game, partner_weight), _ = item
+    return game, partner_weight or 0
 
 
 def _swapped(session: Session) -> set[int]:

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from app.analysis.matches import MatchAnalysis, figures_of
 from app.analysis.reading import matches_of
 from app.core.errors import Phrase, Verbatim
-from app.games import partner_weight
+from app.games import partner_weight_of
 from app.models import RoundRow
 from app.rounds import lifecycle
 from app.rounds.job import ROUND
@@ -59,12 +59,12 @@ def analyse(session: Session, round_ids: Sequence[int]) -> list[RoundAnalysis]:
 
 def _analysed(session: Session, row: RoundRow) -> RoundAnalysis:
     models = tuple(dict.fromkeys(model.name for model in lifecycle.seated(session, row)))
-    lam = partner_weight(row.game, row.config)
+    partner_weight = partner_weight_of(row.game, row.config)
     return RoundAnalysis(
         round_id=row.id,
         name=row.name,
         source=row.source,
         state=ROUND.state_of(session, row),
         planned=row.matches,
-        **figures_of(matches_of(session, [row.id]), row.game, lam, models),
+        **figures_of(matches_of(session, [row.id]), row.game, partner_weight, models),
     )

@@ -114,7 +114,7 @@ def _figure_columns(metrics: Mapping[str, Metric]) -> Iterator[Column]:
 def analysis_rows(analyses: Sequence[MatchAnalysis], matrix: CrossPlay | None = None) -> Iterator[Row]:
     """Each round, or choice of matches, with its models, and the pairs of a cross-play."""
     for each in analyses:
-        own = {**each.about(), "lambda": each.lam, "claims_version": each.defined.claims_version}
+        own = {**each.about(), "lambda": each.partner_weight, "claims_version": each.defined.claims_version}
         model = each.players[0] if len(each.players) == 1 else None
         scope = "round" if isinstance(each, RoundAnalysis) else "matches"
         yield {**own, "scope": scope, "model": model, "matches": each.matches, **_flat(each.metrics.columns)}

@@ -14,7 +14,7 @@ from app.campaigns import lifecycle
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.spec import CampaignSpec, EvaluationSpec, spec_of
 from app.finetuning.job import TRAINING
-from app.games import partner_weight
+from app.games import partner_weight_of
 from app.games.base import JSON
 from app.jobs import states
 from app.jobs.chained import AwaitedJob
@@ -184,7 +184,7 @@ def figure_of(session: Session, campaign_id: int, language: Language = ENGLISH) 
         for each in results(session, campaign_id)
         if each.row.figures is not None
     ]
-    lam = partner_weight(row.game, row.spec["config"])
+    lam = partner_weight_of(row.game, row.spec["config"])
     called = language.gettext("campaign %(number)s (%(name)s)", number=row.id, name=row.name)
     return figure(f"campaign-{row.id}", called, row.game, lam, row.iterations, points, language)
 

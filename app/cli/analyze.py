@@ -185,15 +185,15 @@ def _heading(each: MatchAnalysis) -> str:
         return f"{each.game}, {_table_heading(each)}: {each.name}, {far}"
     if not each.complete:
         far = f"{each.matches} of {each.planned} matches, {each.state}"
-    lam = "" if each.lam is None else f", λ = {each.lam:g}".replace("-", "−")
-    return f"Round {each.round_id}: {each.name[:_WIDEST]}, {each.game}{lam}, {far}"
+    weight = "" if each.partner_weight is None else f", λ = {each.partner_weight:g}".replace("-", "−")
+    return f"Round {each.round_id}: {each.name[:_WIDEST]}, {each.game}{weight}, {far}"
 
 
 def _table_heading(each: MatchAnalysis) -> str:
     """What a table calls the matches."""
     if isinstance(each, RoundAnalysis):
         return f"round {each.round_id}"
-    return "matches" if each.lam is None else f"matches with λ = {each.lam:g}".replace("-", "−")
+    return "matches" if each.partner_weight is None else f"matches with λ = {each.partner_weight:g}".replace("-", "−")
 
 
 def _table(known: Mapping[str, Metric], group: Sequence[MatchAnalysis]) -> Iterator[str]:

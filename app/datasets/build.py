@@ -10,7 +10,6 @@ import random
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ from app.datasets import filters
 from app.datasets.rewards import MoveRewards, RewardCounts, formula_of, move_rewards
 from app.datasets.spec import OVER, DatasetSpec
 from app.datasets.transcripts import PromptedTranscript, SampledTurn, TranscriptRequest, transcripts
-from app.games import find_game
+from app.games import find_game, partner_weight_of
 from app.games.base import JSON
 from app.games.rewards import RewardTotals, SeatResult
 from app.matches.filter import EVERYTHING, check_known, conditions, in_words
@@ -40,7 +39,7 @@ _SHOWN_SCORES = 8  # of a distribution, in one line
 _LOCAL = "local"  # models whose checkpoints are known by their hash
 _SEATS = aliased(SeatRow), aliased(SeatRow)
 
-Pool = tuple[int | None, str, float]  # a round or none, the game, λ: whose matches share a mean
+Pool = tuple[int | None, str, float]  # a round or none, the game, the partner's weight: whose matches share a mean
 
 
 class SeatModel(NamedTuple):
@@ -136,8 +135,8 @@ def training_rows(session: Session, reading: DatasetBuild) -> Iterator[list[Trai
                 request = TranscriptRequest(seats, reading.prompts[row.game], _drawn_wordings(reading, row))
                 chosen[row.id] = row, pool[2], request
         transcript = transcripts(session, {match: wanted for match, (_, _, wanted) in chosen.items() if wanted.seats})
-        for match, (row, lam, _) in chosen.items():
-            found = list(_rows(reading, row, lam, models, transcript.get(match, ())))
+        for match, (row, partner_weight, _) in chosen.items():
+            found = list(_rows(reading, row, partner_weight, models, transcript.get(match, ())))
             reading.left["moves"] += len(found)
             reading.left["rewards"] += sum(bool(each.rewards) for each in found)
             yield found
@@ -281,13 +280,7 @@ def _match_columns() -> Select[Any]:
 
 
 def _pool(row: Row[Any]) -> Pool:
-    objective = row.config.get("objective")
-    return row.round_id, row.game, 0.0 if objective is None else _lam(row.game, objective)
-
-
-@lru_cache(maxsize=256)
-def _lam(game: str, objective: str | float) -> float:
-    return float(getattr(find_game(game).config({"objective": objective}), "lam", 0))
+    return row.round_id, row.game, partner_weight_of(row.game, row.config) or 0.0
 
 
 def _filtered(reading: DatasetBuild, pool: Pool, matches: Sequence[Row[Any]]) -> Any:
@@ -358,12 +351,12 @@ def _totals(session: Session, reading: DatasetBuild) -> Mapping[str, RewardTotal
     return counts.totals()
 
 
-def _result(row: Row[Any], seat: int, lam: float) -> SeatResult | None:
+def _result(row: Row[Any], seat: int, partner_weight: float) -> SeatResult | None:
     """How a match came out for a seat; None if it was not played to its end."""
     game = find_game(row.game)
     if row.reason not in game.outcomes:
         return None
-    return SeatResult(game.roles[seat], (row.utility_0, row.utility_1)[seat] or 0, row.winner == seat, lam)
+    return SeatResult(game.roles[seat], (row.utility_0, row.utility_1)[seat] or 0, row.winner == seat, partner_weight)
 
 
 # ---- Rows ---------------------------------------------------------------------
@@ -372,7 +365,7 @@ def _result(row: Row[Any], seat: int, lam: float) -> SeatResult | None:
 def _rows(
     reading: DatasetBuild,
     match: Row[Any],
-    lam: float,
+    partner_weight: float,
     models: Mapping[int, SeatModel],
     found: Sequence[PromptedTranscript],
 ) -> Iterator[TrainingRow]:
@@ -382,7 +375,9 @@ def _rows(
         rewards = None
         if reading.spec.has_rewards:
             moves = sum(each["role"] == "assistant" for chat in transcript for each in chat.chat)
-            rewards = move_rewards(reading.spec, match.game, _result(match, seat, lam), reading.totals, moves)
+            rewards = move_rewards(
+                reading.spec, match.game, _result(match, seat, partner_weight), reading.totals, moves
+            )
         done = 0
         for each in transcript:
             row = _training_row(match, each, rewards, done, _model(match, models, seat).sha256)

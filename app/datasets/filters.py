@@ -14,15 +14,15 @@ SPEAKERS = (BOTH, MODELS, PEOPLE)
 _PERSON = "person"
 
 
-def keeps(filter_name: str, utilities: Floats, agreed: Booleans, mean: float, lam: float) -> Booleans:
+def keeps(filter_name: str, utilities: Floats, agreed: Booleans, mean: float, partner_weight: float) -> Booleans:
     """Which seats' transcripts a filter keeps: `utilities` (n, 2) by seat, `agreed` (n,); returns (n, 2).
 
-    `mean` is that over both seats of all finished matches of the round. All comparisons are strict; with λ = −1 both
-    seats of a deal of 0 to 0 are kept as well. `lam` is 0 for games without it.
+    `mean` is that over both seats of all finished matches of the round. All comparisons are strict; where a point of
+    the partner takes one away, both seats of a deal of 0 to 0 are kept as well. `partner_weight` is 0 in games without.
     """
     if filter_name == ALL:
         return np.ones(utilities.shape, bool)
-    found: Booleans = above(utilities, agreed, np.array([mean if filter_name == ABOVE_AVG else 0.0]), lam)[0]
+    found: Booleans = above(utilities, agreed, np.array([mean if filter_name == ABOVE_AVG else 0.0]), partner_weight)[0]
     return found
 
 

@@ -27,7 +27,7 @@ class RewardCounts:
 
     def add(self, game: str, seat: SeatResult, *, gives_rows: bool) -> None:
         """Count a seat's score, which the mean of its role is over, and its win if the seat gives rows."""
-        scores = self._utilities.setdefault(game, {}).setdefault((seat.role, seat.lam), Counter())
+        scores = self._utilities.setdefault(game, {}).setdefault((seat.role, seat.partner_weight), Counter())
         scores[seat.utility] += 1
         winners = self._winners.setdefault(game, Counter())
         winners[seat.role] += seat.won and gives_rows

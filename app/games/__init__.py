@@ -46,7 +46,7 @@ def metrics_of(name: str) -> GameMetrics:
     return GAMES[name].metrics if name in GAMES else COMMON
 
 
-def partner_weight(name: str, config: Mapping[str, Any]) -> float | None:
-    """λ of a config: how much the partner's points count in a score. None in a game that knows none."""
-    weight = getattr(find_game(name).config(config), "lam", None)
+def partner_weight_of(name: str, config: Mapping[str, Any]) -> float | None:
+    """What each of the partner's points adds to a score under a config; None in a game without such a weight."""
+    weight = find_game(name).partner_weight(config)
     return None if weight is None else float(weight)

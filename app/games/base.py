@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from app.core.validation import Schema, fields_of
@@ -151,6 +152,17 @@ class Game(ABC, Generic[S]):
     def typical_calls(self, config: Mapping[str, Any]) -> TypicalCalls:  # noqa: ARG002  in most games any config is alike
         """What a match with that config takes of a model of which nothing is known."""
         return self.typical
+
+    def partner_weight(self, config: Mapping[str, Any]) -> Fraction | None:  # noqa: ARG002  most games have none
+        """What a point of the partner adds to a seat's utility under a config, exactly; None in a game without it.
+
+        Raises Invalid for what is no config.
+        """
+        return None
+
+    def prompt_words(self, facts: JSON, sections: Mapping[str, str]) -> Mapping[str, str]:  # noqa: ARG002
+        """What the rules in a prompt name beside the facts of the view; `sections` are those of the template."""
+        return {}
 
     @abstractmethod
     def utility_range(self, config: Mapping[str, Any]) -> tuple[Decimal, Decimal]:

@@ -13,18 +13,18 @@ DECAY = 0.8  # γ, of the paper
 
 
 class SeatResult(NamedTuple):
-    """How a match that was played to its end came out for one seat. `lam` is λ of its objective, 0 in other games."""
+    """The result of a finished match for one seat; `partner_weight` is what the partner's points count in `utility`."""
 
     role: str
     utility: float
     won: bool
-    lam: float = 0.0
+    partner_weight: float = 0.0
 
 
 class RewardTotals(NamedTuple):
     """What is known of all matches of a game together.
 
-    `winners` counts the seats that won, by role; `means` are mean utilities by role and λ.
+    `winners` counts the seats that won, by role; `means` are mean utilities by role and `partner_weight`.
     """
 
     winners: Mapping[str, int]

@@ -94,9 +94,7 @@ def _of_config(name: str, seat: int | None = None) -> Callable[[Any], Any]:
 
 
 def _lambda(row: Any) -> float | None:
-    if row.game != NEGOTIATION.name:
-        return None
-    return float(NEGOTIATION.config({"objective": row.config["objective"]}).lam)
+    return float(NEGOTIATION.partner_weight(row.config)) if row.game == NEGOTIATION.name else None
 
 
 def _points(seat: int) -> Callable[[Any], int | None]:

@@ -25,6 +25,7 @@ from types import MappingProxyType
 
 from app.core.config import ROOT
 from app.core.errors import Invalid, NotFound, Verbatim, either
+from app.games import find_game
 from app.games.base import JSON, TranscriptEntry, View
 from app.players.base import Refused
 from training.marks import FIRST_RENDERER, OTHERS, RENDERER, broken_chat
@@ -128,16 +129,7 @@ def _values(view: View, words: Mapping[str, str]) -> dict[str, str]:
             values.update({f"{name}_{part}": str(inner) for part, inner in value.items()})
         else:
             values[name] = str(value)
-    if "lambda" in view.facts:
-        weight = {"weight": str(abs(view.facts["lambda"]))}
-        values["objective"] = Template(words[_objective(view.facts["lambda"])]).substitute(weight)
-    return values
-
-
-def _objective(lam: float) -> str:
-    """The section that puts λ into plain words."""
-    presets: dict[float, str] = {0: "objective self", 1: "objective coop", -1: "objective comp"}
-    return presets.get(lam) or ("objective friendly" if lam > 0 else "objective rival")
+    return {**values, **find_game(view.game).prompt_words(view.facts, words)}
 
 
 def _template_of(game: str, prompt: JSON) -> str:

@@ -3,28 +3,28 @@
 import numpy as np
 from numpy.typing import NDArray
 
-STRICT_COMPETITION = -1  # this λ
-_NOISE = 1e-9  # utilities are whole points and λ times whole points: what lies nearer than this is the same
+STRICT_COMPETITION = -1  # a point of the partner takes one away
+_NOISE = 1e-9  # utilities are points and a weight times points: what lies nearer than this is the same
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
 
 
-def above_average(utilities: Floats, agreed: Booleans, lam: float) -> Booleans:
+def above_average(utilities: Floats, agreed: Booleans, partner_weight: float) -> Booleans:
     """Which seats' transcripts `above_avg` keeps: those above the mean over both seats of all matches, strictly.
 
-    With λ = −1, whose mean is always 0, both seats of a deal of 0 to 0 are kept as well. `utilities` (n, 2) by seat,
-    `agreed` (n,); returns (n, 2). Source: arXiv 2406.18872.
+    With a partner's weight of −1, whose mean is always 0, both seats of a deal of 0 to 0 are kept as well.
+    `utilities` (n, 2) by seat, `agreed` (n,); returns (n, 2). Source: arXiv 2406.18872.
     """
     if not len(utilities):
         return np.zeros((0, 2), bool)
-    kept: Booleans = above(utilities, agreed, np.array([utilities.mean()]), lam)[0]
+    kept: Booleans = above(utilities, agreed, np.array([utilities.mean()]), partner_weight)[0]
     return kept
 
 
-def above(utilities: Floats, agreed: Booleans, bounds: Floats, lam: float) -> Booleans:
+def above(utilities: Floats, agreed: Booleans, bounds: Floats, partner_weight: float) -> Booleans:
     """Which seats are above each of r bounds, strictly, by the rules of `above_average`: (r, n, 2)."""
     found: Booleans = utilities > bounds[:, None, None] + _NOISE
-    if lam == STRICT_COMPETITION:
+    if partner_weight == STRICT_COMPETITION:
         found |= (agreed & (utilities == 0).all(1))[:, None]
     return found

@@ -25,7 +25,7 @@ class GoalExample(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """The objective of a condition. `weight` is λ, what a point of the partner counts; None in a game without one."""
+    """The objective of a condition. `weight` is what a point of the partner counts; None in a game without one."""
 
     weight: Fraction | None
     per_point: Decimal
@@ -48,9 +48,8 @@ def goal_of(design: StudyDesign, condition: Condition) -> Goal:
 
 
 def weight_of(design: StudyDesign, condition: Condition) -> Fraction:
-    """λ under a condition, exactly."""
-    found: Fraction = getattr(find_game(design.game).config(condition_config(design, condition)), "lam", Fraction(0))
-    return found
+    """What a point of the partner counts under a condition, exactly."""
+    return find_game(design.game).partner_weight(condition_config(design, condition)) or Fraction(0)
 
 
 def words_of(design: StudyDesign, money: Callable[[Decimal], str]) -> dict[str, str]:

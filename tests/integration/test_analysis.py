@@ -75,7 +75,8 @@ def test_a_round_of_two_models_is_told_as_its_matches_have_it(
     rows = matches_of(engine, round_id)
     columns = {name: figure.value for name, figure in found.metrics.columns.items()}
     scores = [score for row in rows for score in (row.utility_0 or 0, row.utility_1 or 0)]
-    assert (found.matches, found.planned, found.complete, found.state, found.lam) == (40, 40, True, "done", 0)
+    assert (found.matches, found.planned, found.complete, found.state) == (40, 40, True, "done")
+    assert found.partner_weight == 0
     assert columns["score_mean"] == pytest.approx(mean(scores))
     assert columns["score_median"] == median(scores)
     assert columns["messages_mean"] == pytest.approx(mean(row.ply for row in rows))
@@ -96,8 +97,8 @@ def test_rounds_stand_side_by_side_in_the_order_asked_for(engine: Engine, settin
     for round_id in (negotiation, taboo):
         play(engine, settings, round_id)
     first, second = figures(engine, taboo, negotiation, taboo)
-    assert (first.round_id, first.game, first.lam) == (taboo, "taboo", None)
-    assert (second.round_id, second.game, second.lam) == (negotiation, "negotiation", -1)
+    assert (first.round_id, first.game, first.partner_weight) == (taboo, "taboo", None)
+    assert (second.round_id, second.game, second.partner_weight) == (negotiation, "negotiation", -1)
     assert second.metrics.columns["score_mean"].value == pytest.approx(0)
     assert sum(outcome.matches for outcome in first.metrics.outcomes) == 30
     assert [part.role for part in first.metrics.parts] == ["attacker", "defender"]

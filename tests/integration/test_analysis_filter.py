@@ -77,7 +77,7 @@ def test_matches_of_people_have_the_figures_of_rounds_and_nobody_has_a_name(engi
     people_play(engine, DEAL[:2])  # still played
     [found] = chosen(engine, source="live")
     columns = {name: figure.value for name, figure in found.metrics.columns.items()}
-    assert (found.game, found.lam, found.matches) == ("negotiation", 0, 3)
+    assert (found.game, found.partner_weight, found.matches) == ("negotiation", 0, 3)
     assert (columns["agreement_rate"], columns["messages_mean"]) == (pytest.approx(2 / 3), 4)
     assert (columns["score_mean"], columns["agreed_score_mean"]) == (pytest.approx(30 / 6), 7.5)  # 7 and 8, twice
     assert columns["first_proposal_mean"] == 2
@@ -108,7 +108,7 @@ def test_a_round_as_a_filter_has_the_figures_of_the_round(engine: Engine, settin
         [found] = chosen(engine, round=str(number))
         assert found.metrics == whole.metrics
         assert found.distributions == whole.distributions
-        assert found.lam == whole.lam
+        assert found.partner_weight == whole.partner_weight
 
 
 def test_each_game_and_each_weight_of_the_partner_is_told_apart(engine: Engine) -> None:
@@ -116,7 +116,7 @@ def test_each_game_and_each_weight_of_the_partner_is_told_apart(engine: Engine) 
         people_play(engine, DEAL, objective=objective)
     people_play(engine, ["It is a lemon."], "taboo", word="lemon")
     found = chosen(engine)
-    assert [(each.game, each.lam, each.matches) for each in found] == [
+    assert [(each.game, each.partner_weight, each.matches) for each in found] == [
         ("negotiation", 0, 2),
         ("negotiation", 1, 1),
         ("taboo", None, 1),

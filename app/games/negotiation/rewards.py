@@ -7,7 +7,7 @@ POINTS = 10  # that all items together are worth to a seat
 
 def of_seat(seat: SeatResult, totals: RewardTotals) -> SeatReward:
     """Reward (u − mean of role and λ) / 10, with weight 1."""
-    return SeatReward((seat.utility - totals.means[seat.role, seat.lam]) / POINTS, 1.0)
+    return SeatReward((seat.utility - totals.means[seat.role, seat.partner_weight]) / POINTS, 1.0)
 
 
 REWARDS = RewardFormula(

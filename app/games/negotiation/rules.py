@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from string import Template
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
@@ -156,6 +157,16 @@ class Negotiation(Game[State]):
 
     def config(self, raw: Mapping[str, Any]) -> Config:
         return Config.read(raw, self.name)
+
+    def partner_weight(self, config: Mapping[str, Any]) -> Fraction:
+        return _lam(_objective(config.get("objective", "self")))
+
+    def prompt_words(self, facts: JSON, sections: Mapping[str, str]) -> Mapping[str, str]:
+        """λ in plain words."""
+        lam = facts["lambda"]
+        presets: Mapping[float, str] = {0: "objective self", 1: "objective coop", -1: "objective comp"}
+        section = presets.get(lam) or ("objective friendly" if lam > 0 else "objective rival")
+        return {"objective": Template(sections[section]).substitute(weight=abs(lam))}
 
     def initial(self, config: Config, rng: random.Random) -> State:
         context = config.context or generate_context(rng)

@@ -33,21 +33,21 @@ GAMES = [
 ]
 
 
-def analysed(rows: list[FinishedMatch], number: int = 1, lam: float | None = 0) -> RoundAnalysis:
+def analysed(rows: list[FinishedMatch], number: int = 1, partner_weight: float | None = 0) -> RoundAnalysis:
     matches = of_rows(rows)
-    defined = TABOO if lam is None else NEGOTIATION
+    defined = TABOO if partner_weight is None else NEGOTIATION
     versus = paired(matches, matches.players, defined)
     return RoundAnalysis(
         round_id=number,
         name="a and b",
-        game="taboo" if lam is None else "negotiation",
+        game="taboo" if partner_weight is None else "negotiation",
         source="selfplay",
         state="done",
         planned=len(rows),
         matches=len(rows),
-        lam=lam,
+        partner_weight=partner_weight,
         players=matches.players,
-        metrics=taboo(matches) if lam is None else negotiation(matches, lam),
+        metrics=taboo(matches) if partner_weight is None else negotiation(matches, partner_weight),
         distributions=distributions(matches, defined, versus),
         paired=versus,
     )
@@ -128,7 +128,7 @@ def test_bars_of_models_stand_beside_each_other_in_their_bin() -> None:
 
 
 def test_what_a_chart_shows_is_there_as_csv_to_the_last_digit() -> None:
-    lines = outcomes(analysed(GAMES, lam=None)).csv().splitlines()
+    lines = outcomes(analysed(GAMES, partner_weight=None)).csv().splitlines()
     assert lines[0] == "reason,matches,value,low,high,n,no_interval"
     assert lines[1].startswith("attacker wins,1,0.5,0.0945312")
     assert count_histogram(analysed(DEALS), SCORE_MEAN).csv().splitlines()[:2] == [
@@ -199,9 +199,9 @@ def test_scores_below_nothing_and_between_points_are_told() -> None:
         FinishedMatch((-3, 3), ("a", "a"), "deal", 4, agreed=True),
         FinishedMatch((2.5, -0.5), ("a", "a"), "deal", 4, agreed=True),
     ]
-    competing = count_histogram(analysed(rows[:1], lam=-1), SCORE_MEAN).described
+    competing = count_histogram(analysed(rows[:1], partner_weight=-1), SCORE_MEAN).described
     assert list(competing.rows) == [("−3", "1"), ("3", "1")]
-    between = count_histogram(analysed(rows, lam=-0.5), SCORE_MEAN).described
+    between = count_histogram(analysed(rows, partner_weight=-0.5), SCORE_MEAN).described
     assert between.rows[1] == ("−1 up to 0", "1")
 
 
@@ -214,7 +214,7 @@ def test_many_different_lengths_share_bins() -> None:
 
 
 def test_outcomes_have_shares_and_intervals() -> None:
-    described = outcomes(analysed(GAMES, lam=None)).described
+    described = outcomes(analysed(GAMES, partner_weight=None)).described
     assert "attacker wins 50.0 %; tied game 50.0 %" in described.sentence
     assert described.rows[0] == ("attacker wins", "1 of 2", "50.0 %", "9.5 to 90.5 %")
 
