@@ -34,9 +34,9 @@ def headline(session: Session, row: RoundRow) -> RoundHeadline | None:
         return RoundHeadline(*_headline(scores, scores[:, 0] - scores[:, 1], FEW_MATCHES))
     turned = index % 2 == 1  # there the first model sat in the second seat
     scores = np.where(turned[:, None], scores[:, ::-1], scores)
-    scenes = np.unique(index // 2, return_inverse=True)[1].reshape(-1)
-    whole = np.bincount(scenes) == 2
-    pairs = np.bincount(scenes, scores[:, 0] - scores[:, 1])[whole] / 2
+    pair_of = np.unique(index // 2, return_inverse=True)[1].reshape(-1)
+    whole = np.bincount(pair_of) == 2
+    pairs = np.bincount(pair_of, scores[:, 0] - scores[:, 1])[whole] / 2
     return RoundHeadline(*_headline(scores, pairs, FEW_SEEDS))
 
 

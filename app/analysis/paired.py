@@ -74,7 +74,7 @@ def paired(matches: MatchTable, players: Sequence[str], defined: GameMetrics) ->
     if (matches.player[:, 0] == matches.player[:, 1]).any():
         return None
     sign = np.where(matches.player[:, 0] == matches.players.index(players[0]), 1.0, -1.0)  # makes it first minus second
-    seeds = matches.scene is not None
+    seeds = matches.pair is not None
     reason = FEW_SEEDS if seeds else FEW_MATCHES
     columns = {}
     for metric in defined.shown_of_models(Use.DIFFERENCE):
@@ -83,8 +83,8 @@ def paired(matches: MatchTable, players: Sequence[str], defined: GameMetrics) ->
             columns[metric.name] = mean_figure(_by_pair(matches, difference), reason=reason)
         else:  # a pair may have it only in one of its matches
             these = metric.among(matches)
-            scenes = None if matches.scene is None else matches.scene[these]
-            columns[metric.name] = mean_figure(difference[these], scenes)
+            pairs = None if matches.pair is None else matches.pair[these]
+            columns[metric.name] = mean_figure(difference[these], pairs)
     differences = _by_pair(matches, sign * (matches.utility[:, 0] - matches.utility[:, 1]))
     always = (players[0] if sign[0] > 0 else players[1]) if (sign == sign[0]).all() else None
     return PairedDifference(players[0], players[1], SEEDS if seeds else MATCHES, always, columns, differences)
@@ -101,8 +101,8 @@ def _of_seats(metric: Metric, matches: MatchTable) -> Floats:
 
 def _by_pair(matches: MatchTable, differences: Floats) -> Floats:
     """One number a pair: that of the match, or the mean of a seed's two matches, once both are over."""
-    if matches.scene is None:
+    if matches.pair is None:
         return differences
-    number = np.bincount(matches.scene)
-    means: Floats = np.bincount(matches.scene, differences)[number == 2] / 2
+    number = np.bincount(matches.pair)
+    means: Floats = np.bincount(matches.pair, differences)[number == 2] / 2
     return means

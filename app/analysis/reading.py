@@ -29,7 +29,7 @@ def matches_of(session: Session, round_ids: Sequence[int]) -> MatchTable:
         execution_options={"yield_per": _AT_ONCE},
     )
     for part in rows.partitions():
-        columns.add([_row(names, _scene(*fields[:2]) if whole else None, *fields[2:]) for fields in part])
+        columns.add([_row(names, _pair_key(*fields[:2]) if whole else None, *fields[2:]) for fields in part])
     return columns.matches()
 
 
@@ -54,12 +54,12 @@ def chosen_tables(session: Session, choice: MatchFilter) -> dict[tuple[str, floa
             paired = round_id in swapped
             if paired:
                 in_pairs.add(group)
-            scene = _scene(round_id, index) if paired else next(alone)
-            groups.setdefault(group, []).append(_row(names, scene, *fields))
+            pair = _pair_key(round_id, index) if paired else next(alone)
+            groups.setdefault(group, []).append(_row(names, pair, *fields))
         for group, found in groups.items():
             tables.setdefault(group, MatchTableBuilder()).add(found)
     whole = {group: table.matches() for group, table in sorted(tables.items(), key=_by_name)}
-    return {group: table if group in in_pairs else replace(table, scene=None) for group, table in whole.items()}
+    return {group: table if group in in_pairs else replace(table, pair=None) for group, table in whole.items()}
 
 
 def _by_name(item: tuple[tuple[str, float | None], MatchTableBuilder]) -> tuple[str, float]:
@@ -76,7 +76,7 @@ def _names(session: Session) -> dict[int, str]:
     return {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
 
 
-def _scene(round_id: int, index: int) -> int:
+def _pair_key(round_id: int, index: int) -> int:
     """The game that a match is one side of: in a round that swaps seats, 2k and 2k + 1 are one."""
     return round_id * MOST_MATCHES + index // 2
 
@@ -111,13 +111,13 @@ def _finished() -> Select[*tuple[Any, ...]]:
     )
 
 
-def _row(names: Mapping[int, str], scene: int | None, *fields: Any) -> FinishedMatch:
+def _row(names: Mapping[int, str], pair: int | None, *fields: Any) -> FinishedMatch:
     first, second, model_0, player_0, model_1, player_1, reason = fields[:7]
     ply, words, tokens, violations, first_proposal, winner, agreed, pareto, unspoken = fields[7:]
     players = _name(names, model_0, player_0), _name(names, model_1, player_1)
     utilities = first or 0, second or 0
     rest = words, tokens, violations, first_proposal, winner, agreed, pareto, unspoken
-    return FinishedMatch(utilities, players, reason or "", ply, *rest, scene)
+    return FinishedMatch(utilities, players, reason or "", ply, *rest, pair)
 
 
 def _name(names: Mapping[int, str], model_id: int | None, player: str | None) -> str:

@@ -14,9 +14,9 @@ NOBODY = -1
 
 
 class FinishedMatch(NamedTuple):
-    """A finished match. Utilities and players go by seat; a utility holds λ; None is what nobody counted.
+    """A finished match. Utilities and players go by seat; None is what nobody counted.
 
-    Matches of the same `scene` are one game from either side; None is a match by itself.
+    Matches of the same `pair` are one game from either side; None is a match by itself.
     """
 
     utilities: tuple[float, float]
@@ -31,7 +31,7 @@ class FinishedMatch(NamedTuple):
     agreed: bool | None = None
     pareto: bool | None = None
     unspoken: bool | None = None
-    scene: int | None = None
+    pair: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class MatchTable:
     unspoken: Floats  # (n,) 1 for a deal whose split was never named in the talk, 0 for one whose was
     players: tuple[str, ...]
     reasons: tuple[str, ...]
-    scene: Integers | None = None  # (n,) numbered from 0; None where each match is one by itself
+    pair: Integers | None = None  # (n,) numbered from 0; None where each match is one by itself
 
     def __len__(self) -> int:
         return len(self.ply)
@@ -96,7 +96,7 @@ class MatchTable:
     @property
     def units(self) -> Integers | None:
         """(n,) What was drawn independently, if that is not each match: what resampling draws."""
-        return self.scene
+        return self.pair
 
 
 class MatchTableBuilder:
@@ -105,7 +105,7 @@ class MatchTableBuilder:
     def __init__(self) -> None:
         self._players: dict[str, int] = {}
         self._reasons: dict[str, int] = {}
-        self._scenes: dict[int, int] = {}
+        self._pairs: dict[int, int] = {}
         self._integers = [np.empty((0, 5), np.int64)]
         self._flags = [np.empty((0, 2), np.bool_)]
         self._floats = [np.empty((0, 8))]
@@ -115,7 +115,7 @@ class MatchTableBuilder:
         if not rows:
             return
         integers = [
-            (*self._seats(row.players), self._reason(row.reason), _or(row.winner, NOBODY), self._scene(row.scene))
+            (*self._seats(row.players), self._reason(row.reason), _or(row.winner, NOBODY), self._pair(row.pair))
             for row in rows
         ]
         self._integers.append(np.array(integers, np.int64))
@@ -145,15 +145,15 @@ class MatchTableBuilder:
             unspoken=floats[:, 7],
             players=tuple(self._players),
             reasons=tuple(self._reasons),
-            scene=integers[:, 4] if self._scenes else None,
+            pair=integers[:, 4] if self._pairs else None,
         )
 
     def _seats(self, players: tuple[str, str]) -> tuple[int, int]:
         first, second = (self._players.setdefault(name, len(self._players)) for name in players)
         return first, second
 
-    def _scene(self, scene: int | None) -> int:
-        return NOBODY if scene is None else self._scenes.setdefault(scene, len(self._scenes))
+    def _pair(self, pair: int | None) -> int:
+        return NOBODY if pair is None else self._pairs.setdefault(pair, len(self._pairs))
 
     def _reason(self, name: str) -> int:
         return self._reasons.setdefault(name, len(self._reasons))

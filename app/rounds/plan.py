@@ -47,26 +47,26 @@ class MatchSetup:
 
 def setup(plan: RoundPlan, index: int) -> MatchSetup:
     """The match with that index. With swapped seats, 2k and 2k + 1 are the same game from either side."""
-    scene, swapped = divmod(index, 2) if plan.swap_seats else (index, 0)
-    seed = match_seed(plan.seed, scene)
+    pair, swapped = divmod(index, 2) if plan.swap_seats else (index, 0)
+    seed = match_seed(plan.seed, pair)
     config = plan.config
     kind = find_game(plan.game).material
     if kind is not None and plan.material:
-        config = {**config, **kind.config_of(plan.material[_pick(plan, scene, seed)])}
+        config = {**config, **kind.config_of(plan.material[_pick(plan, pair, seed)])}
     return MatchSetup(index, seed, config, bool(swapped))
 
 
-def match_seed(round_seed: int, scene: int) -> int:
+def match_seed(round_seed: int, pair: int) -> int:
     """A seed of 62 bits, which every database stores as a signed number."""
-    digest = hashlib.blake2b(f"{round_seed}/{scene}".encode(), digest_size=8).digest()
+    digest = hashlib.blake2b(f"{round_seed}/{pair}".encode(), digest_size=8).digest()
     return int.from_bytes(digest) >> 2
 
 
-def _pick(plan: RoundPlan, scene: int, seed: int) -> int:
+def _pick(plan: RoundPlan, pair: int, seed: int) -> int:
     count = len(plan.material)
     if plan.pick == RANDOM:
         return random.Random(f"{seed}/material").randrange(count)
-    turn, place = divmod(scene, count)
+    turn, place = divmod(pair, count)
     return _order(plan.seed, turn, count)[place] if plan.pick == SHUFFLED else place
 
 

@@ -12,11 +12,11 @@ AB, BA = ("a", "b"), ("b", "a")
 FEW_SEEDS = {"no_interval": "fewer than 10 seeds"}
 
 
-def twice(first: tuple[int, int], second: tuple[int, int], scene: int) -> list[FinishedMatch]:
+def twice(first: tuple[int, int], second: tuple[int, int], pair: int) -> list[FinishedMatch]:
     """A game that was played from either side; the points go by seat."""
     agreed = (any(first), any(second))
     return [
-        FinishedMatch(points, players, "deal" if deal else "no deal", 5, agreed=deal, scene=scene)
+        FinishedMatch(points, players, "deal" if deal else "no deal", 5, agreed=deal, pair=pair)
         for points, players, deal in zip((first, second), (AB, BA), agreed, strict=True)
     ]
 
@@ -51,7 +51,7 @@ def test_matches_are_pairs_where_the_seats_were_not_swapped_and_it_is_said_who_s
 
 
 def test_who_is_ahead_follows_from_the_interval_and_turning_changes_sides() -> None:
-    rows = [row for scene in range(12) for row in twice((7, 3), (4 + scene % 3, 5), scene)]
+    rows = [row for pair in range(12) for row in twice((7, 3), (4 + pair % 3, 5), pair)]
     found = paired(of_rows(rows), ("a", "b"), NEGOTIATION)
     assert found is not None
     score, turned = found.columns["score_mean"], found.turned().columns["score_mean"]
@@ -64,10 +64,10 @@ def test_who_is_ahead_follows_from_the_interval_and_turning_changes_sides() -> N
 
 def test_taboo_compares_how_often_each_won() -> None:
     rows = [
-        FinishedMatch((1, -1), AB, "attacker wins", 4, winner=0, scene=1),
-        FinishedMatch((0, 0), BA, "tied game", 4, scene=1),
-        FinishedMatch((-1, 1), AB, "defender wins", 4, winner=1, scene=2),
-        FinishedMatch((-1, 1), BA, "defender wins", 4, winner=1, scene=2),
+        FinishedMatch((1, -1), AB, "attacker wins", 4, winner=0, pair=1),
+        FinishedMatch((0, 0), BA, "tied game", 4, pair=1),
+        FinishedMatch((-1, 1), AB, "defender wins", 4, winner=1, pair=2),
+        FinishedMatch((-1, 1), BA, "defender wins", 4, winner=1, pair=2),
     ]
     found = paired(of_rows(rows), ("a", "b"), TABOO)
     assert found is not None
@@ -86,7 +86,7 @@ def test_there_is_no_difference_of_other_than_two(players: list[tuple[str, str]]
 
 
 def test_figures_of_swapped_rounds_draw_seeds_and_not_matches() -> None:
-    rows = [row for scene in range(9) for row in twice((7, 3), (5, 5), scene)]
-    swapped, not_swapped = of_rows(rows), of_rows([row._replace(scene=None) for row in rows])
+    rows = [row for pair in range(9) for row in twice((7, 3), (5, 5), pair)]
+    swapped, not_swapped = of_rows(rows), of_rows([row._replace(pair=None) for row in rows])
     assert negotiation(swapped, 0).columns["score_mean"] == Figure(5, n=18, **FEW_SEEDS)
     assert negotiation(not_swapped, 0).columns["score_mean"].no_interval is None
