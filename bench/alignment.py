@@ -24,8 +24,8 @@ from app.analysis.bootstrap import mean_figure
 from app.assessments import lifecycle as assessments
 from app.assessments.figures import ASPECTS
 from app.assessments.job import ASSESSMENT
-from app.assessments.learnt import held_out
 from app.assessments.spec import AnswerSampling, AssessmentSpec
+from app.assessments.training_overlap import held_out
 from app.cli.jobs import run_job_here
 from app.core.extensions import db, reading, transact, writing
 from app.datasets import register, row_import

@@ -15,9 +15,9 @@ from app.alignments.job import ALIGNMENT
 from app.alignments.spec import AlignmentSpec
 from app.assessments import lifecycle
 from app.assessments.job import ASSESSMENT
-from app.assessments.learnt import held_out
 from app.assessments.runner import run_assessment
 from app.assessments.spec import AssessmentSpec
+from app.assessments.training_overlap import held_out
 from app.core.config import Settings
 from app.core.extensions import reading, writing
 from app.finetuning.job import TRAINING

@@ -13,8 +13,8 @@ from app.alignments.demonstrations import best_responses
 from app.alignments.job import ALIGNMENT, parts_of
 from app.alignments.lifecycle import assessment_of, model_names, society_of
 from app.alignments.spec import ALIGN, SFT, read_preset, spec_of
-from app.assessments import learnt
 from app.assessments import lifecycle as assessments
+from app.assessments import training_overlap
 from app.core.errors import AppError
 from app.core.extensions import reading, transact, writing
 from app.datasets import register, store
@@ -209,7 +209,7 @@ def _assess(context: JobContext, number: int) -> None:
         row = ALIGNMENT.get(session, number)
         base, model = learner_of(session, row).name, _made_by(session, row.job_id or 0).name
         wanted, asked = assessment_of(spec_of(row.spec), model, base), _questions(row, "held_out")
-        found = learnt.held_out(session, context.settings.home, (model, base), asked.questions)
+        found = training_overlap.held_out(session, context.settings.home, (model, base), asked.questions)
     with writing(context.database) as session:
         if (ours := _ours(session, number, context.owner)) is not None:
             made = assessments.create(

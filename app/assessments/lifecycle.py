@@ -6,8 +6,8 @@ from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
 from app.assessments.job import ASSESSMENT
-from app.assessments.learnt import HeldOutQuestions
 from app.assessments.spec import AnswerSampling, AssessmentSpec
+from app.assessments.training_overlap import HeldOutQuestions
 from app.core.errors import Conflict, Invalid, Phrase
 from app.jobs.kind import Requester
 from app.models import AssessedAnswer, Assessment, GenerationRow, LanguageModel
@@ -32,7 +32,7 @@ def create(
 ) -> Assessment:
     """Create a waiting assessment, for workers if it is `queued`.
 
-    `found` is what `learnt.held_out` gives for the two models and the questions that are `asked`; it reads all that
+    `found` is what `training_overlap.held_out` gives for the two models and the questions `asked`; it reads all that
     they were trained on, and so is made before a transaction. An assessment that belongs to something begun `goes_on`
     with models that were archived meanwhile. Raises NotFound for an unknown model, Conflict for an archived one, and
     Invalid for all else that cannot be run.

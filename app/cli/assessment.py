@@ -9,8 +9,8 @@ from app.analysis.bootstrap import Figure
 from app.assessments import lifecycle, listing
 from app.assessments.figures import COLUMNS, AssessmentFigures
 from app.assessments.job import ASSESSMENT
-from app.assessments.learnt import held_out
 from app.assessments.spec import AssessmentSpec
+from app.assessments.training_overlap import held_out
 from app.cli.base import Command, check_one_format, ensure_database, print_csv, settings
 from app.cli.jobs import Described, JobCommands, json_option, queue_option, run_job_here
 from app.cli.spec_options import read_files, spec_options

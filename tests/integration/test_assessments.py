@@ -16,8 +16,8 @@ from sqlalchemy import Engine, select
 
 from app.assessments import listing
 from app.assessments.job import ASSESSMENT
-from app.assessments.learnt import held_out
 from app.assessments.runner import run_assessment
+from app.assessments.training_overlap import held_out
 from app.core.config import Settings
 from app.core.errors import Invalid
 from app.core.extensions import reading, writing

@@ -3,10 +3,10 @@
 from flask_babel import lazy_gettext
 from sqlalchemy.orm import Session
 
-from app.assessments import learnt, lifecycle
+from app.assessments import lifecycle, training_overlap
 from app.assessments.job import ASSESSMENT
-from app.assessments.learnt import HeldOutQuestions
 from app.assessments.spec import AssessmentSpec
+from app.assessments.training_overlap import HeldOutQuestions
 from app.core.extensions import db, reading
 from app.games.base import JSON
 from app.jobs.kind import Requester
@@ -36,7 +36,7 @@ class _AssessmentForm(JobForm[Assessment, AssessmentSpec]):
         with reading() as session:
             lifecycle.check(session, spec, questions)
         look = (settings().home, (spec.model, spec.base), questions.questions)
-        found: HeldOutQuestions = in_worker_thread(db.engine, learnt.held_out, *look)
+        found: HeldOutQuestions = in_worker_thread(db.engine, training_overlap.held_out, *look)
         return found
 
     def create(self, session: Session, asked: Asked[AssessmentSpec], by: Requester) -> Assessment:
