@@ -1,6 +1,6 @@
 """One pass over the words of a text: who is to get what, and what things are worth to the speaker.
 
-The pass knows no grammar beyond a small memory: whose share is being spoken of, the number just heard, and the
+The pass knows no grammar beyond a small memory: whose share is being spoken of, the last number, and the
 quantities not yet given to anyone. That is why slips, missing commas and half sentences do not trouble it.
 """
 
@@ -54,11 +54,11 @@ class StatedValue(NamedTuple):
 
 
 class ClaimParser:
-    """What has been heard of one text. `heard` is the speaker's share, None where nothing was said."""
+    """What one text says. `share` is the speaker's share, None where nothing was said."""
 
     def __init__(self, counts: Counts) -> None:
         self.counts = counts
-        self.heard: list[int | None] = [None, None, None]
+        self.share: list[int | None] = [None, None, None]
         self.rest: str | None = None  # who gets whatever was not named
         self.kept = False  # whether something was refused to the listener
         self.took = self.gave = False  # whether things were named for the speaker, for the listener
@@ -71,23 +71,23 @@ class ClaimParser:
         self._at = 0
         self._sentence()
 
-    def hear(self, plain: str, words: Sequence[str]) -> None:
-        """Take in a text in lower case; `words` are its tokens."""
-        if self._hear_price_list(words):
+    def parse(self, plain: str, words: Sequence[str]) -> None:
+        """Read a text in lower case; `words` are its tokens."""
+        if self._parse_price_list(words):
             return
         if WORTH.isdisjoint(words):
-            self._hear_shares(words)
+            self._parse_shares(words)
             return
         for sentence in _SENTENCE.split(plain):
             words = TOKEN.findall(sentence)
             if not WORTH.isdisjoint(words):
                 words, worths = _taken_apart(sentence)
-                self._hear_worths(worths)
-            self._hear_shares(words)
+                self._parse_worths(worths)
+            self._parse_shares(words)
 
     # ---- What things are worth --------------------------------------------------
 
-    def _hear_price_list(self, words: Sequence[str]) -> bool:
+    def _parse_price_list(self, words: Sequence[str]) -> bool:
         """Whether the text is nothing but values: "hat 6, books 2, balls 0"."""
         if len(words) < 6 or words[0] not in ITEMS or words[1] not in NUMBERS:
             return False
@@ -98,7 +98,7 @@ class ClaimParser:
         self.values.update(prices)
         return True
 
-    def _hear_worths(self, worths: Sequence[StatedValue]) -> None:
+    def _parse_worths(self, worths: Sequence[StatedValue]) -> None:
         for worth in worths:
             self.values.update(worth.values)
             items = worth.items.difference(self.values)
@@ -120,14 +120,14 @@ class ClaimParser:
         self._negated = self._wanting = self._giving = False
         self._excepting = self._alternative = self._halving = self._sweeping = False
 
-    def _hear_shares(self, words: Sequence[str]) -> None:
+    def _parse_shares(self, words: Sequence[str]) -> None:
         self._sentence()
         self._words = words
         for at, word in enumerate(words):
-            heard = _LEXICON.get(word)
-            if heard is not None:
+            read = _LEXICON.get(word)
+            if read is not None:
                 self._at = at
-                heard(self, word)
+                read(self, word)
             elif self._number is not None:
                 self._unknown(word)
         self._at = len(words)
@@ -333,20 +333,20 @@ class ClaimParser:
 
     def _denied(self, item: int, owner: str) -> None:
         if owner == LISTENER:  # what the listener cannot have, the speaker keeps
-            self.heard[item] = self.counts[item]
+            self.share[item] = self.counts[item]
             self.kept = True
         elif self._wanting:
-            self.heard[item] = 0
+            self.share[item] = 0
             self.low.add(item)
 
     def _settle(self, item: int, number: int, owner: str) -> None:
         count = self.counts[item]
         if number == _HALF:
-            self.heard[item] = count // 2
+            self.share[item] = count // 2
             self.took = True
             return
         amount = min(max(number, 0), count)
-        self.heard[item] = count - amount if owner == LISTENER else amount
+        self.share[item] = count - amount if owner == LISTENER else amount
         self.took = self.took or owner != LISTENER
         self.gave = self.gave or owner == LISTENER
 

@@ -67,7 +67,7 @@ class OfferHistory:
         (a, b, c), (x, y, z) = self.counts, share
         return a - x, b - y, c - z
 
-    def hear(self, by: str, text: str) -> None:
+    def add_message(self, by: str, text: str) -> None:
         """Take in one message."""
         if by == "partner":
             reading, self.greeted = _listen(text, self.counts)
@@ -176,25 +176,25 @@ class OfferHistory:
         return self.counts if reading.gave and not reading.took else (0, 0, 0)
 
 
-def follow(counts: Counts, heard: tuple[Message, ...]) -> OfferHistory:
-    """What has been said after all of `heard`. The result is shared: read it, never change it."""
-    if len(heard) > _LONG:  # nobody talks so long in earnest, and each text before is remembered anyway
-        return _fold(OfferHistory(counts), heard)
-    return _follow(counts, heard)
+def follow(counts: Counts, messages: tuple[Message, ...]) -> OfferHistory:
+    """What has been said after all of `messages`. The result is shared: read it, never change it."""
+    if len(messages) > _LONG:  # nobody talks so long in earnest, and each text before is remembered anyway
+        return _fold(OfferHistory(counts), messages)
+    return _follow(counts, messages)
 
 
 @lru_cache(maxsize=4096)
-def _follow(counts: Counts, heard: tuple[Message, ...]) -> OfferHistory:
-    if not heard:
+def _follow(counts: Counts, messages: tuple[Message, ...]) -> OfferHistory:
+    if not messages:
         return OfferHistory(counts)
     # What this seat worked out at its last turn, and what has been said since: its own message, perhaps an answer.
-    since = 1 if heard[-1][0] == "you" else 2
-    return _fold(_follow(counts, heard[:-since]).copy(), heard[-since:])
+    since = 1 if messages[-1][0] == "you" else 2
+    return _fold(_follow(counts, messages[:-since]).copy(), messages[-since:])
 
 
-def _fold(conversation: OfferHistory, heard: tuple[Message, ...]) -> OfferHistory:
-    for by, text in heard:
-        conversation.hear(by, text or "")
+def _fold(conversation: OfferHistory, messages: tuple[Message, ...]) -> OfferHistory:
+    for by, text in messages:
+        conversation.add_message(by, text or "")
     return conversation
 
 

@@ -12,15 +12,15 @@ def was_said(counts: Counts, messages: Sequence[tuple[int, str]], share: Counts)
     A message need not name all of it: what it leaves open is filled from what was said before. Heard with the ears of
     both seats, since who speaks reads his own words more plainly; one that hears it is enough.
     """
-    return any(_heard(counts, messages, share, seat) for seat in (0, 1))
+    return any(_names_split(counts, messages, share, seat) for seat in (0, 1))
 
 
-def _heard(counts: Counts, messages: Sequence[tuple[int, str]], share: Counts, seat: int) -> bool:
-    """Whether `seat` hears the split named."""
+def _names_split(counts: Counts, messages: Sequence[tuple[int, str]], share: Counts, seat: int) -> bool:
+    """Whether `seat` read the split named."""
     talk = OfferHistory(counts)
     mine = share if seat == 0 else talk.complement(share)
     for by, text in messages:
-        talk.hear("you" if by == seat else "partner", text)
+        talk.add_message("you" if by == seat else "partner", text)
         if talk.table == mine:
             return True
     return False

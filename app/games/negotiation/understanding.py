@@ -61,8 +61,8 @@ def _read(text: str, counts: Counts) -> Utterance:
     plain = plain.lower().replace("’", "'").replace("`", "'").removeprefix("[message]").strip()
     words = vocabulary.TOKEN.findall(plain)
     parser = ClaimParser(counts)
-    parser.hear(plain, words)
-    first, second, third = parser.heard
+    parser.parse(plain, words)
+    first, second, third = parser.share
     return Utterance(
         share=(first, second, third),
         rest=parser.rest,

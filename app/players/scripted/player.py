@@ -12,7 +12,7 @@ PLAIN = "plain"
 
 
 class ScriptedPlayer:
-    """Looks at the game and the role of a view and lets the baseline for that seat choose, in some manner of speech."""
+    """Looks at the game and the role of a view and lets the baseline for that seat choose, in a style of speech."""
 
     def __init__(self, manner: str = PLAIN) -> None:
         self._manner = manner
@@ -29,9 +29,9 @@ class ScriptedPlayer:
         return chooser(view, rng)
 
 
-def manners() -> list[str]:
-    """The manners of speech of any game's baselines, the plain one first."""
-    return list(dict.fromkeys([PLAIN, *(manner for each in SCRIPTED.values() for manner in each.manners)]))
+def speech_styles() -> list[str]:
+    """The styles of speech of any game's baselines, the plain one first."""
+    return list(dict.fromkeys([PLAIN, *(style for each in SCRIPTED.values() for style in each.styles)]))
 
 
 def make(spec: PlayerSpec) -> ScriptedPlayer | ScriptedChat:
@@ -50,6 +50,6 @@ def make(spec: PlayerSpec) -> ScriptedPlayer | ScriptedChat:
             got=Verbatim(", ".join(sorted(options))),
             subject=f"option of scripted player {spec.name}",
         )
-    if manner not in manners():
-        raise Invalid("manner", expected=either(manners()), got=manner)
+    if manner not in speech_styles():
+        raise Invalid("manner", expected=either(speech_styles()), got=manner)
     return ScriptedPlayer(manner)

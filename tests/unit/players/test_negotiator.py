@@ -69,7 +69,7 @@ def against(texts, state, seat=0):
 
 def test_the_opening_names_a_concrete_split():
     conversation = OfferHistory(CONTEXT.counts)
-    conversation.hear("you", chosen(setting(), 0))
+    conversation.add_message("you", chosen(setting(), 0))
     assert conversation.mine is not None
 
 
@@ -142,7 +142,7 @@ def test_a_silly_partner_is_met_with_a_last_offer_and_then_a_proposal(spam):
 
 def points_asked(text):
     conversation = OfferHistory(CONTEXT.counts)
-    conversation.hear("you", text)
+    conversation.add_message("you", text)
     return sum(a * b for a, b in zip(conversation.mine, CONTEXT.values[0], strict=True))
 
 
@@ -326,11 +326,11 @@ def test_its_own_sentences_read_back_as_the_split_they_name(words, seed):
         words.impossible(seed % 3, share, context.counts, rng),
     ):
         conversation = OfferHistory(context.counts)
-        conversation.hear("you", text)
+        conversation.add_message("you", text)
         assert conversation.mine == share
     conversation = OfferHistory(context.counts)
-    conversation.hear("partner", phrases.final(context.counts, context.counts, rng))
-    conversation.hear("you", words.accept((0, 0, 0), context.counts, rng))
+    conversation.add_message("partner", phrases.final(context.counts, context.counts, rng))
+    conversation.add_message("you", words.accept((0, 0, 0), context.counts, rng))
     assert conversation.agreed == (0, 0, 0)
 
 

@@ -116,14 +116,14 @@ ANSWERS = [
 @pytest.mark.parametrize(("text", "share"), SPLITS)
 def test_a_message_names_a_whole_split(text, share):
     conversation = OfferHistory(COUNTS)
-    conversation.hear("you", text)
+    conversation.add_message("you", text)
     assert conversation.mine == share
 
 
 @pytest.mark.parametrize(("text", "share"), SPLITS)
 def test_the_partner_means_the_same_split_from_the_other_side(text, share):
     conversation = OfferHistory(COUNTS)
-    conversation.hear("partner", text)
+    conversation.add_message("partner", text)
     assert conversation.theirs == conversation.complement(share)
 
 
@@ -155,7 +155,7 @@ def talk(*lines, counts=COUNTS):
     """A conversation of lines that take turns, the partner's first."""
     conversation = OfferHistory(counts)
     for at, line in enumerate(lines):
-        conversation.hear("you" if at % 2 else "partner", line)
+        conversation.add_message("you" if at % 2 else "partner", line)
     return conversation
 
 
@@ -221,7 +221,7 @@ def test_what_is_read_differently_has_another_version() -> None:
     for counts in ((2, 1, 3), (1, 2, 2), (3, 1, 1)):
         for first, *_ in SPLITS + ANSWERS:
             talk = OfferHistory(counts)
-            talk.hear("partner", first)
+            talk.add_message("partner", first)
             found.update(repr((first, talk.table, read(first, counts))).encode())
     assert {CLAIMS_VERSION: found.hexdigest()[:16]} == READINGS
 

@@ -9,7 +9,7 @@ from app.players.scripted.negotiation import careless, casual_phrases, negotiato
 SCRIPTED_GAME = ScriptedGame(
     game=NEGOTIATION.name,
     choosers={"negotiator": negotiator.choose},
-    manners={
+    styles={
         "casual": {"negotiator": partial(negotiator.choose, words=casual_phrases)},
         "careless": {"negotiator": careless.choose},
     },

@@ -21,6 +21,6 @@ def words_with_clues() -> Sequence[str]:
 SCRIPTED_GAME = ScriptedGame(
     game=TABOO.name,
     choosers={_ATTACKER: seats.attack, _DEFENDER: seats.defend},
-    manners={"casual": {_ATTACKER: partial(seats.attack, lures=casual_lures.lures)}},
+    styles={"casual": {_ATTACKER: partial(seats.attack, lures=casual_lures.lures)}},
     pieces=words_with_clues,
 )
