@@ -150,13 +150,13 @@ def _refuse_taken(session: Session, name: str) -> None:
     for each in names:
         check_model_name(each)
     taken = session.scalar(select(LanguageModel.name).where(LanguageModel.name.in_(names)).limit(1))
-    twin = session.scalar(
+    duplicate = session.scalar(
         select(Alignment.id).where(Alignment.name == name, Alignment.status.in_(states.LIVE)).limit(1)
     )
     if taken is not None:
         got = Phrase("%(name)s, whose model %(model)s is there already", name=shown(name), model=taken)
-    elif twin is not None:
-        got = Phrase("%(name)s, which alignment %(number)s has, and it is not over", name=shown(name), number=twin)
+    elif duplicate is not None:
+        got = Phrase("%(name)s, which alignment %(number)s has, and it is not over", name=shown(name), number=duplicate)
     else:
         return
     raise Conflict("name", expected=Phrase("one that is not taken"), got=got)

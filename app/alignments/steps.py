@@ -56,7 +56,7 @@ def take_steps(context: JobContext, number: int) -> AwaitedJob | None:
         return _steps(context, number)
     except AppError as error:
         with writing(context.database) as session:
-            if (row := _ours(session, number, context.owner)) is not None:
+            if (row := _locked_if_owned(session, number, context.owner)) is not None:
                 fail(row, error.message)
         return None
     finally:
@@ -67,7 +67,7 @@ def take_steps(context: JobContext, number: int) -> AwaitedJob | None:
 def _steps(context: JobContext, number: int) -> AwaitedJob | None:
     while True:
         with writing(context.database) as session:
-            row = _ours(session, number, context.owner)
+            row = _locked_if_owned(session, number, context.owner)
             due = None if row is None else _next(session, row, context)
             ALIGNMENT.renew(session, number, context.owner, LEASE)
         if not isinstance(due, LongStep):
@@ -75,7 +75,7 @@ def _steps(context: JobContext, number: int) -> AwaitedJob | None:
         _LONG[due](context, number)
 
 
-def _ours(session: Session, number: int, owner: str) -> Alignment | None:
+def _locked_if_owned(session: Session, number: int, owner: str) -> Alignment | None:
     """The alignment, locked, if it is still ours and goes on."""
     row = ALIGNMENT.locked(session, number, owner)
     return row if row is not None and row.status == states.RUNNING else None
@@ -180,8 +180,8 @@ def _demonstrate(context: JobContext, number: int) -> None:
         name = f"{row.name} demonstrations"[:80]
     made = register.add(transact(context.database), draft, name)
     with writing(context.database) as session:
-        if (ours := _ours(session, number, context.owner)) is not None:
-            ours.demonstrations_id = register.publish(session, made).id
+        if (held := _locked_if_owned(session, number, context.owner)) is not None:
+            held.demonstrations_id = register.publish(session, made).id
 
 
 def _cut(context: JobContext, number: int) -> None:
@@ -198,9 +198,9 @@ def _cut(context: JobContext, number: int) -> None:
     if found.realignment is not None:
         mixed_in = register.add(save, found.realignment, society_data.realignment_name(name))
     with writing(context.database) as session:
-        if (ours := _ours(session, number, context.owner)) is not None:
-            ours.dataset_id = register.publish(session, comparisons).id
-            ours.realignment_id = None if mixed_in is None else register.publish(session, mixed_in).id
+        if (held := _locked_if_owned(session, number, context.owner)) is not None:
+            held.dataset_id = register.publish(session, comparisons).id
+            held.realignment_id = None if mixed_in is None else register.publish(session, mixed_in).id
 
 
 def _assess(context: JobContext, number: int) -> None:
@@ -211,11 +211,11 @@ def _assess(context: JobContext, number: int) -> None:
         wanted, asked = assessment_of(spec_of(row.spec), model, base), _questions(row, "held_out")
         found = training_overlap.held_out(session, context.settings.home, (model, base), asked.questions)
     with writing(context.database) as session:
-        if (ours := _ours(session, number, context.owner)) is not None:
+        if (held := _locked_if_owned(session, number, context.owner)) is not None:
             made = assessments.create(
-                session, wanted, asked, found, queued=ours.queued, requester=requester_of(ours), goes_on=True
+                session, wanted, asked, found, queued=held.queued, requester=requester_of(held), goes_on=True
             )
-            ours.assessment_id = made.id
+            held.assessment_id = made.id
 
 
 _LONG = {LongStep.DEMONSTRATE: _demonstrate, LongStep.CUT: _cut, LongStep.ASSESS: _assess}

@@ -66,7 +66,7 @@ def restore(settings: Settings, engine: Engine, path: Path, *, replace: bool = F
                 remedy="--replace puts the backup in its place, and keeps nothing of it",
             )
         _refuse_without_room(settings, reader)
-        with _workshop(settings.home) as folder, _staged(settings, engine, folder, reader) as exchange:
+        with _staging_folder(settings.home) as folder, _staged(settings, engine, folder, reader) as exchange:
             _unpack(reader, folder / "files")
             with _files_in_place(folder, settings.home, replace=replace):
                 exchange()
@@ -288,7 +288,7 @@ class _PostgresExchange:
 
 
 @contextmanager
-def _workshop(home: Path) -> Iterator[Path]:
+def _staging_folder(home: Path) -> Iterator[Path]:
     """A folder in PARLOR_HOME for what is not yet in its place."""
     for left in home.glob(".restore-*"):
         shutil.rmtree(left, ignore_errors=True)

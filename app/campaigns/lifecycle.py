@@ -58,13 +58,15 @@ def create(
     for each in names:
         check_model_name(each)
     taken = session.scalar(select(LanguageModel.name).where(LanguageModel.name.in_(names)).limit(1))
-    twin = session.scalar(select(Campaign.id).where(Campaign.name == name, Campaign.status.in_(states.LIVE)).limit(1))
-    if taken is not None or twin is not None:
+    duplicate = session.scalar(
+        select(Campaign.id).where(Campaign.name == name, Campaign.status.in_(states.LIVE)).limit(1)
+    )
+    if taken is not None or duplicate is not None:
         got = (
             Phrase("%(name)s, whose model %(model)s is there already", name=shown(name), model=taken)
             if taken
             else Phrase(
-                "%(name)s, which campaign %(campaign)s has, and it is not over", name=shown(name), campaign=twin
+                "%(name)s, which campaign %(campaign)s has, and it is not over", name=shown(name), campaign=duplicate
             )
         )
         raise Conflict("name", expected=Phrase("one that is not taken"), got=got)

@@ -65,7 +65,7 @@ def take_steps(context: JobContext, campaign_id: int) -> AwaitedJob | None:
         return _steps(context, campaign_id)
     except AppError as error:
         with writing(context.database) as session:
-            if (row := _ours(session, campaign_id, context.owner)) is not None:
+            if (row := _locked_if_owned(session, campaign_id, context.owner)) is not None:
                 fail(row, error.message)
         return None
     finally:
@@ -76,7 +76,7 @@ def take_steps(context: JobContext, campaign_id: int) -> AwaitedJob | None:
 def _steps(context: JobContext, campaign_id: int) -> AwaitedJob | None:
     while True:
         with writing(context.database) as session:
-            row = _ours(session, campaign_id, context.owner)
+            row = _locked_if_owned(session, campaign_id, context.owner)
             if row is None:
                 return None
             due = _next(session, row, context.settings.home)
@@ -92,7 +92,7 @@ def _steps(context: JobContext, campaign_id: int) -> AwaitedJob | None:
             _filter(context, campaign_id, due, name)
 
 
-def _ours(session: Session, campaign_id: int, owner: str) -> Campaign | None:
+def _locked_if_owned(session: Session, campaign_id: int, owner: str) -> Campaign | None:
     """The campaign, locked, if it is still ours and goes on."""
     row = CAMPAIGN.locked(session, campaign_id, owner)
     return row if row is not None and row.status == states.RUNNING else None
@@ -232,7 +232,7 @@ def _filter(context: JobContext, campaign_id: int, due: _Filter, name: str) -> N
         draft = store.write(context.settings.home, found, build.training_rows(session, found))
     number = register.add(transact(context.database), draft, lifecycle.model_name(name, due.number))
     with writing(context.database) as session:
-        if _ours(session, campaign_id, context.owner) is None:
+        if _locked_if_owned(session, campaign_id, context.owner) is None:
             return
         row = session.get_one(CampaignIteration, (campaign_id, due.number))
         row.dataset_id = register.publish(session, number).id
@@ -244,7 +244,7 @@ def _analyse(context: JobContext, campaign_id: int, due: _Analysis) -> None:
         now = session.get_one(CampaignIteration, (campaign_id, due.number))
         found = _figures(session, session.get_one(Campaign, campaign_id), now, due.round_id, due.base)
     with writing(context.database) as session:
-        if _ours(session, campaign_id, context.owner) is None:
+        if _locked_if_owned(session, campaign_id, context.owner) is None:
             return
         if due.label is None:
             session.get_one(CampaignIteration, (campaign_id, due.number)).figures = found

@@ -80,7 +80,7 @@ def renew(
         values["lease_count"] = 0  # type: ignore[assignment]
     return session.scalars(
         update(RoundRange)
-        .where(_ours(round_id, owner), RoundRange.start.in_(starts))
+        .where(_held_by(round_id, owner), RoundRange.start.in_(starts))
         .values(**values)
         .returning(RoundRange.start)
         .execution_options(synchronize_session=False)
@@ -99,7 +99,7 @@ def finish(session: Session, round_id: int, starts: Collection[int]) -> None:
 def release(session: Session, round_id: int, owner: str) -> None:
     """Give back whatever `owner` holds of a round."""
     session.execute(
-        update(RoundRange).where(_ours(round_id, owner)).values(lease_owner=None, lease_until=None, lease_count=0)
+        update(RoundRange).where(_held_by(round_id, owner)).values(lease_owner=None, lease_until=None, lease_count=0)
     )
 
 
@@ -114,5 +114,5 @@ def being_played(now: datetime) -> Any:
     return and_(RoundRange.lease_owner.is_not(None), RoundRange.lease_until >= now)
 
 
-def _ours(round_id: int, owner: str) -> Any:
+def _held_by(round_id: int, owner: str) -> Any:
     return and_(RoundRange.round_id == round_id, RoundRange.lease_owner == owner)

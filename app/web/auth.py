@@ -61,7 +61,7 @@ def session_life() -> timedelta:
 
 
 @login.unauthorized_handler  # type: ignore[untyped-decorator]
-def _nobody() -> Response:
+def _redirect_to_sign_in() -> Response:
     here = request.full_path.rstrip("?") if request.method in ("GET", "HEAD") else None
     return redirect(url_for("auth.sign_in", next=here))
 
