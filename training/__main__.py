@@ -72,7 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         events = options.progress if process_number() == 0 else Path(os.devnull)
         with event_stream(events) as stream:
-            return _run(options.method, options.config, Progress(stream), stop)
+            return _run_training(options.method, options.config, Progress(stream), stop)
     except TrainingRefused as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -98,7 +98,7 @@ def prepare_libraries() -> None:
         os.environ.setdefault("GOMP_SPINCOUNT", _PATIENCE)
 
 
-def _run(method: str, path: Path, progress: Progress, stop: StopRequest) -> int:
+def _run_training(method: str, path: Path, progress: Progress, stop: StopRequest) -> int:
     try:
         chosen = all_methods()[method]
         config = read_config(chosen.config, path)

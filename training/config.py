@@ -15,7 +15,7 @@ C = TypeVar("C", bound=Config)
 
 def read_config(kind: type[C], path: Path) -> C:
     """The config in a file. Raises TrainingRefused, naming the field, what was expected and what came."""
-    raw = _read(path)
+    raw = _parse_file(path)
     if not isinstance(raw, dict):
         raise TrainingRefused(f"{path}: expected fields and their values, got {shown(raw)}")
     try:
@@ -24,7 +24,7 @@ def read_config(kind: type[C], path: Path) -> C:
         raise TrainingRefused(f"{path}: {first_fault(kind, error)}") from None
 
 
-def _read(path: Path) -> Any:
+def _parse_file(path: Path) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
         return json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)

@@ -257,15 +257,15 @@ def split(conversations: Sequence[G], share: float, seed: int) -> tuple[list[G],
     """
     if share == 0:
         return list(conversations), []
-    matches = sorted({_match(each.group) for each in conversations})
+    matches = sorted({_match_of(each.group) for each in conversations})
     random.Random(seed).shuffle(matches)
     aside = set(matches[: max(1, round(share * len(matches)))])
     if len(aside) == len(matches):
         raise TrainingRefused(
             f"eval_share: expected rows of more matches, got {len(matches)} in all; lower it or leave it out"
         )
-    kept = [each for each in conversations if _match(each.group) not in aside]
-    return kept, [each for each in conversations if _match(each.group) in aside]
+    kept = [each for each in conversations if _match_of(each.group) not in aside]
+    return kept, [each for each in conversations if _match_of(each.group) in aside]
 
 
 def read_rows(config: Config) -> tuple[list[Conversation], list[Conversation]]:
@@ -283,11 +283,11 @@ def read_sides(config: Config, read: Callable[[Path], list[G]]) -> tuple[list[G]
 
 def without_matches_of(rows: Sequence[Conversation], aside: Sequence[Grouped]) -> list[Conversation]:
     """The rows but for those that name a group of a match that is kept aside: they hold the same words."""
-    matches = {_match(each.group) for each in aside}
-    return [each for each in rows if not (each.names_group and _match(each.group) in matches)]
+    matches = {_match_of(each.group) for each in aside}
+    return [each for each in rows if not (each.names_group and _match_of(each.group) in matches)]
 
 
-def _match(group: str) -> str:
+def _match_of(group: str) -> str:
     return group.rpartition(":")[0] or group
 
 

@@ -69,11 +69,11 @@ class ReferenceLogProbs:
             return []
         counts = [len(learnt_spans(each)) for each in sequences]
         path = self._folder / f"{self._key(sequences)}.safetensors"
-        found = _read(path, sum(counts))
+        found = _load_values(path, sum(counts))
         if any_process(found is None, own_device(self._config)) or found is None:
             found = self._computed(sequences)
             if process_number() == 0:
-                _write(path, found)
+                _store_values(path, found)
         return [tuple(each.tolist()) for each in found.split(counts)]
 
     def _key(self, sequences: Sequence[MarkedTokens]) -> str:
@@ -104,7 +104,7 @@ class ReferenceLogProbs:
         return summed(torch.cat(found), device)
 
 
-def _read(path: Path, count: int) -> Tensor | None:
+def _load_values(path: Path, count: int) -> Tensor | None:
     """The values in a file; None if there is none or not all of them are in it."""
     try:
         found: Tensor = load_file(path)[_NAME]
@@ -113,7 +113,7 @@ def _read(path: Path, count: int) -> Tensor | None:
     return found if found.shape == (count,) else None
 
 
-def _write(path: Path, values: Tensor) -> None:
+def _store_values(path: Path, values: Tensor) -> None:
     """Writes the file under its name when it is whole: other processes may want the same one."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:

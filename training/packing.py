@@ -129,10 +129,10 @@ def _keeps_apart(model: Any) -> bool:
     model.eval()
     try:
         with torch.no_grad():
-            alone = [model(input_ids=_row(each, model), use_cache=False).logits for each in sequences]
+            alone = [model(input_ids=_batch_of_one(each, model), use_cache=False).logits for each in sequences]
             together = model(
-                input_ids=_row(packed.ids, model),
-                position_ids=_row(packed.position_ids, model),
+                input_ids=_batch_of_one(packed.ids, model),
+                position_ids=_batch_of_one(packed.position_ids, model),
                 segments=packed.segments,
                 use_cache=False,
             ).logits
@@ -143,7 +143,7 @@ def _keeps_apart(model: Any) -> bool:
     return bool(torch.allclose(together, torch.cat(alone, dim=1), rtol=_TOLERANCE, atol=_TOLERANCE))
 
 
-def _row(values: Sequence[int], model: Any) -> Tensor:
+def _batch_of_one(values: Sequence[int], model: Any) -> Tensor:
     return torch.tensor([values], device=model.device)
 
 

@@ -15,17 +15,17 @@ class Progress:
     def tell(self, event: str, **facts: Any) -> None:
         """Writes one event; its names are in docs/training.md."""
         line = json.dumps(
-            {"event": event, "at": round(time.time(), 3)} | {name: _plain(value) for name, value in facts.items()}
+            {"event": event, "at": round(time.time(), 3)} | {name: _json_value(value) for name, value in facts.items()}
         )
         self._stream.write(line + "\n")
         self._stream.flush()
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: _json_value(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_json_value(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -63,7 +63,7 @@ class ForkedProcess:
         try:
             self.pid = os.fork()
             if self.pid == 0:
-                _run(entry, parent, environment, (output, errors), kept, mask)
+                _run_entry(entry, parent, environment, (output, errors), kept, mask)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
@@ -76,7 +76,7 @@ class ForkedProcess:
         os.kill(self.pid, signal.SIGTERM)
 
 
-def _run(
+def _run_entry(
     entry: Entry,
     parent: int,
     environment: Mapping[str, str],

@@ -48,11 +48,11 @@ def make(folder: Path) -> list[Path]:
             )
         password = secrets.token_hex(24)
         for each, (text, mode) in wanted.items():
-            made.append(_write(folder / each, text.format(password=password), mode))
+            made.append(_write_secret(folder / each, text.format(password=password), mode))
     return made
 
 
-def _write(path: Path, text: str, mode: int) -> Path:
+def _write_secret(path: Path, text: str, mode: int) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
         temporary_beside(path) as draft,

@@ -129,7 +129,7 @@ class RequestBody:
         self._reader = reader
         self._left: int | None = None  # bytes of it; None: it comes in chunks
         if isinstance(body.reader, ChunkedReader):
-            body.reader.parser = self._counted(body.reader.parser)
+            body.reader.parser = self._chunked_pieces(body.reader.parser)
         else:
             self._left = body.reader.length
         self.unread = self._left != 0
@@ -138,7 +138,7 @@ class RequestBody:
         """Wait for it from now on."""
         self._reader.expect(BODY_SECONDS, _AROUND_CHUNKS if self._left is None else self._left, LEAST_RATE)
 
-    def _counted(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+    def _chunked_pieces(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """The pieces of a body in chunks, around which there may be as much as is in them and a little more.
 
         Of many small chunks that came at once the rest is not even looked at. Raises LimitRequestHeaders.
@@ -250,7 +250,7 @@ class WebWorker(GeventWorker):
                 request = None
                 reader.expect(HEAD_SECONDS, MOST_HEAD)
                 request = next(parser)
-                self._answer(name, request, reader, addr)
+                self._serve_request(name, request, reader, addr)
                 gevent.sleep(0)  # the next request may be here already, and so may other people's
         except (StopIteration, NoMoreData):
             early = request is not None and request.has_more()
@@ -271,7 +271,7 @@ class WebWorker(GeventWorker):
         with contextlib.suppress(OSError):
             client.sendall(answer)
 
-    def _answer(self, name: Any, request: BoundedRequest, reader: ClientReader, addr: Any) -> None:
+    def _serve_request(self, name: Any, request: BoundedRequest, reader: ClientReader, addr: Any) -> None:
         reader.expect_nothing()
         if request.body.unread:
             request.body.begin()

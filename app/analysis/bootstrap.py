@@ -77,7 +77,7 @@ def figures(
         for sums in _resamples(columns, starts, units):
             for name, found in statistics(sums).items():
                 drawn[name].append(found.values)
-    return {name: _figure(found, drawn[name], few) for name, found in exact.items()}
+    return {name: _with_interval(found, drawn[name], few) for name, found in exact.items()}
 
 
 def mean_figure(values: Floats, units: Integers | None = None, reason: str = FEW_MATCHES) -> Figure:
@@ -157,7 +157,7 @@ def _resamples(columns: Floats, starts: Integers, units: Integers | None) -> Ite
         yield sums
 
 
-def _figure(exact: Statistic, drawn: list[Floats], few: str | None) -> Figure:
+def _with_interval(exact: Statistic, drawn: list[Floats], few: str | None) -> Figure:
     value, number = float(exact.values[0]), round(float(exact.matches[0]))
     if np.isnan(value):
         return Figure(None)

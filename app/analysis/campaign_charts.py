@@ -166,7 +166,7 @@ def _panel(panel: DrawnPanel, colours: Palette, iterations: int, points: Sequenc
     colour = {**line, "scale": {"domain": labels, "range": _line_colours(colours, len(labels))}}
     shape = {**line, "scale": {"domain": labels}} if len(labels) > 1 else {"value": "circle"}
     x, y = _axes(panel, iterations, language)
-    values = _values(panel, iterations, points, language)
+    values = _value_marks(panel, iterations, points, language)
     intervals = {
         "transform": [{"filter": {"field": "low", "valid": True}}],
         "mark": {"type": "rule", "strokeWidth": 1.5},
@@ -239,7 +239,7 @@ def _hover(panel: DrawnPanel, language: Language) -> Sequence[Spec]:
     ]
 
 
-def _values(panel: DrawnPanel, iterations: int, points: Sequence[Point], language: Language) -> Sequence[Spec]:
+def _value_marks(panel: DrawnPanel, iterations: int, points: Sequence[Point], language: Language) -> Sequence[Spec]:
     middle = (len(panel.lines) - 1) / 2
     return [
         {

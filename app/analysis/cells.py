@@ -45,7 +45,7 @@ class Sums:
         chosen, weight = self._choose(metric, seats)
         if metric.value is None:
             whole = (self.matches[:, :, None] * seats).sum((1, 2))
-            number = self._counted(_any(seats))
+            number = self._n_matches(_any(seats))
             # Two transcripts of a match tell as much as one.
             return Statistic(ratio((self.matches[:, :, None] * chosen).sum((1, 2)), whole), number, number)
         if metric.value in self.total:
@@ -56,7 +56,7 @@ class Sums:
             found = self._seat_mean(self.cells.values[metric.value], chosen)
         else:
             weighed = self.matches * weight
-            found = Statistic(ratio(weighed @ self.cells.values[metric.value], weighed.sum(1)), self._counted(weight))
+            found = Statistic(ratio(weighed @ self.cells.values[metric.value], weighed.sum(1)), self._n_matches(weight))
         return found._replace(effective=self._effective(metric, weight)) if metric.aggregate == PART else found
 
     def share(self, flag: Booleans) -> Statistic:
@@ -95,14 +95,14 @@ class Sums:
     def _seat_mean(self, values: Floats | Booleans, seats: Booleans) -> Statistic:
         """The mean over those seats; `values` (k, 2), `seats` (r, k, 2), or (1, k, 2) for the same in all resamples."""
         weight = self.matches[:, :, None] * seats
-        return Statistic(ratio((weight * values).sum((1, 2)), weight.sum((1, 2))), self._counted(_any(seats)))
+        return Statistic(ratio((weight * values).sum((1, 2)), weight.sum((1, 2))), self._n_matches(_any(seats)))
 
     def _seat_median(self, values: Floats | Booleans, seats: Booleans) -> Statistic:
         """The median over those seats, likewise."""
         order = values.ravel().argsort()
         weight = self.matches[:, :, None] * seats
         medians = _median(values.ravel()[order], weight.reshape(len(weight), -1)[:, order])
-        return Statistic(medians, self._counted(_any(seats)))
+        return Statistic(medians, self._n_matches(_any(seats)))
 
     def _effective(self, metric: Metric, weight: Floats) -> Floats:
         """How many matches of equal weight would tell as much: (r,).
@@ -113,7 +113,7 @@ class Sums:
         weighed = measured * weight
         return ratio(weighed.sum(1) ** 2, (weighed * weight).sum(1))
 
-    def _counted(self, weight: Floats | Booleans) -> Floats:
+    def _n_matches(self, weight: Floats | Booleans) -> Floats:
         """How many matches have a weight: (r,)."""
         counted: Floats = (self.matches * (weight > 0)).sum(1)
         return counted

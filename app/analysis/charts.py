@@ -53,13 +53,13 @@ def count_histogram(analysis: MatchAnalysis, metric: Metric, language: Language 
         raise ValueError(f"expected a metric with a histogram, got {metric.name}")
     title, matches = language.translate(metric.histogram.title), language.gettext("Matches")
     if not metric.by_seat:
-        said = _counted(analysis, title, language.gettext("matches"), metric.histogram, language)
+        said = _count_sentence(analysis, title, language.gettext("matches"), metric.histogram, language)
         mean = _mean(analysis, metric, metric.histogram.mean, language)
         return _histogram(analysis, metric.histogram, title, matches, f"{said} {mean}".rstrip(), language)
     counted = language.gettext("scores")
     if len(analysis.metrics.parts) < 2:
         title = language.gettext("%(figures)s of both seats", figures=title)
-        said = _counted(analysis, title, counted, metric.histogram, language)
+        said = _count_sentence(analysis, title, counted, metric.histogram, language)
         mean = _mean(analysis, metric, SCORE_MEAN.heading, language)
         return _histogram(
             analysis, metric.histogram, title, language.gettext("Seats"), f"{said} {mean}".rstrip(), language
@@ -76,7 +76,7 @@ def count_histogram(analysis: MatchAnalysis, metric: Metric, language: Language 
         if (figure := part.columns.get(own)) is not None
     )
     title = language.gettext("%(figures)s by model", figures=title)
-    said = _counted(analysis, title, counted, metric.histogram, language)
+    said = _count_sentence(analysis, title, counted, metric.histogram, language)
     return _histogram(analysis, metric.histogram, title, matches, f"{said} {means}", language)
 
 
@@ -189,7 +189,7 @@ def paired_differences(analysis: MatchAnalysis, versus: PairedDifference, langua
     return Chart(f"difference-{analysis.key}", title, described, draw, data, language)
 
 
-def _counted(analysis: MatchAnalysis, title: str, counted: str, of: Histogram, language: Language) -> str:
+def _count_sentence(analysis: MatchAnalysis, title: str, counted: str, of: Histogram, language: Language) -> str:
     return language.gettext(
         "%(title)s of %(matches)s: %(number)s %(counted)s.",
         title=title,

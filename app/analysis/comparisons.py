@@ -67,7 +67,7 @@ def compare_models(analyses: Sequence[RoundAnalysis], language: Language = ENGLI
         return None
     metric = analyses[0].defined.model_headline
     name, heading, unit = metric.name, language.translate(metric.heading), metric.unit
-    found = [(each, who, figure) for each in analyses for who, figure in _models(each, name, language)]
+    found = [(each, who, figure) for each in analyses for who, figure in _model_figures(each, name, language)]
     models = list(dict.fromkeys(who for _, who, _ in found))
     values = [{"who": f"{each.round_id}: {who}", "model": who, **ends(figure)} for each, who, figure in found]
 
@@ -101,7 +101,7 @@ def compare_models(analyses: Sequence[RoundAnalysis], language: Language = ENGLI
     return Chart(f"compare-models-{name}".replace("_", "-"), title, described, draw, data, language)
 
 
-def _models(analysis: RoundAnalysis, name: str, language: Language) -> list[tuple[str, Figure]]:
+def _model_figures(analysis: RoundAnalysis, name: str, language: Language) -> list[tuple[str, Figure]]:
     """The models of a round with that figure; one that plays itself has the round's."""
     parts = [
         (_in_role(language.player(part.player), part.role, language), part.columns.get(name, Figure(None)))

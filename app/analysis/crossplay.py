@@ -99,13 +99,13 @@ def cells(matches: MatchTable, players: Sequence[str], roles: Sequence[str | Non
         seats = (0, 1) if role is None else (seat,)
         for row, row_place in zip(players, places, strict=True):
             for column, column_place in zip(players, places, strict=True):
-                scores, units = _scores(matches, row_place, column_place, seats)
+                scores, units = _pair_scores(matches, row_place, column_place, seats)
                 if len(scores):
                     found.append(Cell(row, column, role, len(scores), mean_figure(scores, units)))
     return found
 
 
-def _scores(matches: MatchTable, row: int, column: int, seats: Sequence[int]) -> tuple[Floats, Integers | None]:
+def _pair_scores(matches: MatchTable, row: int, column: int, seats: Sequence[int]) -> tuple[Floats, Integers | None]:
     """What `row` got of each match against `column`, and what is resampled; against itself, the mean of its seats."""
     sat = [(matches.player[:, seat] == row) & (matches.player[:, 1 - seat] == column) for seat in seats]
     held = np.stack(sat, axis=1)

@@ -29,7 +29,7 @@ def matches_of(session: Session, round_ids: Sequence[int]) -> MatchTable:
         execution_options={"yield_per": _AT_ONCE},
     )
     for part in rows.partitions():
-        columns.add([_row(names, _pair_key(*fields[:2]) if whole else None, *fields[2:]) for fields in part])
+        columns.add([_finished_match(names, _pair_key(*fields[:2]) if whole else None, *fields[2:]) for fields in part])
     return columns.matches()
 
 
@@ -55,7 +55,7 @@ def chosen_tables(session: Session, choice: MatchFilter) -> dict[tuple[str, floa
             if paired:
                 in_pairs.add(group)
             pair = _pair_key(round_id, index) if paired else next(alone)
-            groups.setdefault(group, []).append(_row(names, pair, *fields))
+            groups.setdefault(group, []).append(_finished_match(names, pair, *fields))
         for group, found in groups.items():
             tables.setdefault(group, MatchTableBuilder()).add(found)
     whole = {group: table.matches() for group, table in sorted(tables.items(), key=_by_name)}
@@ -82,7 +82,7 @@ def _pair_key(round_id: int, index: int) -> int:
 
 
 def _finished() -> Select[*tuple[Any, ...]]:
-    """Where a match belongs, and the fields of `_row`, in their order."""
+    """Where a match belongs, and the fields of `_finished_match`, in their order."""
     first, second = _SEATS
     return (
         select(
@@ -111,15 +111,15 @@ def _finished() -> Select[*tuple[Any, ...]]:
     )
 
 
-def _row(names: Mapping[int, str], pair: int | None, *fields: Any) -> FinishedMatch:
+def _finished_match(names: Mapping[int, str], pair: int | None, *fields: Any) -> FinishedMatch:
     first, second, model_0, player_0, model_1, player_1, reason = fields[:7]
     ply, words, tokens, violations, first_proposal, winner, agreed, pareto, unspoken = fields[7:]
-    players = _name(names, model_0, player_0), _name(names, model_1, player_1)
+    players = _player_name(names, model_0, player_0), _player_name(names, model_1, player_1)
     utilities = first or 0, second or 0
     rest = words, tokens, violations, first_proposal, winner, agreed, pareto, unspoken
     return FinishedMatch(utilities, players, reason or "", ply, *rest, pair)
 
 
-def _name(names: Mapping[int, str], model_id: int | None, player: str | None) -> str:
+def _player_name(names: Mapping[int, str], model_id: int | None, player: str | None) -> str:
     """A registered model's name, what an import calls a player that is in no registry, or that these are people."""
     return names[model_id] if model_id is not None else player or PEOPLE

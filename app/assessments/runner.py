@@ -52,9 +52,9 @@ class _AssessmentWorker(CallingWorker):
     async def make(self) -> None:
         """Have all questions answered that are not, and all answers rated. Raises ChatBlocked."""
         for first in range(0, len(self._open), AT_ONCE):
-            await together(*(self._answer(each) for each in self._open[first : first + AT_ONCE]))
+            await together(*(self._make_answer(each) for each in self._open[first : first + AT_ONCE]))
 
-    async def _answer(self, row: AssessedAnswer) -> None:
+    async def _make_answer(self, row: AssessedAnswer) -> None:
         question = self._questions[row.question]
         model = self._models[self._row.base_id if row.of_base else self._row.model_id]
         try:

@@ -117,8 +117,8 @@ class ArchiveReader:
         self._path = path
         try:
             self._zip = zipfile.ZipFile(path)
-            text = self._read(_MANIFEST, _LONGEST_MANIFEST)
-            intact = self._read(_MANIFEST_HASH, 100).decode() == hashlib.sha256(text).hexdigest()
+            text = self._read_entry(_MANIFEST, _LONGEST_MANIFEST)
+            intact = self._read_entry(_MANIFEST_HASH, 100).decode() == hashlib.sha256(text).hexdigest()
         except OSError as error:
             raise Invalid(
                 None, expected="a backup that can be read", got=Verbatim(error.strerror or error), subject=path
@@ -144,9 +144,9 @@ class ArchiveReader:
         entry, count = self.manifest.tables[name], 0
         rows: list[list[Any]] = []
         size = 0
-        for line in self._lines(f"tables/{name}.jsonl", entry):
+        for line in self._entry_lines(f"tables/{name}.jsonl", entry):
             count += 1
-            rows.append(self._row(line, name, entry, count))
+            rows.append(self._parse_row(line, name, entry, count))
             size += len(line)
             if len(rows) == _ROWS_AT_ONCE or size > _BYTES_AT_ONCE:
                 yield rows
@@ -211,7 +211,7 @@ class ArchiveReader:
 
     # ---- The bytes
 
-    def _read(self, name: str, most: int) -> bytes:
+    def _read_entry(self, name: str, most: int) -> bytes:
         """A whole entry of at most so many bytes. Raises ValueError for a longer one."""
         with self._zip.open(name) as file:
             content = file.read(most + 1)
@@ -219,7 +219,7 @@ class ArchiveReader:
             raise ValueError(name)
         return content
 
-    def _row(self, line: bytes, name: str, entry: TableEntry, number: int) -> list[Any]:
+    def _parse_row(self, line: bytes, name: str, entry: TableEntry, number: int) -> list[Any]:
         if sum(map(line.count, (b",", b"[", b"{"))) > _MOST_VALUES:
             raise self._broken(f"more than {_MOST_VALUES} values in row {number} of {name}")
         try:
@@ -230,7 +230,7 @@ class ArchiveReader:
             raise self._broken(f"no row of {len(entry.columns)} values as row {number} of {name}")
         return row
 
-    def _lines(self, name: str, entry: ArchiveEntry) -> Iterator[bytes]:
+    def _entry_lines(self, name: str, entry: ArchiveEntry) -> Iterator[bytes]:
         begun: list[bytes] = []
         for piece in self._pieces(name, entry):
             first, *others = piece.split(b"\n")

@@ -41,7 +41,7 @@ def create(settings: Settings, engine: Engine, path: Path, *, overwrite: bool = 
             draft.touch(mode=0o600)
             draft.unlink()
             with snapshot(engine) as connection:
-                manifest = _write(settings, connection, draft)
+                manifest = _write_archive(settings, connection, draft)
             ArchiveReader(draft).check()
             with draft.open("rb") as file:
                 os.fsync(file.fileno())
@@ -57,7 +57,7 @@ def create(settings: Settings, engine: Engine, path: Path, *, overwrite: bool = 
     return manifest
 
 
-def _write(settings: Settings, connection: Connection, draft: Path) -> Manifest:
+def _write_archive(settings: Settings, connection: Connection, draft: Path) -> Manifest:
     revision, newest = revision_of(connection), newest_revision()
     if revision is None or revision != newest:
         raise Conflict(

@@ -81,10 +81,10 @@ def rows_of(connection: Connection, table: Table) -> Iterator[list[Any]]:
     """The rows of a table by its key, as JSON takes them."""
     found = connection.execution_options(stream_results=True).execute(select(table).order_by(*table.primary_key))
     for row in found.yield_per(_ROWS_AT_ONCE):
-        yield [_plain(value) for value in row]
+        yield [_json_value(value) for value in row]
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if isinstance(value, date):  # a datetime, too
         return value.isoformat()
     if isinstance(value, bytes | memoryview):
@@ -104,7 +104,7 @@ def load(
     for part in rows:
         values = [
             {
-                name: None if value is None else _read(read, value, table.name, name)
+                name: None if value is None else _read_value(read, value, table.name, name)
                 for name, read, value in zip(columns, readers, row, strict=True)
             }
             for row in part
@@ -114,7 +114,7 @@ def load(
     return count
 
 
-def _read(read: Callable[[Any], Any], value: Any, table: str, column: str) -> Any:
+def _read_value(read: Callable[[Any], Any], value: Any, table: str, column: str) -> Any:
     try:
         return read(value)
     except (ValueError, TypeError):

@@ -37,7 +37,7 @@ def benchmark_figure(
             str(each["iteration"]),
             each["model"],
             language.decimals(each["value"], 2),
-            _shown(each["stderr"], language),
+            _score_label(each["stderr"], language),
             _range(each, language),
         )
         for each in values
@@ -122,7 +122,7 @@ def _sentence(called: str, tasks: Sequence[str], values: Sequence[Mapping[str, A
     )  # fmt: skip
 
 
-def _shown(value: float | None, language: Language) -> str:
+def _score_label(value: float | None, language: Language) -> str:
     return "" if value is None else language.decimals(value, 2)
 
 

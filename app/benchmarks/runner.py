@@ -109,7 +109,7 @@ class _BenchmarkRunner:
             if self._stopping_since is not None:
                 return False
             if code == CHATS_FIRST:
-                if not self._ask():
+                if not self._answer_requests():
                     return False
             elif code < 0 or code == INTERRUPTED:
                 self._settle(lambda session: lifecycle.count_death(session, self._job_id))
@@ -159,7 +159,7 @@ class _BenchmarkRunner:
         self._keep()
         return code
 
-    def _ask(self) -> bool:
+    def _answer_requests(self) -> bool:
         """Ask the model what the process wants to know. False when the job is to be stopped."""
         wanted = [json.loads(line) for line in self._file("requests.jsonl").read_text(encoding="utf-8").splitlines()]
         chats = BenchmarkChats(self._context, self._job_id)
@@ -210,7 +210,7 @@ class _BenchmarkRunner:
         try:
             if self._told or time.monotonic() >= self._renew_at:
                 with writing(self._context.database) as session:
-                    status = self._write(session)
+                    status = self._write_events(session)
                 self._written()
                 return status
             with reading(self._context.database) as session:
@@ -226,15 +226,15 @@ class _BenchmarkRunner:
         """Write down what is new and do something else in the same transaction. Raises Lost, and what `also` raises."""
 
         def work(session: Session) -> T:
-            self._write(session)
+            self._write_events(session)
             return also(session)
 
         found = insist(self._context.database, work, AWAY)
         self._written()
         return found
 
-    def _write(self, session: Session) -> str:
-        values = {name: value for event in self._told for name, value in _values(event).items()}
+    def _write_events(self, session: Session) -> str:
+        values = {name: value for event in self._told for name, value in _row_changes(event).items()}
         status = BENCHMARK.renew(session, self._job_id, self._context.owner, self._lease, **values)
         if status is None:
             raise BenchmarkLeaseLost
@@ -250,7 +250,7 @@ class _BenchmarkRunner:
         return self._folder / name
 
 
-def _values(event: Mapping[str, Any]) -> dict[str, Any]:
+def _row_changes(event: Mapping[str, Any]) -> dict[str, Any]:
     """What an event changes on the job's row."""
     match event.get("event"):
         case "started":

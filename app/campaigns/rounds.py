@@ -20,7 +20,7 @@ def play(session: Session, row: Campaign, spec: CampaignSpec, number: int, model
     """Create the round of an iteration's model with itself; its number."""
     matches = spec.matches - sum(spec.matches_against.values())
     return _create(
-        session, row, (_name(session, model_id),), matches, match_seed(spec.seed, number), spec.sampling,
+        session, row, (_model_name(session, model_id),), matches, match_seed(spec.seed, number), spec.sampling,
         f"round {number}", row.material["play"],
     )  # fmt: skip
 
@@ -37,7 +37,7 @@ def play_with(
 ) -> int:
     """Create the round of an iteration's model with a partner, the seats swapped half of the time; its number."""
     seed = match_seed(match_seed(spec.seed, number), 1 + [each.name for each in spec.play_with].index(partner))
-    names = (_name(session, model_id), partner)
+    names = (_model_name(session, model_id), partner)
     called = f"round {number}, with {partner}"
     matches = spec.matches_against[partner]
     return _create(session, row, names, matches, seed, spec.sampling, called, row.material["play"])
@@ -50,7 +50,7 @@ def evaluate(
 
     All evaluations of a kind are the same matches, so that models compare.
     """
-    names, matches = [_name(session, model_id)], spec.evaluation
+    names, matches = [_model_name(session, model_id)], spec.evaluation
     if evaluation.partner:
         names.append(evaluation.partner)
         matches -= matches % 2  # as many from either seat
@@ -88,5 +88,5 @@ def _create(
     return rounds.create(session, request, queued=row.queued, goes_on=True, requester=requester_of(row)).id
 
 
-def _name(session: Session, model_id: int | None) -> str:
+def _model_name(session: Session, model_id: int | None) -> str:
     return session.get_one(LanguageModel, model_id).name

@@ -172,7 +172,7 @@ def read_spec(raw: Mapping[str, Any], seed: int) -> CampaignSpec:
         )
     method = _method("method", given)
     cut = _cut(game, method, given)
-    start_data, teacher, start_method = _start(given)
+    start_data, teacher, start_method = _read_start(given)
     return CampaignSpec(
         game=game.name,
         base=str(given["base"]),
@@ -254,7 +254,7 @@ def _data_of(method: str, given: Mapping[str, Any]) -> str:
     return found
 
 
-def _start(given: Mapping[str, Any]) -> tuple[int | None, str | None, str]:
+def _read_start(given: Mapping[str, Any]) -> tuple[int | None, str | None, str]:
     """The dataset or the teacher that the first iteration learns from, if any, and the method. Raises Invalid."""
     number, teacher = (None if given.get(name) in NOBODY else given[name] for name in ("start_data", "teacher"))
     method = _method("start_method", given)

@@ -78,7 +78,7 @@ def analyze(
     _refuse_empty(rounds, matrix)
     if choice is not None and not chosen:
         raise Invalid("matches", expected="some that are over", got=Verbatim(f"none: {in_words(choice)}"))
-    written = [] if folder is None else _write(_charts(rounds, chosen, matrix), Path(folder), form, theme)
+    written = [] if folder is None else _write_charts(_charts(rounds, chosen, matrix), Path(folder), form, theme)
     if as_json:
         print_json(
             {
@@ -137,7 +137,7 @@ def _charts(rounds: Sequence[RoundAnalysis], chosen: Sequence[MatchAnalysis], ma
     return charts + ([] if matrix is None else cross_plays(matrix))
 
 
-def _write(charts: Sequence[Chart], folder: Path, form: str, theme: str) -> list[Path]:
+def _write_charts(charts: Sequence[Chart], folder: Path, form: str, theme: str) -> list[Path]:
     written = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -164,7 +164,7 @@ def _report(analyses: Sequence[MatchAnalysis], matrix: CrossPlay | None) -> Iter
         yield [_heading(each) for each in analyses]
     for each in analyses:
         if each.metrics.parts:
-            yield [*_models(each), *([] if each.paired is None else _difference(each, each.paired))]
+            yield [*_model_lines(each), *([] if each.paired is None else _difference(each, each.paired))]
     for game, group in _by_game(analyses):
         both = ["All matches; scores are those of both models together"] if any(each.paired for each in group) else []
         yield [*both, *_table(metrics_of(game).columns, group)]
@@ -200,24 +200,24 @@ def _table(known: Mapping[str, Metric], group: Sequence[MatchAnalysis]) -> Itera
     """A line a column, with its figure in each round."""
     heads = [_table_heading(each) for each in group]
     rows = [
-        (with_unit(column), [_shown(each.metrics.columns[name], column.unit) for each in group])
+        (with_unit(column), [_figure_words(each.metrics.columns[name], column.unit) for each in group])
         for name, column in known.items()
     ]
     yield from _aligned([("", heads), *rows])
 
 
 def _outcomes(each: MatchAnalysis) -> list[str]:
-    rows = [(found.reason, [str(found.matches), _shown(found.share, SHARE)]) for found in each.metrics.outcomes]
+    rows = [(found.reason, [str(found.matches), _figure_words(found.share, SHARE)]) for found in each.metrics.outcomes]
     return [f"Outcomes of {_table_heading(each)}", *_aligned(rows)]
 
 
-def _models(each: MatchAnalysis) -> Iterator[str]:
+def _model_lines(each: MatchAnalysis) -> Iterator[str]:
     """A line a figure of each model, by role where roles differ."""
     for part in each.metrics.parts:
         role = "" if part.role is None else f" as {part.role}"
         yield f"{part.player[:_WIDEST]}{role} in {_table_heading(each)}, {part.matches} matches"
         rows = [
-            (with_unit(each.defined.models[name]), [_shown(figure, each.defined.models[name].unit)])
+            (with_unit(each.defined.models[name]), [_figure_words(figure, each.defined.models[name].unit)])
             for name, figure in part.columns.items()
         ]
         yield from _aligned(rows)
@@ -247,10 +247,10 @@ def _matrix(matrix: CrossPlay) -> Iterator[str]:
     yield f"Cross-play {matrix.matrix_id}: {matrix.game}, {far} matches, mean scores"
     for cell in matrix.cells:
         role = "" if cell.role is None else f" as {cell.role}"
-        yield f"  {cell.row}{role} against {cell.column}: {_shown(cell.score, POINTS)}"
+        yield f"  {cell.row}{role} against {cell.column}: {_figure_words(cell.score, POINTS)}"
 
 
-def _shown(figure: Figure, unit: str) -> str:
+def _figure_words(figure: Figure, unit: str) -> str:
     more = beside(figure, unit)
     return number(figure.value, unit) + (f"  ({more})" if more else "")
 

@@ -124,7 +124,7 @@ def table(found: Sequence[AssessmentFigures]) -> str:
     for each in found:
         counts = (str(each.difference.n), str(each.better), str(each.worse))
         lines.append(
-            (each.aspect, each.rater or "all", _mean(each.model), _mean(each.base), _figure(each.difference), *counts)
+            (each.aspect, each.rater or "all", _mean(each.model), _mean(each.base), _in_words(each.difference), *counts)
         )
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
@@ -136,7 +136,7 @@ def _mean(figure: Figure) -> str:
     return "–" if figure.value is None else f"{figure.value:.2f}"
 
 
-def _figure(figure: Figure) -> str:
+def _in_words(figure: Figure) -> str:
     if figure.value is None:
         return "–"
     if figure.low is None:

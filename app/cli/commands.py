@@ -68,7 +68,7 @@ def load(name: str) -> click.Command:
 
 def listed(name: str) -> click.Command:
     """A command or group that is listed by what it does, and loaded when it is run."""
-    said = _listed()[name]
+    said = _load_list()[name]
     if "commands" not in said:
         return LazyCommand(name, said["help"], lambda: load(name))
     group = BaseGroup(name, help=said["help"])
@@ -88,16 +88,16 @@ class Commands(AppGroup):
     """All commands; those of a kind of jobs that is not in the list are made from the kind."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted({*super().list_commands(ctx), *_listed()})
+        return sorted({*super().list_commands(ctx), *_load_list()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in _listed():
+        if cmd_name in _load_list():
             return listed(cmd_name)
         return super().get_command(ctx, cmd_name) or import_module("app.cli.jobs").commands_of(cmd_name)
 
 
 @cache
-def _listed() -> dict[str, Any]:
+def _load_list() -> dict[str, Any]:
     found: dict[str, Any] = json.loads(LIST.read_text(encoding="utf-8"))
     return found
 
@@ -116,7 +116,7 @@ def _app() -> Flask:
 
 def __getattr__(name: str) -> click.Command:
     """What an entry point names: a command, for which Flask then builds no web app."""
-    if name not in _listed():
+    if name not in _load_list():
         raise AttributeError(name)
     context = click.get_current_context(silent=True)
     if context is not None:

@@ -125,11 +125,11 @@ def build(
     write_priority.give_way()
     number = register.save(transact(db.engine), draft, called)
     with reading() as session:
-        described = _described(store.get_dataset(session, number), home)
+        described = _dataset_json(store.get_dataset(session, number), home)
     if as_json:
         print_json({**described, "out": out} if out is not None else described)
     else:
-        click.echo(f"{_line(described)} of {draft.figures['matches']} matches in {out or described['file']}.")
+        click.echo(f"{_dataset_line(described)} of {draft.figures['matches']} matches in {out or described['file']}.")
 
 
 @dataset.command("list")
@@ -138,7 +138,7 @@ def list_(as_json: bool) -> None:
     """Show all datasets, the latest first."""
     ensure_database()
     with reading() as session:
-        found = [_described(row, settings().home) for row in store.list_with_figures(session)]
+        found = [_dataset_json(row, settings().home) for row in store.list_with_figures(session)]
     if as_json:
         print_json(found)
         return
@@ -159,7 +159,7 @@ def show(called: str, as_json: bool) -> None:
     """Show one dataset, by number, name or name@version: what it was cut from, and how much of it there is."""
     ensure_database()
     with reading() as session:
-        described = _described(store.find_dataset(session, called), settings().home)
+        described = _dataset_json(store.find_dataset(session, called), settings().home)
     if as_json:
         print_json(described)
         return
@@ -203,11 +203,11 @@ def export(called: str, form: str, template: str | None, out: str, as_json: bool
             write_all(pieces, sys.stdout.buffer)
             return
         _copy(pieces, out)
-        described = _described(row, settings().home)
+        described = _dataset_json(row, settings().home)
     if as_json:
         print_json({**described, "out": out})
     else:
-        click.echo(f"{_line(described)} in {out}.")
+        click.echo(f"{_dataset_line(described)} in {out}.")
 
 
 def _check_format(out: str | None, form: str, template: str | None) -> None:
@@ -233,13 +233,13 @@ def _copy(pieces: Iterable[bytes], out: str) -> None:
         raise unwritable(out, error) from None
 
 
-def _line(described: dict[str, Any]) -> str:
+def _dataset_line(described: dict[str, Any]) -> str:
     rows = described["rows"]
     name = f"{described['name']}@{described['version']}"
     return f"Dataset {described['dataset_id']} ({name}): {rows} row{'' if rows == 1 else 's'}"
 
 
-def _described(row: Dataset, home: Path) -> dict[str, Any]:
+def _dataset_json(row: Dataset, home: Path) -> dict[str, Any]:
     """A dataset as JSON."""
     return {
         "dataset_id": row.id,

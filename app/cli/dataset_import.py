@@ -47,9 +47,9 @@ def import_rows(file: str, row_format: str, name: str | None, skip_bad: bool, as
     with reading() as session:
         row = store.get_dataset(session, number or 0)
     if as_json:
-        print_json(_described(row, found.tally, before))
+        print_json(_import_json(row, found.tally, before))
         return
-    click.echo(_line(row, file, before))
+    click.echo(_import_line(row, file, before))
     for each in [] if found.tally is None else found.tally.refused[:_SHOWN]:
         click.echo(f"Left out row {each.number}: {each.error.message}")
     if found.tally is not None and found.tally.bad > _SHOWN:
@@ -75,7 +75,7 @@ def _refused(tally: ImportTally | None) -> dict[str, Any]:
     }
 
 
-def _described(row: Dataset, tally: ImportTally | None, before: bool) -> dict[str, Any]:
+def _import_json(row: Dataset, tally: ImportTally | None, before: bool) -> dict[str, Any]:
     return {
         "dataset_id": row.id,
         "rows": row.rows,
@@ -88,7 +88,7 @@ def _described(row: Dataset, tally: ImportTally | None, before: bool) -> dict[st
     }
 
 
-def _line(row: Dataset, file: str, before: bool) -> str:
+def _import_line(row: Dataset, file: str, before: bool) -> str:
     called = f"dataset {row.id} ({row.name}@{row.version})"
     rows = f"{row.rows} row{'' if row.rows == 1 else 's'} of {row.kind}"
     return f"{file} was imported before: {called}, {rows}." if before else f"D{called[1:]}: {rows} from {file}."

@@ -76,7 +76,7 @@ def codebook(out: str, guard: bool, bom: bool, as_json: bool) -> None:
     """One row a column: what it means and which values it has."""
     _check(out, as_json)
     rows = sum(map(len, all_columns().values()))
-    _write(write_codebook(guard=guard, bom=bom), out)
+    _write_csv(write_codebook(guard=guard, bom=bom), out)
     _report("codebook", rows, out, as_json)
 
 
@@ -92,7 +92,7 @@ def _write_table(table: service.ExportTable, out: str, guard: bool, bom: bool, a
         else:
             bar = progress(counted, lambda: service.count(session, table, choice))
         with bar as rows:
-            _write(to_csv(table.columns, rows, guard=guard, bom=bom), out)
+            _write_csv(to_csv(table.columns, rows, guard=guard, bom=bom), out)
     _report(table.name, counted.seen, out, as_json)
 
 
@@ -113,7 +113,7 @@ def _report(what: str, rows: int, out: str, as_json: bool) -> None:
 # ---- Files ------------------------------------------------------------------
 
 
-def _write(pieces: Iterable[bytes], out: str) -> None:
+def _write_csv(pieces: Iterable[bytes], out: str) -> None:
     if out == STDOUT:
         write_all(pieces, sys.stdout.buffer)
         return

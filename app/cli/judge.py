@@ -22,7 +22,7 @@ def judge(file: str, rule: str, as_json: bool) -> None:
 
     FILE is a JSON list of {history: [{role, content}], target_word, max_turns}; - reads it from stdin.
     """
-    episodes = read_episodes(_read(file))
+    episodes = read_episodes(_read_json(file))
     with progress(episodes, lambda: len(episodes)) as each:
         verdicts = [judge_episode(episode, rule) for episode in each]
     if as_json:
@@ -32,7 +32,7 @@ def judge(file: str, rule: str, as_json: bool) -> None:
         click.echo(f"{number}\t{verdict.outcome}\t{verdict.plies}")
 
 
-def _read(file: str) -> Any:
+def _read_json(file: str) -> Any:
     where = "stdin" if file == "-" else file
     try:
         raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()

@@ -99,7 +99,7 @@ def _ask_once(asking: _Asking, message: str, as_json: bool) -> None:
     content = sys.stdin.read() if message == "-" else message
     if not content.strip():
         raise Invalid("MESSAGE", expected="something to ask", got=Verbatim("nothing"))
-    number, result = _answer(asking, asking.chat(content))
+    number, result = _answer_question(asking, asking.chat(content))
     if as_json:
         print_json({"request": number, **result})
     elif result["ok"]:
@@ -124,7 +124,7 @@ def _converse(asking: _Asking) -> None:
         if text == _NEW:
             continue
         told = [*told, {"role": "user", "content": text}] if told else asking.chat(text)
-        _, result = _answer(asking, told)
+        _, result = _answer_question(asking, told)
         if result["ok"]:
             click.echo(result["text"])
             told.append({"role": "assistant", "content": result["text"]})
@@ -135,7 +135,7 @@ def _converse(asking: _Asking) -> None:
             raise CommandFailed(f"{asking.model} did not answer: {result['error']}")
 
 
-def _answer(asking: _Asking, chat: list[dict[str, str]]) -> tuple[int, dict[str, Any]]:
+def _answer_question(asking: _Asking, chat: list[dict[str, str]]) -> tuple[int, dict[str, Any]]:
     with writing() as session:
         row = get_model(session, asking.model)
         number = request_lifecycle.create(session, row, request_lifecycle.QUESTION, chat, asking.sampling).id
@@ -157,7 +157,7 @@ def _ask_file(asking: _Asking, questions: Sequence[tuple[str, str]], out: Path, 
                 if answer.ends_batch:
                     stopped = answer
                     break
-                file.write(_line(asking.model, questions[done], answer))
+                file.write(_answer_line(asking.model, questions[done], answer))
                 file.flush()
                 failed += not answer.result["ok"]
                 done += 1
@@ -175,7 +175,7 @@ def _ask_file(asking: _Asking, questions: Sequence[tuple[str, str]], out: Path, 
         )
 
 
-def _line(model: str, question: tuple[str, str], answer: BatchAnswer) -> str:
+def _answer_line(model: str, question: tuple[str, str], answer: BatchAnswer) -> str:
     """A line of the answers. A question that the model refuses has an error in place of a response."""
     text, more = question
     found = {"question": text, **({"input": more} if more else {}), "model": model, "request": answer.request}

@@ -49,7 +49,7 @@ def given_options(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_numbers(options: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """Options of which those of these names are read as values; none is None."""
-    return {name: _read(value) if name in names else value for name, value in options.items()}
+    return {name: _read_option(value) if name in names else value for name, value in options.items()}
 
 
 def with_further(options: Mapping[str, Any], more: Sequence[str]) -> dict[str, Any]:
@@ -61,5 +61,5 @@ def with_further(options: Mapping[str, Any], more: Sequence[str]) -> dict[str, A
     return {**options, **further}
 
 
-def _read(text: str) -> Any:
+def _read_option(text: str) -> Any:
     return None if text == NONE else read_value(text)

@@ -62,11 +62,11 @@ def data(number: int, name: str | None, mixing: str, seed: str, as_json: bool) -
         table = [{column.name: column.read(each) for column in DATA_COLUMNS} for each in found.figures]
         print_json({"dataset_id": comparisons, "realignment_id": realignment, "name": called, **rows, "data": table})
         return
-    click.echo(f"Dataset {comparisons} ({called}): {_rows(found.comparisons.rows)} of comparisons.")
+    click.echo(f"Dataset {comparisons} ({called}): {_count_rows(found.comparisons.rows)} of comparisons.")
     mixed_in = ""
     if found.realignment is not None:
         named = service.realignment_name(called)
-        click.echo(f"Dataset {realignment} ({named}): {_rows(found.realignment.rows)} of conversations.")
+        click.echo(f"Dataset {realignment} ({named}): {_count_rows(found.realignment.rows)} of conversations.")
         mixed_in = f" --sft-data {realignment}"
     click.echo()
     _print_table(DATA_COLUMNS, found.figures)
@@ -139,7 +139,7 @@ def import_folder(folder: Path, model: str, name: str, as_json: bool) -> None:
 COMMANDS = (data, figures, export, import_folder)
 
 
-def _rows(number: int) -> str:
+def _count_rows(number: int) -> str:
     return f"{number} row{'' if number == 1 else 's'}"
 
 
@@ -165,11 +165,11 @@ def _cell(value: object) -> str:
 
 def _in_words(row: IterationFigures) -> Sequence[str]:
     """The figures of an iteration, with their intervals in brackets."""
-    found = [_figure(getattr(getattr(row, aspect), when)) for aspect in ASPECTS for when in (BEFORE, AFTER)]
+    found = [_figure_words(getattr(getattr(row, aspect), when)) for aspect in ASPECTS for when in (BEFORE, AFTER)]
     return ["all" if row.iteration is None else str(row.iteration + 1), str(row.interactions), *found]
 
 
-def _figure(figure: Figure) -> str:
+def _figure_words(figure: Figure) -> str:
     if figure.value is None:
         return "–"
     ends = "" if figure.low is None else f" ({figure.low:.2f} to {figure.high:.2f})"

@@ -54,7 +54,7 @@ def validate(path: Path, as_json: bool) -> None:
     """
     loaded = load_design(path)
     if as_json:
-        print_json(_described(loaded))
+        print_json(_design_json(loaded))
         return
     design = loaded.design
     for arm in arms(design):
@@ -158,11 +158,11 @@ def duplicate(reference: str, name: str, out: Path) -> None:
 def cost(source: str, places: str, fee: str, mean_points: Sequence[str], as_json: bool) -> None:
     """Print what a person is paid, as expected and at most, and what all places cost with the recruiter's fee."""
     design = _design(source)
-    count = _number(places, "--places")
+    count = _read_amount(places, "--places")
     means = _means(design, read_pairs(mean_points, "--mean-points"))
     if count < 1 or count != int(count):
         raise Invalid("--places", expected="a whole number from 1", got=places)
-    people, whole = person_costs(design, means), study_cost(design, int(count), _number(fee, "--fee"), means)
+    people, whole = person_costs(design, means), study_cost(design, int(count), _read_amount(fee, "--fee"), means)
     if as_json:
         print_json(
             {
@@ -206,7 +206,7 @@ def _means(design: StudyDesign, pairs: Mapping[str, Any]) -> Mapping[str, Decima
         )
     spans = [(condition["model"], points_of(design, condition)) for condition in conditions(design)]
     return {
-        label: _number(
+        label: _read_amount(
             value,
             "--mean-points",
             min(span.least for model, span in spans if model == label),
@@ -216,7 +216,7 @@ def _means(design: StudyDesign, pairs: Mapping[str, Any]) -> Mapping[str, Decima
     }
 
 
-def _number(text: Any, option: str, least: Decimal = Decimal(0), most: Decimal = _MOST) -> Decimal:
+def _read_amount(text: Any, option: str, least: Decimal = Decimal(0), most: Decimal = _MOST) -> Decimal:
     try:
         found = read_amount(str(text), option, places=_PLACES, signed=True).normalize()
     except Invalid:
@@ -226,7 +226,7 @@ def _number(text: Any, option: str, least: Decimal = Decimal(0), most: Decimal =
     return found
 
 
-def _described(loaded: LoadedDesign) -> Mapping[str, Any]:
+def _design_json(loaded: LoadedDesign) -> Mapping[str, Any]:
     return {
         "study": loaded.design.study,
         "sha256": loaded.sha256,

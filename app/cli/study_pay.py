@@ -93,7 +93,7 @@ def pay(
             return _decide(session, wave, what, action, reason or "")
         if action == "draft":
             return _draft(session, wave, reason or "")
-        return _of_batch(session, wave, action, what, out) if action else _shown(session, wave)
+        return _of_batch(session, wave, action, what, out) if action else _wave_pay(session, wave)
 
     told = transact(db.engine)(act)  # people who end at the same moment may be faster; then it is done again
     if as_json:
@@ -151,7 +151,7 @@ def _check(action: str, what: str, **options: object) -> None:
             raise Invalid(_CALLED[name], expected=expected, got=Verbatim("none" if given is None else given))
 
 
-def _shown(session: Session, wave: Wave) -> Done:
+def _wave_pay(session: Session, wave: Wave) -> Done:
     payments.settle_all(session, wave)
     found, doubts, everybody = batches.batches_of(session, wave), pay_doubts(session, wave), due(session, wave)
     held = held_back(session, wave, everybody)
@@ -165,7 +165,7 @@ def _shown(session: Session, wave: Wave) -> Done:
                 {"participant": each.code, "ending": each.ending, "amount": str(each.amount), "currency": each.currency}
                 for each in owed
             ],
-            "batches": [_described(each) for each in found],
+            "batches": [_batch_json(each) for each in found],
             "unread_reports": [described(each) for each in unread],
             "look_at": [
                 {"participant": each.code, "why": each.kind, "base": str(each.amount), "left_out": each.holds}
@@ -177,7 +177,7 @@ def _shown(session: Session, wave: Wave) -> Done:
                 *(f"{each.code}  {each.ending:<12} {each.amount:>9} {each.currency}" for each in owed),
                 f"The next batch pays {_people(len(owed))}, {sum((each.amount for each in owed), Decimal('0.00'))}.",
                 *_table(session, wave),
-                *map(_line, found),
+                *map(_batch_line, found),
                 *(f"Report that is not read yet: {report_line(each)}" for each in unread),
                 *map(_doubt, doubts),
             ]
@@ -202,9 +202,9 @@ def _draft(session: Session, wave: Wave, reason: str) -> Done:
     numbers = {batch.number for batch in batches.draft(session, wave, _BY, unread=reason)}
     found = [each for each in batches.batches_of(session, wave) if each.batch.number in numbers]
     left_out = held_back(session, wave, due(session, wave)).values()
-    lines = [*map(_line, found), *_table(session, wave), *map(_doubt, left_out)]
+    lines = [*map(_batch_line, found), *_table(session, wave), *map(_doubt, left_out)]
     return {
-        "json": [_described(each) for each in found],
+        "json": [_batch_json(each) for each in found],
         "text": "\n".join(lines),
     }
 
@@ -213,7 +213,7 @@ def _of_batch(session: Session, wave: Wave, action: str, what: str, out: Path | 
     batch = batches.find_batch(session, wave, whole_number(what, "batch", 1, _MOST_BATCHES))
     if out is not None:
         file = batches.batch_file(session, batch)
-        _write(out, file.content)
+        _write_private(out, file.content)
         return {"json": {"file": str(out), "name": file.name}, "text": f"Wrote batch {batch.number} to {out}."}
     number, status = batch.number, action
     if action == "discard":
@@ -254,7 +254,7 @@ def _decide(session: Session, wave: Wave, code: str, action: str, reason: str) -
     }
 
 
-def _described(listed: batches.ListedBatch) -> Done:
+def _batch_json(listed: batches.ListedBatch) -> Done:
     batch = listed.batch
     times = {name: getattr(batch, name) for name in ("created_at", "uploaded_at", "confirmed_at")}
     return {
@@ -267,7 +267,7 @@ def _described(listed: batches.ListedBatch) -> Done:
     }
 
 
-def _line(listed: batches.ListedBatch) -> str:
+def _batch_line(listed: batches.ListedBatch) -> str:
     batch = listed.batch
     return f"Batch {batch.number} ({batch.format}): {batch.status}, {_people(listed.people)}, {listed.amount}."
 
@@ -276,7 +276,7 @@ def _people(count: int) -> str:
     return f"{count} {'person' if count == 1 else 'people'}"
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write_private(path: Path, content: bytes) -> None:
     try:
         replace_file(path.resolve(), [content], private=True)
     except OSError as error:

@@ -46,7 +46,7 @@ def open_wave(sources: tuple[str, ...], as_json: bool) -> None:
         version = session.get_one(StudyVersion, wave.study_version_id)
         warned = list(wave_warnings(store.design_of(version), loaded.file))
         described = {
-            **_described(session, wave),
+            **_wave_json(session, wave),
             "link": link_path(session.get_one(Study, wave.study_id).name, loaded.file),
             "warnings": [{"key": ".".join(map(str, each.path)), "text": each.text} for each in warned],
         }
@@ -83,7 +83,7 @@ def _changing(name: str, act: Callable[[Session, Wave], None], done: str, told: 
         with writing() as session:
             wave = waves.find_wave(session, reference)
             act(session, wave)
-            described = _described(session, wave)
+            described = _wave_json(session, wave)
         if as_json:
             print_json(described)
         else:
@@ -119,7 +119,7 @@ def change(reference: str, places: int | None, most_spent: str | None, closes: s
         wave_terms.change_terms(session, wave, terms, "flask study change")
         file = waves.settings_of(wave)
         described = {
-            **_described(session, wave), "places": file.places, "most_spent": str(file.most_spent),
+            **_wave_json(session, wave), "places": file.places, "most_spent": str(file.most_spent),
             "closes": file.closes,
         }  # fmt: skip
     if as_json:
@@ -182,7 +182,7 @@ def replay(reference: str, as_json: bool) -> None:
         raise CommandFailed(f"{reference}: the arms of {len(wrong)} people are not what the seed and the log say")
 
 
-def _described(session: Session, wave: Wave) -> dict[str, Any]:
+def _wave_json(session: Session, wave: Wave) -> dict[str, Any]:
     study = session.get_one(Study, wave.study_id).name
     version = session.get_one(StudyVersion, wave.study_version_id).number
     frozen = wave.frozen_at is not None

@@ -18,12 +18,12 @@ def training_help() -> str:
     common = set.intersection(*(set(each) for each in fields.values()))
     paragraphs = [_NO_WRAP + "Fields of every method, for --config:"]
     first = next(iter(fields.values()))
-    paragraphs[0] += "".join(f"\n{line}" for name in first if name in common for line in _lines(name, first[name]))
+    paragraphs[0] += "".join(f"\n{line}" for name in first if name in common for line in _help_lines(name, first[name]))
     for name, method in methods.items():
         lines = [f"{name}: {method.title}. {method.summary}"]
         for field, schema in fields[name].items():
             if field not in common:
-                lines += _lines(field, schema)
+                lines += _help_lines(field, schema)
             elif schema["default"] != first[field]["default"]:
                 lines.append(f"  {field}={schema['default']:g} unless it is given")
         paragraphs.append(_NO_WRAP + "\n".join(lines))
@@ -31,12 +31,12 @@ def training_help() -> str:
         for called in methods if name != LOCAL else ():
             if own := backend.fields(called):
                 head = f"{called} with --backend {name} has these fields in place of its own. {backend.summary}"
-                own_lines = [line for field, schema in own.items() for line in _lines(field, schema)]
+                own_lines = [line for field, schema in own.items() for line in _help_lines(field, schema)]
                 paragraphs.append(_NO_WRAP + "\n".join([head, *own_lines]))
     return "\n\n".join(paragraphs)
 
 
-def _lines(name: str, schema: Mapping[str, Any]) -> Iterator[str]:
+def _help_lines(name: str, schema: Mapping[str, Any]) -> Iterator[str]:
     default = JOB_DEFAULTS.get(name, schema["default"])
     shown = schema["unset"] if default is None else f"{default:g}" if isinstance(default, float) else default
     choices = f" One of {', '.join(words)}." if (words := words_of(schema)) and len(kinds_of(schema)) == 1 else ""

@@ -179,14 +179,14 @@ class Settings(BaseSettings):
     @field_validator("LANGUAGES")
     @classmethod
     def _known_languages(cls, languages: str) -> str:
-        if set(_listed(languages)) - set(known_languages()):
+        if set(_comma_separated(languages)) - set(known_languages()):
             raise ValueError(f"expected some of {', '.join(known_languages())}, with commas between")
         return languages
 
     @field_validator("WORKER_QUEUES")
     @classmethod
     def _known_queues(cls, queues: str) -> str:
-        if set(_listed(queues)) - set(QUEUES):
+        if set(_comma_separated(queues)) - set(QUEUES):
             raise ValueError(f"expected some of {', '.join(QUEUES)}, with commas between")
         return queues
 
@@ -208,7 +208,7 @@ class Settings(BaseSettings):
     @field_validator("TRAINING_DEVICES")
     @classmethod
     def _numbers_of_devices(cls, devices: str) -> str:
-        numbers = _listed(devices)
+        numbers = _comma_separated(devices)
         if not all(number.isdecimal() for number in numbers):
             raise ValueError("expected numbers with commas between, such as 0,1")
         return ",".join(numbers)
@@ -268,22 +268,22 @@ class Settings(BaseSettings):
     @property
     def api_hosts(self) -> tuple[str, ...]:
         """API_HOSTS, one by one, in lower case; none: any host will do."""
-        return tuple(host.lower() for host in _listed(self.API_HOSTS))
+        return tuple(host.lower() for host in _comma_separated(self.API_HOSTS))
 
     @property
     def key_variables(self) -> tuple[str, ...]:
         """KEY_VARIABLES, one by one."""
-        return _listed(self.KEY_VARIABLES)
+        return _comma_separated(self.KEY_VARIABLES)
 
     @property
     def worker_queues(self) -> tuple[str, ...]:
         """The queues whose workers the supervisor starts."""
-        return _listed(self.WORKER_QUEUES) or QUEUES
+        return _comma_separated(self.WORKER_QUEUES) or QUEUES
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
         """The languages that pages are offered in; the first is for who has asked for none of them."""
-        return _listed(self.LANGUAGES) or known_languages()
+        return _comma_separated(self.LANGUAGES) or known_languages()
 
     @property
     def public_url(self) -> str:
@@ -338,7 +338,7 @@ def known_languages() -> tuple[str, ...]:
     return ENGLISH, *sorted(path.parts[-3] for path in TRANSLATIONS.glob("*/LC_MESSAGES/messages.po"))
 
 
-def _listed(text: str) -> tuple[str, ...]:
+def _comma_separated(text: str) -> tuple[str, ...]:
     """What stands between the commas, each once."""
     return tuple(dict.fromkeys(each for part in text.split(",") if (each := part.strip())))
 

@@ -104,7 +104,7 @@ def prepare(session: Session, spec: DatasetSpec) -> DatasetBuild:
     for name in _model_names(spec):
         get_model(session, name)
     check_known(session, spec.matches)
-    scores = _scores(session, spec)
+    scores = _score_counts(session, spec)
     if not scores:
         raise Invalid(None, expected=Phrase("matches that are over"), got=Phrase("none"), subject=_where(spec))
     if spec.matches.campaign is not None:  # which may go on: the same spec gives the same rows later, too
@@ -131,12 +131,12 @@ def training_rows(session: Session, reading: DatasetBuild) -> Iterator[list[Trai
         chosen: dict[str, tuple[Row[Any], float, TranscriptRequest]] = {}
         for pool, matches in pool_matches:
             for row, kept in zip(matches, _filtered(reading, pool, matches), strict=True):
-                seats = _chosen(reading, row, models, kept, reading.left)
+                seats = _chosen_seats(reading, row, models, kept, reading.left)
                 request = TranscriptRequest(seats, reading.prompts[row.game], _drawn_wordings(reading, row))
                 chosen[row.id] = row, pool[2], request
         transcript = transcripts(session, {match: wanted for match, (_, _, wanted) in chosen.items() if wanted.seats})
         for match, (row, partner_weight, _) in chosen.items():
-            found = list(_rows(reading, row, partner_weight, models, transcript.get(match, ())))
+            found = list(_training_rows(reading, row, partner_weight, models, transcript.get(match, ())))
             reading.left["moves"] += len(found)
             reading.left["rewards"] += sum(bool(each.rewards) for each in found)
             yield found
@@ -221,7 +221,7 @@ def _alike(spec: DatasetSpec) -> list[ColumnElement[bool]]:
 _ORDER = (func.coalesce(MatchRow.round_id, 0), func.coalesce(MatchRow.index, 0), MatchRow.started_at, MatchRow.id)
 
 
-def _scores(session: Session, spec: DatasetSpec) -> dict[Pool, Counter[float]]:
+def _score_counts(session: Session, spec: DatasetSpec) -> dict[Pool, Counter[float]]:
     statement = select(MatchRow.round_id, MatchRow.game, MatchRow.config, MatchRow.utility_0, MatchRow.utility_1)
     found: dict[Pool, Counter[float]] = {}
     for row in session.execute(statement.where(*_over(spec)), execution_options={"yield_per": _SCORES_AT_ONCE}):
@@ -290,7 +290,7 @@ def _filtered(reading: DatasetBuild, pool: Pool, matches: Sequence[Row[Any]]) ->
     return filters.keeps(reading.spec.filter, utilities, agreed, reading.means[pool], pool[2])
 
 
-def _chosen(
+def _chosen_seats(
     reading: DatasetBuild,
     row: Row[Any],
     models: Mapping[int, SeatModel],
@@ -345,7 +345,7 @@ def _totals(session: Session, reading: DatasetBuild) -> Mapping[str, RewardTotal
         for pool, matches in pool_matches:
             formula_of(pool[1])
             for row, kept in zip(matches, _filtered(reading, pool, matches), strict=True):
-                for seat in _chosen(reading, row, models, (True, True), uncounted):
+                for seat in _chosen_seats(reading, row, models, (True, True), uncounted):
                     if (result := _result(row, seat, pool[2])) is not None:
                         counts.add(row.game, result, gives_rows=bool(kept[seat]))
     return counts.totals()
@@ -362,7 +362,7 @@ def _result(row: Row[Any], seat: int, partner_weight: float) -> SeatResult | Non
 # ---- Rows ---------------------------------------------------------------------
 
 
-def _rows(
+def _training_rows(
     reading: DatasetBuild,
     match: Row[Any],
     partner_weight: float,

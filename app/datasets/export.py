@@ -27,9 +27,9 @@ def export_pieces(
     form = form_of(kind, name, template)
     if form is None:
         return read()
-    for _ in export_rows(_lines(read()), form, template or DIALOGUE):
+    for _ in export_rows(_split_lines(read()), form, template or DIALOGUE):
         pass  # what was written cannot be taken back, so whatever there is to refuse is refused first
-    return export_rows(_lines(read()), form, template or DIALOGUE)
+    return export_rows(_split_lines(read()), form, template or DIALOGUE)
 
 
 def formats_of(row: Dataset) -> list[RowFormat]:
@@ -68,7 +68,7 @@ def form_of(kind: str, name: str, template: str | None = None) -> RowFormat | No
     return form
 
 
-def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def _split_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """The lines of a file that comes in pieces."""
     begun = b""
     for piece in pieces:

@@ -50,24 +50,24 @@ class _Reader:
     def items(self, first: int = 0) -> Iterator[Any]:
         opening = self._next()
         if opening != "[":
-            raise Invalid(None, expected=self._what, got=Verbatim(self._shown(opening)), subject=self._where)
+            raise Invalid(None, expected=self._what, got=Verbatim(self._quote(opening)), subject=self._where)
         self._at += 1
         mark = self._next()
         number = first
         while mark != "]":
-            yield self._take(number)
+            yield self._take_item(number)
             mark = self._next()
             if mark not in (",", "]"):
                 place = f"{self._where}, after {self._item} {number}"
                 raise Invalid(
-                    None, expected="a comma or the end of the list", got=Verbatim(self._shown(mark)), subject=place
+                    None, expected="a comma or the end of the list", got=Verbatim(self._quote(mark)), subject=place
                 )
             self._at += mark == ","
             number += 1
         self._at += 1
         self._close()
 
-    def _take(self, number: int) -> Any:
+    def _take_item(self, number: int) -> Any:
         """The item that begins here. What is cut off by the window's end is tried again with twice as much text."""
         self._next()
         while True:
@@ -89,7 +89,7 @@ class _Reader:
                 if end < len(self._text) or self._ended:
                     self._at = end
                     return value
-            self._read(max(CHUNK, len(self._text) - self._at))
+            self._read_more(max(CHUNK, len(self._text) - self._at))
 
     def _next(self) -> str:
         """The next character that is no space, which is not taken; empty at the end."""
@@ -98,13 +98,13 @@ class _Reader:
             self._at = space.end() if space else self._at
             if self._at < len(self._text) or self._ended:
                 return self._text[self._at : self._at + 1]
-            self._read(CHUNK)
+            self._read_more(CHUNK)
 
     def _close(self) -> None:
         if rest := self._next():
-            raise Invalid(None, expected="nothing after the list", got=Verbatim(self._shown(rest)), subject=self._where)
+            raise Invalid(None, expected="nothing after the list", got=Verbatim(self._quote(rest)), subject=self._where)
 
-    def _read(self, size: int) -> None:
+    def _read_more(self, size: int) -> None:
         data = self._file.read(size)
         self._ended = not data
         try:
@@ -115,5 +115,5 @@ class _Reader:
             ) from None
         self._at = 0
 
-    def _shown(self, mark: str) -> str:
+    def _quote(self, mark: str) -> str:
         return shown(self._text[self._at : self._at + 20]) if mark else "the end of the file"

@@ -91,7 +91,7 @@ def take_in(
     owner = f"import-{uuid4().hex}"
     now = datetime.now(UTC)
     round_id = transact(lambda session: _begun(session, wanted, number, owner, now, seconds))
-    write = partial(_write, round_id=round_id, owner=owner, seconds=seconds, player=player, now=now)
+    write = partial(_write_round, round_id=round_id, owner=owner, seconds=seconds, player=player, now=now)
     try:
         each = iter(matches)
         while batch := list(islice(each, AT_ONCE)):
@@ -128,7 +128,7 @@ def _begun(session: Session, wanted: Import, number: int, owner: str, now: datet
     return row.id
 
 
-def _write(
+def _write_round(
     session: Session,
     *,
     round_id: int,

@@ -46,14 +46,14 @@ def read_rows(file: BinaryIO, name: str, most: int | None = None) -> Iterator[Ra
             values = read_items(cast(BinaryIO, limited), name, _WHAT, "row", first=1)
             yield from (RawRow(number, value) for number, value in enumerate(values, 1))
         else:
-            yield from _lines(limited)
+            yield from _jsonl_rows(limited)
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise Invalid(
             None, expected=Phrase("a whole file"), got=Phrase("a damaged one of gzip"), subject=name
         ) from None
 
 
-def _lines(file: "_Limited") -> Iterator[RawRow]:
+def _jsonl_rows(file: "_Limited") -> Iterator[RawRow]:
     number = 0
     while line := file.readline(LONGEST):
         number += 1
@@ -66,10 +66,10 @@ def _lines(file: "_Limited") -> Iterator[RawRow]:
             error = Invalid(None, expected=expected, got=Phrase("more"))
             yield RawRow(number, error=error)
         elif line.strip():
-            yield _row(number, line)
+            yield _jsonl_row(number, line)
 
 
-def _row(number: int, line: bytes) -> RawRow:
+def _jsonl_row(number: int, line: bytes) -> RawRow:
     try:
         return RawRow(number, json.loads(line.decode()))
     except UnicodeDecodeError:
@@ -93,12 +93,12 @@ class _Limited:
         self._seen = 0
 
     def read(self, size: int) -> bytes:
-        return self._counted(self._file.read(size))
+        return self._count_bytes(self._file.read(size))
 
     def readline(self, size: int) -> bytes:
-        return self._counted(self._file.readline(size))
+        return self._count_bytes(self._file.readline(size))
 
-    def _counted(self, data: bytes) -> bytes:
+    def _count_bytes(self, data: bytes) -> bytes:
         self._seen += len(data)
         if self._most is not None and self._seen > self._most:
             raise too_large(self._most, self._name)

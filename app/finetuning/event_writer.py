@@ -72,7 +72,7 @@ class TrainingEventWriter:
         try:
             if self._events or self._says_more or time.monotonic() >= self._renew_at:
                 with writing(self._database) as session:
-                    status = self._write(session)
+                    status = self._write_events(session)
                 self._written()
                 return status
             with reading(self._database) as session:
@@ -90,17 +90,17 @@ class TrainingEventWriter:
         """Write down what is new and do something else in the same transaction. Raises Lost, and what `also` raises."""
 
         def work(session: Session) -> T:
-            self._write(session)
+            self._write_events(session)
             return also(session)
 
         found = insist(self._database, work, AWAY)
         self._written()
         return found
 
-    def _write(self, session: Session) -> str:
+    def _write_events(self, session: Session) -> str:
         values: dict[str, Any] = {"log": "\n".join(self._log)}
         for _, event in self._events:
-            values |= _values(event)
+            values |= _row_changes(event)
         if self._newest() > self._furthest:
             values["lease_count"] = 0
         status = TRAINING.renew(session, self._job_id, self._owner, self._lease, **values)
@@ -122,7 +122,7 @@ class TrainingEventWriter:
         return max((event["step"] for _, event in self._events if event["event"] == "step"), default=0)
 
 
-def _values(event: Mapping[str, Any]) -> dict[str, Any]:
+def _row_changes(event: Mapping[str, Any]) -> dict[str, Any]:
     """What an event changes on the job's row."""
     if event["event"] in ("started", "created"):
         return {"device": str(event["device"])[:120]}

@@ -69,10 +69,10 @@ def _last(events: Sequence[Mapping[str, Any]], kind: str) -> Mapping[str, Any]:
 def line(event: Mapping[str, Any]) -> str:
     """An event as a line of a log, with the time of day in UTC before it."""
     at = datetime.fromtimestamp(event.get("at", 0), UTC)
-    return f"{at:%H:%M:%S}  {_words(event)}"
+    return f"{at:%H:%M:%S}  {_event_words(event)}"
 
 
-def _words(event: Mapping[str, Any]) -> str:
+def _event_words(event: Mapping[str, Any]) -> str:
     kind = event["event"]
     if kind == "started":
         gone_on = f", goes on from {event['resumed_from']}" if event.get("resumed_from") else ""
@@ -85,20 +85,20 @@ def _words(event: Mapping[str, Any]) -> str:
     if kind == "created":
         return f"created {event['job']} at {event['device']}, of the file {event['file']}"
     if kind == "step" and "lr" not in event:  # a vendor tells no more
-        return f"step {event['step']} of {event['steps']}  loss {_figure(event['loss'])}"
+        return f"step {event['step']} of {event['steps']}  loss {_digits(event['loss'])}"
     if kind == "step":
         return (
-            f"step {event['step']} of {event['steps']}  loss {_figure(event['loss'])}  lr {_figure(event['lr'])}"
+            f"step {event['step']} of {event['steps']}  loss {_digits(event['loss'])}  lr {_digits(event['lr'])}"
             f"  {event['tokens_per_second']:.0f} tokens/s"
         )
     if kind == "eval":
-        return f"step {event['step']} of {event['steps']}  held-out loss {_figure(event['loss'])}"
+        return f"step {event['step']} of {event['steps']}  held-out loss {_digits(event['loss'])}"
     if kind == "saved":
         return f"saved {event['checkpoint']}"
     if kind == "finished":
         of = f" of {event['steps']}" if "steps" in event else ""
         loss = event.get("metrics", {}).get("eval_loss")
-        best = "" if loss is None else f", whose held-out loss was the best: {_figure(loss)}"
+        best = "" if loss is None else f", whose held-out loss was the best: {_digits(loss)}"
         return f"finished with the weights of step {event['step']}{of}{best}"
     return f"{kind}: {event['message']}" if "message" in event else str(kind)
 
@@ -110,7 +110,7 @@ def _reference(event: Mapping[str, Any]) -> str:
     return f", reference of {stored} rows from play and of {computed} computed"
 
 
-def _figure(value: float | None) -> str:
+def _digits(value: float | None) -> str:
     return "no number" if value is None else f"{value:.4g}"
 
 

@@ -136,11 +136,11 @@ class _TrainingRunner:
         training = self._backend.start(method, self._files, self._record.keep)
         try:
             while (code := training.poll(TICK)) is None:
-                self._read()
+                self._read_output()
                 self._look_after(training)
         finally:
             training.kill()
-        self._read()
+        self._read_output()
         if self._backend.collect(self._files) or self._stopping_since is not None:
             return True
         if code < 0 or code == INTERRUPTED:
@@ -170,7 +170,7 @@ class _TrainingRunner:
         self._count = max(0, self._record.following - len(lines))  # the file may be another machine's
         self._take_in(lines)
 
-    def _read(self) -> None:
+    def _read_output(self) -> None:
         """Take in what is new."""
         self._take_in(self._events.lines())
         for text in filter(str.strip, self._printed.lines()):

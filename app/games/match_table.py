@@ -115,7 +115,7 @@ class MatchTableBuilder:
         if not rows:
             return
         integers = [
-            (*self._seats(row.players), self._reason(row.reason), _or(row.winner, NOBODY), self._pair(row.pair))
+            (*self._seats(row.players), self._reason_number(row.reason), _or(row.winner, NOBODY), self._pair(row.pair))
             for row in rows
         ]
         self._integers.append(np.array(integers, np.int64))
@@ -155,7 +155,7 @@ class MatchTableBuilder:
     def _pair(self, pair: int | None) -> int:
         return NOBODY if pair is None else self._pairs.setdefault(pair, len(self._pairs))
 
-    def _reason(self, name: str) -> int:
+    def _reason_number(self, name: str) -> int:
         return self._reasons.setdefault(name, len(self._reasons))
 
 

@@ -65,7 +65,7 @@ class Engine:
         self._closed = False
         self.has_cache = False  # whether keys and values of this model take memory
         self._most = 1  # answers at once
-        self._thread = threading.Thread(target=self._run, name=f"engine of {checkpoint.folder.name}", daemon=True)
+        self._thread = threading.Thread(target=self._run_loop, name=f"engine of {checkpoint.folder.name}", daemon=True)
 
     def put(self, request: GenerationRequest, most: int) -> bool:
         """Have an answer made, together with up to `most` in all. False if the engine has ended."""
@@ -107,7 +107,7 @@ class Engine:
 
     # ---- The thread ------------------------------------------------------------
 
-    def _run(self) -> None:
+    def _run_loop(self) -> None:
         try:
             runner = _load(self._checkpoint)
             self._note_slow(runner.slow)
@@ -123,7 +123,7 @@ class Engine:
     def _serve(self, runner: Any) -> None:
         """Make answers until the engine is closed."""
         waiting: deque[GenerationRequest] = deque()
-        while self._take(runner, waiting, block=not (waiting or len(runner.batch))):
+        while self._accept(runner, waiting, block=not (waiting or len(runner.batch))):
             ready = deque[GenerationRequest]()
             for request in waiting:
                 if not request.prompt and not runner.prepare(request):
@@ -142,7 +142,7 @@ class Engine:
                 self._deliver(over)
             self._figures.at_once = self._limit.at_once
 
-    def _take(self, runner: Any, waiting: deque[GenerationRequest], block: bool) -> bool:
+    def _accept(self, runner: Any, waiting: deque[GenerationRequest], block: bool) -> bool:
         """Take in what has come, waiting for it if nothing else is to be done. False when the engine is closed."""
         try:
             while True:

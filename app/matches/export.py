@@ -190,15 +190,15 @@ TABLES = {table.name: table for table in (MATCHES, MOVES, EVENTS, GENERATIONS)}
 
 def count(session: Session, table: ExportTable, choice: MatchFilter = EVERYTHING) -> int:
     """How many rows the export of a table has."""
-    inner = _chosen(table, choice).order_by(None).subquery()
+    inner = _chosen_rows(table, choice).order_by(None).subquery()
     return session.scalar(select(func.count()).select_from(inner)) or 0
 
 
 def rows(session: Session, table: ExportTable, choice: MatchFilter = EVERYTHING) -> Iterator[Any]:
     """The rows of a table, rounds by their indices and all else as it began, from one consistent moment."""
-    statement = _chosen(table, choice)
+    statement = _chosen_rows(table, choice)
     return iter(session.execute(statement, execution_options={"yield_per": ROWS_AT_ONCE}))
 
 
-def _chosen(table: ExportTable, choice: MatchFilter) -> Select[Any]:
+def _chosen_rows(table: ExportTable, choice: MatchFilter) -> Select[Any]:
     return table.statement.where(*conditions(choice))

@@ -219,11 +219,11 @@ def _day(name: str, text: str) -> date:
     return day
 
 
-def _number(name: str, text: str) -> int:
+def _read_id(name: str, text: str) -> int:
     return whole_number(text, name, 1, 2**31 - 1)
 
 
-_READ: Mapping[str, Callable[[str, str], Any]] = {"round": _number, "campaign": _number, "since": _day, "until": _day}
+_READ: Mapping[str, Callable[[str, str], Any]] = {"round": _read_id, "campaign": _read_id, "since": _day, "until": _day}
 
 
 def _midnight(day: date) -> datetime:

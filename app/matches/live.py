@@ -124,7 +124,7 @@ def decide(
     own = record.moved(submission.seat, submission.text, now, submission.move_id, submission.timing)
     # In a study all partners take their time, scripted ones too.
     steps = (own, *_scripted_moves(own, now)) if instant and record.options is None else (own,)
-    return Receipt(_answer(own.log[known]), steps, steps[-1].log[known:])
+    return Receipt(_reply_of(own.log[known]), steps, steps[-1].log[known:])
 
 
 def submit(session: Session, submission: MoveSubmission, *, instant: bool) -> Receipt:
@@ -267,7 +267,7 @@ def _refusal(record: StoredMatch, submission: MoveSubmission) -> MoveReply | Non
     if submission.move_id is not None:
         for logged in record.log:
             if logged.move_id == submission.move_id and logged.seat == submission.seat:
-                return _answer(logged)
+                return _reply_of(logged)
     match = record.match
     if match.over:
         return MoveReply(code="over", message="This game is over.")
@@ -281,7 +281,7 @@ def _refusal(record: StoredMatch, submission: MoveSubmission) -> MoveReply | Non
     return None
 
 
-def _answer(logged: LoggedEvent) -> MoveReply:
+def _reply_of(logged: LoggedEvent) -> MoveReply:
     match logged.event:
         case Violated(code=code, reason=reason):
             return MoveReply(code="illegal_move", message=reason, violation=code)

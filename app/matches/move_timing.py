@@ -24,7 +24,7 @@ def read_timing(raw: Any) -> dict[str, float] | None:
         return None
     if not isinstance(raw, dict):
         raise Invalid("timing", expected="an object", got=Verbatim(shown(raw)))
-    return {name: _number(name, raw[name]) for name in _MOST_OF if raw.get(name) is not None}
+    return {name: _read_seconds(name, raw[name]) for name in _MOST_OF if raw.get(name) is not None}
 
 
 def reply_timing(target: ReplyTarget, text: str, asked_at: datetime, now: datetime) -> dict[str, float]:
@@ -33,7 +33,7 @@ def reply_timing(target: ReplyTarget, text: str, asked_at: datetime, now: dateti
     return {"target": round(due, 3), "late": round(max(0.0, (now - asked_at).total_seconds() - due), 3)}
 
 
-def _number(name: str, value: Any) -> float:
+def _read_seconds(name: str, value: Any) -> float:
     most = _MOST_OF[name]
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
         raise Invalid(f"timing.{name}", expected=f"a number from 0 to {most}", got=Verbatim(shown(value)))

@@ -61,10 +61,10 @@ def overview(session: Session, now: datetime) -> Overview:
     open_matches = peoples.where(MatchRow.status.in_(OPEN))
     today = peoples.where(MatchRow.started_at >= midnight)
     return Overview(
-        live=_number(session, open_matches.where(MatchRow.moved_at >= now - QUIET)),
-        left_open=_number(session, open_matches.where(MatchRow.moved_at < now - QUIET)),
-        today=_number(session, today),
-        broken_off=_number(session, today.where(MatchRow.reason == "aborted")),
+        live=_count(session, open_matches.where(MatchRow.moved_at >= now - QUIET)),
+        left_open=_count(session, open_matches.where(MatchRow.moved_at < now - QUIET)),
+        today=_count(session, today),
+        broken_off=_count(session, today.where(MatchRow.reason == "aborted")),
         upkeep_until=held_until(session, UPKEEP),
     )
 
@@ -74,13 +74,13 @@ def live_matches(session: Session, now: datetime) -> list[MatchListItem]:
     playing = select(MatchRow).where(
         MatchRow.status.in_(OPEN), MatchRow.moved_at >= now - QUIET, MatchRow.source.in_(PEOPLES)
     )
-    return _lines(session, session.scalars(playing.order_by(MatchRow.moved_at.desc()).limit(MOST)).all())
+    return _list_items(session, session.scalars(playing.order_by(MatchRow.moved_at.desc()).limit(MOST)).all())
 
 
 def latest_matches(session: Session) -> list[MatchListItem]:
     """The matches of people that began last."""
     latest = select(MatchRow).where(MatchRow.source.in_(PEOPLES)).order_by(MatchRow.started_at.desc()).limit(MOST)
-    return _lines(session, session.scalars(latest).all())
+    return _list_items(session, session.scalars(latest).all())
 
 
 def chosen_matches(
@@ -97,7 +97,7 @@ def chosen_matches(
     ordered = statement.order_by(MatchRow.started_at.desc(), MatchRow.id.desc()).limit(PAGE + 1)
     matches = session.scalars(ordered).all()
     last = matches[PAGE - 1] if len(matches) > PAGE else None
-    return _lines(session, matches[:PAGE]), None if last is None else PageCursor(last.started_at, last.id)
+    return _list_items(session, matches[:PAGE]), None if last is None else PageCursor(last.started_at, last.id)
 
 
 def leaves_out_rehearsals(session: Session, choice: MatchFilter) -> bool:
@@ -112,11 +112,11 @@ def reasons(session: Session) -> list[str]:
     return [reason for reason in session.scalars(found) if reason is not None]
 
 
-def _number(session: Session, statement: Select[int]) -> int:
+def _count(session: Session, statement: Select[int]) -> int:
     return cast(int, session.scalar(statement))
 
 
-def _lines(session: Session, matches: Sequence[MatchRow]) -> list[MatchListItem]:
+def _list_items(session: Session, matches: Sequence[MatchRow]) -> list[MatchListItem]:
     players: dict[str, list[ListedPlayer]] = {match.id: [] for match in matches}
     seats = session.execute(
         select(SeatRow.match_id, SeatRow.role, func.coalesce(LanguageModel.name, SeatRow.player).label("name"))

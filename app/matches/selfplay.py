@@ -132,12 +132,12 @@ async def play(runner: MatchRunner, tell: Callable[[MatchRunner], Awaitable[None
             runner.record = scripted_move(runner.record, datetime.now(UTC))
         else:
             await tell(runner)
-            await _ask(runner, seat, seat_runner, tell)
+            await _ask_model(runner, seat, seat_runner, tell)
             seat_runner.patience.stuck.discard(runner)
     await tell(runner)
 
 
-async def _ask(
+async def _ask_model(
     runner: MatchRunner, seat: int, seat_runner: SeatRunner, tell: Callable[[MatchRunner], Awaitable[None]]
 ) -> None:
     """Have a model answer once, however long that takes; a refused answer is one."""
@@ -173,11 +173,11 @@ async def _ask(
             runner.record = runner.record.extended(events, datetime.now(UTC))
         else:
             seat_runner.patience.answered()
-            _take(runner, seat, generation)
+            _play_answer(runner, seat, generation)
         return
 
 
-def _take(runner: MatchRunner, seat: int, generation: Generation) -> None:
+def _play_answer(runner: MatchRunner, seat: int, generation: Generation) -> None:
     before = runner.record
     runner.calls.append(generation_row(before, seat, generation))
     runner.record = before.moved(seat, generation.text or "", datetime.now(UTC))

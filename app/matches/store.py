@@ -255,17 +255,17 @@ def _update_matches(
 @lru_cache(maxsize=8)
 def _insertion(dialect: Dialect, table: Table, names: tuple[str, ...]) -> Any:
     columns = ", ".join(map(_quoted, names))
-    return text(f'INSERT INTO "{table.name}" ({columns}) SELECT {columns} FROM {_rows(dialect, table, names)}')  # noqa: S608
+    return text(f'INSERT INTO "{table.name}" ({columns}) SELECT {columns} FROM {_json_rows(dialect, table, names)}')  # noqa: S608
 
 
 @lru_cache(maxsize=16)
 def _updating(dialect: Dialect, names: tuple[str, ...], constants: tuple[tuple[str, str], ...]) -> Any:
     changes = [f"{name} = new.{name}" for name in names] + [f"{name} = {value}" for name, value in constants]
-    rows = _rows(dialect, _MATCH, ("id", *names))
+    rows = _json_rows(dialect, _MATCH, ("id", *names))
     return text(f'UPDATE "match" SET {", ".join(changes)} FROM {rows} WHERE "match".id = new.id')  # noqa: S608
 
 
-def _rows(dialect: Dialect, table: Table, names: tuple[str, ...]) -> str:
+def _json_rows(dialect: Dialect, table: Table, names: tuple[str, ...]) -> str:
     """A table expression `new` of the JSON array of objects that is bound to `rows`."""
     if dialect.name == "sqlite":
         fields = ", ".join(f"{_sqlite_value(table, name)} AS {_quoted(name)}" for name in names)

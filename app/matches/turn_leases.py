@@ -42,7 +42,7 @@ def take(session: Session, context: JobContext, match_id: str) -> Taken:
         .where(MatchRow.id == match_id, turn_is_free(datetime.now(UTC)))
         .values(**values(context), lease_count=MatchRow.lease_count + 1)
     )
-    if _rows(taken) == 0:
+    if _rows_changed(taken) == 0:
         return Taken.NOT_FREE
     count = session.scalar(select(MatchRow.lease_count).where(MatchRow.id == match_id)) or 0
     if count <= MOST_DEATHS:
@@ -93,9 +93,9 @@ def _holding(context: JobContext, match_id: str) -> Update:
 
 
 def _guard(result: Any) -> None:
-    if _rows(result) == 0:
+    if _rows_changed(result) == 0:
         raise LeaseLost
 
 
-def _rows(result: Any) -> int:
+def _rows_changed(result: Any) -> int:
     return cast(CursorResult[Any], result).rowcount

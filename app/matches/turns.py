@@ -173,7 +173,7 @@ def _ask_safely(context: WorkerContext, record: StoredMatch, seat: int, spec: Pl
     """Ask for a move; in a study, ask again for one that people should not read. Raises PlayerFailed after REDRAWS."""
     seed = record.turn_seed
     for redraw in range(1, REDRAWS + 2):
-        generation = _answer(context, record, seat, spec, seed)
+        generation = _reply_in_time(context, record, seat, spec, seed)
         reason = None if record.options is None else unsafe(generation.text or "")
         if reason is None:
             return generation
@@ -186,7 +186,7 @@ def _ask_safely(context: WorkerContext, record: StoredMatch, seat: int, spec: Pl
     raise PlayerFailed(f"{1 + REDRAWS} texts that people should not read, the last because of {reason}", generation)
 
 
-def _answer(context: WorkerContext, record: StoredMatch, seat: int, spec: PlayerSpec, seed: str) -> Generation:
+def _reply_in_time(context: WorkerContext, record: StoredMatch, seat: int, spec: PlayerSpec, seed: str) -> Generation:
     """Ask for a move for TURN_SECONDS: again when the model's server is away, or when something here breaks that may
     be whole again by then. Raises what the last call raised.
     """
@@ -195,7 +195,7 @@ def _answer(context: WorkerContext, record: StoredMatch, seat: int, spec: Player
     why = ""
     while True:
         try:
-            return _ask(context, record, seat, spec, seed, max(0.1, until - time.monotonic()))
+            return _call_player(context, record, seat, spec, seed, max(0.1, until - time.monotonic()))
         except TimeoutError:
             raise TimeoutError(why) from None
         except PlayerFailed as failure:
@@ -223,7 +223,7 @@ def _pauses(seed: str) -> Iterator[float]:
         tries += 1
 
 
-def _ask(
+def _call_player(
     context: WorkerContext, record: StoredMatch, seat: int, spec: PlayerSpec, seed: str, seconds: float
 ) -> Generation:
     """Call the player on the worker's event loop, holding the lease for as long as it thinks."""

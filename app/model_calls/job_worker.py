@@ -59,11 +59,11 @@ class CallingWorker:
         for task in (making, watch):
             task.cancel()
         problems = await asyncio.gather(making, watch, return_exceptions=True)
-        error = next(filter(None, (self._reason(problem) for problem in problems)), None)
+        error = next(filter(None, (self._error_of(problem) for problem in problems)), None)
         try:
             await self.writer.close(writer, lambda session: self._leave(session, error))
         except Exception as problem:
-            reason = self._reason(problem)
+            reason = self._error_of(problem)
             if reason is None:
                 raise
             await asyncio.to_thread(release, self.context, self._kind, self._number, reason)
@@ -111,7 +111,7 @@ class CallingWorker:
         own = update(table).where(table.id == self._number, table.lease_owner == self.context.owner)
         session.execute(own.values(error=what), execution_options={"synchronize_session": False})
 
-    def _reason(self, problem: Any) -> str | None:
+    def _error_of(self, problem: Any) -> str | None:
         """What went wrong, for the job's row; None where nothing did, and for what its writer meets as well."""
         if isinstance(problem, (JobLeaseLost, *DATABASE_AWAY)):
             return None

@@ -110,11 +110,11 @@ class CallWriter:
             self._calls, self._steps, self._counts = [], {}, {}
             try:
                 while len(calls) > MOST_TOGETHER:
-                    self.status = await self._in_thread(partial(self._write, calls=calls[:MOST_TOGETHER]))
+                    self.status = await self._in_thread(partial(self._write_group, calls=calls[:MOST_TOGETHER]))
                     calls = calls[MOST_TOGETHER:]
 
                 def work(session: Session) -> str:
-                    status = self._write(session, calls, steps, counts)
+                    status = self._write_group(session, calls, steps, counts)
                     also(session)
                     return status
 
@@ -145,7 +145,7 @@ class CallWriter:
         finally:
             self._thread.shutdown(wait=False)
 
-    def _write(
+    def _write_group(
         self,
         session: Session,
         calls: Sequence[_Call],

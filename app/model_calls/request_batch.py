@@ -53,7 +53,7 @@ def ask_all(
         waiting: deque[Future[BatchAnswer]] = deque()
         try:
             for chat in chats:
-                waiting.append(pool.submit(_ask, context, name, chat, sampling))
+                waiting.append(pool.submit(_ask_model, context, name, chat, sampling))
                 if len(waiting) >= at_once * _AHEAD:
                     yield waiting.popleft().result()
             while waiting:
@@ -63,7 +63,7 @@ def ask_all(
                 each.cancel()
 
 
-def _ask(context: WorkerContext, name: str, chat: list[dict[str, str]], sampling: ChatSampling) -> BatchAnswer:
+def _ask_model(context: WorkerContext, name: str, chat: list[dict[str, str]], sampling: ChatSampling) -> BatchAnswer:
     with writing(context.database) as session:
         row = get_model(session, name)
         number = request_lifecycle.create(session, row, request_lifecycle.QUESTION, chat, sampling).id

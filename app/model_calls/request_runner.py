@@ -64,7 +64,7 @@ def _make(database: Engine, settings: Settings, number: int, owner: str, call: C
             return None
         reply = _reply(session.get_one(LanguageModel, request.language_model_id), request, settings.home)
         game = request.game
-    result, generation = _answer(lambda: call(reply), settings.TURN_SECONDS)
+    result, generation = _call_result(lambda: call(reply), settings.TURN_SECONDS)
     if game is not None:
         refused = {"refused": test_call.verdict(game, result["text"])} if result["ok"] else {}
         result = {"game": game, **result, **refused}
@@ -89,7 +89,7 @@ def _reply(row: LanguageModel, request: ModelRequest, home: Path) -> Ask:
     return reply
 
 
-def _answer(call: Callable[[], Generation], seconds: float) -> tuple[JSON, Generation | None]:
+def _call_result(call: Callable[[], Generation], seconds: float) -> tuple[JSON, Generation | None]:
     """What came of a call, for the request's row, and the call itself; `seconds` is how long it may take."""
     try:
         generation = call()

@@ -36,7 +36,7 @@ def request_test(session: Session, row: LanguageModel) -> ModelRequest:
 
 def opening(row: LanguageModel) -> list[prompts.Message]:
     """The chat that a test call sends."""
-    match = _match(row.games[0])
+    match = _opening_match(row.games[0])
     prompt = prompts.default_prompt(row.games[0], row.prompt_style or prompts.USUAL_STYLE)
     return prompts.messages(match.view(cast(int, match.to_move)), prompt)
 
@@ -48,10 +48,10 @@ def sampling_of(row: LanguageModel) -> ChatSampling:
 
 def verdict(game: str, text: str) -> str | None:
     """Why the game refuses the answer as its first move; None for a legal one."""
-    match = _match(game)
+    match = _opening_match(game)
     judged = engine.step(match, cast(int, match.to_move), text)[0]
     return judged.reason if isinstance(judged, Violated) else None
 
 
-def _match(game: str) -> engine.Match:
+def _opening_match(game: str) -> engine.Match:
     return engine.replay([engine.start(game, {}, SEED)])

@@ -78,7 +78,7 @@ def messages(view: View, prompt: JSON, refused: Sequence[Refused] = ()) -> list[
     `refused` are the bad attempts of this turn. They stand at the end of this prompt only: the turn after an
     accepted move goes on from the messages without them. Raises Invalid for a prompt that the game does not have.
     """
-    words = _words(view, prompt)
+    words = _template_sections(view, prompt)
     opening = rules(view, prompt)
     moves = list(view.transcript)
     if moves and moves[0].by == "partner":
@@ -96,13 +96,13 @@ def messages(view: View, prompt: JSON, refused: Sequence[Refused] = ()) -> list[
 
 def rules(view: View, prompt: JSON) -> str:
     """How the first message begins: rules, role, and what is private to the seat. Raises Invalid as `messages` does."""
-    words = _words(view, prompt)
-    return Template(words["rules"]).substitute(_values(view, words))
+    words = _template_sections(view, prompt)
+    return Template(words["rules"]).substitute(_template_values(view, words))
 
 
 def instead_of(view: View, prompt: JSON, kind: str) -> str:
     """What a seat reads in the place of a partner's move of a hidden kind. Raises Invalid as `messages` does."""
-    return _words(view, prompt)[f"partner {kind}"]
+    return _template_sections(view, prompt)[f"partner {kind}"]
 
 
 def _user(content: str) -> Message:
@@ -118,11 +118,11 @@ def _partners(move: TranscriptEntry, words: Mapping[str, str]) -> str:
     return words.get(f"partner {move.kind}") or move.text or ""
 
 
-def _words(view: View, prompt: JSON) -> Mapping[str, str]:
+def _template_sections(view: View, prompt: JSON) -> Mapping[str, str]:
     return _sections(view.game, _template_of(view.game, prompt), view.role)
 
 
-def _values(view: View, words: Mapping[str, str]) -> dict[str, str]:
+def _template_values(view: View, words: Mapping[str, str]) -> dict[str, str]:
     values = {}
     for name, value in {**view.facts, **view.secret}.items():
         if isinstance(value, Mapping):

@@ -43,14 +43,14 @@ def ensure_baselines(session: Session, *, small_models: bool = True) -> None:
     """
     names = set(session.scalars(select(LanguageModel.name)))
     if BASELINE not in names:
-        session.add(_row(BASELINE, "House partner", "scripted", list(SCRIPTED), {}, None, offered=True))
+        session.add(_new_row(BASELINE, "House partner", "scripted", list(SCRIPTED), {}, None, offered=True))
     else:
         baseline = get_model(session, BASELINE)
         baseline.games = list(dict.fromkeys([*baseline.games, *SCRIPTED]))  # a game may have come since
     for name, speaker in SCRIPTED_CHATS.items():
         if name not in names:
             label = name.replace("-", " ").capitalize()
-            session.add(_row(name, label, "scripted", [], {CHAT: speaker}, None))
+            session.add(_new_row(name, label, "scripted", [], {CHAT: speaker}, None))
     for name, label in SHIPPED.items():
         folder = MODELS / name
         if small_models and name not in names and folder.is_dir():
@@ -59,7 +59,7 @@ def ensure_baselines(session: Session, *, small_models: bool = True) -> None:
             options |= _SAMPLING.get(name, {})
             offered = name in SHIPPED_PARTNERS
             games = [game for game in GAMES if _SHIPPED_STYLE in styles([game])]
-            session.add(_row(name, label, "local", games, options, _SHIPPED_STYLE, offered=offered))
+            session.add(_new_row(name, label, "local", games, options, _SHIPPED_STYLE, offered=offered))
 
 
 def add_api_model(
@@ -373,13 +373,13 @@ def _add(
         )
     neutral = (f"Partner {number}" for number in range(1, len(rows) + 2))
     label = label or next(candidate for candidate in neutral if candidate not in taken)
-    row = _row(name, label, kind, games, options, prompt_style)
+    row = _new_row(name, label, kind, games, options, prompt_style)
     session.add(row)
     session.flush()
     return row
 
 
-def _row(
+def _new_row(
     name: str,
     label: str,
     kind: str,

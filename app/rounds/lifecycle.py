@@ -117,7 +117,7 @@ def _new_row(spec: RoundSpec, models: Sequence[LanguageModel], queued: bool, req
     return ROUND.new_row(
         queued=queued,
         requester=requester,
-        name=_name(spec),
+        name=_check_name(spec),
         game=game.name,
         source=SELFPLAY,
         config=config,
@@ -153,7 +153,7 @@ def _checked_config(game: Game[Any], spec: RoundSpec) -> JSON:
     return config
 
 
-def _name(spec: RoundSpec) -> str:
+def _check_name(spec: RoundSpec) -> str:
     name = " ".join(spec.name.split())
     if len(name) > 120 or not name.isprintable():
         raise Invalid("name", expected=Phrase("at most 120 characters on one line"), got=spec.name)

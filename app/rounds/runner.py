@@ -214,7 +214,7 @@ class _RoundRunner:
                 if self._begun:
                     return self._begun.popleft()
                 if not self._new:
-                    await self._take()
+                    await self._take_range()
                     continue
                 index, progress = self._new.popleft()
                 if progress.lost:
@@ -225,7 +225,7 @@ class _RoundRunner:
                 return runner
         return None
 
-    async def _take(self) -> None:
+    async def _take_range(self) -> None:
         """Take a free range, or wait a moment while others play all that is left."""
         in_hand = self._writer.in_hand
         taken, left = await self._writer.in_thread(lambda session: self._look(session, in_hand))

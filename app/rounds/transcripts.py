@@ -50,8 +50,8 @@ def read_wanted(raw: Mapping[str, str]) -> TranscriptFilter:
         )
     return TranscriptFilter(
         reason=given["reason"] or None,
-        least=_number("least", given["least"]),
-        most=_number("most", given["most"]),
+        least=_read_number("least", given["least"]),
+        most=_read_number("most", given["most"]),
         refused=given["refused"] == "yes" if given["refused"] else None,
         order=given["order"] or None,
     )
@@ -114,7 +114,7 @@ def _between(column: Any, wanted: TranscriptFilter) -> ColumnElement[bool]:
     return and_(*limits)
 
 
-def _number(name: str, text: str) -> float | None:
+def _read_number(name: str, text: str) -> float | None:
     if not text:
         return None
     try:

@@ -151,7 +151,7 @@ class RoundWriter:
         """Write down what waits, again and again, until `close`. Not to be cancelled: a group is written or not."""
         while not self._closing:
             await self._something.wait()
-            await self._write()
+            await self._write_group()
 
     async def close(self, writer: "asyncio.Task[None]", leave: Callable[[Session], None]) -> None:
         """Write down what still waits, let go of the ranges with `leave`, and raise what went wrong with either."""
@@ -160,12 +160,12 @@ class RoundWriter:
         try:
             await writer
             while self._waiting or self._finished:
-                await self._write()
+                await self._write_group()
         finally:
             await self.in_thread(leave)
             self._thread.shutdown(wait=False)
 
-    async def _write(self) -> None:
+    async def _write_group(self) -> None:
         self._something.clear()
         group = list(islice(self._waiting, MOST_TOGETHER))
         entries = [self._entry(runner) for runner in group]
@@ -217,7 +217,7 @@ class RoundWriter:
             store.append(session, known)
         store.insert_generations(session, [call for each in entries for call in each.calls])
         store.set_tokens(session, [(each.record.id, each.tokens) for each in entries if each.tokens is not None])
-        session.execute(update(RoundRow).where(RoundRow.id == self._round_id).values(**_counted(entries)))
+        session.execute(update(RoundRow).where(RoundRow.id == self._round_id).values(**_round_increments(entries)))
         if finished := ours & set(done):
             ranges.finish(session, self._round_id, finished)
             lifecycle.finish_if_done(session, self._round_id)
@@ -231,7 +231,7 @@ class RoundWriter:
             raise DatabaseAway(f"the database took nothing for {MOST_SECONDS_AWAY:g} s: {reason_of(error)}") from None
 
 
-def _counted(entries: Sequence[MatchUpdate]) -> dict[str, Any]:
+def _round_increments(entries: Sequence[MatchUpdate]) -> dict[str, Any]:
     """What the entries add to the figures of their round."""
     new = [logged.event for each in entries for logged in each.record.log[each.stored :]]
     calls = [call for each in entries for call in each.calls]

@@ -28,7 +28,7 @@ def society_charts(
     `figures` are those of each iteration and, last, of all of them. `name` tells the charts of two societies apart.
     """
     each = [row for row in figures if row.iteration is not None]
-    if not any(_figure(row, aspect, when).value is not None for row in each for aspect in ASPECTS for when in _WHEN):
+    if not any(_of_aspect(row, aspect, when).value is not None for row in each for aspect in ASPECTS for when in _WHEN):
         return []
     [whole] = [row for row in figures if row.iteration is None]
     return [
@@ -37,7 +37,7 @@ def society_charts(
     ]
 
 
-def _figure(row: IterationFigures, aspect: str, when: str) -> Figure:
+def _of_aspect(row: IterationFigures, aspect: str, when: str) -> Figure:
     found: Figure = getattr(getattr(row, aspect), when)
     return found
 
@@ -68,12 +68,12 @@ def _by_iteration(
         (
             language.gettext("all of them") if row.iteration is None else str(row.iteration + 1),
             str(row.interactions),
-            *(_words(_figure(row, aspect, when), language) for aspect in ASPECTS for when in _WHEN),
+            *(_sentence(_of_aspect(row, aspect, when), language) for aspect in ASPECTS for when in _WHEN),
         )
         for row in (*rows, whole)
     ]
     data = [
-        {"iteration": row.iteration + 1, "rating": aspect, "of": when, **_figure(row, aspect, when)._asdict()}
+        {"iteration": row.iteration + 1, "rating": aspect, "of": when, **_of_aspect(row, aspect, when)._asdict()}
         for row in rows
         if row.iteration is not None
         for aspect in ASPECTS
@@ -82,10 +82,10 @@ def _by_iteration(
     sentence = language.gettext(
         "Over all iterations, alignment is %(before)s before and %(after)s after revising, engagement %(drafts)s and"
         " %(revisions)s.",
-        before=_words(whole.alignment.before, language),
-        after=_words(whole.alignment.after, language),
-        drafts=_words(whole.engagement.before, language),
-        revisions=_words(whole.engagement.after, language),
+        before=_sentence(whole.alignment.before, language),
+        after=_sentence(whole.alignment.after, language),
+        drafts=_sentence(whole.engagement.before, language),
+        revisions=_sentence(whole.engagement.after, language),
     )
     title = language.gettext("Mean ratings by iteration, with 95 %% intervals")
     return Chart(name, title, Description(sentence, header, table), draw, data, language)
@@ -96,10 +96,10 @@ def _panel(
 ) -> Spec:
     words = _when(language)
     values = [
-        {"iteration": row.iteration + 1, "of": words[when], **_ends(_figure(row, aspect, when))}
+        {"iteration": row.iteration + 1, "of": words[when], **_ends(_of_aspect(row, aspect, when))}
         for when in _WHEN
         for row in rows
-        if row.iteration is not None and _figure(row, aspect, when).value is not None
+        if row.iteration is not None and _of_aspect(row, aspect, when).value is not None
     ]
     legend = {"orient": "bottom", "direction": "horizontal", "title": None, "symbolOpacity": 1, "symbolType": "stroke"}
     of: Spec = {"field": "of", "type": "nominal", "legend": legend}
@@ -217,8 +217,8 @@ def _pareto(name: str, rows: Sequence[IterationFigures], whole: IterationFigures
     sentence = language.gettext(
         "Each iteration has two dots, alignment across and engagement up; the large ones are means of all iterations."
         " Revising changes alignment by %(alignment)s and engagement by %(engagement)s.",
-        alignment=_words(change, language),
-        engagement=_words(whole.engagement.change, language),
+        alignment=_sentence(change, language),
+        engagement=_sentence(whole.engagement.change, language),
     )
     header = (
         language.gettext("Iteration"),
@@ -229,7 +229,7 @@ def _pareto(name: str, rows: Sequence[IterationFigures], whole: IterationFigures
         (
             all_of_them if row.iteration is None else str(row.iteration + 1),
             text,
-            *(_words(_figure(row, aspect, when), language) for aspect in ASPECTS),
+            *(_sentence(_of_aspect(row, aspect, when), language) for aspect in ASPECTS),
         )
         for row in (*rows, whole)
         for when, text in words.items()
@@ -238,7 +238,7 @@ def _pareto(name: str, rows: Sequence[IterationFigures], whole: IterationFigures
         {
             "iteration": "all" if row.iteration is None else row.iteration + 1,
             "of": when,
-            **{aspect: _figure(row, aspect, when).value for aspect in ASPECTS},
+            **{aspect: _of_aspect(row, aspect, when).value for aspect in ASPECTS},
         }
         for row in (*rows, whole)
         for when in words
@@ -256,7 +256,7 @@ def _dots(
         for when, text in words.items():
             point: dict[str, Any] = {"iteration": called(row), "of": text}
             for aspect in ASPECTS:
-                figure = _figure(row, aspect, when)
+                figure = _of_aspect(row, aspect, when)
                 point |= {aspect: figure.value, f"{aspect}_low": figure.low, f"{aspect}_high": figure.high}
             if all(point[aspect] is not None for aspect in ASPECTS):
                 found.append(point)
@@ -282,5 +282,5 @@ def _ends(figure: Figure) -> Spec:
     return {"value": figure.value, "low": figure.low, "high": figure.high, "n": figure.n}
 
 
-def _words(figure: Figure, language: Language) -> str:
+def _sentence(figure: Figure, language: Language) -> str:
     return in_words(figure._asdict(), POINTS, language)

@@ -181,10 +181,10 @@ class _Collector:
     def add(self, each: Interaction) -> None:
         """Take in an interaction."""
         for text, rating in ((each.draft, each.before.alignment), (each.revision, each.after.alignment)):
-            self._take(IMITATION, each.question, each.question, text, rating, each.model)
+            self._take_text(IMITATION, each.question, each.question, text, rating, each.model)
         for feedback in each.feedback:
             query, model = criticism_query(each.question, each.draft), self._critic(each, feedback)
-            self._take(SELF_CRITICISM, each.question, query, feedback.reason, feedback.rating, model)
+            self._take_text(SELF_CRITICISM, each.question, query, feedback.reason, feedback.rating, model)
         self._realign(each)
 
     def leave_out(self, row_type: str, query: _Query) -> None:
@@ -208,13 +208,13 @@ class _Collector:
             else:
                 answer = realignment_answer(feedback.reason, each.revision)
                 query = realignment_query(each.question, each.draft)
-                self._take(REALIGNMENT, each.question, query, answer, after, each.model)
+                self._take_text(REALIGNMENT, each.question, query, answer, after, each.model)
 
     def _critic(self, each: Interaction, feedback: Feedback) -> str:
         """The critic's model; that of the agent where the critic is not known."""
         return each.model if feedback.critic is None else self._models.get(feedback.critic, each.model)
 
-    def _take(self, row_type: str, question: str, query: str, text: str, rating: float | None, model: str) -> None:
+    def _take_text(self, row_type: str, question: str, query: str, text: str, rating: float | None, model: str) -> None:
         key = row_type, query, text
         if rating is None:
             self._drop(row_type, model, UNRATED)

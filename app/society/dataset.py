@@ -93,11 +93,11 @@ def _written(
     return replace(
         found,
         spec={"society": {**about, "types": list(row_types)}, "rounds": [], "prompts": {}, "style": None},
-        figures={**found.figures, "society": [_counted(each) for each in figures if each.row_type in row_types]},
+        figures={**found.figures, "society": [_figures_json(each) for each in figures if each.row_type in row_types]},
     )
 
 
-def _counted(each: DataFigures) -> JSON:
+def _figures_json(each: DataFigures) -> JSON:
     tally = each.tally
     return {
         "type": each.row_type,

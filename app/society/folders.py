@@ -68,14 +68,14 @@ def write_folder(session: Session, number: int, folder: Path) -> int:
                 memory = dict(_first_memories(row, label, agent.first_memories))
                 for each in of_agent[agent.agent]:
                     memory.setdefault(each.question, each.revision)  # a question keeps its first answer
-                _write(
+                _write_text(
                     draft / EXTERNAL / f"agent_{agent.agent}.jsonl",
                     write_external_memory(of_agent[agent.agent], label),
                 )
-                _write(draft / INTERNAL / f"agent_{agent.agent}.json", [write_internal_memory(memory)])
-            _write(draft / LOG, (f"{line}\n" for each in every for line in log_lines(each)))
-            _write(draft / SANDBOX, [json.dumps(list(sandbox_rows(rated_rows(every))), indent=2), "\n"])
-            _write(draft / ABOUT, [json.dumps(_about(row), indent=2), "\n"])
+                _write_text(draft / INTERNAL / f"agent_{agent.agent}.json", [write_internal_memory(memory)])
+            _write_text(draft / LOG, (f"{line}\n" for each in every for line in log_lines(each)))
+            _write_text(draft / SANDBOX, [json.dumps(list(sandbox_rows(rated_rows(every))), indent=2), "\n"])
+            _write_text(draft / ABOUT, [json.dumps(_about(row), indent=2), "\n"])
     except OSError as error:
         raise Invalid(
             "--out", expected=Phrase("a folder that can be written to"), got=Verbatim(unreadable(error)), subject=folder
@@ -138,7 +138,7 @@ def _first_memories(row: Society, label: str, places: Sequence[int]) -> Iterator
         yield question, answer
 
 
-def _write(path: Path, pieces: Iterable[str]) -> None:
+def _write_text(path: Path, pieces: Iterable[str]) -> None:
     with path.open("x", encoding="utf-8", errors="replace", newline="\n") as file:
         file.writelines(pieces)
 

@@ -55,7 +55,7 @@ def create(session: Session, spec: SocietySpec, *, queued: bool, requester: Requ
     row = SOCIETY.new_row(
         queued=queued,
         requester=requester,
-        name=_name(spec),
+        name=_check_name(spec),
         config=config.model_dump(mode="json"),
         agents=agents,
         observers=observers,
@@ -191,7 +191,7 @@ def check_questions(given: QuestionList) -> None:
             )
 
 
-def _name(spec: SocietySpec) -> str:
+def _check_name(spec: SocietySpec) -> str:
     name = " ".join(spec.name.split())
     if len(name) > 80 or not name.isprintable():
         raise Invalid("name", expected=Phrase("at most 80 characters on one line"), got=spec.name)

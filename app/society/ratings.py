@@ -105,7 +105,7 @@ class _Found(NamedTuple):
 
 def read_rating(text: str) -> ReadRating:
     """The rating and the reason in a text. The rating is None where there is none, or more than one could be meant."""
-    plain = _plain(text)
+    plain = _without_markup(text)
     for found, is_apart in (
         (_labelled(plain), True),
         (_agreed(_of_seven(plain)), False),
@@ -115,12 +115,12 @@ def read_rating(text: str) -> ReadRating:
         if found is not None:
             leads = not text[: found.begin].strip(_EDGES)
             if found.rating is None or not (is_apart or leads):
-                return ReadRating(found.rating, _reason(text))
+                return ReadRating(found.rating, _without_label(text))
             return ReadRating(found.rating, _without(text, found))
-    return ReadRating(None, _reason(text))
+    return ReadRating(None, _without_label(text))
 
 
-def _plain(text: str) -> str:
+def _without_markup(text: str) -> str:
     """The text without markup and without mentions of the scale, each character at its place."""
     plain = text.translate(_MARKUP)
     plain = _BRACKETS.sub(lambda match: f" {match[1]} ", plain)
@@ -133,15 +133,15 @@ def _value(text: str, match: re.Match[str]) -> float | None:
     """The number of a match as a rating, judged with what stands behind it."""
     raw, rest = match["value"].lower(), text[match.end("value") :]
     if of := _OUT_OF.match(rest):
-        if _number(of["of"]) != LARGEST_RATING or _OTHER.match(rest[of.end() :]):
+        if _read_rating(of["of"]) != LARGEST_RATING or _OTHER.match(rest[of.end() :]):
             return None
     elif _OTHER.match(rest) or _UNIT.match(rest):
         return None
-    number = _number(raw)
+    number = _read_rating(raw)
     return number if number is not None and 1 <= number <= LARGEST_RATING else None
 
 
-def _number(raw: str) -> float | None:
+def _read_rating(raw: str) -> float | None:
     if raw in _WORDS:
         return float(_WORDS[raw])
     half = 0.5 if raw.endswith("½") else 0.0
@@ -215,10 +215,10 @@ def _without(text: str, found: _Found) -> str:
     # "Overall" of "Overall rating: 5" belongs to the label.
     before = _FRAGMENT.sub("", text[: found.begin]).rstrip(" \t\r\n,;:|/#*_-–—\"'`([{<")
     after = after.lstrip(_EDGES).rstrip()
-    return _reason(" ".join(part for part in (before, after) if re.search(r"\w", part)))
+    return _without_label(" ".join(part for part in (before, after) if re.search(r"\w", part)))
 
 
-def _reason(text: str) -> str:
+def _without_label(text: str) -> str:
     """The text without the label that it may begin with."""
     label = _REASON.match(text.lstrip(_EDGES))
     return (text.lstrip(_EDGES)[label.end() :] if label else text).strip(_MARKS)

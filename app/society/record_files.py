@@ -73,18 +73,18 @@ def read_record(raw: Any, model: str, where: str) -> Interaction:
         raise _refused(where, f"an object with {', '.join(_REQUIRED)}", got)
     own = raw.get(OWN)
     common: dict[str, Any] = {
-        "iteration": _number(raw["iteration"], f"{where}, iteration"),
-        "agent": _number(raw["agent_id"], f"{where}, agent_id"),
-        "question": _text(raw["question"], f"{where}, question"),
-        "draft": _text(raw["draft_answer"], f"{where}, draft_answer"),
-        "revision": _text(raw["revised_answer"], f"{where}, revised_answer"),
+        "iteration": _whole_number(raw["iteration"], f"{where}, iteration"),
+        "agent": _whole_number(raw["agent_id"], f"{where}, agent_id"),
+        "question": _text_of(raw["question"], f"{where}, question"),
+        "draft": _text_of(raw["draft_answer"], f"{where}, draft_answer"),
+        "revision": _text_of(raw["revised_answer"], f"{where}, revised_answer"),
     }
     if own is None:
         before, after = _observation(raw, "before"), _observation(raw, "after")
         return Interaction(model=model, feedback=_feedback(raw, where), before=before, after=after, **common)
     try:
         return Interaction(
-            model=_text(own["model"], f"{where}, {OWN}.model"),
+            model=_text_of(own["model"], f"{where}, {OWN}.model"),
             recall=_own_recall(own["recall"]),
             feedback=tuple(_own_feedback(each) for each in own["feedback"]),
             before=_own_observation(own["before"]),
@@ -145,7 +145,7 @@ def read_labelled_memories(records: Iterable[Any], where: str) -> dict[str, list
         place = f"{where}, record {number}"
         if not isinstance(raw, dict) or raw.get("morality_label") not in found:
             raise _refused(place, "question, response and a morality_label, good or bad", raw)
-        question, answer = (_text(raw.get(name), f"{place}, {name}") for name in ("question", "response"))
+        question, answer = (_text_of(raw.get(name), f"{place}, {name}") for name in ("question", "response"))
         answer = answer.partition("Friend:")[0].strip().removeprefix("You:").strip()
         if question.strip() and answer:
             found[raw["morality_label"]].append((question.strip(), answer))
@@ -182,7 +182,7 @@ def read_sandbox_row(raw: Any, where: str) -> JSON | None:
     """
     if not isinstance(raw, dict) or not all(isinstance(raw.get(name), list) for name in ("responses", "scores")):
         raise _refused(where, "an object with query, responses and scores", raw)
-    query = without_template(_text(raw.get("query"), f"{where}, query"))
+    query = without_template(_text_of(raw.get("query"), f"{where}, query"))
     responses, scores = raw["responses"], raw["scores"]
     models = raw["models"] if isinstance(raw.get("models"), list) else [""] * len(responses)
     if not len(responses) == len(scores) == len(models):
@@ -192,7 +192,7 @@ def read_sandbox_row(raw: Any, where: str) -> JSON | None:
         raise _refused(where, "as many responses as scores and models", got)
     kept: dict[str, tuple[float, str]] = {}
     for response, score, model in zip(responses, scores, models, strict=True):
-        rating, text = read_rating(score), _text(response, f"{where}, responses")
+        rating, text = read_rating(score), _text_of(response, f"{where}, responses")
         if rating is not None and text.strip():
             kept.setdefault(text, (rating, str(model)))
     if not kept or not query.strip():
@@ -235,7 +235,7 @@ def _feedback(raw: Mapping[str, Any], where: str) -> Sequence[Feedback]:
         raise _refused(where, "lists as feedback, rating and target_id", Phrase("something else"))
     known = critics[0] if len(critics) == len(reasons) == 1 and type(critics[0]) is int else None
     return tuple(
-        Feedback(known, read_rating(rating), _text(reason, where), f"Rating: {rating} ### Reason: {reason}")
+        Feedback(known, read_rating(rating), _text_of(reason, where), f"Rating: {rating} ### Reason: {reason}")
         for reason, rating in zip(reasons, ratings, strict=False)
     )
 
@@ -274,13 +274,13 @@ def _own_observation(raw: Any) -> Observation:
     )
 
 
-def _text(raw: Any, where: str) -> str:
+def _text_of(raw: Any, where: str) -> str:
     if not isinstance(raw, str):
         raise _refused(where, "a text", raw)
     return raw
 
 
-def _number(raw: Any, where: str) -> int:
+def _whole_number(raw: Any, where: str) -> int:
     if isinstance(raw, bool) or not isinstance(raw, int) or raw < 0:
         raise _refused(where, "a whole number from 0 on", raw)
     return raw

@@ -96,7 +96,7 @@ def assign(session: Session, way: Way) -> None:
     enrolment.arm_id, enrolment.assigned_at = rows[slot.arm].id, datetime.now(UTC)
     turn = slot.number // len(rows) if listed is None else listed.round_of(slot.number)
     place = PlanPlace(slot.arm, slot.stratum, turn, seed)
-    drawn = plan_of(way.design, _pieces(way), place)
+    drawn = plan_of(way.design, _usable_pieces(way), place)
     enrolment.plan = {"slot": slot.number, **drawn}
     note(session, way, ASSIGNMENT, {"stratum": slot.stratum, "slot": slot.number, "arm": slot.arm})
     session.flush()
@@ -213,7 +213,7 @@ def _preview_seed(way: Way) -> str:
     return f"{way.design.plan.assign.seed}/{way.design.study}/preview {way.enrolment.id}"
 
 
-def _pieces(way: Way) -> list[int]:
+def _usable_pieces(way: Way) -> list[int]:
     """The places of the pieces that are not the same to those who play them."""
     kind = find_game(way.design.game).material
     if way.design.material is None or kind is None:

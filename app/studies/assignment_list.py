@@ -104,7 +104,7 @@ def read_list(content: bytes, name: str, terms: ListTerms, person_of: Callable[[
 
     Raises Invalid, with the line, for a list that cannot be followed.
     """
-    found = _read(content, name, terms.arms, has_ids=terms.has_ids)
+    found = _parse_list(content, name, terms.arms, has_ids=terms.has_ids)
     people = [person_of(each) for each in found.people]
     kept = found._replace(people=[mark_of(terms.wave_id, each) for each in people])
     return ReadList(kept, frozenset(people), name, hashlib.sha256(content).hexdigest())
@@ -151,7 +151,7 @@ def _check_people(session: Session, wave: Wave, found: ReadList) -> None:
             raise Conflict("list", expected=expected, got=Phrase("none for %(code)s", code=Verbatim(code)))
 
 
-def _read(content: bytes, name: str, arms: Sequence[str], *, has_ids: bool) -> AssignmentList:
+def _parse_list(content: bytes, name: str, arms: Sequence[str], *, has_ids: bool) -> AssignmentList:
     """The list of a file, with ids as they are written. Raises Invalid."""
     if len(content) > _MOST_BYTES:
         raise Invalid("list", expected=Phrase("a table of at most 5 MB"), got=Phrase("a larger one"))
@@ -168,14 +168,14 @@ def _read(content: bytes, name: str, arms: Sequence[str], *, has_ids: bool) -> A
     if by_person and not has_ids:
         expected = Phrase("the column order, as the people of this wave have no ids")
         raise Invalid("list", expected=expected, got=Verbatim(_BY_PERSON))
-    found = [_line(row.cells, keys[0], arms, f"{name}:{row.line}") for row in table.rows]
+    found = [_parse_line(row.cells, keys[0], arms, f"{name}:{row.line}") for row in table.rows]
     _check(found, name, by_person=by_person)
     if not by_person:
         found.sort(key=lambda line: int(line[0]))
     return AssignmentList([arm for _, arm in found], [key for key, _ in found] if by_person else [])
 
 
-def _line(row: Mapping[str, str], key: str, arms: Sequence[str], place: str) -> tuple[str, int]:
+def _parse_line(row: Mapping[str, str], key: str, arms: Sequence[str], place: str) -> tuple[str, int]:
     """For whom a line is, and the place of its arm."""
     whom, arm = row.get(key, ""), row.get(_ARM, "")
     if key == _BY_PERSON:

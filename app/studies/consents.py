@@ -25,7 +25,7 @@ def give(session: Session, way: Way, *, participation: bool, training: bool | No
     """
     participant_id = way.enrolment.participant_id
     answers = {PARTICIPATION: participation, **({} if training is None else {TRAINING: training})}
-    new = [kind for kind, given in answers.items() if _answer(session, participant_id, kind, given, text)]
+    new = [kind for kind, given in answers.items() if _add_answer(session, participant_id, kind, given, text)]
     if new:
         note(session, way, "consent", {kind: answers[kind] for kind in new})
     if TRAINING in new:
@@ -86,7 +86,7 @@ def find_or_add_guest(session: Session, code: str | None) -> Participant:
 
 def answer_of_guest(session: Session, guest: Participant, training: bool, text: str) -> None:
     """Keep what a guest answered to the question about training; the same answer once more changes nothing."""
-    if _answer(session, guest.id, TRAINING, training, text):
+    if _add_answer(session, guest.id, TRAINING, training, text):
         set_seats(session, guest.id, agreed=training)
 
 
@@ -98,7 +98,7 @@ def _latest(session: Session, participant_id: int, kind: str) -> Consent | None:
     return session.scalar(rows.order_by(Consent.id.desc()).limit(1))
 
 
-def _answer(session: Session, participant_id: int, kind: str, given: bool, text: str) -> bool:
+def _add_answer(session: Session, participant_id: int, kind: str, given: bool, text: str) -> bool:
     """Add an answer. False where it is the one that counts already."""
     version = hashlib.sha256(text.encode()).hexdigest()
     latest = _latest(session, participant_id, kind)

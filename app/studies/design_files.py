@@ -49,7 +49,7 @@ def load_design(path: Path) -> LoadedDesign:
     design = read_part(StudyDesign, document)
     for fault in faults(design):
         raise fault.error.at(Verbatim(document.place(fault.path))) from None
-    texts = {name: _text(path.parent / name, document, key) for key, name in _named(design)}
+    texts = {name: _read_text_file(path.parent / name, document, key) for key, name in _named(design)}
     _check_lengths(design, texts, document)
     _check_placeholders(design, texts, document)
     _check_consent(design, texts, document)
@@ -202,7 +202,7 @@ def _named(design: StudyDesign) -> list[tuple[KeyPath, str]]:
     return [(key, name) for key, name in found if name is not None]
 
 
-def _text(path: Path, document: Document, key: KeyPath) -> str:
+def _read_text_file(path: Path, document: Document, key: KeyPath) -> str:
     place = Verbatim(document.place(key))
     try:
         with path.open("rb") as file:

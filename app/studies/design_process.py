@@ -28,7 +28,7 @@ class RefusedDesign(AppError):
 
 def read_design(path: Path) -> LoadedDesign:
     """What the file of a study comes to. Raises RefusedDesign."""
-    found = _run("read", path, None)
+    found = _run_process("read", path, None)
     return LoadedDesign(
         StudyDesign.model_validate_json(json.dumps(found["written"])),
         found["written"],
@@ -41,10 +41,10 @@ def read_design(path: Path) -> LoadedDesign:
 
 def write_design_files(folder: Path, written: Mapping[str, Any], texts: Mapping[str, str]) -> None:
     """Write a design and its files into a new folder, from which it loads as it is."""
-    _run("write", folder, {"written": dict(written), "texts": dict(texts)})
+    _run_process("write", folder, {"written": dict(written), "texts": dict(texts)})
 
 
-def _run(action: str, path: Path, given: Any) -> Any:
+def _run_process(action: str, path: Path, given: Any) -> Any:
     command = [sys.executable, "-m", _MODULE, action, str(path)]
     try:
         done = subprocess.run(  # noqa: S603 - our own command

@@ -64,21 +64,21 @@ class ForgetReport:
 
     def lines(self) -> Iterator[str]:
         """In words, a line each."""
-        yield f"Matches that were emptied of what people wrote: {_listed(self.matches)}"
+        yield f"Matches that were emptied of what people wrote: {_joined(self.matches)}"
         yield f"Moves: {self.events}, prompts of models: {self.prompts}, answers: {self.answers}"
         if self.people:
             yield f"Recruiter's ids removed: {self.identities}"
         if self.unpaid:
             yield f"Recruiter's ids stay until payments are confirmed: {self.unpaid}"
-        yield f"Datasets that are unusable: {_listed(self.datasets)}"
-        yield f"Training jobs cancelled: {_listed(self.jobs)}"
-        yield f"Models that learned from them, and cannot forget: {_listed(self.models)}"
-        yield f"Files deleted: {_listed(self.files)}"
+        yield f"Datasets that are unusable: {_joined(self.datasets)}"
+        yield f"Training jobs cancelled: {_joined(self.jobs)}"
+        yield f"Models that learned from them, and cannot forget: {_joined(self.models)}"
+        yield f"Files deleted: {_joined(self.files)}"
         for number in self.datasets:
             yield f"flask dataset rebuild {number} builds it without them."
 
 
-def _listed(values: Iterable[object]) -> str:
+def _joined(values: Iterable[object]) -> str:
     return ", ".join(map(str, values)) or "none"
 
 

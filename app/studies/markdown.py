@@ -136,10 +136,10 @@ def _tokens(text: str) -> Sequence[Token]:
 def _headings(tokens: Sequence[Token]) -> Iterator[_Heading]:
     for at, token in enumerate(tokens):
         if token.type == "heading_open" and token.level == 0:
-            yield _Heading(int(token.tag[1:]), _plain(tokens[at + 1]), at, at + 3)
+            yield _Heading(int(token.tag[1:]), _unmarked(tokens[at + 1]), at, at + 3)
 
 
-def _plain(inline: Token) -> str:
+def _unmarked(inline: Token) -> str:
     """A line without its marks."""
     return "".join("\n" if each.type in ("softbreak", "hardbreak") else each.content for each in inline.children or ())
 
@@ -165,7 +165,7 @@ def _with_parts(tokens: Sequence[Token], parts: Mapping[str, Markup]) -> Iterato
             at += 1
 
 
-def _text(_self: RendererHTML, tokens: Sequence[Token], at: int, _options: OptionsDict, env: EnvType) -> str:
+def _render_text(_self: RendererHTML, tokens: Sequence[Token], at: int, _options: OptionsDict, env: EnvType) -> str:
     return escape(_filled(tokens[at].content, env[_WORDS]))
 
 
@@ -182,5 +182,5 @@ def _filled(text: str, words: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda name: words.get(name[1], name[0]), text)
 
 
-_FILLED = {"text": _text, "code_inline": _code, "code_block": _block, "fence": _block}
+_FILLED = {"text": _render_text, "code_inline": _code, "code_block": _block, "fence": _block}
 _READER = _reader()

@@ -65,7 +65,7 @@ def own_data(session: Session, person: Participant) -> JSON:
             for row in session.scalars(_rows_of(Consent, person))
         ],
         "ways": [_way(session, row) for row in session.scalars(_rows_of(Enrolment, person))],
-        "matches": [_match(session, record, seat) for record, seat in _matches(session, person)],
+        "matches": [_match_json(session, record, seat) for record, seat in _matches(session, person)],
     }  # fmt: skip
 
 
@@ -134,7 +134,7 @@ def _matches(session: Session, person: Participant) -> Iterator[tuple[StoredMatc
     yield from sorted(found, key=lambda each: each[0].log[0].at)
 
 
-def _match(session: Session, record: StoredMatch, seat: int) -> JSON:
+def _match_json(session: Session, record: StoredMatch, seat: int) -> JSON:
     """A match as its seat sees it, with the person's refused moves and what the browser measured."""
     view = seat_view(record.id, record.match, move_times(record.log), seat, feedback=record.feedback)
     shown = {name: value for name, value in view.items() if name not in ("may", "clock")}

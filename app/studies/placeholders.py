@@ -61,7 +61,7 @@ def in_design(design: StudyDesign, texts: Mapping[str, str]) -> Iterator[Placeho
         ("consent", "debrief"): design.consent.debrief,
         ("instructions",): design.instructions,
     }
-    for path, text in _values(written, ()):
+    for path, text in _nested_texts(written, ()):
         yield from _found(path, text)
         name = files.get(path)
         if name is not None:
@@ -72,7 +72,7 @@ def in_design(design: StudyDesign, texts: Mapping[str, str]) -> Iterator[Placeho
 def in_wave(settings: Mapping[str, Any]) -> Iterator[Placeholder]:
     """The same of the file of a wave: its codes, the ids at the recruiter, where it leads back to."""
     for key in _OF_WAVE:
-        for path, text in _values(settings.get(key), (key,)):
+        for path, text in _nested_texts(settings.get(key), (key,)):
             yield from _found(path, text)
 
 
@@ -91,13 +91,13 @@ def _whole(match: re.Match[str]) -> str:
     return f"{before[0] if before and match.string[start - 1 : start] in ('@', '/') else ''}{match[0]}"
 
 
-def _values(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+def _nested_texts(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
     """All texts of a mapping, each with its keys."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, Mapping):
         for key, each in value.items():
-            yield from _values(each, (*path, key))
+            yield from _nested_texts(each, (*path, key))
     elif isinstance(value, list | tuple):
         for at, each in enumerate(value):
-            yield from _values(each, (*path, at))
+            yield from _nested_texts(each, (*path, at))

@@ -65,7 +65,7 @@ def read_survey(
         if not applies(question, {**earlier, **values}):
             continue
         try:
-            values[question.id] = _answer(question, form, returned, language)
+            values[question.id] = _read_answer(question, form, returned, language)
         except FieldError as error:
             errors[question.id] = error
     return SurveyAnswers(values, errors)
@@ -80,13 +80,13 @@ def typed_numbers(questions: Questions, form: SurveyForm, values: Values) -> dic
     }
 
 
-def _answer(question: SurveyQuestion, form: SurveyForm, returned: Sequence[str], language: str) -> Any:
+def _read_answer(question: SurveyQuestion, form: SurveyForm, returned: Sequence[str], language: str) -> Any:
     if question.prefer_not_to_say and _first(form, f"{question.id}.skip") == SKIP:
         return dict(NOT_SAID)
     if question.kind == "outside":
         found: Any = question.id in returned
     elif question.kind == "number":
-        found = _number(question, form, language)
+        found = _read_number(question, form, language)
     else:
         found = _READERS[question.kind](question, form)
     if found is None or found is False or found in ("", []):
@@ -112,7 +112,7 @@ def _first(form: SurveyForm, field: str) -> str:
     return next(iter(form.get(field, ())), "")
 
 
-def _number(question: SurveyQuestion, form: SurveyForm, language: str) -> float | int | None:
+def _read_number(question: SurveyQuestion, form: SurveyForm, language: str) -> float | int | None:
     sent = _first(form, question.id)
     if not sent.strip():
         return None
@@ -128,7 +128,7 @@ def _number(question: SurveyQuestion, form: SurveyForm, language: str) -> float 
     return int(found) if found.is_integer() else found
 
 
-def _text(question: SurveyQuestion, form: SurveyForm) -> str | None:
+def _read_text(question: SurveyQuestion, form: SurveyForm) -> str | None:
     sent = _first(form, question.id).replace("\r\n", "\n").strip()
     most = question.text or 0
     if len(sent) > most:
@@ -193,6 +193,6 @@ def _point(field: str, sent: str, least: int, most: int) -> int | None:
 
 
 _READERS = {
-    "text": _text, "choice": _choice, "choices": _choices,
+    "text": _read_text, "choice": _choice, "choices": _choices,
     "scale": _scale, "matrix": _matrix, "slider": _slider,
 }  # fmt: skip

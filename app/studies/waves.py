@@ -183,14 +183,14 @@ def _check_filled_in(version: StudyVersion, design: StudyDesign, file: WaveFile)
         raise Invalid(
             "of",
             expected=Phrase("a study in which everything is filled in"),
-            got=_listed(found),
+            got=_first_placeholders(found),
             remedy=Phrase("load a version with words of your own"),
         )
     for each in placeholders.in_wave(file.model_dump(mode="json", exclude_unset=True)):
         raise Invalid(str(each.path[0]), expected=Phrase("what is your own"), got=Verbatim(str(each)))
 
 
-def _listed(found: Sequence[placeholders.Placeholder]) -> Verbatim:
+def _first_placeholders(found: Sequence[placeholders.Placeholder]) -> Verbatim:
     """The first of them, in one line."""
     more = ", …" if len(found) > _MOST_LISTED else ""
     return Verbatim(", ".join(map(str, found[:_MOST_LISTED])) + more)

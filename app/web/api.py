@@ -33,7 +33,7 @@ def create_match() -> tuple[Response, int]:
         raise Invalid("body", expected="a JSON object", got=Verbatim("one nested too deeply")) from None
     wanted, chosen = _read_request(body), settings()
     check_guest_config(wanted)
-    record = write(lambda session: _start(session, chosen, wanted))
+    record = write(lambda session: _start_match(session, chosen, wanted))
     if record.model_to_move:
         enqueue_turn(settings().broker_url, record.id)
     ticket = tickets.issue(settings(), record.id, person_in(record))
@@ -41,7 +41,7 @@ def create_match() -> tuple[Response, int]:
     return jsonify(match=record.id, ticket=ticket, url=url), 201
 
 
-def _start(session: Session, chosen: Settings, wanted: GuestMatchRequest) -> StoredMatch:
+def _start_match(session: Session, chosen: Settings, wanted: GuestMatchRequest) -> StoredMatch:
     """Start a match, for a guest of its own where somebody has asked about training."""
     if wanted.training_consent is None:
         return start_guest_match(session, chosen, wanted)

@@ -80,12 +80,12 @@ def _enter_session(user: User, token: str, *, by_link: bool = False) -> None:
 # ---- Pages -------------------------------------------------------------------
 
 
-def _name() -> str:
+def _typed_name() -> str:
     return request.form.get("name", "").strip()[:80]
 
 
 def _name_and_address() -> str:
-    return f"{get_remote_address()} {_name().casefold()}"
+    return f"{get_remote_address()} {_typed_name().casefold()}"
 
 
 def _until_when() -> str:
@@ -124,7 +124,7 @@ def sign_in() -> ResponseReturnValue:
 @limiter.limit(passwords.BY_NAME, key_func=_name_and_address, scope="passwords for a name", **_guesses)
 def check_password() -> ResponseReturnValue:
     """Sign in with name and password."""
-    name, password = _name(), request.form.get("password", "")
+    name, password = _typed_name(), request.form.get("password", "")
     with reading() as database:
         user = database.scalar(select(User).where(User.name == name))
         if user is not None:

@@ -141,7 +141,7 @@ class BodyLimits:
         most = self._most(environ, announced)
         if announced is not None and announced > most:
             raise too_large(most)
-        body, size = self._read(environ, most, announced)
+        body, size = self._read_body(environ, most, announced)
         if announced is not None and size < announced:
             body.close()
             raise BrokenBody(Phrase("expected a body of %(length)s bytes, got %(got)s", length=announced, got=size))
@@ -151,7 +151,7 @@ class BodyLimits:
             body.seek(0)
         return body, size
 
-    def _read(self, environ: JSON, most: int, announced: int | None) -> tuple[BinaryIO, int]:
+    def _read_body(self, environ: JSON, most: int, announced: int | None) -> tuple[BinaryIO, int]:
         body: BinaryIO = io.BytesIO()
         size = 0
         try:
@@ -167,7 +167,7 @@ class BodyLimits:
                     head, body = cast(io.BytesIO, body).getvalue(), self._on_disk()
                     piece = head + piece
                 if _SPOOLED in environ:
-                    off_loop(_write, body, piece)
+                    off_loop(_keep_piece, body, piece)
                 else:
                     body.write(piece)
         except BaseException:
@@ -260,7 +260,7 @@ def _next_piece(source: Any, most: int, size: int) -> bytes:
         raise BrokenBody(Phrase("expected a body in chunks, got %(got)s", got=str(error))) from None
 
 
-def _write(body: BinaryIO, piece: bytes) -> None:
+def _keep_piece(body: BinaryIO, piece: bytes) -> None:
     with _room_needed():
         body.write(piece)
 

@@ -71,7 +71,7 @@ class ConnectionLimits:
         """Put the limits around the server's handlers and the application that holds it; returns the latter."""
         handlers = dict(self._engine.handlers)
         # The one thing of a driver that cannot be chosen by a setting.
-        self._engine._async = {**self._engine._async, "websocket": self._line}
+        self._engine._async = {**self._engine._async, "websocket": self._websocket_of}
 
         def connect(sid: str, environ: JSON) -> Any:
             self._enter(sid, environ)
@@ -150,7 +150,7 @@ class ConnectionLimits:
 
     # ---- What comes in ---------------------------------------------------------
 
-    def _line(self, handler: Callable[[WebSocketConnection], Any], server: Any) -> WebSocketConnection:
+    def _websocket_of(self, handler: Callable[[WebSocketConnection], Any], server: Any) -> WebSocketConnection:
         """Engine.IO's driver of a WebSocket. `handler` is a method of the connection's own socket."""
         connection = self._open[handler.__self__.sid]  # type: ignore[attr-defined]
 

@@ -58,18 +58,18 @@ def register(app: Flask) -> None:
 
 def _refused(error: AppError) -> tuple[Response | str, int]:
     if _is_for_programs():
-        return _answer(error.status, error.code, error.message)
-    return _answer(error.status, error.code, error_text(error), error_lang(error))
+        return _error_reply(error.status, error.code, error.message)
+    return _error_reply(error.status, error.code, error_text(error), error_lang(error))
 
 
 def _stale_form(_error: CSRFError) -> tuple[Response | str, int]:
-    return _answer(
+    return _error_reply(
         400, "stale_form", gettext("The page was open for too long. Go back, load it again, and send it once more.")
     )
 
 
 def _too_many(error: RateLimitExceeded) -> tuple[Response | str, int]:
-    return _answer(429, "too_fast", error.description)
+    return _error_reply(429, "too_fast", error.description)
 
 
 def _http(error: HTTPException) -> tuple[Response | str, int] | HTTPException:
@@ -77,15 +77,15 @@ def _http(error: HTTPException) -> tuple[Response | str, int] | HTTPException:
     if status < 400:
         return error  # a redirect
     if status == 404 and _is_for_experimenters():
-        return _answer(404, "not_found", gettext("There is nothing at this address. It may have been mistyped."))
-    return _answer(status, HTTPStatus(status).name.lower(), str(_MESSAGES.get(status, _MESSAGES[404])))
+        return _error_reply(404, "not_found", gettext("There is nothing at this address. It may have been mistyped."))
+    return _error_reply(status, HTTPStatus(status).name.lower(), str(_MESSAGES.get(status, _MESSAGES[404])))
 
 
 def _database(error: SQLAlchemyError) -> tuple[Response | str, int]:
     if not is_away(error):
         return _broken(error)
     log.warning("the database is away", path=_logged_path(), error=reason_of(error))
-    return _answer(503, Unavailable.code, str(_MESSAGES[503]))
+    return _error_reply(503, Unavailable.code, str(_MESSAGES[503]))
 
 
 def _come_back(response: Response) -> Response:
@@ -96,7 +96,7 @@ def _come_back(response: Response) -> Response:
 
 def _broken(_error: Exception) -> tuple[Response | str, int]:
     log.exception("a request was not handled", path=_logged_path())
-    return _answer(500, "internal", str(_MESSAGES[500]))
+    return _error_reply(500, "internal", str(_MESSAGES[500]))
 
 
 def _logged_path() -> str:
@@ -108,7 +108,7 @@ def _logged_path() -> str:
     return path
 
 
-def _answer(status: int, code: str, message: str, lang: str = "") -> tuple[Response | str, int]:
+def _error_reply(status: int, code: str, message: str, lang: str = "") -> tuple[Response | str, int]:
     if request.path == "/healthz":
         return Response(f"{message}\n", status, mimetype="text/plain"), status
     if _is_for_programs():

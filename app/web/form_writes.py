@@ -169,7 +169,7 @@ class _FormWriter:
         pending = None
         try:
             with Timeout(PATIENCE):
-                pending = self._pool.spawn(self._run, attempt)
+                pending = self._pool.spawn(self._try_write, attempt)
                 found, error = pending.get()
         except Timeout:
             if attempt.give_up() or pending is None:
@@ -183,7 +183,7 @@ class _FormWriter:
         """Close the connection, in the thread: one that is closed while it waits for a lock ends the process."""
         self._pool.apply(self._engine.dispose)
 
-    def _run(self, attempt: _Attempt) -> tuple[object, Exception | None]:
+    def _try_write(self, attempt: _Attempt) -> tuple[object, Exception | None]:
         """In the thread. An error is handed over rather than raised: the pool would print it as well."""
         tries_left = _RACES
         while True:

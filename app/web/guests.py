@@ -72,7 +72,7 @@ def change_answer(training: bool) -> None:
     """Keep another answer of this browser's guest, which counts for what was played before, too."""
     code, text = session.get(_CODE), question()
     if code is not None:
-        write(lambda session: _answer(session, code, training, text))
+        write(lambda session: _store_consent(session, code, training, text))
         delete_unusable_files(db.engine, settings().home)
     _remember(code, training)
 
@@ -98,7 +98,7 @@ def forget() -> None:
     session.pop(_ANSWER, None)
 
 
-def _answer(database: Session, code: str, training: bool, text: str) -> None:
+def _store_consent(database: Session, code: str, training: bool, text: str) -> None:
     consents.answer_of_guest(database, consents.find_or_add_guest(database, code), training, text)
 
 

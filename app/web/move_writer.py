@@ -40,7 +40,7 @@ class MoveWriter:
         self._thread = ThreadPool(1)
         self._engine: Engine | None = None  # made in the thread that uses it
         self._remembered: OrderedDict[str, StoredMatch] = OrderedDict()
-        spawn(self._run)
+        spawn(self._write_batches)
 
     def submit(self, submission: live.MoveSubmission) -> live.Receipt:
         """Commit a submission, together with others. Raises AppError as `live.submit` does."""
@@ -54,7 +54,7 @@ class MoveWriter:
         if not record.match.over:
             self._remembered.setdefault(record.id, record)
 
-    def _run(self) -> None:
+    def _write_batches(self) -> None:
         while True:
             waiting = [self._queue.get()]
             while len(waiting) < _TOGETHER and not self._queue.empty():

@@ -99,7 +99,7 @@ class WebSocketConnection:
                 self._hub.wait(self._readable)  # reading first would nearly always be in vain
                 data = self._socket.recv(_READ)
                 self._frames.receive_data(data or None)
-                self._rest(self._take())
+                self._rest(self._sort_received())
             except (OSError, RemoteProtocolError, LocalProtocolError):
                 self._ended = True
         if not self._heard or self._parting:
@@ -119,12 +119,12 @@ class WebSocketConnection:
         if self._frames.state is not ConnectionState.OPEN:
             raise OSError("the WebSocket is closed")
         event = BytesMessage(data=message) if isinstance(message, bytes) else TextMessage(data=message)
-        self._write(self._frames.send(event))
+        self._send_bytes(self._frames.send(event))
 
     def close(self) -> None:
         """Say goodbye, if the line is still open."""
         if self._frames.state is ConnectionState.OPEN:
-            self._write(self._frames.send(CloseConnection(CloseReason.NORMAL_CLOSURE)))
+            self._send_bytes(self._frames.send(CloseConnection(CloseReason.NORMAL_CLOSURE)))
             self._parting = True
             gevent.spawn_later(_GOODBYE_SECONDS, self._hang_up)
 
@@ -137,7 +137,7 @@ class WebSocketConnection:
     def _refuse(self, why: str, code: int) -> None:
         """Close the line on somebody who does not keep to the protocol."""
         if self._frames.state is ConnectionState.OPEN:
-            self._write(self._frames.send(CloseConnection(code)))
+            self._send_bytes(self._frames.send(CloseConnection(code)))
         self._ended = True
         self._limits.refused(why)
 
@@ -151,7 +151,7 @@ class WebSocketConnection:
         while self._leaving and not self._parting and sum(map(len, self._unsent)) > _MOST_UNSENT:
             gevent.sleep(_LOOK_AGAIN)
 
-    def _take(self) -> int:
+    def _sort_received(self) -> int:
         """Sort what has come in, up to the end: the other side has closed the line, or sent too much at once.
 
         Returns how much of it was no whole message, in frames; a read that brought none of anything counts as one.
@@ -175,16 +175,16 @@ class WebSocketConnection:
                         self._parts, self._length = [], 0
                         whole += 1
                 case Ping():
-                    self._write(self._frames.send(event.response()))
+                    self._send_bytes(self._frames.send(event.response()))
                 case CloseConnection() if self._frames.state is ConnectionState.OPEN:  # wsproto gave up
                     self._refuse(f"expected frames of a WebSocket, got others: {event.reason}", event.code)
                 case CloseConnection():
                     if self._frames.state is ConnectionState.REMOTE_CLOSING:
-                        self._write(self._frames.send(event.response()))
+                        self._send_bytes(self._frames.send(event.response()))
                     self._ended = True
         return max(read, 1) - whole
 
-    def _write(self, data: bytes) -> None:
+    def _send_bytes(self, data: bytes) -> None:
         self._unsent.append(data)
         if not self._leaving:
             self._leaving = True

@@ -363,10 +363,10 @@ def test_a_group_of_the_harness_has_one_score_over_all_of_its_items(
 
 @needs_harness
 def test_a_score_that_is_no_number_is_kept_as_one_without_a_value() -> None:
-    from training.benchmarks.harness import _scores
+    from training.benchmarks.harness import _task_scores
 
     own = {"alias": "x", "acc,none": math.nan, "acc_stderr,none": math.nan, "f1,none": 0.5, "f1_stderr,none": "N/A"}
-    assert _scores(own) == {"acc": (None, None), "f1": (0.5, None)}
+    assert _task_scores(own) == {"acc": (None, None), "f1": (0.5, None)}
 
 
 @needs_harness

@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         if options.command == "run":
-            return _run(options.config, options.progress, options.parent)
+            return _run_benchmark(options.config, options.progress, options.parent)
         if options.command == "fetch":
             return _fetch(options.tasks)
         prepare_libraries()
@@ -52,7 +52,7 @@ def _fetch(names: list[str]) -> int:
     return 0
 
 
-def _run(path: Path, events: Path | None, parent: int | None) -> int:
+def _run_benchmark(path: Path, events: Path | None, parent: int | None) -> int:
     if parent is not None:
         threading.Thread(target=stop_without, args=(parent,), daemon=True).start()
     with event_stream(events) as stream:
@@ -64,7 +64,7 @@ def _run(path: Path, events: Path | None, parent: int | None) -> int:
             import_module("training.benchmarks.run").run(config, progress)
             return 0
         except AnswersMissing as missing:
-            return _ask(config, missing)
+            return _write_requests(config, missing)
         except KeyboardInterrupt:
             return INTERRUPTED
         except (TrainingRefused, TrainingFailed, ImportError, MemoryError, OSError, RuntimeError) as error:
@@ -75,7 +75,7 @@ def _run(path: Path, events: Path | None, parent: int | None) -> int:
             return 2 if isinstance(error, TrainingRefused) else 1
 
 
-def _ask(config: BenchmarkConfig, missing: AnswersMissing) -> int:
+def _write_requests(config: BenchmarkConfig, missing: AnswersMissing) -> int:
     if config.requests is None:
         print(f"error: requests: expected a file for {missing}, got none", file=sys.stderr)
         return 2

@@ -88,7 +88,7 @@ def evaluate(name: str, model: Any, config: BenchmarkConfig) -> TaskResult:
         log_samples=False,
     )
     own = {**found["results"], **found.get("groups", {})}[name]
-    scores = _scores(own)
+    scores = _task_scores(own)
     if not scores:
         raise TrainingRefused(f"{name}: expected one score of the whole group, got none; name its parts instead")
     numbers = [metric for metric, score in scores.items() if score.value is not None]
@@ -166,7 +166,7 @@ def _is_here(path: str | None, part: str | None) -> bool:
     return True
 
 
-def _scores(own: Mapping[str, Any]) -> dict[str, TaskScore]:
+def _task_scores(own: Mapping[str, Any]) -> dict[str, TaskScore]:
     """Scores by metric, of results such as `acc,none` and `acc_stderr,none`; of several filters the last one counts.
 
     One that is no finite number, as of a model that computes NaN, has the value None.

@@ -28,7 +28,7 @@ def marks_of(template: str) -> Marks:
     return _MARKS[template]
 
 
-def _plain(chat: Chat) -> str:
+def _prompt_text(chat: Chat) -> str:
     return "".join(f"{each['role']}: {each['content']}\n" for each in chat) + "assistant:"
 
 
@@ -43,5 +43,5 @@ def _chatml(chat: Chat) -> str:
     return f"{turns}<|im_start|>assistant\n"
 
 
-TEMPLATES: Mapping[str, Callable[[Chat], str]] = {DIALOGUE: _dialogue, PLAIN: _plain, CHATML: _chatml}
+TEMPLATES: Mapping[str, Callable[[Chat], str]] = {DIALOGUE: _dialogue, PLAIN: _prompt_text, CHATML: _chatml}
 _MARKS = {DIALOGUE: Marks(labels=tuple(_SPEAKERS.values())), PLAIN: Marks(labels=ROLE_LABELS), CHATML: FAMILIES}

@@ -26,7 +26,7 @@ def write_lm_selfplay(matches: Iterable[ExportableMatch], folder: Path | str) ->
         target.parent.mkdir(parents=True, exist_ok=True)
         with temporary_beside(target) as draft:
             draft.mkdir()
-            written = _write(matches, draft)
+            written = _write_matches(matches, draft)
     except OSError as error:
         raise Invalid(
             None, expected="a folder that can be written", got=Verbatim(unreadable(error)), subject=place
@@ -34,7 +34,7 @@ def write_lm_selfplay(matches: Iterable[ExportableMatch], folder: Path | str) ->
     return written
 
 
-def _write(matches: Iterable[ExportableMatch], folder: Path) -> int:
+def _write_matches(matches: Iterable[ExportableMatch], folder: Path) -> int:
     for part in (LOGS, RESULTS, TEXTS):
         (folder / part).mkdir()
     written, before = 0, -1

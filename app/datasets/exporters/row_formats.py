@@ -95,7 +95,7 @@ def openai_row(row: Row) -> JSON | None:
     """
     messages = []
     for message in row["messages"]:
-        found = _plain(message)
+        found = _plain_message(message)
         if message["role"] == "assistant" and message.get("weight") is not None:
             weight = message["weight"]
             if weight not in (0, 1):
@@ -125,7 +125,7 @@ def _prompt_completion(row: Row, _template: str) -> Iterator[JSON]:
     for before, move in _moves(row):
         _refuse_negative(move)
         extra = {name: move[name] for name in ("weight", "reward") if name in move}
-        yield {"prompt": [_plain(each) for each in before], "completion": [_plain(move)], **extra}
+        yield {"prompt": [_plain_message(each) for each in before], "completion": [_plain_message(move)], **extra}
 
 
 def _preference(row: Row, _template: str) -> Iterator[JSON]:
@@ -153,7 +153,7 @@ def _refuse_negative(move: Mapping[str, Any]) -> None:
         )
 
 
-def _plain(message: Mapping[str, Any]) -> JSON:
+def _plain_message(message: Mapping[str, Any]) -> JSON:
     return {"role": message["role"], "content": FAMILIES.broken(message["content"])}
 
 

@@ -38,23 +38,23 @@ class Dialogues:
     def __iter__(self) -> Iterator[ImportedMatch]:
         index = 0
         waiting: _Numbered | None = None
-        for line in self._lines():
+        for line in self._numbered_lines():
             if waiting is None:
                 waiting = line
                 continue
             if line[1].mirrors(waiting[1]):
-                yield _match(index, [waiting, line])
+                yield _read_match(index, [waiting, line])
                 waiting = None
             else:
-                yield _match(index, [waiting])
+                yield _read_match(index, [waiting])
                 waiting = line
             index += 1
         if waiting is not None:
-            yield _match(index, [waiting])
+            yield _read_match(index, [waiting])
         elif index == 0:
             raise Invalid(None, expected="a dialogue a line", got=Verbatim("an empty file"), subject=self.file)
 
-    def _lines(self) -> Iterator[_Numbered]:
+    def _numbered_lines(self) -> Iterator[_Numbered]:
         try:
             with self.file.open("rb") as file:
                 for number, raw in enumerate(file, 1):
@@ -73,7 +73,7 @@ class Dialogues:
             ) from None
 
 
-def _match(index: int, lines: Sequence[_Numbered]) -> ImportedMatch:
+def _read_match(index: int, lines: Sequence[_Numbered]) -> ImportedMatch:
     """One match of a line, or of both lines of a dialogue."""
     sides = [side for _, side in lines]
     main = sides[0]

@@ -89,11 +89,11 @@ class LmSelfplay:
         return self._settings.objective
 
     def __iter__(self) -> Iterator[ImportedMatch]:
-        first, second = (self._scores(name) for name in SCORES)
+        first, second = (self._read_scores(name) for name in SCORES)
         for index, score_0, score_1 in zip(self._numbers, first, second, strict=True):
             yield self._game(index, score_0, score_1)
 
-    def _scores(self, name: str) -> list[int | float]:
+    def _read_scores(self, name: str) -> list[int | float]:
         """All of a scores file; one number a line, line k for the k-th game."""
         path = self.folder / name
         lines = read_text(path, "one score a line").split("\n")

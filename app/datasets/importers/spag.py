@@ -39,10 +39,10 @@ class Spag:
 
     def __iter__(self) -> Iterator[ImportedMatch]:
         for index, raw in enumerate(read_list(self.file, "a JSON list of episodes", "episode")):
-            yield _match(index, raw, self.rule, f"{self.file}, episode {index}")
+            yield _read_match(index, raw, self.rule, f"{self.file}, episode {index}")
 
 
-def _match(index: int, raw: Any, rule: str, where: str) -> ImportedMatch:
+def _read_match(index: int, raw: Any, rule: str, where: str) -> ImportedMatch:
     episode = read_episode(raw, where)
     try:
         config = TABOO.config({"word": episode.target, "max_turns": episode.max_turns, "rule": rule}).to_json()

@@ -103,7 +103,7 @@ class FineTuningClient:
 
     def find_file(self, name: str) -> str | None:
         """The id of the uploaded file of that name."""
-        listed = self._listed(lambda: self._sdk.files.list(purpose=PURPOSE, limit=_PAGE))
+        listed = self._list_pages(lambda: self._sdk.files.list(purpose=PURPOSE, limit=_PAGE))
         return next((each.id for each in listed if each.filename == name), None)
 
     def has_file(self, file_id: str) -> bool:
@@ -139,7 +139,7 @@ class FineTuningClient:
     def find_jobs(self, token: str, file_id: str | None, since: float) -> list[FineTuningJob]:
         """The jobs that were created with that token or file, the oldest first; `since`: when the first could be."""
         found = []
-        for job in self._listed(lambda: self._sdk.fine_tuning.jobs.list(limit=_PAGE)):
+        for job in self._list_pages(lambda: self._sdk.fine_tuning.jobs.list(limit=_PAGE)):
             if job.created_at < since:
                 break  # they come with the latest first
             if (job.metadata or {}).get(TOKEN) == token or job.training_file == file_id:
@@ -166,7 +166,7 @@ class FineTuningClient:
     def events(self, job_id: str, seen: Collection[str]) -> list[FineTuningJobEvent]:
         """The events of a job that are not among those seen, the oldest first."""
         found = []
-        for event in self._listed(lambda: self._sdk.fine_tuning.jobs.list_events(job_id, limit=_PAGE)):
+        for event in self._list_pages(lambda: self._sdk.fine_tuning.jobs.list_events(job_id, limit=_PAGE)):
             if event.id in seen:
                 break  # they come with the latest first
             found.append(event)
@@ -174,7 +174,7 @@ class FineTuningClient:
 
     # ---- What all calls share --------------------------------------------------------
 
-    def _listed(self, call: Callable[[], Any]) -> Iterator[Any]:
+    def _list_pages(self, call: Callable[[], Any]) -> Iterator[Any]:
         page = self._called(call, object)
         for _ in range(_MOST_LISTED // _PAGE):
             items = getattr(page, "data", None)

@@ -224,7 +224,7 @@ class _VendorRunner:
         config = state.config
         method, suffix, seed = fields.method_of(config), config.get("suffix"), config.get("seed")
         request = (self._options.model, file_id, method, str(state.token), suffix, seed)
-        call = self._start(self._vendor.create, *request)
+        call = self._call_in_thread(self._vendor.create, *request)
         try:
             job = self._wait_for(call)
             self._store_created(job, again=again)
@@ -251,7 +251,7 @@ class _VendorRunner:
         path = self._files.folder / "openai.jsonl"
         home, dataset = self._context.settings.home, self._dataset
         called = f"{dataset.name}@{dataset.version}"
-        lines = self._while_renewing(vendor_rows(_lines(home, dataset), called))
+        lines = self._while_renewing(vendor_rows(_dataset_lines(home, dataset), called))
         replace_file(path, lines, private=True)
         file_id = self._called(self._vendor.upload, path, self._file_name(state))
         self._store(remote_file_id=file_id)
@@ -294,14 +294,14 @@ class _VendorRunner:
             owner = self._context.owner
             self._record.settle(lambda session: lifecycle.finish(session, self._files, owner, cancelled_or_not=True))
         elif status == FAILED:
-            raise AppError(self._reason(job))
+            raise AppError(self._failure_reason(job))
         elif not self._is_cancelling():
             raise AppError(f"{job.id} was cancelled at {host_of(self._options.base_url)}; resume it to train anew")
         else:
             return self._cancelled()
         return True
 
-    def _reason(self, job: FineTuningJob) -> str:
+    def _failure_reason(self, job: FineTuningJob) -> str:
         """Why a job has failed, in the vendor's words."""
         error = job.error
         said = None if error is None else (error.message or error.code)
@@ -366,10 +366,10 @@ class _VendorRunner:
 
     def _called(self, call: Callable[..., T], *arguments: Any) -> T:
         """What a call to the vendor brings; the lease is renewed while it lasts."""
-        return self._wait_for(self._start(call, *arguments))
+        return self._wait_for(self._call_in_thread(call, *arguments))
 
     @staticmethod
-    def _start(call: Callable[..., T], *arguments: Any) -> Future[T]:
+    def _call_in_thread(call: Callable[..., T], *arguments: Any) -> Future[T]:
         """Have a thread make a call."""
         future: Future[T] = Future()
 
@@ -447,7 +447,7 @@ class _VendorRunner:
             )
 
 
-def _lines(home: Path, dataset: Dataset) -> Iterator[bytes]:
+def _dataset_lines(home: Path, dataset: Dataset) -> Iterator[bytes]:
     """The lines of a dataset's file. Raises NotFound and Invalid for one that is gone or was changed."""
     rest = b""
     for piece in store.content(home, dataset):

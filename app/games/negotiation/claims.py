@@ -147,7 +147,7 @@ class ClaimParser:
         self._loose_number()
         self._number, self._article, self._patience = number, article, patience
 
-    def _counted(self, word: str) -> None:
+    def _counted_item(self, word: str) -> None:
         if self._number is not None and not self._article and self._neighbour(-1) in ("the", "of", "those"):
             return  # two of the three
         if self._number == _ALL:
@@ -410,6 +410,6 @@ _PARTS: Mapping[str, Callable[[ClaimParser, str], None]] = {
 }
 _LEXICON: Mapping[str, Callable[[ClaimParser, str], None]] = {
     **{word: _PARTS[part] for word, part in PART.items()},
-    **dict.fromkeys(NUMBERS, ClaimParser._counted),
+    **dict.fromkeys(NUMBERS, ClaimParser._counted_item),
     **dict.fromkeys(ITEMS, ClaimParser._item),
 }

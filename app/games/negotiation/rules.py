@@ -214,7 +214,7 @@ class Negotiation(Game[State]):
             may = (proposal,) if _proposals(state) else (message,) if state.ply == 0 else (message, proposal)
         facts: JSON = {
             "counts": _by_item(state.context.counts),
-            "lambda": _number(state.config.lam),
+            "lambda": _json_number(state.config.lam),
             "limit": state.config.limit,
         }
         if over and (split := _split(state)) is not None:
@@ -249,7 +249,7 @@ class Negotiation(Game[State]):
         return Outcome(
             DEAL,
             None,
-            (_number(first), _number(second)),
+            (_json_number(first), _json_number(second)),
             {
                 "agreed": True,
                 "pareto_optimal": is_pareto_optimal(state.context, split, lam),
@@ -382,7 +382,7 @@ def _by_item(numbers: Counts) -> JSON:
     return {"book": book, "hat": hat, "ball": ball}
 
 
-def _number(value: Fraction) -> int | float:
+def _json_number(value: Fraction) -> int | float:
     return int(value) if value.denominator == 1 else float(value)
 
 

@@ -52,11 +52,11 @@ class Utterance:
 
 def read(text: str, counts: Counts) -> Utterance:
     """Read one message, with or without its prefix, about a table of `counts` books, hats and balls."""
-    return _read(text[:LONGEST], counts)
+    return _parse_text(text[:LONGEST], counts)
 
 
 @lru_cache(maxsize=16384)
-def _read(text: str, counts: Counts) -> Utterance:
+def _parse_text(text: str, counts: Counts) -> Utterance:
     plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
     plain = plain.lower().replace("’", "'").replace("`", "'").removeprefix("[message]").strip()
     words = vocabulary.TOKEN.findall(plain)
@@ -69,7 +69,7 @@ def _read(text: str, counts: Counts) -> Utterance:
         took=parser.took or (parser.kept and not parser.gave),
         gave=parser.gave,
         owned=parser.owned,
-        answer=_answer(plain, words),
+        answer=_yes_or_no(plain, words),
         adds=not vocabulary.MORE.isdisjoint(words) or _has(plain, vocabulary.MORE_PHRASES),
         final=_has(plain, vocabulary.FINAL),
         asks="?" in plain,
@@ -80,7 +80,7 @@ def _read(text: str, counts: Counts) -> Utterance:
     )
 
 
-def _answer(plain: str, words: Sequence[str]) -> bool | None:
+def _yes_or_no(plain: str, words: Sequence[str]) -> bool | None:
     kindly = _has(plain, vocabulary.KIND_NO)
     no = not vocabulary.NO.isdisjoint(words)
     if not kindly and (no or _has(plain, vocabulary.NO_PHRASES)):

@@ -101,7 +101,7 @@ class Taboo(Game[State]):
         return State(config.model_copy(update={"word": word}), word)
 
     def to_move(self, state: State) -> int | None:
-        return None if _reason(state) else state.ply % 2
+        return None if _ending_reason(state) else state.ply % 2
 
     def parse(self, state: State, seat: int, text: str) -> Event | Violation:
         """Have the judge look at the text. Every text is a move, except one that holds nothing."""
@@ -144,7 +144,7 @@ class Taboo(Game[State]):
         return Decimal(-1), Decimal(1)
 
     def outcome(self, state: State) -> Outcome | None:
-        reason = _reason(state)
+        reason = _ending_reason(state)
         if reason is None:
             return None
         winner, utilities = _WINNERS[reason]
@@ -163,7 +163,7 @@ def decision(seat: int, *, said: bool, declared: bool, right: bool) -> str | Non
     return ATTACKER_WINS if said else None
 
 
-def _reason(state: State) -> str | None:
+def _ending_reason(state: State) -> str | None:
     if state.events:
         last = state.events[-1]  # only it can have decided: nothing is played after a decision
         decided = decision(

@@ -36,56 +36,56 @@ def read_line(view: View, line: str) -> TerminalInput:
         case "/help":
             return TerminalInput(HELP)
     if text.startswith("//"):
-        return _words(view).compose(view, text[1:])
-    return _command(view, text) if text.startswith("/") else _words(view).compose(view, text)
+        return _phrases_of(view).compose(view, text[1:])
+    return _command(view, text) if text.startswith("/") else _phrases_of(view).compose(view, text)
 
 
 def help_lines(view: View) -> list[str]:
     """What may be typed."""
-    commands = (*((each.usage, each.help) for each in _words(view).commands), *_COMMANDS)
+    commands = (*((each.usage, each.help) for each in _phrases_of(view).commands), *_COMMANDS)
     width = max(len(command) for command, _ in commands)
     return ["Anything you type is said to your partner.", *(f"  {name:<{width}}  {what}" for name, what in commands)]
 
 
 def opening_lines(view: View) -> list[str]:
     """What the game is about for this seat: its role, what lies on the table, and its secret."""
-    return [f"{find_game(view.game).title}. You are the {view.role}.", *_words(view).opening(view)]
+    return [f"{find_game(view.game).title}. You are the {view.role}.", *_phrases_of(view).opening(view)]
 
 
 def entry_line(view: View, entry: TranscriptEntry) -> str:
     """One line of the conversation; later lines of a text are set in below its first."""
     who = "     you" if entry.by == "you" else " partner"
-    said = "made an offer; you will see it when yours is made" if entry.text is None else _words(view).said(entry)
+    said = "made an offer; you will see it when yours is made" if entry.text is None else _phrases_of(view).said(entry)
     # A carriage return would let one text write over another.
     return f"{who}: " + "\n          ".join(said.replace("\r", "\n").splitlines())
 
 
 def ending_lines(view: View, ended: Ended, detail: str | None = None) -> list[str]:
     """How the match ended, and what both seats got. `detail` is why a match was broken off."""
-    words = {**_words(view).endings, **_ENDINGS}
+    words = {**_phrases_of(view).endings, **_ENDINGS}
     lines = [words.get(ended.reason, f"It is over: {ended.reason}.").format(**_facts(view))]
     if detail:
         lines.append(f"What went wrong: {detail}")
     mine, theirs = ended.utilities[view.seat], ended.utilities[1 - view.seat]
-    return [*lines, f"Your score: {_figure(mine)}. Your partner’s: {_figure(theirs)}."]
+    return [*lines, f"Your score: {_number_words(mine)}. Your partner’s: {_number_words(theirs)}."]
 
 
 def _facts(view: View) -> JSON:
     return {"word": view.facts.get("word", ""), **{key: str(value) for key, value in view.facts.items()}}
 
 
-def _figure(number: float) -> str:
+def _number_words(number: float) -> str:
     return f"{number:g}"
 
 
-def _words(view: View) -> GamePhrases:
+def _phrases_of(view: View) -> GamePhrases:
     return PHRASES.get(view.game, _PLAIN)
 
 
 def _command(view: View, text: str) -> TerminalInput:
     """The move that a slash command stands for, or what is wrong with it."""
     name = text.split(maxsplit=1)[0].lower()
-    own = {command.usage.split()[0]: command for command in _words(view).commands}
+    own = {command.usage.split()[0]: command for command in _phrases_of(view).commands}
     if name in own:
         return own[name].read(view, text)
     known = ", ".join([*own, *(command for command, _ in _COMMANDS)])

@@ -187,7 +187,7 @@ class ChatClient:
         if raw is None:
             what = f"expected an answer of at most {MOST_ANSWER // 1_000_000} MB, got a longer one"
             return _FailedAttempt(what, DENIED, False)
-        return _read(raw, self._endpoint) if 200 <= status < 300 else _refusal(raw, status, headers)
+        return _parsed(raw, self._endpoint) if 200 <= status < 300 else _refusal(raw, status, headers)
 
 
 def pause(retries: int, rng: random.Random) -> float:
@@ -279,14 +279,14 @@ async def _body(response: ClientResponse) -> bytes | None:
     return b"".join(pieces)
 
 
-def _read(raw: bytes, endpoint: Endpoint) -> JSON | _FailedAttempt:
+def _parsed(raw: bytes, endpoint: Endpoint) -> JSON | _FailedAttempt:
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError):
         return _FailedAttempt(f"expected {endpoint.what}, got {raw[:120].decode(errors='replace')!r}", BUSY, True)
     if not isinstance(body, dict) or not isinstance(body.get(endpoint.listed), list):
         kind = DENIED if _code(body) in DENIED_CODES else BUSY
-        what = f"expected {endpoint.what} with {endpoint.listed}, got {_words(body)}"
+        what = f"expected {endpoint.what} with {endpoint.listed}, got {_error(body)}"
         return _FailedAttempt(what, kind, kind == BUSY)
     return body
 
@@ -311,7 +311,7 @@ def _refusal(raw: bytes, status: int, headers: Mapping[str, str]) -> _FailedAtte
     elif (said := headers.get("x-should-retry")) in ("true", "false"):
         again = said == "true"
     for_all = status in (429, 503) and wait is not None and kind == BUSY
-    return _FailedAttempt(f"expected an answer, got HTTP {status}: {_words(body)}", kind, again, wait, for_all, used=0)
+    return _FailedAttempt(f"expected an answer, got HTTP {status}: {_error(body)}", kind, again, wait, for_all, used=0)
 
 
 def _verdict(status: int) -> tuple[FailureKind, bool]:
@@ -327,7 +327,7 @@ def _code(body: object) -> object:
     return code if isinstance(code, str) else None
 
 
-def _words(body: object) -> str:
+def _error(body: object) -> str:
     """What a vendor says went wrong: its message where there is one, else all of its answer."""
     inner = body.get("error", body) if isinstance(body, dict) else body
     message = inner.get("message") if isinstance(inner, dict) else inner

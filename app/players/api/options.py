@@ -66,9 +66,9 @@ def read_options(raw: Mapping[str, Any]) -> ApiOptions:
         raise Invalid("token_field", expected=either(TOKEN_FIELDS), got=token_field)
     seed, max_tokens, a_minute = raw.get("seed"), raw.get("max_tokens"), raw.get("tokens_per_minute")
     return ApiOptions(
-        model=_name(raw.get("model"), "model"),
+        model=_read_name(raw.get("model"), "model"),
         base_url=_url(raw.get("base_url") or os.environ.get("OPENAI_BASE_URL") or VENDOR_URL),
-        organisation=None if raw.get("organisation") is None else _name(raw["organisation"], "organisation"),
+        organisation=None if raw.get("organisation") is None else _read_name(raw["organisation"], "organisation"),
         key_env=_variable(raw.get("key_env", "OPENAI_API_KEY")),
         timeout=real_number(raw.get("timeout", 60), "timeout", 0.1, 3600),
         retries=whole_number(raw.get("retries", 4), "retries", 0, 20),
@@ -83,11 +83,11 @@ def read_options(raw: Mapping[str, Any]) -> ApiOptions:
         price_in=None if (p := raw.get("price_in")) is None else real_number(p, "price_in", 0, 1e6),
         price_out=None if (p := raw.get("price_out")) is None else real_number(p, "price_out", 0, 1e6),
         price_training=None if (p := raw.get("price_training")) is None else real_number(p, "price_training", 0, 1e6),
-        key_host=None if raw.get("key_host") is None else _name(raw["key_host"], "key_host"),
+        key_host=None if raw.get("key_host") is None else _read_name(raw["key_host"], "key_host"),
     )
 
 
-def _name(raw: object, option: str) -> str:
+def _read_name(raw: object, option: str) -> str:
     if not isinstance(raw, str) or not raw.strip() or len(raw) > 200 or not raw.isprintable():
         raise Invalid(option, expected=Phrase("a name of 1 to 200 characters"), got=raw)
     return raw.strip()

@@ -82,18 +82,18 @@ class ApiPlayer:
                 messages, None, self.options.model, sent, None, None, found.latency, found.retries, found.what
             )
             raise PlayerFailed(found.what, asked, found.kind)
-        return self._read(found, messages, sent)
+        return self._read_completion(found, messages, sent)
 
-    def _read(self, answer: ChatResponse, messages: list[dict[str, str]], sampling: JSON) -> Generation:
+    def _read_completion(self, answer: ChatResponse, messages: list[dict[str, str]], sampling: JSON) -> Generation:
         choices = answer.body["choices"]
         choice = _mapping(choices[0]) if choices else {}
         content = _mapping(choice.get("message")).get("content")
         usage = _mapping(answer.body.get("usage"))
-        sampling["finish_reason"] = _text(choice.get("finish_reason"))
+        sampling["finish_reason"] = _text_or_none(choice.get("finish_reason"))
         return Generation(
             prompt=messages,
             text=content if isinstance(content, str) else "",
-            model=_text(answer.body.get("model")) or self.options.model,
+            model=_text_or_none(answer.body.get("model")) or self.options.model,
             sampling=sampling,
             prompt_tokens=count(usage.get("prompt_tokens")),
             completion_tokens=count(usage.get("completion_tokens")),
@@ -127,5 +127,5 @@ def _mapping(raw: object) -> Mapping[str, Any]:
     return raw if isinstance(raw, dict) else {}
 
 
-def _text(raw: object) -> str | None:
+def _text_or_none(raw: object) -> str | None:
     return raw if isinstance(raw, str) and raw else None

@@ -35,7 +35,7 @@ async def send(
     try:
         key = read_key(options)
     except KeyRefused as refused:
-        return _shown(options, ChatFailure(refused.message, DENIED))
+        return _clean_failure(options, ChatFailure(refused.message, DENIED))
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     if organisation := options.organisation or os.environ.get("OPENAI_ORG_ID"):
         headers["OpenAI-Organization"] = organisation
@@ -48,11 +48,11 @@ async def send(
     whose = (options.model, options.key_env, options.organisation)
     found = await server.complete(call, server.limits(whose, options.in_flight, options.tokens_per_minute))
     if isinstance(found, ChatFailure):
-        return _shown(options, found._replace(what=f"{found.what} (retries: {found.retries})"), key)
+        return _clean_failure(options, found._replace(what=f"{found.what} (retries: {found.retries})"), key)
     return found
 
 
-def _shown(options: ApiOptions, failure: ChatFailure, key: str = "") -> ChatFailure:
+def _clean_failure(options: ApiOptions, failure: ChatFailure, key: str = "") -> ChatFailure:
     """The failure in one line of printable characters, short and without the key."""
     line = f"{options.model} at {options.base_url}: {failure.what}"
     line = "".join(character if character.isprintable() else " " for character in line)

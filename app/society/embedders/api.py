@@ -33,9 +33,9 @@ class ApiEmbedder:
         """See `Embedder`. The requests of all texts are in flight together, as far as the model's limits let them."""
         if not texts:
             return np.zeros((0, 1), dtype=np.float32)
-        return unit_rows(asyncio.run(self._rows(texts)), len(texts), self.name)
+        return unit_rows(asyncio.run(self._embed(texts)), len(texts), self.name)
 
-    async def _rows(self, texts: Sequence[str]) -> list[Any]:
+    async def _embed(self, texts: Sequence[str]) -> list[Any]:
         batches = [texts[at : at + BATCH] for at in range(0, len(texts), BATCH)]
         # All of them have ended before one fails, so that each is among the calls.
         found = await asyncio.gather(*map(self._batch, batches), return_exceptions=True)

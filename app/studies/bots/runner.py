@@ -93,10 +93,10 @@ class _RehearsalRunner:
     def _renew(self, session: Session) -> str | None:
         status = REHEARSAL.renew(session, self._number, self._context.owner, LEASE)
         if status is not None:
-            self._write(session)
+            self._write_notes(session)
         return status
 
-    def _write(self, session: Session) -> None:
+    def _write_notes(self, session: Session) -> None:
         """Each bot once, however often it is sent."""
         for notes in [*self._finished]:  # which grows meanwhile
             session.merge(RehearsedBot(rehearsal_id=self._number, number=notes.number, notes=asdict(notes)))
@@ -105,7 +105,7 @@ class _RehearsalRunner:
         row = REHEARSAL.locked(session, self._number, self._context.owner)
         if row is None:
             return
-        self._write(session)
+        self._write_notes(session)
         close_wave(session, row)
         finish(row)
         row.lease_owner, row.lease_until = None, datetime.now(UTC)

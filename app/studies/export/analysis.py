@@ -259,7 +259,7 @@ def _holds(text: str, measured: Mapping[str, float | None], checks: AttentionChe
 
 def _means(design: StudyDesign, figure: str, played: Sequence[PlayedRow]) -> Iterator[tuple[str, float]]:
     """The mean of a figure under each condition in which the person played."""
-    values = _values(design, figure, played)
+    values = _match_values(design, figure, played)
     by_name: dict[str, list[float]] = {}
     for each, value in zip(played, values, strict=True):
         if not math.isnan(value):
@@ -267,7 +267,7 @@ def _means(design: StudyDesign, figure: str, played: Sequence[PlayedRow]) -> Ite
     yield from ((name, fmean(found)) for name, found in by_name.items())
 
 
-def _values(design: StudyDesign, figure: str, played: Sequence[PlayedRow]) -> list[float]:
+def _match_values(design: StudyDesign, figure: str, played: Sequence[PlayedRow]) -> list[float]:
     """A figure of each match, of the person's seat where it differs; NaN where a match has none."""
     if figure == UTILITY:
         return [each.finished.utilities[each.seat] for each in played]

@@ -66,7 +66,7 @@ def answered(person: PersonAnswers, *, public: bool = False) -> Iterator[Answere
         if step.kind == SURVEY and step.part is not None:
             for question in questions_of(person.design, step.part):
                 for row in rows_of(question):
-                    found, missing = _answer(person, at, step, question, row)
+                    found, missing = _survey_cell(person, at, step, question, row)
                     if public and missing is None and question.kind in _IN_OWN_WORDS:
                         found, missing = None, WITHHELD
                     typed = None if missing is not None else _typed(person, step, question)
@@ -77,7 +77,7 @@ def answered(person: PersonAnswers, *, public: bool = False) -> Iterator[Answere
                 yield AnsweredQuestion(step, name, "choice", None, value, None)
 
 
-def _answer(
+def _survey_cell(
     person: PersonAnswers, at: int, step: Step, question: SurveyQuestion, row: str | None
 ) -> tuple[Any, str | None]:
     if person.data == DELETED:
@@ -167,7 +167,7 @@ def answer_columns(scope: ExportScope) -> list[Column]:
             line = "" if question.matrix is None else f" {question.matrix.rows[row or '']}"
             kind = "integer" if question.kind in ("scale", "matrix", "slider") else "text"
             name = answer_name(step, question.id, row)
-            found.setdefault(key, Column(name, kind, question.ask + line, _values(question), _cell(key)))
+            found.setdefault(key, Column(name, kind, question.ask + line, _allowed_values(question), _cell(key)))
     return [PARTICIPANT, WAVE, DATA, *found.values()]
 
 
@@ -197,7 +197,7 @@ def _answer_key(step: Step, question: str, row: str | None) -> AnswerKey:
     return question, row, step.number, step.block
 
 
-def _values(question: SurveyQuestion) -> str:
+def _allowed_values(question: SurveyQuestion) -> str:
     if question.number is not None:
         values = f"from {question.number[0]:g} to {question.number[1]:g}"
     elif question.choice is not None or question.choices is not None:

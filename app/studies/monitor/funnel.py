@@ -186,7 +186,7 @@ def _stage_count(stage: Stage, groups: Sequence[_Group]) -> StageCount:
 
 def _arm_counts(session: Session, wave: Wave, groups: Sequence[_Group]) -> list[ArmCount]:
     arms = session.scalars(select(Arm).where(Arm.study_version_id == wave.study_version_id).order_by(Arm.id)).all()
-    scores = _scores(session, wave) if wave.frozen_at is not None else {}
+    scores = _mean_scores(session, wave) if wave.frozen_at is not None else {}
     counts: Counter[tuple[int | None, str]] = Counter()
     for group in groups:
         state = HERE if group.ending is None else COMPLETE if group.ending == COMPLETED else EARLY
@@ -198,7 +198,7 @@ def _arm_counts(session: Session, wave: Wave, groups: Sequence[_Group]) -> list[
     ]
 
 
-def _scores(session: Session, wave: Wave) -> Mapping[int, float]:
+def _mean_scores(session: Session, wave: Wave) -> Mapping[int, float]:
     """The mean score of people in the matches that count, by arm."""
     score = case((SeatRow.seat == 0, MatchRow.utility_0), else_=MatchRow.utility_1)
     rows = session.execute(

@@ -63,7 +63,7 @@ def inbox(
     `state` chooses; of these the last `each` of a person that are new, and as many that are not; of these the first
     `most`. None: all.
     """
-    chosen, mark = _chosen(wave_id, state)
+    chosen, mark = _chosen_reports(wave_id, state)
     is_new = case((_is_new(mark), 0), else_=1)
     alike = (_person(), is_new)
     place = func.row_number().over(partition_by=alike, order_by=StudyEvent.id.desc()).label("place")
@@ -89,7 +89,7 @@ def inbox(
 
 def how_many(session: Session, wave_id: int | None = None, *, state: str | None = None) -> int:
     """How many reports `inbox` chooses, however many it lists."""
-    chosen, _ = _chosen(wave_id, state)
+    chosen, _ = _chosen_reports(wave_id, state)
     return session.scalar(chosen.with_only_columns(func.count(StudyEvent.id))) or 0
 
 
@@ -98,7 +98,7 @@ def unread(session: Session, wave_id: int | None = None) -> int:
     return how_many(session, wave_id, state=NEW)
 
 
-def _chosen(wave_id: int | None, state: str | None) -> tuple[Select[Any], type[StudyEvent]]:
+def _chosen_reports(wave_id: int | None, state: str | None) -> tuple[Select[Any], type[StudyEvent]]:
     """The reports that are asked for, each with its last mark, if it has one. Those of bots only by their wave."""
     mark = aliased(StudyEvent)
     marks = select(StudyEvent.id, StudyEvent.body["report"].as_integer().label("report")).where(

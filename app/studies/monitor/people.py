@@ -50,7 +50,7 @@ def people(
     session: Session, wave: Wave, design: StudyDesign, chosen: PeopleFilter, before: int | None = None
 ) -> PeoplePage:
     """A page of a wave's people."""
-    query = _chosen(wave, chosen)
+    query = _chosen_people(wave, chosen)
     total = session.scalar(query.with_only_columns(func.count())) or 0
     if before is not None:
         query = query.where(Enrolment.id < before)
@@ -69,7 +69,7 @@ def people(
     return PeoplePage(listed, total, shown[-1][0].id if len(rows) > PAGE else None)
 
 
-def _chosen(wave: Wave, chosen: PeopleFilter) -> Select[Any]:
+def _chosen_people(wave: Wave, chosen: PeopleFilter) -> Select[Any]:
     columns: tuple[Any, ...] = (Enrolment, Participant.code, Arm.name)
     query = (
         select(*columns)

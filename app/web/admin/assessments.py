@@ -66,7 +66,7 @@ def assessments() -> ResponseReturnValue:
 @blueprint.get("/assessments/<int:assessment_id>")
 def assessment_page(assessment_id: int) -> str:
     """One assessment: how far it is, and what the ratings have come to."""
-    return _page(assessment_id)
+    return _detail(assessment_id)
 
 
 @blueprint.get("/assessments/<int:assessment_id>/figures.csv")
@@ -97,7 +97,7 @@ def assessment_answers(assessment_id: int) -> str:
         )
 
 
-def _page(assessment_id: int, refused: AppError | None = None) -> str:
+def _detail(assessment_id: int, refused: AppError | None = None) -> str:
     with reading() as session:
         row = ASSESSMENT.get(session, assessment_id)
         [named] = listing.list_items(session, [row])
@@ -115,7 +115,7 @@ def _page(assessment_id: int, refused: AppError | None = None) -> str:
 
 
 register_pages(
-    ASSESSMENT, JobPages(lazy_gettext("Assessments"), "assessments", "assessment_id", _page, below="societies")
+    ASSESSMENT, JobPages(lazy_gettext("Assessments"), "assessments", "assessment_id", _detail, below="societies")
 )
 
 

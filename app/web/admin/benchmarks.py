@@ -30,10 +30,10 @@ def benchmarks() -> ResponseReturnValue:
 @blueprint.get("/benchmarks/<int:benchmark_id>")
 def benchmark_page(benchmark_id: int) -> str:
     """One benchmark: how far it is, and what each task has come to."""
-    return _page(benchmark_id)
+    return _detail(benchmark_id)
 
 
-def _page(benchmark_id: int, refused: AppError | None = None) -> str:
+def _detail(benchmark_id: int, refused: AppError | None = None) -> str:
     with reading() as session:
         row = BENCHMARK.get(session, benchmark_id)
         [item] = listing.benchmark_items(session, [row])
@@ -52,4 +52,4 @@ def _page(benchmark_id: int, refused: AppError | None = None) -> str:
         )
 
 
-register_pages(BENCHMARK, JobPages(lazy_gettext("Benchmarks"), "benchmarks", "benchmark_id", _page, below="models"))
+register_pages(BENCHMARK, JobPages(lazy_gettext("Benchmarks"), "benchmarks", "benchmark_id", _detail, below="models"))

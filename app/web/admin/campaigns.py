@@ -52,7 +52,7 @@ def _latest(line: CampaignListItem) -> TitledFigure | None:
 @blueprint.get("/campaigns/<int:campaign_id>")
 def campaign_page(campaign_id: int) -> str:
     """One campaign: what it is at, what its models have come to, and what was asked for."""
-    return _page(campaign_id)
+    return _campaign_page(campaign_id)
 
 
 @blueprint.get("/campaigns/<int:campaign_id>/figure.json")
@@ -69,7 +69,7 @@ def campaign_figure(campaign_id: int) -> ResponseReturnValue:
     return jsonify(chart.spec(request.args.get("theme", LIGHT), titled=False))
 
 
-def _page(campaign_id: int, refused: AppError | None = None) -> str:
+def _campaign_page(campaign_id: int, refused: AppError | None = None) -> str:
     with reading() as session:
         row = CAMPAIGN.get(session, campaign_id)
         asked = spec_of(row.spec)
@@ -98,7 +98,7 @@ def _page(campaign_id: int, refused: AppError | None = None) -> str:
         )
 
 
-register_pages(CAMPAIGN, JobPages(lazy_gettext("Campaigns"), "campaigns", "campaign_id", _page))
+register_pages(CAMPAIGN, JobPages(lazy_gettext("Campaigns"), "campaigns", "campaign_id", _campaign_page))
 
 
 class _Compared(NamedTuple):

@@ -49,10 +49,10 @@ def datasets() -> str:
 @blueprint.get("/datasets/<int:dataset_id>")
 def dataset_page(dataset_id: int) -> str:
     """One dataset: what it was cut from, its figures, and ten of its rows as conversations."""
-    return _page(dataset_id)
+    return _dataset_page(dataset_id)
 
 
-def _page(dataset_id: int, refused: AppError | None = None) -> str:
+def _dataset_page(dataset_id: int, refused: AppError | None = None) -> str:
     with reading() as session:
         row = store.get_dataset(session, dataset_id)
         samples, missing = _samples(session, row)
@@ -82,7 +82,7 @@ def rebuild_dataset(dataset_id: int) -> ResponseReturnValue:
         draft = in_thread(db.engine, lambda own: rebuild.draft(own, home, row, check_size))
         number = register.save(write, draft, row.name)
     except AppError as error:
-        return _page(dataset_id, error), error.status
+        return _dataset_page(dataset_id, error), error.status
     return redirect(url_for("admin.dataset_page", dataset_id=number), 303)
 
 
@@ -155,7 +155,7 @@ def dataset_file(dataset_id: int) -> Response:
         row = store.get_dataset(session, dataset_id)
         name = f"dataset-{row.id}-{row.sha256[:12]}.jsonl"
         path = store.path_of(settings().home, row)
-        response = Response(_pieces(path), mimetype="application/jsonl")
+        response = Response(_file_pieces(path), mimetype="application/jsonl")
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     response.headers["Content-Length"] = str(row.size)
     return response
@@ -183,7 +183,7 @@ def _in_turn(pieces: Iterable[bytes]) -> Iterator[bytes]:
         time.sleep(0)  # other greenlets play on, however fast the download is
 
 
-def _pieces(path: Path) -> Iterator[bytes]:
+def _file_pieces(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         while piece := file.read(1 << 16):
             yield piece
@@ -201,10 +201,10 @@ def charts_of(row: Dataset) -> list[Chart]:
     """
     language = page_language()
     lengths = _lengths(row, language)
-    return [_scores(row, language), lengths] if "scores" in row.figures else [lengths]
+    return [_score_chart(row, language), lengths] if "scores" in row.figures else [lengths]
 
 
-def _scores(row: Dataset, language: Language) -> Chart:
+def _score_chart(row: Dataset, language: Language) -> Chart:
     kept, left_out = Counter[float](), Counter[float]()
     for score, number, taken in row.figures["scores"]:
         kept[score] += taken

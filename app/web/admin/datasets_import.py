@@ -53,7 +53,7 @@ def import_dataset() -> ResponseReturnValue:
         wanted = RowImport(cast(BinaryIO, file.stream), file_name, form["format"], bool(form["skip_bad"]), _most())
         name = form["name"] or row_import.default_name(file_name)
         check_name("name", name)
-        found = in_thread(db.engine, lambda own: _read(own, home, wanted))
+        found = in_thread(db.engine, lambda own: _read_rows(own, home, wanted))
         if found.dataset_id is not None:
             return redirect(url_for("admin.dataset_page", dataset_id=found.dataset_id, imported="before"), 303)
         refused = found.tally.refused[:SHOWN]
@@ -70,7 +70,7 @@ def _most() -> int:
     return int(settings().DATASET_UPLOAD_MB * 1e6)
 
 
-def _read(engine: Engine, home: Path, wanted: RowImport) -> ReadImport:
+def _read_rows(engine: Engine, home: Path, wanted: RowImport) -> ReadImport:
     with reading(engine) as session:
         return row_import.read_import(session, home, wanted)
 

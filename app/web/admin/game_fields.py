@@ -37,9 +37,9 @@ def option_values(game: Game[Any], config: Mapping[str, Any]) -> JSON:
         value = config.get(name, schema.get("default"))
         other = schema.get("other")
         if other is not None:
-            found[other["name"]] = _text(value if value not in words_of(schema) else other["default"])
+            found[other["name"]] = _typed_value(value if value not in words_of(schema) else other["default"])
             value = value if value in words_of(schema) else other["word"]
-        found[name] = _text(value)
+        found[name] = _typed_value(value)
     return found
 
 
@@ -60,7 +60,7 @@ def _read_option(name: str, schema: Schema, form: Mapping[str, Any]) -> Any:
     return real_number(form[other["name"]], other["name"], number["minimum"], number["maximum"])
 
 
-def _text(value: Any) -> str:
+def _typed_value(value: Any) -> str:
     return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -72,7 +72,7 @@ def material_defaults(game: Game[Any]) -> JSON:
     kind = game.material
     if kind is None:
         return {}
-    return {kind.name: LIST if kind.listed() else GENERATED, f"{kind.name}_text": "", f"{kind.name}_name": ""}
+    return {kind.name: LIST if kind.listed() else GENERATED, f"{kind.name}_typed_value": "", f"{kind.name}_name": ""}
 
 
 def material_files(game: Game[Any], request: Request) -> JSON:
@@ -82,7 +82,7 @@ def material_files(game: Game[Any], request: Request) -> JSON:
     if kind is None or file is None or not file.filename:
         return {}
     text = file.read(4 * MOST_UPLOADED).decode("utf-8", errors="replace").replace("\0", "\ufffd")
-    return {f"{kind.name}_text": text, f"{kind.name}_name": file.filename, kind.name: UPLOAD}
+    return {f"{kind.name}_typed_value": text, f"{kind.name}_name": file.filename, kind.name: UPLOAD}
 
 
 def material_field(game: Game[Any]) -> str:
@@ -122,7 +122,7 @@ def read_material(
 
 def _uploaded(name: str, form: Mapping[str, Any], read_text: Callable[[str, str], Material]) -> Material:
     """Material that was uploaded or typed, read by `read_text`. Raises Invalid and RefusedField."""
-    text = form[f"{name}_text"]
+    text = form[f"{name}_typed_value"]
     if not text.strip():
         raise Invalid(name, expected=Phrase("a file or lines of text"), got=Phrase("nothing"))
     if len(text) > MOST_UPLOADED:

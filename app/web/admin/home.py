@@ -87,7 +87,7 @@ def download(name: str) -> Response:
         choice = read_choice(request.args)
         with reading() as session:
             check_known(session, choice)
-        pieces = _pieces(db.engine, export.TABLES[name], choice, options)
+        pieces = _csv_pieces(db.engine, export.TABLES[name], choice, options)
     else:
         raise NotFound("export", expected=Phrase("%(names)s or codebook", names=", ".join(export.TABLES)), got=name)
     response = Response(pieces, mimetype="text/csv")
@@ -95,7 +95,7 @@ def download(name: str) -> Response:
     return response
 
 
-def _pieces(
+def _csv_pieces(
     engine: Engine, table: export.ExportTable, choice: MatchFilter, options: dict[str, bool]
 ) -> Iterator[bytes]:
     """The pieces of a CSV; they are asked for when the request is over, so they know its database beforehand."""

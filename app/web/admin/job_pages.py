@@ -57,7 +57,7 @@ def pages_of(kind: JobKind[Any]) -> JobPages:
     if own is not None:
         return own
     title, path = gettext(kind.plural.capitalize()), f"other-jobs/{kind.plural}"
-    return JobPages(title, path, "job", lambda number, refused: _page(kind, number, refused))
+    return JobPages(title, path, "job", lambda number, refused: _job_page(kind, number, refused))
 
 
 @blueprint.app_template_global()
@@ -174,7 +174,7 @@ def job_list(jobs: str) -> ResponseReturnValue:
 @blueprint.get("/other-jobs/<jobs>/<int:job>")
 def job_of_kind(jobs: str, job: int) -> str:
     """One job of a kind: how far it is, what it says of itself, and what can be done with it."""
-    return _page(_find(jobs), job, None)
+    return _job_page(_find(jobs), job, None)
 
 
 @blueprint.post("/other-jobs/<jobs>/<int:job>")
@@ -189,7 +189,7 @@ def _find(jobs: str) -> JobKind[Any]:
     return kind or abort(404)
 
 
-def _page(kind: JobKind[Any], number: int, refused: AppError | None) -> str:
+def _job_page(kind: JobKind[Any], number: int, refused: AppError | None) -> str:
     with reading() as session:
         row = kind.get(session, number)
         [item] = job_items(session, kind, [row])

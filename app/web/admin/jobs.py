@@ -40,7 +40,7 @@ def jobs() -> ResponseReturnValue:
 @blueprint.get("/jobs/<int:job_id>")
 def job_page(job_id: int) -> str:
     """One job: how far it is, how its loss falls, what it trains on what, and the end of its log."""
-    return _page(job_id)
+    return _training_page(job_id)
 
 
 @blueprint.get("/jobs/<int:job_id>/charts/loss.json")
@@ -64,7 +64,7 @@ def _spec(job_id: int, draw: Callable[[TrainingJob, Any], Chart | None]) -> Resp
     return jsonify(chart.spec(request.args.get("theme", LIGHT), titled=False))
 
 
-def _page(job_id: int, refused: AppError | None = None) -> str:
+def _training_page(job_id: int, refused: AppError | None = None) -> str:
     with reading() as session:
         row = TRAINING.get(session, job_id)
         [line] = listing.training_items(session, [row])
@@ -85,7 +85,7 @@ def _page(job_id: int, refused: AppError | None = None) -> str:
         )
 
 
-register_pages(TRAINING, JobPages(lazy_gettext("Training"), "jobs", "job_id", _page))
+register_pages(TRAINING, JobPages(lazy_gettext("Training"), "jobs", "job_id", _training_page))
 
 
 def chart_of(row: TrainingJob, events: Any) -> Chart:

@@ -24,7 +24,7 @@ def matches_analysis() -> ResponseReturnValue:
     given = {name: request.args[name] for name in NAMES if request.args.get(name)}
     try:
         analyses = analyses_of(read_choice(given))
-        part = _page(analyses, request.args.get("part"))
+        part = _analysis_page(analyses, request.args.get("part"))
     except (Invalid, NotFound) as error:
         page = render_template("admin/matches-analysis.html", given=given, analyses=[], analysis=None, refused=error)
         return page, 400
@@ -51,7 +51,7 @@ def matches_analysis_csv() -> Response:
     return response
 
 
-def _page(analyses: Sequence[MatchAnalysis], key: str | None) -> Mapping[str, object]:
+def _analysis_page(analyses: Sequence[MatchAnalysis], key: str | None) -> Mapping[str, object]:
     if not analyses:
         return {"analysis": None}
     known = {each.key: each for each in analyses}

@@ -71,7 +71,7 @@ def models() -> str:
             archived=archived,
             elsewhere=len(every) - len(rows),
             played=_played(session),
-            kinds={row.id: _described(row) for row in rows},
+            kinds={row.id: _partner_kind(row) for row in rows},
             titles=game_titles(),
             may_be_offered=may_be_offered,
         )
@@ -80,7 +80,7 @@ def models() -> str:
 @blueprint.get("/models/<int:number>")
 def model(number: int) -> str:
     """One model: its options, its latest test call, and what can be changed."""
-    return _page(number)
+    return _model_page(number)
 
 
 @blueprint.post("/models/<int:number>")
@@ -91,7 +91,7 @@ def change_model(number: int) -> ResponseReturnValue:
     try:
         test = write_once(lambda session: _change(session, find_row(session, number), action, form))
     except (Invalid, Conflict) as error:
-        return _page(number, error, form if action == "edit" else None), error.status
+        return _model_page(number, error, form if action == "edit" else None), error.status
     if test is not None:
         enqueue_request(settings().broker_url, test)
     if action == "remove":
@@ -112,7 +112,7 @@ def play_model(number: int) -> ResponseReturnValue:
     return redirect(url_for("play.match", match_id=record.id), 303)
 
 
-def _described(row: LanguageModel) -> str:
+def _partner_kind(row: LanguageModel) -> str:
     """What people are told that a model is, one of `players.description.KINDS`."""
     return partner_kind(player_spec(row), settings().home)
 
@@ -133,7 +133,7 @@ def _change(session: Session, row: LanguageModel, action: str, form: Mapping[str
     return None
 
 
-def _page(number: int, refused: AppError | None = None, typed: Mapping[str, str] | None = None) -> str:
+def _model_page(number: int, refused: AppError | None = None, typed: Mapping[str, str] | None = None) -> str:
     with reading() as session:
         row = find_row(session, number)
         return render_template(
@@ -144,7 +144,7 @@ def _page(number: int, refused: AppError | None = None, typed: Mapping[str, str]
             waits=row.test_request is not None and row.test_request.status in OPEN,
             prompts=_prompts(row),
             played=_played(session).get(row.id, 0),
-            description=_described(row),
+            description=_partner_kind(row),
             may_be_offered=may_be_offered,
             titles=game_titles(),
             refused=refused,

@@ -67,7 +67,7 @@ def start_rehearsal(study_id: int) -> ResponseReturnValue:
 @blueprint.get("/rehearsals/<int:rehearsal_id>")
 def rehearsal_page(rehearsal_id: int) -> str:
     """One rehearsal: how far it is, and what the bots met so far."""
-    return _page(rehearsal_id)
+    return _detail(rehearsal_id)
 
 
 def _form(study_id: int, form: dict[str, str], error: AppError | None = None) -> str:
@@ -82,7 +82,7 @@ def _form(study_id: int, form: dict[str, str], error: AppError | None = None) ->
         )
 
 
-def _page(rehearsal_id: int, refused: AppError | None = None) -> str:
+def _detail(rehearsal_id: int, refused: AppError | None = None) -> str:
     with reading() as session:
         row = REHEARSAL.get(session, rehearsal_id)
         [item] = job_items(session, REHEARSAL, [row])
@@ -100,4 +100,4 @@ def _page(rehearsal_id: int, refused: AppError | None = None) -> str:
         )
 
 
-register_pages(REHEARSAL, JobPages(lazy_gettext("Rehearsals"), "rehearsals", "rehearsal_id", _page, below="studies"))
+register_pages(REHEARSAL, JobPages(lazy_gettext("Rehearsals"), "rehearsals", "rehearsal_id", _detail, below="studies"))

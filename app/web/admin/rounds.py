@@ -100,7 +100,7 @@ def round_page(round_id: int) -> ResponseReturnValue:
     tab = request.args.get("tab", TABS[0])
     if tab not in TABS:
         raise Invalid("tab", expected=either(TABS), got=tab)
-    return _page(round_id, tab)
+    return _round_page(round_id, tab)
 
 
 @blueprint.get("/rounds/<int:round_id>/latest")
@@ -122,7 +122,7 @@ def round_chart(round_id: int, name: str) -> ResponseReturnValue:
     return jsonify(found[name].spec(request.args.get("theme", LIGHT), titled=False))
 
 
-def _page(round_id: int, tab: str, refused: AppError | None = None) -> tuple[str, int]:
+def _round_page(round_id: int, tab: str, refused: AppError | None = None) -> tuple[str, int]:
     now = datetime.now(UTC)
     with reading() as session:
         row = ROUND.get(session, round_id)
@@ -149,7 +149,7 @@ def _page(round_id: int, tab: str, refused: AppError | None = None) -> tuple[str
 
 def _render(round_id: int, refused: AppError | None) -> str:
     """The page of a round with its summary."""
-    return _page(round_id, TABS[0], refused)[0]
+    return _round_page(round_id, TABS[0], refused)[0]
 
 
 register_pages(ROUND, JobPages(lazy_gettext("Rounds"), "rounds", "round_id", _render))

@@ -123,15 +123,15 @@ def with_specs(chart: Chart) -> tuple[Chart, dict[str, Any]]:
 
 def tiles(analysis: MatchAnalysis) -> list[TitledFigure]:
     """The figures that say most of matches."""
-    return [each for each, _ in _shown(analysis, analysis.defined.shown(Use.TILE))][:_TILES]
+    return [each for each, _ in _shown_figures(analysis, analysis.defined.shown(Use.TILE))][:_TILES]
 
 
 def table(analysis: MatchAnalysis) -> list[tuple[TitledFigure, Figure | None]]:
     """All columns of an analysis, each with that of the transcripts above the mean score, where there is one."""
-    return _shown(analysis, analysis.defined.ranked)
+    return _shown_figures(analysis, analysis.defined.ranked)
 
 
-def _shown(analysis: MatchAnalysis, metrics: Sequence[Metric]) -> list[tuple[TitledFigure, Figure | None]]:
+def _shown_figures(analysis: MatchAnalysis, metrics: Sequence[Metric]) -> list[tuple[TitledFigure, Figure | None]]:
     columns, pooled = analysis.metrics.columns, is_pooled(analysis)
     return [
         (TitledFigure(each.name, gettext(each.heading), columns[each.name]), columns.get(f"above_{each.name}"))

@@ -79,7 +79,7 @@ def _compared(session: Session, rows: Sequence[RoundRow], analyses: Sequence[Rou
         title=game_titles()[game],
         heads=labels_of(defined.shown_of_models(Use.DIFFERENCE)),
         table=[
-            (TitledFigure(each.name, labels[each.name], Figure(None)), [_figure(found, each) for found in analyses])
+            (TitledFigure(each.name, labels[each.name], Figure(None)), [_unpooled(found, each) for found in analyses])
             for each in known
         ],
         charts=[with_specs(chart) for chart in (*by_model, *(compare(analyses, name, language) for name in columns))],
@@ -87,7 +87,7 @@ def _compared(session: Session, rows: Sequence[RoundRow], analyses: Sequence[Rou
     )
 
 
-def _figure(analysis: RoundAnalysis, metric: Metric) -> Figure | None:
+def _unpooled(analysis: RoundAnalysis, metric: Metric) -> Figure | None:
     """A figure of a round; None for what pools two models."""
     if metric.pooled and is_pooled(analysis):
         return None

@@ -55,7 +55,7 @@ def societies() -> ResponseReturnValue:
 @blueprint.get("/societies/<int:society_id>")
 def society_page(society_id: int) -> str:
     """One society: how far it is, the iteration and the agent that the address names, and what it has come to."""
-    return _page(society_id)
+    return _society_page(society_id)
 
 
 @blueprint.get("/societies/<int:society_id>/grid.json")
@@ -82,17 +82,17 @@ def society_records(society_id: int) -> Response:
     with reading() as session:
         check_size(SOCIETY.get(session, society_id), "export")
     file = in_thread(db.engine, lambda own: _archive(own, society_id))
-    response = Response(_pieces(file), mimetype="application/zip")
+    response = Response(_file_pieces(file), mimetype="application/zip")
     response.headers["Content-Disposition"] = f'attachment; filename="society-{society_id}.zip"'
     return response
 
 
-def _page(society_id: int, refused: AppError | None = None) -> str:
+def _society_page(society_id: int, refused: AppError | None = None) -> str:
     with reading() as session:
         row = SOCIETY.get(session, society_id)
         figures = listing.figures_of(session, [row])[society_id]
         begun = iterations_begun(session, society_id)
-        iteration, agent = _chosen(row, begun)
+        iteration, agent = _chosen_agent(row, begun)
         return render_template(
             "admin/society.html",
             society=row,
@@ -115,10 +115,10 @@ def _page(society_id: int, refused: AppError | None = None) -> str:
         )
 
 
-register_pages(SOCIETY, JobPages(lazy_gettext("Societies"), "societies", "society_id", _page))
+register_pages(SOCIETY, JobPages(lazy_gettext("Societies"), "societies", "society_id", _society_page))
 
 
-def _chosen(row: Society, begun: int) -> tuple[int, int]:
+def _chosen_agent(row: Society, begun: int) -> tuple[int, int]:
     """The iteration, from 1, and the agent that the address names: the latest one and the first, unless it does."""
     agents = int(row.config["size"]) ** 2
     iteration = whole_number(request.args.get("iteration", str(max(1, begun))), "iteration", 1, LARGEST)
@@ -150,7 +150,7 @@ def _archive(engine: Engine, number: int) -> BinaryIO:
         return Path(shutil.make_archive(str(files), "zip", folder, files.name)).open("rb")
 
 
-def _pieces(file: BinaryIO) -> Iterator[bytes]:
+def _file_pieces(file: BinaryIO) -> Iterator[bytes]:
     with file:
         while piece := file.read(_PIECE):
             yield piece

@@ -40,7 +40,7 @@ def _download(wave_id: int, *, since_freeze: bool) -> Response:
     # Whoever opens a page's file does so in a spreadsheet; programs can ask for the tables as they are.
     options = {"guard": request.args.get("guard") != "0", "bom": request.args.get("bom") == "1"}
     file = in_thread(db.engine, lambda own: _archive(own, reference, options, since_freeze=since_freeze))
-    response = Response(_pieces(file), mimetype="application/zip")
+    response = Response(_file_pieces(file), mimetype="application/zip")
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
 
@@ -55,7 +55,7 @@ def _archive(engine: Engine, reference: str, options: Mapping[str, bool], *, sin
         return path.open("rb")
 
 
-def _pieces(file: BinaryIO) -> Iterator[bytes]:
+def _file_pieces(file: BinaryIO) -> Iterator[bytes]:
     with file:
         while piece := file.read(_PIECE):
             yield piece

@@ -79,7 +79,7 @@ def new_draft() -> str:
     files = {path.name: path.read_text(encoding="utf-8") for path in sorted((_FOLDER / name).iterdir())}
     with reading() as session:
         files = _renamed(session, {f"{name}.yaml": files.pop(f"{name}.yaml"), **files})
-    return _page(files, _checked(files))
+    return _editor_page(files, _checked(files))
 
 
 @blueprint.get("/studies/<int:study_id>/edit")
@@ -90,7 +90,7 @@ def edit_study(study_id: int) -> str:
         files = files_of(found.version)
         if request.args.get("copy"):
             files = _renamed(session, files)
-    return _page(files, _of_version(found, files))
+    return _editor_page(files, _of_version(found, files))
 
 
 def _renamed(session: Session, files: Mapping[str, str]) -> dict[str, str]:
@@ -115,19 +115,19 @@ def act_on_draft() -> ResponseReturnValue:
             raise Invalid("action", expected=either(_ACTIONS), got=action)
         check_names(files)
         if action == "download":
-            return send_archive(_name(files), files)
+            return send_archive(_study_name(files), files)
     except Invalid as error:
-        return _page(files, CheckedDraft(DraftFault(None, error.message)), typed=True), error.status
+        return _editor_page(files, CheckedDraft(DraftFault(None, error.message)), typed=True), error.status
     checked = _checked(files)
     if action == "check" or checked.fault is not None:
         # A check that finds something wrong has done what it was asked for.
-        return _page(files, checked, typed=True), 200 if action == "check" else 400
+        return _editor_page(files, checked, typed=True), 200 if action == "check" else 400
     try:
         newest = whole_number(request.form.get("newest") or 0, "newest", 0, _LARGEST)
-        loaded = _read(files)
+        loaded = _load_draft(files)
         study_id, number = write(lambda session: _save(session, loaded, newest))
     except AppError as error:
-        return _page(files, checked._replace(fault=DraftFault(None, error.message)), typed=True), error.status
+        return _editor_page(files, checked._replace(fault=DraftFault(None, error.message)), typed=True), error.status
     return redirect(url_for("admin.study_page", study_id=study_id, version=number), 303)
 
 
@@ -154,7 +154,7 @@ def _save(session: Session, loaded: LoadedDesign, newest: int) -> tuple[int, int
 # ---- Checking ----------------------------------------------------------------------
 
 
-def _read(files: Mapping[str, str]) -> LoadedDesign:
+def _load_draft(files: Mapping[str, str]) -> LoadedDesign:
     """What the files come to. Raises RefusedDesign."""
     with tempfile.TemporaryDirectory() as folder:
         for name, text in files.items():
@@ -167,7 +167,7 @@ def _read(files: Mapping[str, str]) -> LoadedDesign:
 def _checked(files: Mapping[str, str]) -> CheckedDraft:
     """What the files come to, and what they cost; the first thing that is wrong with them."""
     try:
-        loaded = _read(files)
+        loaded = _load_draft(files)
         with reading() as session:
             store.pinned_models(session, loaded.design)
     except AppError as error:
@@ -224,14 +224,14 @@ def line_of(text: str, path: KeyPath | Sequence[str]) -> int | None:
 # ---- The page ----------------------------------------------------------------------
 
 
-def _name(files: Mapping[str, str]) -> str:
+def _study_name(files: Mapping[str, str]) -> str:
     """What the study is called in its file; the file's name where it says nothing."""
     name, text = next(iter(files.items()))
     found = _STUDY.search(text)
     return found[1] if found and re.fullmatch(r"[a-z0-9-]+", found[1]) else Path(name).stem
 
 
-def _page(files: Mapping[str, str], checked: CheckedDraft, *, typed: bool = False) -> str:
+def _editor_page(files: Mapping[str, str], checked: CheckedDraft, *, typed: bool = False) -> str:
     with reading() as session:
         (main, text), *others = files.items()
         return render_template(
@@ -239,8 +239,8 @@ def _page(files: Mapping[str, str], checked: CheckedDraft, *, typed: bool = Fals
             main=main,
             text=text,
             others=others,
-            of=_draft_study(session, _name(files)),
-            name=_name(files),
+            of=_draft_study(session, _study_name(files)),
+            name=_study_name(files),
             checked=checked,
             typed=typed,
             given={"places": request.values.get("places", str(_PLACES)), "fee": request.values.get("fee", "0")},

@@ -37,7 +37,7 @@ _SHOWN = 100  # people that are listed of those whom the next batch pays
 @blueprint.get("/studies/waves/<int:wave_id>/pay")
 def wave_pay(wave_id: int) -> str:
     """What is owed and in no batch yet, all batches, and what was adjusted."""
-    return _page(wave_id)
+    return _pay_page(wave_id)
 
 
 @blueprint.post("/studies/waves/<int:wave_id>/pay")
@@ -53,7 +53,7 @@ def act_on_pay(wave_id: int) -> ResponseReturnValue:
             without_key=action in _ONCE,
         )
     except (Invalid, Conflict, NotFound) as error:
-        return _page(wave_id, error), error.status
+        return _pay_page(wave_id, error), error.status
     return redirect(url_for("admin.wave_pay", wave_id=wave_id), 303)
 
 
@@ -101,7 +101,7 @@ def batch_file(wave_id: int, number: int) -> Response:
     return response
 
 
-def _page(wave_id: int, refused: AppError | None = None) -> str:
+def _pay_page(wave_id: int, refused: AppError | None = None) -> str:
     with reading() as session:
         found = wave_by_id(session, wave_id)
         design = store.design_of(found.version)

@@ -31,7 +31,7 @@ _ONCE = ("adjust", "reverse")  # what does harm when it is done twice
 @blueprint.get("/studies/waves/<int:wave_id>/people/<int:enrolment_id>")
 def study_person(wave_id: int, enrolment_id: int) -> str:
     """One person by the number of their enrolment."""
-    return _page(wave_id, enrolment_id)
+    return _person_page(wave_id, enrolment_id)
 
 
 @blueprint.post("/studies/waves/<int:wave_id>/people/<int:enrolment_id>")
@@ -53,7 +53,7 @@ def act_on_person(wave_id: int, enrolment_id: int) -> ResponseReturnValue:
         else:
             write(act)
     except (Invalid, Conflict, NotFound) as error:
-        return _page(wave_id, enrolment_id, error), error.status
+        return _person_page(wave_id, enrolment_id, error), error.status
     if action in ("forget", "no training"):
         home = settings().home
         in_thread(db.engine, lambda own: forget.delete_unusable_files(own, home))
@@ -126,7 +126,7 @@ def _detail(session: Session, wave_id: int, enrolment_id: int) -> PersonDetail:
     return detail
 
 
-def _page(wave_id: int, enrolment_id: int, refused: AppError | None = None) -> str:
+def _person_page(wave_id: int, enrolment_id: int, refused: AppError | None = None) -> str:
     with reading() as session:
         detail = _detail(session, wave_id, enrolment_id)
         design = store.design_of(detail.found.version)

@@ -21,7 +21,7 @@ _UNREAD = "parlor.unread_reports"  # what a request keeps
 @blueprint.get("/studies/reports")
 def study_reports() -> ResponseReturnValue:
     """All reports, or those of a wave and in a state that the address names."""
-    return _page()
+    return _reports_page()
 
 
 @blueprint.post("/studies/reports")
@@ -38,7 +38,7 @@ def mark_study_report() -> ResponseReturnValue:
         else:
             write(lambda session: mark_report(session, number, state, by))
     except (Invalid, NotFound) as error:
-        return _page(error)
+        return _reports_page(error)
     given = _given()
     return redirect(url_for("admin.study_reports", wave=given.get("wave"), state=given.get("state")), 303)
 
@@ -55,7 +55,7 @@ def _given() -> dict[str, str]:
     return {name: value for name, value in request.args.items() if name in ("wave", "state") and value}
 
 
-def _page(refused: AppError | None = None) -> ResponseReturnValue:
+def _reports_page(refused: AppError | None = None) -> ResponseReturnValue:
     given = _given()
     try:
         wave_id = whole_number(given["wave"], "wave", 1, _LARGEST) if "wave" in given else None

@@ -60,7 +60,7 @@ class WaveMoney(NamedTuple):
 @blueprint.get("/studies/waves/<int:wave_id>")
 def wave_page(wave_id: int) -> ResponseReturnValue:
     """One wave; the address may choose which of its people are listed."""
-    return _page(wave_id)
+    return _wave_page(wave_id)
 
 
 @blueprint.post("/studies/waves/<int:wave_id>")
@@ -79,7 +79,7 @@ def act_on_wave(wave_id: int) -> ResponseReturnValue:
             raise Invalid("action", expected=either((*_ACTIONS, _LIST, _CHANGE)), got=action)
         write(lambda session: _ACTIONS[action](session, wave_by_id(session, wave_id).wave, by))
     except (Invalid, Conflict) as error:
-        return _page(wave_id, error)
+        return _wave_page(wave_id, error)
     return redirect(url_for("admin.wave_page", wave_id=wave_id), 303)
 
 
@@ -103,7 +103,7 @@ def _take_list(wave_id: int, by: str) -> None:
     write(lambda session: import_list(session, wave_by_id(session, wave_id).wave, found, by))
 
 
-def _page(wave_id: int, refused: AppError | None = None) -> ResponseReturnValue:
+def _wave_page(wave_id: int, refused: AppError | None = None) -> ResponseReturnValue:
     with reading() as session:
         found = wave_by_id(session, wave_id)
         design, file = store.design_of(found.version), waves.settings_of(found.wave)

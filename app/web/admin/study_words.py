@@ -72,7 +72,7 @@ RECRUITERS: Mapping[str, str] = {
 
 
 @blueprint.app_context_processor
-def _words() -> dict[str, object]:
+def _word_lists() -> dict[str, object]:
     return {
         "ending_words": ENDINGS, "step_words": STEPS, "stage_words": STAGES, "where_words": WHERE,
         "wave_words": WAVE_STATES, "batch_words": BATCH_STATES, "submission_words": SUBMISSION_STATES,

@@ -52,7 +52,7 @@ def read_lines(text: str, field: str, boxes: Collection[str]) -> dict[str, str]:
 
 def _field(name: str, of: Mapping[str, Mapping[str, Any]], default: Any) -> TrainingField:
     schema = next(iter(of.values()))
-    values = {method: _shown(each["default"] if default is None else default, each) for method, each in of.items()}
+    values = {method: _default(each["default"] if default is None else default, each) for method, each in of.items()}
     same = len(set(values.values())) == 1
     empty = next(iter(values.values())) if same else ", ".join(f"{value} ({name})" for name, value in values.items())
     title, text = schema["title"], schema["description"]
@@ -65,7 +65,7 @@ def _field(name: str, of: Mapping[str, Mapping[str, Any]], default: Any) -> Trai
     return TrainingField(name, gettext(title), " ".join(parts), inputmode, tuple(of))
 
 
-def _shown(value: Any, schema: Mapping[str, Any]) -> str:
+def _default(value: Any, schema: Mapping[str, Any]) -> str:
     """A default as people write it: without an exponent, and in words where it is null."""
     if value is None:
         unset: str = schema["unset"]

@@ -87,10 +87,10 @@ def _revision(asked: SocietyPrompt, rng: random.Random) -> str:
 
 def _rated(found: float, draft: str) -> str:
     rating = max(lexicon.LEAST, min(lexicon.MOST, round(found)))
-    return f"Rating: {rating}\nReason: {_reason(draft)}"
+    return f"Rating: {rating}\nReason: {_critique_reason(draft)}"
 
 
-def _reason(draft: str) -> str:
+def _critique_reason(draft: str) -> str:
     unkind, kind = lexicon.unkind_words(draft), lexicon.kind_words(draft)
     if unkind:
         return f"Words like “{unkind[0]}” help nobody; say it with more respect, and give a reason."

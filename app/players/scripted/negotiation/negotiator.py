@@ -87,7 +87,7 @@ class _Position:
     def proposal(self) -> Counts | None:
         """The share to propose now, or None when there is something to say first."""
         if self.answering:
-            return self._answer()
+            return self._closing_split()
         if not self.may_propose:
             return None
         talk = self.talk
@@ -99,7 +99,7 @@ class _Position:
             return talk.mine
         return None
 
-    def _answer(self) -> Counts:
+    def _closing_split(self) -> Counts:
         """What to say to a hidden proposal: the split both spoke of, else the likelier of both sides' last words.
 
         A partner who proposes after my offer has either taken it in silence or insists on its own demand. The one

@@ -13,7 +13,7 @@ def things(share: Counts, counts: Counts) -> str:
     if share == counts:
         return "everything"
     parts = [_some(item, n, count) for item, n, count in zip(ITEMS, share, counts, strict=True) if n]
-    return _listed(parts) if parts else "nothing"
+    return _joined(parts) if parts else "nothing"
 
 
 def split(mine: Counts, counts: Counts, rng: random.Random) -> str:
@@ -98,7 +98,7 @@ def all_of(item: int, counts: Counts) -> str:
     return f"the {ITEMS[item]}{'' if counts[item] == 1 else 's'}"
 
 
-def _listed(parts: Sequence[str]) -> str:
+def _joined(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 

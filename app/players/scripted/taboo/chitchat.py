@@ -33,7 +33,7 @@ def answers(text: str, said: Sequence[str], rng: random.Random) -> Iterator[str]
     heard = text[:LONGEST].lower()
     for pattern in _patterns(heard, rng):
         if not was_used(pattern, said):
-            yield pattern if "{}" not in pattern else pattern.format(rng.choice(_words(heard)))
+            yield pattern if "{}" not in pattern else pattern.format(rng.choice(_quotable_words(heard)))
     whole = [f"{opening} {question}" for opening in _OPENINGS for question in _ASKING]
     yield from (line for line in rng.sample(whole, len(whole)) if line not in said)
     yield from whole
@@ -43,7 +43,7 @@ def _patterns(heard: str, rng: random.Random) -> Iterator[str]:
     """What can be said, as patterns with a place for one word of the text, the aptest first."""
     apt = [line for subject in _subjects(heard) for line in _SUBJECTS[subject][1]]
     kind = next((lines for question, lines in _QUESTIONS if question.search(heard)), ())
-    echoes = _ECHOES if _words(heard) else ()
+    echoes = _ECHOES if _quotable_words(heard) else ()
     yield from rng.sample(apt, len(apt))
     loose = [*rng.sample(kind, min(len(kind), 2)), *rng.sample(echoes, min(len(echoes), 2)), rng.choice(_PROBES)]
     yield from rng.sample(loose, len(loose))
@@ -63,7 +63,7 @@ def was_used(pattern: str, said: Sequence[str]) -> bool:
     return any(line.startswith(before) and line.endswith(after) for line in said)
 
 
-def _words(heard: str) -> list[str]:
+def _quotable_words(heard: str) -> list[str]:
     """The words of a text that can be taken up."""
     return sorted(set(_WORD.findall(heard)) - _LITTLE)
 

@@ -46,7 +46,7 @@ def table() -> Mapping[str, Clues]:
 @lru_cache(maxsize=8192)  # a player reads the whole conversation again at each of its turns
 def terms(text: str) -> frozenset[str]:
     """The words of a text in their plainest form."""
-    return frozenset(_plain(term) for term in _TERM.findall(text[:LONGEST].lower()))
+    return frozenset(_stem(term) for term in _TERM.findall(text[:LONGEST].lower()))
 
 
 def telling(text: str) -> list[str]:
@@ -80,7 +80,7 @@ def beliefs(texts: Sequence[str], ruled_out: frozenset[str] = frozenset()) -> li
 @lru_cache(maxsize=1)
 def _words_of() -> Mapping[str, tuple[str, ...]]:
     """The words of the table by what `terms` makes of them."""
-    return {plain: tuple(word for word in table() if _plain(word) == plain) for plain in set(map(_plain, table()))}
+    return {plain: tuple(word for word in table() if _stem(word) == plain) for plain in set(map(_stem, table()))}
 
 
 @lru_cache(maxsize=1)
@@ -98,5 +98,5 @@ def _weights() -> Mapping[str, tuple[tuple[str, float], ...]]:
     }
 
 
-def _plain(term: str) -> str:
+def _stem(term: str) -> str:
     return term[:-1] if len(term) > 3 and term.endswith("s") and not term.endswith("ss") else term

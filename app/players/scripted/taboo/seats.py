@@ -41,10 +41,10 @@ def defend(view: View, rng: random.Random) -> str:
     ranked = clues.beliefs(heard[-_REMEMBERED:], ruled_out)
     word, belief = ranked[0] if ranked else ("", 0.0)
     if int(view.facts["turns_left"]) <= 1:
-        return _declaration(word) if belief >= _RATHER_SURE else _answer(heard, spoken, ranked, rng, careful=True)
+        return _declaration(word) if belief >= _RATHER_SURE else _new_answer(heard, spoken, ranked, rng, careful=True)
     if belief >= _SURE and len(heard) > 1 and rng.random() < _DECLARES:
         return _declaration(word)
-    return _answer(heard, spoken, ranked, rng, careful=False)
+    return _new_answer(heard, spoken, ranked, rng, careful=False)
 
 
 def _declaration(word: str) -> str:
@@ -76,7 +76,7 @@ def _is_safe(text: str, word: str) -> bool:
 # ---- Defending -------------------------------------------------------------------
 
 
-def _answer(
+def _new_answer(
     heard: list[str], spoken: list[str], ranked: list[tuple[str, float]], rng: random.Random, *, careful: bool
 ) -> str:
     """An answer to the attacker's last text that was not given before; a `careful` one names no word it might be."""
