@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count
+from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,13 +35,20 @@ _FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠−]")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its name, its type, what it means, which values it may hold, and where its value comes from."""
+    """A column: its name, its type, what it means, which values it may hold, and where its value comes from.
+
+    Without `read` it is the attribute of the row that has the column's name.
+    """
 
     name: str
     type: str  # text | json | integer | number | boolean | time
     meaning: str
     values: str
-    read: Callable[[Any], Any]
+    read: Callable[[Any], Any] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.read is None:
+            object.__setattr__(self, "read", attrgetter(self.name))
 
 
 LONGEST_NAME = 32  # characters of a column's name, as Stata takes it

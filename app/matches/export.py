@@ -5,7 +5,6 @@ Rows come from the database a few at a time, so that memory does not grow with t
 """
 
 from collections.abc import Iterator
-from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Row, Select, func, select
@@ -48,20 +47,16 @@ def _moves() -> Select[Any]:
 MOVES = ExportTable(
     "moves",
     (
-        Column("match_id", "text", "The match, as in matches.csv.", "22 characters", attrgetter("match_id")),
-        Column("ply", "integer", "The move's number in its match, both seats counted.", "from 0",
-               attrgetter("ply")),
-        Column("seat", "integer", "The seat that moved.", "0 | 1", attrgetter("seat")),
-        Column("role", "text", "The role of that seat.", " | ".join(roles_of_seat(0, 1)), attrgetter("role")),
-        Column("player", "text", "Who sat in that seat.", PLAYERS,
-               lambda row: player_of(row.seat_kind, row.model)),
-        Column("kind", "text", "What the move was taken for.", "message | proposal | declaration",
-               attrgetter("kind")),
+        Column("match_id", "text", "The match, as in matches.csv.", "22 characters"),
+        Column("ply", "integer", "The move's number in its match, both seats counted.", "from 0"),
+        Column("seat", "integer", "The seat that moved.", "0 | 1"),
+        Column("role", "text", "The role of that seat.", " | ".join(roles_of_seat(0, 1))),
+        Column("player", "text", "Who sat in that seat.", PLAYERS, lambda row: player_of(row.seat_kind, row.model)),
+        Column("kind", "text", "What the move was taken for.", "message | proposal | declaration"),
         Column("text", "text", "The move, word for word. NA and null are words, too: pandas keeps them with"
                ' keep_default_na=False, na_values=[""].', "[message] hello | [propose] (1 books, 2 hats, 0 balls)",
                lambda row: row.body["text"]),
-        Column("at", "time", "When the move was accepted.", "ISO 8601 in UTC, 2026-01-31T12:00:00.000Z",
-               attrgetter("at")),
+        Column("at", "time", "When the move was accepted.", "ISO 8601 in UTC, 2026-01-31T12:00:00.000Z"),
     ),
     _moves(),
 )  # fmt: skip
@@ -94,26 +89,20 @@ def _events() -> Select[Any]:
 EVENTS = ExportTable(
     "events",
     (
-        Column("match_id", "text", "The match, as in matches.csv.", "22 characters", attrgetter("match_id")),
-        Column("seq", "integer", "The event's place in the log of its match.", "from 0, without gaps",
-               attrgetter("seq")),
-        Column("ply", "integer", "Accepted moves before the event.", "from 0", attrgetter("ply")),
+        Column("match_id", "text", "The match, as in matches.csv.", "22 characters"),
+        Column("seq", "integer", "The event's place in the log of its match.", "from 0, without gaps"),
+        Column("ply", "integer", "Accepted moves before the event.", "from 0"),
         Column("kind", "text", "What happened: the match began, a move was accepted (named as in moves.csv) or refused"
                " (violation), somebody left, a clock ran out, the match was broken off, the match ended.",
-               "started | message | proposal | declaration | violation | resigned | timeout | away | aborted | ended",
-               attrgetter("kind")),
-        Column("seat", "integer", "The seat that the event is about.", "0 | 1 | empty for the match as a whole",
-               attrgetter("seat")),
-        Column("role", "text", "The role of that seat.", " | ".join([*roles_of_seat(0, 1), "empty without a seat"]),
-               attrgetter("role")),
+               "started | message | proposal | declaration | violation | resigned | timeout | away | aborted | ended"),
+        Column("seat", "integer", "The seat that the event is about.", "0 | 1 | empty for the match as a whole"),
+        Column("role", "text", "The role of that seat.", " | ".join([*roles_of_seat(0, 1), "empty without a seat"])),
         Column("player", "text", "Who sat in that seat.", f"{PLAYERS}; empty without a seat",
                lambda row: player_of(row.seat_kind, row.model)),
         Column("body", "json", "The event as the log keeps it: of a move its text and what was read from it, of a"
                " refused move its text, the rule that it broke and the reason that was shown, of the end its outcome.",
-               '{"code": "grammar", "kind": "violation", "reason": "…", "seat": 0, "text": "…", "v": 1}',
-               attrgetter("body")),
-        Column("at", "time", "When the event was stored.", "ISO 8601 in UTC, 2026-01-31T12:00:00.000Z",
-               attrgetter("at")),
+               '{"code": "grammar", "kind": "violation", "reason": "…", "seat": 0, "text": "…", "v": 1}'),
+        Column("at", "time", "When the event was stored.", "ISO 8601 in UTC, 2026-01-31T12:00:00.000Z"),
     ),
     _events(),
 )  # fmt: skip
@@ -147,34 +136,27 @@ def _generations() -> Select[Any]:
 GENERATIONS = ExportTable(
     "generations",
     (
-        Column("match_id", "text", "The match, as in matches.csv.", "22 characters", attrgetter("match_id")),
-        Column("ply", "integer", "The number of the move that was asked for, as in moves.csv.", "from 0",
-               attrgetter("ply")),
-        Column("seat", "integer", "The seat that the model sat in.", "0 | 1", attrgetter("seat")),
-        Column("attempt", "integer", "How many attempts at this move had been refused before.", "from 0",
-               attrgetter("attempt")),
-        Column("player", "text", "The model, as the registry and matches.csv name it.", "a name",
-               attrgetter("player")),
-        Column("model", "text", "The name that the server gave itself.", "a name", attrgetter("model")),
-        Column("prompt", "json", "The exact prompt, as chat messages.", '[{"content": "…", "role": "user"}]',
-               attrgetter("prompt")),
-        Column("text", "text", "What came back, word for word.", "empty when nothing did", attrgetter("text")),
+        Column("match_id", "text", "The match, as in matches.csv.", "22 characters"),
+        Column("ply", "integer", "The number of the move that was asked for, as in moves.csv.", "from 0"),
+        Column("seat", "integer", "The seat that the model sat in.", "0 | 1"),
+        Column("attempt", "integer", "How many attempts at this move had been refused before.", "from 0"),
+        Column("player", "text", "The model, as the registry and matches.csv name it.", "a name"),
+        Column("model", "text", "The name that the server gave itself.", "a name"),
+        Column("prompt", "json", "The exact prompt, as chat messages.", '[{"content": "…", "role": "user"}]'),
+        Column("text", "text", "What came back, word for word.", "empty when nothing did"),
         Column("sampling", "json", "What was asked for beside the prompt, and the reason that the server gave for"
-               " the end of the text.", '{"finish_reason": "stop", "max_tokens": 200, "temperature": 1.0}',
-               attrgetter("sampling")),
+               " the end of the text.", '{"finish_reason": "stop", "max_tokens": 200, "temperature": 1.0}'),
         Column("prompt_tokens", "integer", "Tokens of the prompt, as the server counts them.",
-               "empty where it does not", attrgetter("prompt_tokens")),
+               "empty where it does not"),
         Column("completion_tokens", "integer", "Tokens of the text, as the server counts them.",
-               "empty where it does not", attrgetter("completion_tokens")),
-        Column("latency", "number", "Seconds from the question to the answer, retries included.", "0.79",
-               attrgetter("latency")),
+               "empty where it does not"),
+        Column("latency", "number", "Seconds from the question to the answer, retries included.", "0.79"),
         Column("retries", "integer", "How often the request was sent again after a 429, a 5xx or no connection.",
-               "from 0", attrgetter("retries")),
-        Column("error", "text", "Why there was no answer.", "empty when there was one", attrgetter("error")),
-        Column("at", "time", "When the answer was stored.", "ISO 8601 in UTC, 2026-01-31T12:00:00.000Z",
-               attrgetter("at")),
+               "from 0"),
+        Column("error", "text", "Why there was no answer.", "empty when there was one"),
+        Column("at", "time", "When the answer was stored.", "ISO 8601 in UTC, 2026-01-31T12:00:00.000Z"),
         Column("token_ids", "json", "The tokens that a local model sampled, the one that ended the text last.",
-               "[17, 4, 2]; empty for other models", attrgetter("token_ids")),
+               "[17, 4, 2]; empty for other models"),
         Column("log_probs", "json", "The natural logarithm of the probability of each of these tokens, before masks,"
                " temperature and limits of the sampling.", "[-0.693147, -1.386294, -0.000021]; empty for other models",
                _log_probs),

@@ -5,7 +5,6 @@ No row is ever left out: `excluded_by` says which rules a person meets, and `dat
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -110,17 +109,16 @@ def analysis_columns(scope: ExportScope) -> list[Column]:
     return [
         PARTICIPANT,
         WAVE,
-        Column("version", "integer", "The version of the study.", "from 1", attrgetter("version")),
-        Column("arm", "text", "The arm.", "a name; empty before it was drawn", attrgetter("arm")),
-        Column("device", "text", "What the person came with.", "desktop | tablet | phone", attrgetter("device")),
-        Column("stratum", "text", "Within which the arm was drawn.", "empty where all are one", attrgetter("stratum")),
-        Column("ending", "text", "How it ended.", "completed | withdrawn | …; empty for who is under way",
-               attrgetter("ending")),
+        Column("version", "integer", "The version of the study.", "from 1"),
+        Column("arm", "text", "The arm.", "a name; empty before it was drawn"),
+        Column("device", "text", "What the person came with.", "desktop | tablet | phone"),
+        Column("stratum", "text", "Within which the arm was drawn.", "empty where all are one"),
+        Column("ending", "text", "How it ended.", "completed | withdrawn | …; empty for who is under way"),
         DATA,
         Column("excluded_by", "text", "The rules of the design that exclude the person, one after the other; a rule"
                " about a question that is asked several times holds if it holds once, and no rule holds for what the"
                " person was not asked.",
-               " | ".join(_rules(scope)) or "empty, as there are none", attrgetter("excluded_by")),
+               " | ".join(_rules(scope)) or "empty, as there are none"),
         *(Column(name, kind, meaning, f"{values}; {_UNKNOWN}", _measured(name))
           for name, kind, meaning, values in _MEASURES),
         *(Column(outcome_name(figure, condition), "number",

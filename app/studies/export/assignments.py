@@ -1,7 +1,6 @@
 """Tables of who was given which arm, what was played on, and what was paid."""
 
 from collections.abc import Callable, Iterator
-from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Select, or_, select
@@ -77,7 +76,7 @@ def _payment_columns(scope: ExportScope) -> tuple[Column, ...]:
         WAVE,
         data_column(scope),
         text_column("key", "What is paid.", "base | bonus | adjustment 1 | …"),
-        Column("amount", "number", "How much; an adjustment may be below 0.", "0.70", attrgetter("amount")),
+        Column("amount", "number", "How much; an adjustment may be below 0.", "0.70"),
         text_column("currency", "In which currency.", "USD"),
         Column("reason", "text", "Why it was adjusted.", "empty in a public export" if scope.public else "a text",
                lambda row: None if scope.public else row.reason),

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Select, func
@@ -57,8 +56,7 @@ def _match_columns(scope: ExportScope) -> tuple[Column, ...]:
         WAVE,
         data_column(scope),
         text_column("arm", "The person's arm.", "a name"),
-        Column("position", "integer", "The number of the match among those that count.", "from 0; empty for practice",
-               attrgetter("position")),
+        Column("position", "integer", "The number of the match among those that count.", "from 0; empty for practice"),
         Column("practice", "boolean", "Whether it was for practice, so that it neither counts nor pays.",
                "true | false", lambda row: row.position is None),
         Column("block", "integer", "The number of its block.", "from 0; empty for practice",
@@ -67,7 +65,7 @@ def _match_columns(scope: ExportScope) -> tuple[Column, ...]:
                  "a label; empty for practice", _condition(factor)) for factor in scope.factors),
         Column("piece", "integer", "The piece of material that was planned, as in material.csv.",
                "from 0; empty for practice and without material", lambda row: _planned(row).get("piece")),
-        Column("own_seat", "integer", "Where the person sat.", "0 | 1", attrgetter("own_seat")),
+        Column("own_seat", "integer", "Where the person sat.", "0 | 1"),
         unless_withdrawn(Column(
             "own_utility", "number", "What the person got, as in utility_0 or utility_1.", "7; empty until it is over",
             lambda row: (row.utility_0, row.utility_1)[row.own_seat])),
@@ -141,7 +139,7 @@ def _move_column(column: Column, scope: ExportScope) -> Column:
     return unless_withdrawn(column, "mover_erased_at") if column.name in ("kind", "text", "at") else column
 
 
-_MOVER = Column("participant", "text", "The person who moved.", "empty for a model", attrgetter("participant"))
+_MOVER = Column("participant", "text", "The person who moved.", "empty for a model")
 
 
 def _moves(scope: ExportScope) -> Select[Any]:

@@ -1,7 +1,6 @@
 """Tables of people: who came, what they agreed to, their ways and visits, and how recruiters name them."""
 
 from collections.abc import Callable
-from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, exists, false, or_, select
@@ -77,7 +76,7 @@ def _consent_columns(scope: ExportScope) -> tuple[Column, ...]:
         PARTICIPANT,
         text_column("kind", "What was asked.", "participation | training"),
         text_column("text_version", "The SHA-256 of the text that was read.", "64 hexadecimal digits"),
-        Column("given", "boolean", "What was answered.", "true | false", attrgetter("given")),
+        Column("given", "boolean", "What was answered.", "true | false"),
         time_column("at", "When it was answered."),
         Column("withdrawn_at", "time", "When it was taken back.", f"{TIME}; empty if it was not", _withdrawn_at(scope)),
     )
@@ -115,7 +114,7 @@ def _enrolment_columns(scope: ExportScope) -> tuple[Column, ...]:
     return (
         PARTICIPANT,
         WAVE,
-        Column("version", "integer", "The version of the study.", "from 1", attrgetter("version")),
+        Column("version", "integer", "The version of the study.", "from 1"),
         text_column("device", "What the person came with.", "desktop | tablet | phone"),
         text_column("stratum", "Within which the arm was drawn.", "empty where all are one"),
         text_column("arm", "The arm.", "a name; empty before it was drawn"),
@@ -125,7 +124,7 @@ def _enrolment_columns(scope: ExportScope) -> tuple[Column, ...]:
         text_column("ending", "How it ended.", f"{' | '.join(PROLIFIC)}; empty for who is under way"),
         data_column(scope),
         Column("extra_time", "number", "How many times as long as others the person had for matches, as given last.",
-               "1.5; empty for the same time as others", attrgetter("extra_time")),
+               "1.5; empty for the same time as others"),
         time_column("enrolled_at", "When the person came in."),
         time_column("ended_at", "When it ended.", f"{TIME}; empty for who is under way"),
     )  # fmt: skip

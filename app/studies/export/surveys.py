@@ -6,7 +6,6 @@ as statistics programs write missing values.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 from app.core.csv_tables import Column
@@ -110,8 +109,7 @@ SURVEYS = (
            lambda row: row.found.step.key),
     Column("match", "integer", "After which match that counts.", "from 0; empty elsewhere",
            lambda row: row.found.step.number),
-    Column("block", "integer", "In or after which block.", "from 0; empty elsewhere",
-           lambda row: row.found.step.block),
+    Column("block", "integer", "In or after which block.", "from 0; empty elsewhere", lambda row: row.found.step.block),
     Column("question", "text", "The id of the question.", "as in the design", lambda row: row.found.question),
     Column("kind", "text", "The kind of its answer.",
            "number | text | choice | choices | scale | matrix | slider | outside", lambda row: row.found.kind),
@@ -236,11 +234,10 @@ QUIZZES = (
     WAVE,
     DATA,
     Column("block", "integer", "Before which block.", "from 0", lambda row: row.step.block),
-    Column("attempt", "integer", "The number of the attempt.", "from 1", attrgetter("attempt")),
-    Column("answers", "json", "The answer to each question.", "a list, in the order of the design",
-           attrgetter("answers")),
-    Column("right", "boolean", "Whether all answers were right.", "true | false", attrgetter("right")),
-    Column("at", "time", "When it was sent.", "ISO 8601", attrgetter("at")),
+    Column("attempt", "integer", "The number of the attempt.", "from 1"),
+    Column("answers", "json", "The answer to each question.", "a list, in the order of the design"),
+    Column("right", "boolean", "Whether all answers were right.", "true | false"),
+    Column("at", "time", "When it was sent.", "ISO 8601"),
 )  # fmt: skip
 
 
