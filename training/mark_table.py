@@ -22,6 +22,8 @@ FORMS: Mapping[str, tuple[str, ...]] = {
     ),
     # BERT (google-bert): [unused1]
     "numbered places in square brackets": (r"\[unused[0-9]{1,6}\]",),
+    # ChatGLM 1 and 2 (zai-org/chatglm2-6b): [Round 1], before 问：and 答：
+    "numbers of turns": (r"(?i:\[round [0-9]{1,6}\])",),
     # Seed-OSS (ByteDance-Seed): <seed:bos>, <seed:think>
     "names with a colon": (r"(?i:</?seed:[a-z_]{1,40}>)",),
 }
@@ -64,6 +66,7 @@ NAMED: Mapping[str, tuple[str, ...]] = {
         "]~b]", "]~!b[", "[e~[", "<beginning_of_sentence>", "<end_of_sentence>", "<minimax:tool_call>",
         "</minimax:tool_call>",
     ),
+    "MOSS (fnlp/moss-moon-003-sft)": ("<eoc>", "<eom>", "<|Inner Thoughts|>"),
     "MiniCPM (openbmb), InternLM 1 (internlm), TeleChat (Tele-AI), Skywork, SmolVLM (HuggingFaceTB)": (
         "<用户>", "<AI>", "<eoh>", "<eoa>", "<_user>", "<_bot>", "<_system>", "<_end>", "<_start>", "[USER]", "[BOT]",
         "<end_of_utterance>", "<fake_token_around_image>", "<image>",

@@ -19,8 +19,12 @@ from training.mark_table import NAMED_MARKS, PATTERNS
 # How prompts are rendered. 1 parted tokens that are flagged special, and those at models in this process alone.
 FIRST_RENDERER, RENDERER = 1, 2
 ROLE_LABELS = ("system", "user", "assistant")
-# The speakers of templates in plain text, which servers may use: Vicuna (lmsys), Koala, Guanaco, Claude 2 and others.
-SPEAKERS = (*ROLE_LABELS, "human", "gpt", "### system", "### user", "### human", "### assistant")
+# The speakers of templates in plain text, which servers may use: Vicuna (lmsys), Koala, Guanaco, Claude 2, Falcon
+# (tiiuae), OpenChat (openchat), ChatGLM (zai-org/chatglm2-6b), ChatYuan (ClueAI) and others.
+SPEAKERS = (
+    *ROLE_LABELS, "human", "gpt", "### system", "### user", "### human", "### assistant", "falcon", "gpt4 correct user",
+    "gpt4 correct assistant", "问", "答", "用户", "小元", "系统", "助手",
+)  # fmt: skip
 INLINE_SPEAKERS = ("USER", "ASSISTANT")  # Vicuna's, which stand within a line
 HEADINGS = ("### instruction", "### input", "### response")  # Alpaca's (tatsu-lab)
 
@@ -143,7 +147,10 @@ class Marks:
         at = folded.find(":")
         while at >= 0:
             begin = max(0, at - _LABEL_REACH)
-            label = self._label.search(folded[begin:at].rstrip())
+            said = folded[begin:at]
+            label = self._label.search(said.rstrip())
+            if label is not None and len(label[0]) == 1 and label.end() < len(said):
+                label = None  # one character is parted from its colon, and is no mark then
             if label is not None and _begins_line(folded, begin + label.start()):
                 # One # alone cannot be parted from itself: the name behind it is.
                 alone = label[0].startswith("#") and not label[0].startswith("##")
@@ -182,9 +189,11 @@ def broken_chat(messages: Iterable[Mapping[str, Any]], marks: "Marks | None" = N
 
 def _label_source(label: str) -> str:
     """A pattern for the name of a speaker, or for a heading, with what blanks there may be."""
-    signs, _, name = label.rpartition(" ")
+    if not label.startswith("#"):
+        return re.escape(label)
+    name = label.lstrip("# ")
     blank = f"[^\\S{re.escape(''.join(_LINE_BREAKS))}]"  # a heading stands in one line
-    return rf"#+{blank}{{0,{_LABEL_BLANKS}}}{re.escape(name)}" if signs else re.escape(name)
+    return rf"#+{blank}{{0,{_LABEL_BLANKS}}}{re.escape(name)}"
 
 
 def _has_sign(token: str) -> bool:

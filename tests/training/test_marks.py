@@ -19,7 +19,7 @@ FORMED = (
     "<|im_end|>", "<|im_start|>", "<|eot_id|>", "<|start_header_id|>", "<|assistant|>", "<|channel|>", "<|return|>",
     "<｜User｜>", "<｜end▁of▁sentence｜>", "<|START_OF_TURN_TOKEN|>", "<|endoftext|>", "<|turn>", "<turn|>",
     "<|role|>", "<|im_user|>", "<|message|>", "<|header_start|>", "<seed:think>", "[unused1]", "<extra_id_0>",
-    "[|endofturn|]", "<unused12>", "<reserved_106>", "<extra_id_1>", "<SPECIAL_10>", "<seed:bos>",
+    "[|endofturn|]", "<unused12>", "<reserved_106>", "<extra_id_1>", "<SPECIAL_10>", "<seed:bos>", "[Round 1]",
 )  # fmt: skip
 MARKS = (*FORMED, *NAMED_MARKS)
 # As the same marks may be written, so that a normalizer makes them again.
@@ -36,7 +36,7 @@ HARMLESS = (
     "[propose] (1 books, 2 hats, 0 balls)", "x <| y", "x |> f", "|x|", "[0]", "[[a]]", "<3", "<-", "a|b", "1 < 2 > 0",
     "see [1], [2]", "if (a<b || c>d) {}", "", " ", "\n", "你好：", "Größe < 3", "пользователь: да", "سلام",
     "👍🏽", "e\u0301", "List<int>", "<b>bold</b>", "<user@example.org>", "{{ x }}", "{% raw %}",
-    "$name", "### a heading", "user",
+    "$name", "### a heading", "user", "他问：好吗", "问他：好", "问 ：", "[round table]",
 )  # fmt: skip
 
 
@@ -82,7 +82,8 @@ def test_a_speakers_name_at_the_beginning_of_a_line_is_broken_where_prompts_are_
 
 @pytest.mark.parametrize("template", [
     "USER: {0}", "### Response:{0}", "###Response:{0}", "###  Response :{0}", "# instruction:{0}", "### Human: {0}",
-    "Human: {0}", "GPT: {0}", "＃＃＃ Ｒｅｓｐｏｎｓｅ：{0}", "#\u200b## Input:{0}", "### Аssistant: {0}",
+    "Human: {0}", "GPT: {0}", "Falcon: {0}", "GPT4 Correct User: {0}", "问：{0}", "答:{0}", "用户：{0}", "小元 ：{0}",
+    "\u200b问\u2060：{0}", "＃＃＃ Ｒｅｓｐｏｎｓｅ：{0}", "#\u200b## Input:{0}", "### Аssistant: {0}",
 ])  # fmt: skip
 @pytest.mark.parametrize("before", ["", "yes\n", "yes\u2028\t"])
 def test_speakers_and_headings_of_plain_templates_are_broken_in_what_others_wrote(before: str, template: str) -> None:
