@@ -5,6 +5,7 @@ truth value, list or mapping.
 """
 
 import math
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,9 @@ from app.core.validation import KeyPath, is_storable
 _MOST_BYTES = 1 << 20
 _MOST_DEPTH = 20
 _MOST_VALUES = 20_000  # keys, and values of keys and lists: some forty times as many as a large study has
-_LONGEST_NUMBER = 100  # characters; what reads hours in base 60 takes long for longer ones
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+# As people read numbers: not 010, which YAML takes for 8, nor 1:30 (90), 1_000 or 0x1F.
+_PLAIN_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LARGEST_WHOLE = 2**63 - 1
 _LIST, _MAPPING = "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"
 _SCALARS = {f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool")}
@@ -122,15 +125,15 @@ class _Loader(yaml.SafeLoader):
 
 def _scalar(loader: yaml.SafeLoader, node: yaml.ScalarNode, place: str) -> Any:
     """Text, a number or a truth value. Raises Invalid for what only looks like one, or cannot be stored."""
-    is_text = node.tag == "tag:yaml.org,2002:str"
     try:
-        value = loader.construct_object(node) if is_text or len(node.value) <= _LONGEST_NUMBER else math.nan
-    except (ValueError, KeyError, IndexError):  # 0x_, or a tag that the text does not fit, such as !!bool maybe
+        is_plain = node.tag not in _NUMBERS or _PLAIN_NUMBER.fullmatch(node.value)
+        value = loader.construct_object(node) if is_plain else math.nan
+    except (ValueError, KeyError):  # thousands of digits, or a tag that the text does not fit, such as !!bool maybe
         value = math.nan
     if isinstance(value, str) and not is_storable(value):
         raise Invalid(None, expected="text", got=Verbatim("a character that is none"), subject=place)
     if isinstance(value, float | int) and not -_LARGEST_WHOLE <= value <= _LARGEST_WHOLE:
-        raise Invalid(None, expected="a number, or text in quotes", got=Verbatim(shown(node.value)), subject=place)
+        raise Invalid(None, expected="a number in digits, or text in quotes", got=Verbatim(shown(node.value)), subject=place)
     return value
 
 
