@@ -1,7 +1,7 @@
 """Reads a table that people let a program write, also one that a spreadsheet saved again. Pure.
 
 UTF-8 with or without its mark, UTF-16, and the Windows character set of Western Europe; cells parted by commas,
-semicolons, tabs or bars; lines of any system; `sep=;` as a first line; rows and columns without anything in them.
+semicolons, tabs or bars, also as `="…"`; lines of any system; `sep=;` as a first line; rows and columns without anything in them.
 """
 
 import csv
@@ -18,6 +18,7 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _WESTERN = "cp1252"
 _WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # .xlsx and .ods, .xls
 _ROUNDED = re.compile(r"-?[0-9]+(?:[.,][0-9]+)?E\+?[0-9]+", re.IGNORECASE)
+_KEPT_AS_TEXT = re.compile(r'="[^"]*"')
 _MOST_COLUMNS = 500
 _MOST_CELLS = 1_000_000  # of all rows, each as long as the header
 _LONGEST_CELL = 1 << 20  # characters
@@ -169,5 +170,8 @@ def _mark_of(text: str, columns: Collection[str]) -> str:
 
 
 def _bare(cell: str) -> str:
-    """A cell without blanks around it, and without the marks that cannot be seen that programs put there."""
-    return cell.strip().strip("\ufeff\u200b\u200e\u200f").strip()
+    """A cell without blanks around it, without the marks that cannot be seen that programs put there, and without the
+    formula (`="…"`) by which some keep an id from being taken for a number.
+    """
+    found = cell.strip().strip("\ufeff\u200b\u200e\u200f").strip()
+    return found[2:-1] if _KEPT_AS_TEXT.fullmatch(found) else found

@@ -37,6 +37,8 @@ def cells(content: bytes, **options: bool) -> list[dict[str, str]]:
         PLAIN.replace("Note\n", "Note,,\n").replace('two"\n', 'two",,\n').encode(),
         PLAIN.replace("Submission id", ' "Submission id"'.strip()).encode(),
         PLAIN.replace("a1", " a1\u00a0").encode(),
+        PLAIN.replace("a1", '="a1"').encode(),
+        PLAIN.replace("a1", '"=""a1"""').encode(),  # as it is written to keep Excel from taking it for a number
     ],
 )  # fmt: skip
 def test_what_a_spreadsheet_saved_again_is_the_same_table(content: bytes) -> None:
