@@ -39,11 +39,10 @@ from app.jobs.kind import JobKind
 from app.players.base import ChatSampling
 from app.society import dataset as society_data
 from app.society import lifecycle as societies
-from app.society.embedders import TFIDF
 from app.society.job import SOCIETY
-from app.society.lifecycle import SocietySpec
 from app.society.material import PriorMemories, QuestionList
 from app.society.priors import read_priors
+from app.society.spec import SocietySpec
 from app.society.store import read_interactions
 from bench.in_process import fresh_parlor
 from bench.society import QUESTIONS
@@ -94,16 +93,11 @@ class Laboratory:
         return found
 
     def _society(self, asked: Sequence[str], seed: int) -> int:
-        spec = SocietySpec(
-            agents=[(AGENT, 1.0)],
-            observers=[OBSERVER],
-            questions=QuestionList("the benchmark", asked),
-            priors=PriorMemories("shipped", read_priors()),
-            embedder=TFIDF,
-            config={**WORLD, "seed": seed},
-        )
+        config = {**WORLD, "seed": seed}
+        spec = SocietySpec.read({"agents": {AGENT: 1.0}, "observers": [OBSERVER], "config": config})
+        questions, priors = QuestionList("the benchmark", asked), PriorMemories("shipped", read_priors())
         with writing() as session:
-            number = societies.create(session, spec, queued=False).id
+            number = societies.create(session, spec, questions, priors, queued=False).id
         return self._run(SOCIETY, number)
 
     def _base(self, society: int, seed: int) -> str:

@@ -22,11 +22,10 @@ from app.jobs.context import JobContext
 from app.models import GenerationRow, SocietyInteraction
 from app.registry import CHAT_USE, add_api_model
 from app.society import lifecycle, store
-from app.society.embedders import TFIDF
 from app.society.job import SOCIETY
-from app.society.lifecycle import SocietySpec
 from app.society.material import PriorMemories, QuestionList
 from app.society.runner import run_society
+from app.society.spec import SocietySpec
 from bench.in_process import fresh_parlor, timed
 from bench.processes import yardstick_ms
 from bench.stub import running
@@ -64,16 +63,12 @@ def _register(url: str, in_flight: int) -> None:
 
 
 def _create(agents: str, observer: str, size: int, iterations: int) -> int:
-    spec = SocietySpec(
-        agents=[(agents, 1.0)],
-        observers=[observer],
-        questions=QuestionList("the benchmark", QUESTIONS),
-        priors=PriorMemories("the benchmark", {"good": PRIORS, "bad": PRIORS}),
-        embedder=TFIDF,
-        config={"size": size, "iterations": iterations, "setting": "half_half", "seed": 1},
-    )
+    world = {"size": size, "iterations": iterations, "setting": "half_half", "seed": 1}
+    spec = SocietySpec.read({"agents": {agents: 1.0}, "observers": [observer], "config": world})
+    asked = QuestionList("the benchmark", QUESTIONS)
+    priors = PriorMemories("the benchmark", {"good": PRIORS, "bad": PRIORS})
     with writing() as session:
-        return lifecycle.create(session, spec, queued=False).id
+        return lifecycle.create(session, spec, asked, priors, queued=False).id
 
 
 def _run(settings: Any, number: int, profile: bool) -> dict[str, Any]:

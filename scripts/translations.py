@@ -15,6 +15,7 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
+from app.alignments.spec import AlignmentSpec
 from app.assessments.spec import AssessmentSpec
 from app.benchmarks.spec import BenchmarkSpec
 from app.campaigns.presets import PRESETS
@@ -22,7 +23,7 @@ from app.core.config import ENGLISH, ROOT, TRANSLATIONS, known_languages
 from app.finetuning.backends import all_backends
 from app.games import GAMES
 from app.jobs.spec import JobSpec, SpecPart, fields_of, parts_of
-from app.society.config import SocietyConfig
+from app.society.spec import SocietySpec
 from training.methods import all_methods
 
 # Where strings are, and by which function names they are known; static/js/words.js has t and tn.
@@ -36,7 +37,12 @@ KEYWORDS = {
     **dict.fromkeys(("ngettext", "tn"), (1, 2)),
 }
 
-SPECS: tuple[type[JobSpec], ...] = (BenchmarkSpec, AssessmentSpec)  # of the kinds of jobs that are described by one
+SPECS: tuple[type[JobSpec], ...] = (
+    BenchmarkSpec,
+    AssessmentSpec,
+    SocietySpec,
+    AlignmentSpec,
+)  # of the kinds of jobs that are described by one
 _US = "the authors of Parlor"
 ABOUT = {"project": "Parlor", "version": "1", "msgid_bugs_address": _US, "last_translator": _US, "language_team": _US}
 
@@ -61,7 +67,6 @@ def described() -> Iterator[tuple[str, Iterable[str]]]:
     for backend in all_backends().values():
         yield "app/finetuning/backends", (backend.title, backend.summary)
     yield "app/games", game_texts()
-    yield "app/society/config", spec_texts(SocietyConfig)
     for spec in SPECS:
         yield spec.__module__.replace(".", "/"), spec_texts(spec)
     for preset in PRESETS.values():

@@ -55,10 +55,11 @@ def make_assessment(
 def make_alignment(engine: Engine, base: str, name: str, **wanted: Any) -> int:
     """An alignment without demonstrations that waits; gives its number."""
     world = {"size": 2, "critics": 2, "first_memories": 2, **wanted.pop("society", {})}
-    spec = AlignmentSpec(base, ["scripted-observer"], ["scripted-observer"], society=world, **wanted)
+    members = {"base": base, "observers": ["scripted-observer"], "name": name}
+    spec = AlignmentSpec.read({**members, "society": world, **wanted})
     held = QuestionList("a test", [f"What is the best way to say goodbye to {who}?" for who in GUESTS])
     with writing(engine) as session:
-        return alignments.create(session, spec, name, QUESTIONS, PRIORS, held, queued=False).id
+        return alignments.create(session, spec, QUESTIONS, PRIORS, held, queued=False).id
 
 
 def carry_on(engine: Engine, settings: Settings, number: int, jobs: int) -> AwaitedJob | None:

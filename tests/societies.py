@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import Engine, select
+from sqlalchemy.orm import Session
 
 from app.core.config import Settings
 from app.core.extensions import reading, writing
@@ -16,9 +17,9 @@ from app.models import GenerationRow, LanguageModel, Society, SocietyInteraction
 from app.registry import CHAT_USE, add_api_model
 from app.society import lifecycle
 from app.society.job import SOCIETY
-from app.society.lifecycle import SocietySpec
 from app.society.material import PriorMemories, QuestionList
 from app.society.runner import run_society
+from app.society.spec import SocietySpec
 from tests.stub_openai import Messages
 
 TOPICS = ("a borrowed book", "a broken vase", "a late train", "an old friend", "a loud party", "a lost key")
@@ -52,21 +53,20 @@ def add_chat_models(engine: Engine, base_url: str, *names: str, **options: Any) 
 def spec_of(*agents: str, observers: Sequence[str] = (), **config: Any) -> SocietySpec:
     """A small society of these models; the first of them observes, unless others do."""
     fields = {"size": 2, "iterations": 2, "critics": 2, "first_memories": 3, "setting": "half_half", "seed": 5}
-    return SocietySpec(
-        agents=[(name, 1.0) for name in agents],
-        observers=observers or agents[:1],
-        questions=QUESTIONS,
-        priors=PRIORS,
-        embedder="tfidf",
-        config={**fields, **config},
-    )
+    members = {"agents": dict.fromkeys(agents, 1.0), "observers": [*(observers or agents[:1])]}
+    return SocietySpec.read({**members, "config": {**fields, **config}})
+
+
+def create(session: Session, spec: SocietySpec, *, queued: bool = False) -> Society:
+    """A society that waits, with the questions and memories of tests."""
+    return lifecycle.create(session, spec, QUESTIONS, PRIORS, queued=queued)
 
 
 def make_society(
     engine: Engine, *agents: str, observers: Sequence[str] = (), queued: bool = False, **config: Any
 ) -> int:
     with writing(engine) as session:
-        return lifecycle.create(session, spec_of(*agents, observers=observers, **config), queued=queued).id
+        return create(session, spec_of(*agents, observers=observers, **config), queued=queued).id
 
 
 def run(engine: Engine, settings: Settings, number: int, until: Callable[[], bool] = lambda: False) -> None:

@@ -49,7 +49,7 @@ class AlignmentKind(ChainedKind[Alignment]):
 
 def parts_of(row: Alignment) -> Sequence[AlignmentPart]:
     """The jobs that an alignment has, in their order: without demonstrations it has no training on them."""
-    return PARTS if row.spec["demonstrations"] is not None else PARTS[1:]
+    return PARTS if row.spec.get("demonstrations") is not None else PARTS[1:]
 
 
 def begun_jobs(row: Alignment) -> list[AwaitedJob]:

@@ -1,15 +1,16 @@
 """Creating alignments. Nothing here commits; `app/alignments/steps.py` is what becomes of one later."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.alignments.job import ALIGNMENT
-from app.alignments.spec import ALIGN, SFT, AlignmentSpec
+from app.alignments.spec import ALIGN, HELD_OUT_SHARE, SFT, AlignmentSpec, part
 from app.assessments.lifecycle import check_sampling
-from app.assessments.spec import AnswerSampling, AssessmentSpec
+from app.assessments.spec import AssessmentSpec
 from app.core.errors import Conflict, Invalid, Phrase, shown
 from app.datasets.store import check_usable, find_dataset
 from app.finetuning.backends import find_backend
@@ -17,58 +18,50 @@ from app.finetuning.config import LOCAL, check_model_name, read_config
 from app.jobs import states
 from app.jobs.kind import Requester
 from app.models import Alignment, LanguageModel
-from app.registry import CHAT_USE, check_not_archived, get_model
+from app.registry import CHAT_USE
 from app.registry.named import named_models
 from app.society import lifecycle as societies
-from app.society.config import read_config as read_society
 from app.society.estimate import SocietyEstimate
-from app.society.lifecycle import SocietySpec
 from app.society.material import PriorMemories, QuestionList
+from app.society.spec import SocietySpec
 
 
 def create(
     session: Session,
     spec: AlignmentSpec,
-    name: str | None,
     questions: QuestionList,
     priors: PriorMemories,
-    held_out: QuestionList,
+    held_out: QuestionList | None = None,
     *,
     queued: bool,
     requester: Requester | None = None,
 ) -> Alignment:
-    """Create a waiting alignment, for workers if it is `queued`.
+    """Create a waiting alignment, for workers if it is `queued`. Without `held_out`, a share of the questions is.
 
     Its models will be called NAME-sft and NAME-aligned; without a name it gets one. Raises NotFound for what does not
     exist, Conflict for a taken name or an archived model, and Invalid for all else that cannot be run.
     """
-    base = get_model(session, spec.base)
-    check_not_archived(base)
-    find_backend(LOCAL).check_base(base)
-    if CHAT_USE not in base.uses:
-        raise Invalid("base", expected=Phrase("a model that answers chats"), got=spec.base)
+    questions, held_out = parted(spec, questions, held_out)
+    base = _base(session, spec)
     if spec.demonstrations is not None:
         dataset = find_dataset(session, spec.demonstrations, "demonstrations")
         check_usable(dataset, "demonstrations")
-        spec = replace(spec, demonstrations=str(dataset.id))
-    _check_trainings(spec)
-    config = read_society({"seed": spec.seed, **spec.society}, spec.society_preset)
-    spec = replace(spec, society=config.model_dump(mode="json"), society_preset=None)
-    societies.check(session, society_of(spec, spec.base, questions, priors, ""))
-    _check_assessment(session, spec, base, held_out)
-    if both := sorted(set(questions.questions).intersection(held_out.questions)):
-        raise Invalid(
-            "held_out", expected=Phrase("questions that the societies are not asked"), got=both[0],
-            remedy=Phrase("take it out of either"),
-        )  # fmt: skip
-    name = name or _default_name(session, spec)
+        spec = spec.model_copy(update={"demonstrations": str(dataset.id)})
+    _check_training(SFT, spec.sft, "sft")
+    _check_training(ALIGN, spec.fields, "train")
+    named_models(session, spec)
+    societies.check(session, society_of(spec, spec.base), questions, priors)
+    check_sampling(spec.sampling, [base])
+    _check_held_out(questions, held_out)
+    name = spec.name or _default_name(session, spec)
     _refuse_taken(session, name)
+    sources = {"questions": questions.source, "priors": priors.source, "held_out": held_out.source}
     row = ALIGNMENT.new_row(
         queued=queued,
         requester=requester,
         name=name,
         base_id=base.id,
-        spec=spec.to_json(),
+        spec=spec.to_json() | sources,
         material={
             "questions": [questions.source, list(questions.questions)],
             "priors": [priors.source, {label: [list(each) for each in pairs] for label, pairs in priors.pairs.items()}],
@@ -80,12 +73,25 @@ def create(
     return row
 
 
+def parted(
+    spec: AlignmentSpec, questions: QuestionList, held_out: QuestionList | None
+) -> tuple[QuestionList, QuestionList]:
+    """The questions of the societies and those of the assessment; of the same questions where it has none."""
+    if held_out is not None:
+        return questions, held_out
+    kept, drawn = part(questions.questions, HELD_OUT_SHARE, spec.seed)
+    source = questions.source
+    return QuestionList(source, kept), QuestionList(f"{HELD_OUT_SHARE:.0%} of {source}", drawn)
+
+
 def estimated(session: Session, spec: AlignmentSpec, questions: QuestionList, priors: PriorMemories) -> SocietyEstimate:
     """What the two societies of an alignment will take; trainings and the assessment come on top.
 
-    Raises as `create` does where their models or their config cannot be.
+    Raises as `create` does where their models or their settings cannot be.
     """
-    one = societies.estimated(session, society_of(spec, spec.base, questions, priors, ""))
+    _base(session, spec)
+    named_models(session, spec)
+    one = societies.estimated(session, society_of(spec, spec.base), questions, priors)
     return replace(
         one,
         interactions=2 * one.interactions,
@@ -97,34 +103,21 @@ def estimated(session: Session, spec: AlignmentSpec, questions: QuestionList, pr
     )
 
 
-def society_of(
-    spec: AlignmentSpec, learner: str, questions: QuestionList, priors: PriorMemories, name: str
-) -> SocietySpec:
+def society_of(spec: AlignmentSpec, learner: str, name: str = "") -> SocietySpec:
     """A society of an alignment, in which the model that learns lives."""
     return SocietySpec(
-        agents=[(learner, spec.share), *spec.agents],
+        agents={learner: spec.share, **spec.agents},
         observers=spec.observers,
-        questions=questions,
-        priors=priors,
         embedder=spec.embedder,
         config=spec.society,
-        preset=spec.society_preset,
         name=name,
+        seed=spec.seed,
     )
 
 
 def assessment_of(spec: AlignmentSpec, model: str, base: str) -> AssessmentSpec:
     """The assessment of an alignment."""
-    sampling = AnswerSampling.read(spec.sampling._asdict())
-    return AssessmentSpec(model=model, base=base, raters=tuple(spec.raters), sampling=sampling, seed=spec.seed)
-
-
-def _check_assessment(session: Session, spec: AlignmentSpec, base: LanguageModel, held_out: QuestionList) -> None:
-    sampling = AnswerSampling.read(spec.sampling._asdict())
-    wanted = AssessmentSpec.model_construct(raters=tuple(spec.raters), sampling=sampling)
-    named_models(session, wanted)
-    check_sampling(sampling, [base])
-    societies.check_questions(held_out)
+    return AssessmentSpec(model=model, base=base, raters=spec.judges, sampling=spec.sampling, seed=spec.seed)
 
 
 def model_names(name: str) -> Sequence[str]:
@@ -132,12 +125,31 @@ def model_names(name: str) -> Sequence[str]:
     return f"{name}-sft", f"{name}-aligned"
 
 
-def _check_trainings(spec: AlignmentSpec) -> None:
-    read_config(ALIGN, spec.fields)
+def _base(session: Session, spec: AlignmentSpec) -> LanguageModel:
+    """The model that learns. Raises NotFound, Conflict and Invalid, naming the field."""
+    [base] = named_models(session, spec, fields=("base",))["base"]
+    find_backend(LOCAL).check_base(base)
+    if CHAT_USE not in base.uses:
+        raise Invalid("base", expected=Phrase("a model that answers chats"), got=spec.base)
+    if base.name in spec.agents:
+        raise Invalid("agents", expected=Phrase("each model once"), got=base.name)
+    return base
+
+
+def _check_training(method: str, fields: Mapping[str, Any], at: str) -> None:
     try:
-        read_config(SFT, spec.sft)
+        read_config(method, fields)
     except Invalid as error:
-        raise error.at("sft") from None
+        raise Invalid(f"{at}.{error.field}", **error.parts) from None
+
+
+def _check_held_out(questions: QuestionList, held_out: QuestionList) -> None:
+    societies.check_questions(held_out, "held_out")
+    if both := sorted(set(questions.questions).intersection(held_out.questions)):
+        raise Invalid(
+            "held_out", expected=Phrase("questions that the societies are not asked"), got=both[0],
+            remedy=Phrase("take it out of either"),
+        )  # fmt: skip
 
 
 def _default_name(session: Session, spec: AlignmentSpec) -> str:

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.alignments.comparison import SocietyDifference, society_differences
 from app.alignments.job import ALIGNMENT, PARTS, AlignmentPart, begun_jobs, parts_of
+from app.alignments.spec import AlignmentSpec
 from app.assessments import listing as assessments
 from app.assessments.figures import AssessmentFigures
 from app.assessments.job import ASSESSMENT
@@ -149,7 +150,7 @@ def described(session: Session, rows: Sequence[Alignment]) -> list[JSON]:
             "demonstrations_id": item.row.demonstrations_id,
             "dataset_id": item.row.dataset_id,
             "realignment_id": item.row.realignment_id,
-            "spec": item.row.spec,
+            "spec": AlignmentSpec.of_json(item.row.spec).to_json(),
             "jobs": [_job(jobs, item.row, part) for part in parts_of(item.row)],
         }
         for item in job_items(session, ALIGNMENT, rows)

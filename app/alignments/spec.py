@@ -1,13 +1,26 @@
-"""What may be said of an alignment: its models, its societies, its trainings and how it is assessed. Pure."""
+"""What can be asked of an alignment, and how its questions are parted."""
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
+from app.assessments.spec import MOST_RATERS, AnswerSampling, asked_sampling
 from app.core.errors import Invalid, either
-from app.players.base import ChatSampling
+from app.jobs.spec import JobSpec, asked
 from app.society.comparisons import CODE, RELEASED
+from app.society.config import SocietySettings
+from app.society.material import PRIORS, QUESTIONS
+from app.society.spec import (
+    MOST_MODELS,
+    Share,
+    asked_config,
+    asked_embedder,
+    asked_observers,
+    asked_priors,
+    asked_questions,
+    asked_seed,
+    with_seed,
+)
 from training.methods import all_methods
 
 SFT, ALIGN = "sft", "stable-alignment"  # the methods of its trainings
@@ -29,44 +42,130 @@ def presets() -> dict[str, AlignmentPreset]:
     return {name: AlignmentPreset(trainings[name], mixing[name]) for name in mixing}
 
 
-@dataclass(frozen=True, slots=True)
-class AlignmentSpec:
-    """What to run: an alignment; names are of the registry.
+class AlignmentSpec(JobSpec):
+    """The model that learns, who lives in its societies, its two trainings, and how it is compared in the end."""
 
-    `agents` live in the societies beside the model that learns, which has `share` of the agents. `society`, `sft` and
-    `training` have fields of SocietyConfig and of the two methods, numbers maybe as text; those of `training` are laid
-    over the preset. Without `demonstrations`, a dataset, the base lives in the first society as it is.
-    """
+    version: ClassVar[int] = 2
+    files: ClassVar = {"questions": QUESTIONS, "priors": PRIORS, "held_out": QUESTIONS._replace(shipped=None)}
 
-    base: str
-    observers: Sequence[str]
-    raters: Sequence[str]
-    demonstrations: str | None = None
-    agents: Sequence[tuple[str, float]] = ()
-    share: float = 1.0
-    society: Mapping[str, Any] = field(default_factory=dict)
-    society_preset: str | None = None
-    embedder: str = "tfidf"
-    sft: Mapping[str, Any] = field(default_factory=dict)
-    preset: str = PUBLISHED
-    training: Mapping[str, Any] = field(default_factory=dict)
-    sampling: ChatSampling = ChatSampling()  # noqa: RUF009 - it cannot change
-    seed: int = 0
+    base: str = asked(
+        "Base",
+        "A local model that answers chats: the one that learns.",
+        widget="model",
+        use="trained",
+        suggested="trained",
+        metavar="MODEL",
+        heading="Who learns, and from what first",
+    )
+    demonstrations: str | None = asked(
+        "Demonstrations",
+        "Conversations that are learnt as they are; of rated responses the best ones.",
+        None,
+        unset="none: the base lives in the society as it is",
+        widget="dataset",
+        metavar="D",
+    )
+    sft: Mapping[str, Any] = asked(
+        "Fields of the first training",
+        "On the demonstrations; one a line, such as epochs = 2.",
+        {},
+        widget="training",
+        method=SFT,
+        metavar="K=V",
+        unless="demonstrations=",
+    )
+    share: float = asked(
+        "Share of the model that learns",
+        "Of the agents, among the shares below. Alone, it has all of them.",
+        1.0,
+        metavar="S",
+        gt=0,
+        le=1e6,
+        heading="Who else takes part",
+    )
+    agents: Mapping[str, Share] = asked(
+        "Agents",
+        "Further models of the agents, each with its share of them.",
+        {},
+        widget="shares",
+        use="chat",
+        metavar="MODEL[=SHARE]",
+        max_length=MOST_MODELS - 1,
+        unset="the model that learns alone",
+    )
+    observers: tuple[str, ...] = asked_observers()
+    raters: tuple[str, ...] = asked(
+        "Raters",
+        "They compare the models in the end.",
+        (),
+        widget="models",
+        use="chat",
+        metavar="NAME",
+        max_length=MOST_RATERS,
+        unset="the observers",
+    )
+    society: SocietySettings = asked_config(preset="society-preset", heading="The societies")
+    embedder: str = asked_embedder()
+    questions: str | None = asked_questions("Of the societies. One a line, or a list in JSON.")
+    priors: str | None = asked_priors()
+    preset: Literal["published", "code"] = asked(
+        "Preset",
+        "Fields of stable-alignment, and how the rows of the society are mixed.",
+        PUBLISHED,
+        labels={PUBLISHED: "as published", PUBLISHED_CODE: "as the published code does where nothing is said"},
+        heading="The training on what came of the first society",
+    )
+    train: Mapping[str, Any] = asked(
+        "Fields of the second training",
+        "Laid over the preset; one a line, such as batch = 8.",
+        {},
+        widget="training",
+        method=ALIGN,
+        metavar="K=V",
+    )
+    held_out: str | None = asked(
+        "Held-out questions",
+        "One a line, or a list in JSON; none that the societies are asked.",
+        None,
+        unset="a fifth of the questions, which the societies are then not asked",
+        widget="file",
+        metavar="FILE",
+        heading="The comparison in the end",
+    )
+    sampling: AnswerSampling = asked_sampling("")
+    name: str = asked(
+        "Name",
+        "Its models are called NAME-sft and NAME-aligned.",
+        "",
+        unset="the base and a number",
+        metavar="NAME",
+        max_length=80,
+        once=True,
+        heading="Name and seed",
+    )
+    seed: int = asked_seed()
 
-    def to_json(self) -> dict[str, Any]:
-        """The spec as an alignment's row holds it."""
-        return {**asdict(self), "agents": [list(each) for each in self.agents], "sampling": self.sampling._asdict()}
+    @classmethod
+    def read(cls, raw: Mapping[str, Any], at: str = "") -> Self:
+        """As of every spec; the seed may stand among the settings of the societies."""
+        return super().read(with_seed(raw, "society"), at)
+
+    @classmethod
+    def of_version(cls, _before: int, fields: dict[str, Any]) -> dict[str, Any]:
+        """The first version had pairs of agents and shares, no name, and no preset that was not laid out yet."""
+        society = {name: value for name, value in fields["society"].items() if name != "seed"}
+        others = {name: value for name, value in fields.items() if name not in ("training", "society_preset")}
+        return {**others, "society": society, "agents": dict(fields["agents"]), "train": fields["training"]}
 
     @property
     def fields(self) -> dict[str, Any]:
         """The fields of the second training."""
-        return {"seed": self.seed, **read_preset(self.preset).training, **self.training}
+        return {"seed": self.seed, **read_preset(self.preset).training, **self.train}
 
-
-def spec_of(raw: Mapping[str, Any]) -> AlignmentSpec:
-    """A spec that `to_json` wrote."""
-    agents = [(name, share) for name, share in raw["agents"]]
-    return AlignmentSpec(**{**raw, "agents": agents, "sampling": ChatSampling(**raw["sampling"])})
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """The models that compare in the end."""
+        return self.raters or self.observers
 
 
 def read_preset(name: str) -> AlignmentPreset:

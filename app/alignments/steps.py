@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.alignments.demonstrations import best_responses
 from app.alignments.job import ALIGNMENT, parts_of
 from app.alignments.lifecycle import assessment_of, model_names, society_of
-from app.alignments.spec import ALIGN, SFT, read_preset, spec_of
+from app.alignments.spec import ALIGN, SFT, AlignmentSpec, read_preset
 from app.assessments import lifecycle as assessments
 from app.assessments import training_overlap
 from app.core.errors import AppError
@@ -116,7 +116,7 @@ def _demonstrated(session: Session, row: Alignment, context: JobContext) -> int 
         if demonstrations.kind == COMPARISONS:
             return LongStep.DEMONSTRATE
         row.demonstrations_id = demonstrations.id
-    spec = spec_of(row.spec)
+    spec = AlignmentSpec.of_json(row.spec)
     request = trainings.TrainingSpec(
         method=SFT,
         dataset=str(row.demonstrations_id),
@@ -135,7 +135,7 @@ def _aligned(session: Session, row: Alignment, context: JobContext) -> int | Lon
         dataset=str(row.dataset_id),
         name=model_names(row.name)[1],
         base=learner_of(session, row).name,
-        config=spec_of(row.spec).fields,
+        config=AlignmentSpec.of_json(row.spec).fields,
         sft_data=None if row.realignment_id is None else str(row.realignment_id),
     )
     return _training(session, row, context, request)
@@ -148,8 +148,9 @@ def _training(session: Session, row: Alignment, context: JobContext, request: tr
 
 def _society(session: Session, row: Alignment, learner: LanguageModel) -> int:
     name = f"{row.name}: {learner.name}"[:80]
-    wanted = society_of(spec_of(row.spec), learner.name, _questions(row, "questions"), _priors(row), name)
-    return societies.create(session, wanted, queued=row.queued, requester=requester_of(row)).id
+    wanted = society_of(AlignmentSpec.of_json(row.spec), learner.name, name)
+    asked, priors = _questions(row, "questions"), _priors(row)
+    return societies.create(session, wanted, asked, priors, queued=row.queued, requester=requester_of(row)).id
 
 
 def _questions(row: Alignment, which: str) -> QuestionList:
@@ -189,7 +190,7 @@ def _cut(context: JobContext, number: int) -> None:
     save = transact(context.database)
     with reading(context.database) as session:
         row = ALIGNMENT.get(session, number)
-        spec = spec_of(row.spec)
+        spec = AlignmentSpec.of_json(row.spec)
         mixing = read_preset(spec.preset).mixing
         found = society_data.build(session, context.settings.home, row.society_id or 0, mixing, spec.seed)
         name = row.name
@@ -208,7 +209,7 @@ def _assess(context: JobContext, number: int) -> None:
     with reading(context.database) as session:
         row = ALIGNMENT.get(session, number)
         base, model = learner_of(session, row).name, _made_by(session, row.job_id or 0).name
-        wanted, asked = assessment_of(spec_of(row.spec), model, base), _questions(row, "held_out")
+        wanted, asked = assessment_of(AlignmentSpec.of_json(row.spec), model, base), _questions(row, "held_out")
         found = training_overlap.held_out(session, context.settings.home, (model, base), asked.questions)
     with writing(context.database) as session:
         if (held := _locked_if_owned(session, number, context.owner)) is not None:

@@ -1,81 +1,42 @@
 """`flask society`: agents on a grid that answer, criticise and revise, here or by the workers."""
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import click
 from sqlalchemy.orm import Session
 
 from app.cli.assessment import compare
-from app.cli.base import Command, RepeatableOption, ensure_database, is_name, is_pair, print_json, read_pairs
+from app.cli.base import Command, ensure_database, print_json
 from app.cli.jobs import Described, JobCommands, json_option, queue_option
 from app.cli.society_data import COMMANDS
+from app.cli.spec_options import read_files, spec_options
 from app.core.extensions import reading, writing
-from app.matches.lobby import new_seed
 from app.models import Society
 from app.society import estimate, lifecycle, listing
-from app.society.config import LARGEST_SEED, PRESETS, read_config
-from app.society.embedders import TFIDF
 from app.society.job import SOCIETY
-from app.society.lifecycle import SocietySpec
 from app.society.listing import IterationMeans
-from app.society.material import PriorMemories, QuestionList
-from app.society.priors import read_priors
-from app.society.questions import read_questions
+from app.society.spec import SocietySpec
 
 
 @click.command(cls=Command)
-@click.option(
-    "--agents",
-    cls=RepeatableOption,
-    belongs=is_name,
-    required=True,
-    metavar="MODEL[=SHARE]",
-    help="Models of the agents, each with its share of them. [default share: 1]",
-)
-@click.option(
-    "--observers",
-    cls=RepeatableOption,
-    belongs=is_name,
-    required=True,
-    metavar="MODEL",
-    help="Models that rate each draft and each revision.",
-)
-@click.option("--preset", type=click.Choice(tuple(PRESETS)), help="Settings by name. [default: published]")
-@click.option(
-    "--config", cls=RepeatableOption, belongs=is_pair, metavar="K=V", help="A setting: size=4 setting=half_half."
-)
-@click.option("--questions", type=Path, metavar="FILE", help="One a line, or a list in JSON. [default: what ships]")
-@click.option("--priors", type=Path, metavar="FILE", help="First memories by label, JSON. [default: what ships]")
-@click.option("--embedder", default=TFIDF, show_default=True, metavar="NAME", help="Whose vectors say what is similar.")
-@click.option(
-    "--system",
-    "systems",
-    cls=RepeatableOption,
-    belongs=is_name,
-    metavar="MODEL",
-    help="Agent models that get a system message against warning and lecturing by habit.",
-)
-@click.option("--seed", metavar="S", help="Run the world that this number gives. [default: drawn]")
-@click.option("--name", default="", metavar="NAME", help="What lists call the society. [default: its models]")
+@spec_options(SocietySpec)
 @click.option("--estimate", "only_estimate", is_flag=True, help="Say what it will take, and run nothing.")
 @queue_option
 @json_option
-def run(only_estimate: bool, queue: bool, as_json: bool, **given: Any) -> None:
+def run(spec: SocietySpec, only_estimate: bool, queue: bool, as_json: bool) -> None:
     """Run a society: every agent drafts, is criticised and revises, once an iteration.
 
     Exit code 0: all iterations are over; 1: it stopped, and a line says why; 130: interrupted, and a line says how to
     resume.
     """
-    spec = _spec(given)
+    material = read_files(spec)
     ensure_database()
     if only_estimate:
         with reading() as session:
-            _print_estimate(lifecycle.estimated(session, spec), as_json)
+            _print_estimate(lifecycle.estimated(session, spec, **material), as_json)
         return
     with writing() as session:
-        number = lifecycle.create(session, spec, queued=queue).id
+        number = lifecycle.create(session, spec, **material, queued=queue).id
     _SOCIETIES.go_on(number, queue, as_json)
 
 
@@ -124,35 +85,6 @@ society = _SOCIETIES.group()
 for command in (run, *COMMANDS):
     society.add_command(command)
 society.add_command(compare, "compare")
-
-
-# ---- Reading ------------------------------------------------------------------
-
-
-def _spec(given: dict[str, Any]) -> SocietySpec:
-    config = read_pairs(given["config"], "--config")
-    if given["seed"] is not None:
-        config["seed"] = given["seed"]
-    config.setdefault("seed", new_seed() % (LARGEST_SEED + 1))
-    read_config(config, given["preset"])  # refused before any file is read
-    questions, priors = given["questions"], given["priors"]
-    return SocietySpec(
-        agents=[read_share(each) for each in given["agents"]],
-        observers=given["observers"],
-        questions=QuestionList(str(questions or "shipped"), read_questions(questions)),
-        priors=PriorMemories(str(priors or "shipped"), read_priors(priors)),
-        embedder=given["embedder"],
-        config=config,
-        preset=given["preset"],
-        systems=given["systems"],
-        name=given["name"],
-    )
-
-
-def read_share(text: str) -> tuple[str, float | str]:
-    """A model with its share of the agents, which is 1 where none is given."""
-    name, mark, share = text.partition("=")
-    return name, share if mark else 1.0
 
 
 # ---- Words ------------------------------------------------------------------------

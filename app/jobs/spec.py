@@ -40,11 +40,11 @@ def asked(title: str, text: str, default: Any = ..., **said: Any) -> Any:
     metavar, option, argument: its placeholder on the command line, its name where that is another, whether it has none.
         A part with an option takes `K=V`, one without has an option for each field. preset: the option of its preset.
     widget: how a form asks for it where its type does not say so: model, models, shares, dataset, file, training.
-        use: of models, a key of `app.registry.named.USES`. suggested: the scripted chat that a form begins with.
+        use: of models, a key of `app.registry.named.USES`. suggested: the model that a form begins with, such as the
+        scripted observer or the first that can be trained.
         method: of a training, whose fields these are.
     heading: of the section of the form that it begins. prefix: of the names that a part's fields have in a form.
-        fills: whether presets fill the form in. without: fields of a part that are not asked for in a form.
-        unless: the field and the value with which it is hidden.
+        fills: whether presets fill the form in. unless: the field and the value with which it is hidden.
     once: whether a form that is filled in like an earlier job leaves it empty.
     """
     limits = {name: said.pop(name) for name in _LIMITS if name in said}
@@ -107,7 +107,7 @@ class JobSpec(SpecPart):
         return cls.read(fields)
 
     @classmethod
-    def of_version(cls, before: int, fields: dict[str, Any]) -> dict[str, Any]:
+    def of_version(cls, _before: int, fields: dict[str, Any]) -> dict[str, Any]:
         """The fields of an earlier version as the one after it has them."""
         raise NotImplementedError
 

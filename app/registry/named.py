@@ -1,6 +1,6 @@
 """The models that the fields of a job's spec name, found in the registry."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from sqlalchemy.orm import Session
 
@@ -20,15 +20,17 @@ USES: Mapping[str, Callable[[LanguageModel], bool]] = {
 }
 
 
-def named_models(session: Session, spec: SpecPart, *, goes_on: bool = False) -> dict[str, list[LanguageModel]]:
-    """The models that each field of a spec names, in their order.
+def named_models(
+    session: Session, spec: SpecPart, *, fields: Collection[str] | None = None, goes_on: bool = False
+) -> dict[str, list[LanguageModel]]:
+    """The models that each field of a spec names, in their order; `fields`: only those of these.
 
     What belongs to something begun `goes_on` with models that were archived meanwhile. Raises NotFound for an unknown
     model, Conflict for an archived one, and Invalid for one that answers no chats where it has to; all name the field.
     """
     found = {}
     for field, schema in fields_of(type(spec)).items():
-        if "use" in schema and (named := getattr(spec, field, None)):
+        if "use" in schema and (fields is None or field in fields) and (named := getattr(spec, field)):
             names: Sequence[str] = [named] if isinstance(named, str) else [*named]
             found[field] = [_model(session, field, name, schema["use"], goes_on) for name in names]
     return found

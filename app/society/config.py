@@ -26,7 +26,7 @@ SETTINGS: Mapping[str, str] = {
 }
 
 
-class SocietyConfig(SpecPart):
+class SocietySettings(SpecPart):
     """The settings of a society. Models, questions, memories and the embedder belong to the job, not to them."""
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -70,7 +70,6 @@ class SocietyConfig(SpecPart):
     )
     temperature: float = asked("Temperature", "Of every call.", 1.0, ge=0, le=2)
     max_tokens: int = asked("Longest answer", "Tokens of every call.", 256, ge=8, le=4096)
-    seed: int = asked("Seed", "The same seed gives the same world.", 0, ge=0, le=LARGEST_SEED)
 
     @model_validator(mode="after")
     def _enough_agents(self) -> Self:
@@ -92,6 +91,12 @@ class SocietyConfig(SpecPart):
     def reach(self) -> float:
         """The radius that holds."""
         return self.size // 2 if self.radius is None else self.radius
+
+
+class SocietyConfig(SocietySettings):
+    """The same with the seed, from which everything follows that is drawn."""
+
+    seed: int = asked("Seed", "The same seed gives the same world.", 0, ge=0, le=LARGEST_SEED)
 
 
 PRESETS = SocietyConfig.presets

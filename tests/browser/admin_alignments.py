@@ -56,7 +56,7 @@ def _learner(engine: Engine, home: Path) -> None:
 
 
 def _chain(engine: Engine, settings: Settings, name: str, jobs: int) -> int:
-    number = make_alignment(engine, BASE, name, agents=[("scripted-agent", 1.0)], share=0.01, society=WORLD)
+    number = make_alignment(engine, BASE, name, agents={"scripted-agent": 1.0}, share=0.01, society=WORLD)
     carry_on(engine, settings, number, jobs)
     return number
 

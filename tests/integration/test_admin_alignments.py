@@ -42,7 +42,7 @@ FORM = {
     "seed": "3",
     "action": "start",
 }
-SMALL = {"agents": [("scripted-agent", 1.0)], "share": 0.01, "society": {"size": 4, "iterations": 3}}
+SMALL = {"agents": {"scripted-agent": 1.0}, "share": 0.01, "society": {"size": 4, "iterations": 3}}
 
 
 @pytest.fixture
@@ -104,8 +104,8 @@ def test_an_alignment_is_started_from_the_form(
     row = row_of(engine, 1)
     assert (row.name, row.queued, row.requested_by) == ("mine", True, "admin")
     spec = row.spec
-    assert (spec["raters"], spec["demonstrations"], spec["seed"]) == (["scripted-observer"], str(demonstrations), 3)
-    assert (spec["sft"], spec["training"]) == ({"max_steps": "2"}, {"max_steps": "3", "batch": "4"})
+    assert (spec["raters"], spec["demonstrations"], spec["seed"]) == ([], str(demonstrations), 3)
+    assert (spec["sft"], spec["train"]) == ({"max_steps": "2"}, {"max_steps": "3", "batch": "4"})
     assert (spec["sampling"]["temperature"], spec["sampling"]["max_tokens"]) == (0.7, 32)
     assert (spec["society"]["size"], spec["society"]["recall"], spec["society"]["global_interaction"]) == (
         2,
@@ -130,8 +130,8 @@ def test_an_alignment_is_started_from_the_form(
         ({"base": "nobody"}, "base", "expected one of"),
         ({"base": "scripted-agent"}, "base", "Base: expected a local model, which has weights"),
         ({"demonstrations": "99"}, "demonstrations", "Demonstrations: expected"),
-        ({"share": "much"}, "share", "Share of the model that learns: expected a number from 0"),
-        ({"share scripted-agent": "-1"}, "agents", "Agents: expected a number from 0"),
+        ({"share": "much"}, "share", "Share of the model that learns: expected a number above 0"),
+        ({"share scripted-agent": "-1"}, "agents", "Agents: expected a number above 0"),
         ({"observers": []}, "observers", "Observers: expected 1 to 100 models, got 0"),
         ({"raters": ["scripted"]}, "raters", "Raters: expected a model that answers chats"),
         ({"size": "1"}, "size", "Size: expected a whole number from 2 to 40"),

@@ -73,7 +73,7 @@ def test_what_cannot_be_is_refused_with_exit_code_2_before_anything_is_written(a
     for more, line in (
         (("--questions", str(empty)), f"{empty}: expected at least one question, got an empty file"),
         (("--seed", "x"), "seed: expected a whole number from 0 to 4294967295, got 'x'"),
-        (("--config", "dropout=1"), "dropout: expected a number from 0 to below 1, got 1"),
+        (("--config", "dropout=1"), "config.dropout: expected a number from 0 to below 1, got 1"),
         (("--agents", "scripted-agent"), "agents: expected each model once, got 'scripted-agent'"),
     ):
         refused = flask(app, *RUN, *more)

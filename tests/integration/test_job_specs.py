@@ -2,6 +2,7 @@
 has it to be added."""
 
 import json
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import ClassVar
 
@@ -10,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from flask import Flask
 from sqlalchemy import Engine
+from werkzeug.datastructures import MultiDict
 
 from app.assessments.spec import AnswerSampling, AssessmentSpec
 from app.benchmarks.spec import BenchmarkSpec
@@ -39,7 +41,7 @@ class Second(JobSpec):
     count: int = asked("Count", "How many.", 3, ge=1)
 
     @classmethod
-    def of_version(cls, before: int, fields: dict[str, object]) -> dict[str, object]:
+    def of_version(cls, _before: int, fields: dict[str, object]) -> dict[str, object]:
         return {"count" if name == "number" else name: value for name, value in fields.items()}
 
 
@@ -156,3 +158,43 @@ def test_a_benchmark_like_an_earlier_one_is_filled_in(app: Flask, engine: Engine
     assert 'name="item_limit" type="text" value="12"' in page
     assert 'name="batch" type="text" value="3"' in page
     assert '<option value="local" selected>' in page
+
+
+class _Sent(HTMLParser):
+    """What a browser sends of the form on a page, as it is first shown."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.fields = list[tuple[str, str]]()
+        self._select, self._textarea, self._first = "", "", False
+        self.feed(page.partition('id="launch"')[2].partition("</form>")[0])
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        name, value = given.get("name", ""), given.get("value", "")
+        if tag == "input" and (given["type"] in ("text", "hidden") or "checked" in given):
+            self.fields.append((name, value))
+        elif tag == "select":
+            self._select, self._first = name, True
+        elif tag == "option" and ("selected" in given or self._first):
+            self.fields = [each for each in self.fields if each[0] != self._select] + [(self._select, value)]
+            self._first = False
+        elif tag == "textarea":
+            self.fields.append((name, ""))
+
+
+@pytest.mark.parametrize("kind", ["societies", "alignments"])
+def test_a_form_can_be_sent_as_it_is_first_shown(app: Flask, engine: Engine, kind: str) -> None:
+    add_local(engine, "learner")
+    client = signed_in(app)
+    sent = MultiDict(_Sent(client.get(f"/admin/{kind}/new").text).fields)
+    assert (sent["embedder"], sent["size"], sent["name"], sent["seed"]) == ("tfidf", "10", "", "")
+    for action, status in (("estimate", 200), ("start", 303)):
+        given = MultiDict([*sent.items(True), ("action", action)])
+        assert client.post(f"/admin/{kind}/new", data=given).status_code == status
+    again = MultiDict(_Sent(client.get(f"/admin/{kind}/new?like=1").text).fields)
+    drawn = ("seed", "like", "questions", "priors", "held_out", "request_key", "csrf_token")
+    both = [sorted((name, value) for name, value in each.items(True) if name not in drawn) for each in (sent, again)]
+    assert both[0] == both[1]
+    assert (again["questions"], again["like"]) == ("again", "1")
+    assert again["seed"].isdigit()

@@ -1,6 +1,5 @@
 """Societies as jobs: what is made of them, what stops them, and that interruptions change nothing."""
 
-import dataclasses
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -22,7 +21,20 @@ from app.society import lifecycle, listing, store, world
 from app.society.config import SocietyConfig
 from app.society.job import SOCIETY
 from app.society.material import PriorMemories, QuestionList
-from tests.societies import QUESTIONS, add_chat_models, facts, make_society, model_of, opinion, row_of, run, spec_of
+from app.society.spec import SocietySpec
+from tests.societies import (
+    PRIORS,
+    QUESTIONS,
+    add_chat_models,
+    create,
+    facts,
+    make_society,
+    model_of,
+    opinion,
+    row_of,
+    run,
+    spec_of,
+)
 from tests.stub_openai import Reply, StubServer
 
 CALLS = 1 + 2 + 1 + 4  # of an interaction with two critics and one observer
@@ -253,9 +265,9 @@ def test_what_the_database_did_not_take_is_written_once_it_does(
 def test_an_embedder_without_answer_fails_the_society_before_any_model_is_asked(
     engine: Engine, settings: Settings, stub: StubServer
 ) -> None:
-    spec = dataclasses.replace(spec_of("voice"), embedder=f"api:none@{stub.url}")
+    spec = spec_of("voice").model_copy(update={"embedder": f"api:none@{stub.url}"})
     with writing(engine) as session:
-        number = lifecycle.create(session, spec, queued=False).id
+        number = create(session, spec).id
     run(engine, settings, number)
     row = row_of(engine, number)
     assert (row.status, row.interactions, row.lease_owner) == (states.FAILED, 0, None)
@@ -273,9 +285,9 @@ def test_what_is_embedded_is_written_down_with_its_tokens_and_its_price(
     named = ("model:stub-embeddings", f"api:stub-embeddings@{stub.url}", "tfidf")
     numbers = []
     for embedder in named:
-        spec = dataclasses.replace(spec_of("paid", iterations=3), embedder=embedder)
+        spec = spec_of("paid", iterations=3).model_copy(update={"embedder": embedder})
         with writing(engine) as session:
-            numbers.append(lifecycle.create(session, spec, queued=False).id)
+            numbers.append(create(session, spec).id)
         run(engine, settings, numbers[-1])
     by_name, by_address, without = (row_of(engine, number) for number in numbers)
     assert embeddings(engine, without.id) == []
@@ -304,9 +316,9 @@ def test_what_is_embedded_is_written_down_with_its_tokens_and_its_price(
 
 
 def test_without_recall_nothing_is_embedded(engine: Engine, settings: Settings, stub: StubServer) -> None:
-    spec = dataclasses.replace(spec_of("voice", recall=False), embedder=f"api:none@{stub.url}")
+    spec = spec_of("voice", recall=False).model_copy(update={"embedder": f"api:none@{stub.url}"})
     with writing(engine) as session:
-        number = lifecycle.create(session, spec, queued=False).id
+        number = create(session, spec).id
     run(engine, settings, number)
     assert (row_of(engine, number).status, row_of(engine, number).interactions) == (states.DONE, 8)
 
@@ -319,7 +331,7 @@ def test_an_estimate_counts_what_is_embedded_as_it_will_be(
     spec = spec_of("paid", iterations=3)
     with reading(engine) as session:
         without, found, unknown = (
-            lifecycle.estimated(session, dataclasses.replace(spec, embedder=name))
+            lifecycle.estimated(session, spec.model_copy(update={"embedder": name}), QUESTIONS, PRIORS)
             for name in ("tfidf", "model:stub-embeddings", "api:another")
         )
     number = make_society(engine, "paid", iterations=3)
@@ -338,9 +350,9 @@ def test_an_estimate_counts_what_is_embedded_as_it_will_be(
 def test_a_system_message_goes_to_the_agents_that_were_named_and_to_no_observer(
     engine: Engine, settings: Settings
 ) -> None:
-    spec = dataclasses.replace(spec_of("voice", "other", iterations=1), systems=["voice"])
+    spec = spec_of("voice", "other", iterations=1).model_copy(update={"systems": ("voice",)})
     with writing(engine) as session:
-        number = lifecycle.create(session, spec, queued=False).id
+        number = create(session, spec).id
     run(engine, settings, number)
     with reading(engine) as session:
         models = [each.model for each in store.agents_of(session, number)]
@@ -355,11 +367,11 @@ def test_a_system_message_goes_to_the_agents_that_were_named_and_to_no_observer(
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"agents": []}, "agents: expected 1 to 100 models, got 0"),
+        ({"agents": {}}, "agents: expected 1 to 100 models, got 0"),
         ({"observers": []}, "observers: expected 1 to 100 models, got 0"),
-        ({"agents": [("voice", "none")]}, "agents: expected a number from 0 to 1e+06, got 'none'"),
-        ({"agents": [("voice", 0)]}, "agents: expected a share above 0 for each model, got 0"),
-        ({"agents": [("voice", 1), ("voice", 2)]}, "agents: expected each model once, got 'voice'"),
+        ({"agents": {"voice": "none"}}, "agents: expected a number above 0 to 1e+06, got 'none'"),
+        ({"agents": {"voice": 0}}, "agents: expected a number above 0 to 1e+06, got 0"),
+        ({"observers": ["voice", "voice"]}, "observers: expected each model once, got 'voice'"),
         (
             {"observers": ["scripted"]},
             (
@@ -379,17 +391,21 @@ def test_a_system_message_goes_to_the_agents_that_were_named_and_to_no_observer(
             {"priors": PriorMemories("p.json", {"good": [("Why?", "So.")] * 3})},
             "priors: expected 3 or more memories labelled bad in p.json, got 0; add some, or set first_memories lower",
         ),
-        ({"config": {"size": 1}}, "size: expected a whole number from 2 to 40, got 1"),
-        ({"systems": ["other"]}, "system: expected models of agents, got 'other'"),
-        ({"name": "x" * 81}, f"name: expected at most 80 characters on one line, got '{'x' * 58}…"),
+        ({"config": {"size": 1}}, "config.size: expected a whole number from 2 to 40, got 1"),
+        ({"systems": ["other"]}, "systems: expected models of agents, got 'other'"),
+        ({"name": "x" * 81}, f"name: expected at most 80 characters, got '{'x' * 58}…"),
     ],
 )
 def test_what_cannot_be_run_is_refused_with_one_line_and_leaves_nothing(
     engine: Engine, settings: Settings, changes: dict[str, Any], line: str
 ) -> None:
     assert settings
+    usual = {"questions": QUESTIONS, "priors": PRIORS}
+    material = {name: changes.get(name, usual[name]) for name in usual}
+    asked = {name: value for name, value in changes.items() if name not in usual}
+    wanted = {**spec_of("voice").model_dump(exclude_none=True), **asked}
     with pytest.raises(Invalid) as refused, writing(engine) as session:
-        lifecycle.create(session, dataclasses.replace(spec_of("voice"), **changes), queued=False)
+        lifecycle.create(session, SocietySpec.read(wanted), **material, queued=False)
     assert refused.value.message == line
     with reading(engine) as session:
         assert session.scalar(select(func.count()).select_from(Society)) == 0

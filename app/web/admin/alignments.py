@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from app.alignments import listing
 from app.alignments.comparison import SocietyDifference
 from app.alignments.job import ALIGNMENT
+from app.alignments.spec import AlignmentSpec
 from app.assessments.job import ASSESSMENT
 from app.core.errors import AppError
 from app.core.extensions import db, reading
@@ -49,6 +50,7 @@ def _page(alignment_id: int, refused: AppError | None = None) -> str:
         return render_template(
             "admin/alignment.html",
             job=row,
+            asked=AlignmentSpec.of_json(row.spec),
             named=named,
             figures=listing.progress_of(session, row),
             steps=steps,

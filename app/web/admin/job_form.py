@@ -16,6 +16,7 @@ from app.games.base import JSON
 from app.jobs.kind import LARGEST, JobKind, R, Requester
 from app.jobs.spec import PRESET, JobSpec, fields_of, parts_of
 from app.registry import SCRIPTED_CHATS, list_models
+from app.registry.named import TRAINED, USES
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import job_address, pages_of, requester
 from app.web.admin.rounds_new import form_action
@@ -105,9 +106,10 @@ class JobForm(Generic[R, S]):
                 if preset not in dict(known):
                     raise Invalid(argument, expected=either(dict(known)), got=preset)
                 given[part] = parts_of(self.spec)[part].read({PRESET: preset}).model_dump(mode="json")
-            names = {row.name for row in list_models(session, archived=False)}
-            scripted = {who: name for name, who in SCRIPTED_CHATS.items() if name in names}
-            form = filled_in(self.spec, self.suggested(session, given), scripted=scripted)
+            models = list_models(session, archived=False)
+            suggested = {SCRIPTED_CHATS[row.name]: row.name for row in models if row.name in SCRIPTED_CHATS}
+            suggested[TRAINED] = next((row.name for row in models if USES[TRAINED](row)), "")
+            form = filled_in(self.spec, self.suggested(session, given), known=suggested)
             return self._page(session, {**form, "like": ""}, preset)
 
     def suggested(self, session: Session, given: JSON) -> JSON:  # noqa: ARG002 - a kind may look at its models

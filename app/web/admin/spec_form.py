@@ -132,8 +132,7 @@ def leaves(spec: type[SpecPart]) -> Iterator[SpecField]:
             continue
         if parts[name].presets and not schema.get("fills"):
             yield SpecField(name, (name, PRESET), PRESET, schema)
-        own = {field: of for field, of in fields_of(parts[name]).items() if field not in schema.get("without", ())}
-        for field, of in sorted(own.items(), key=lambda each: _widget_of(each[1]) == "tick"):
+        for field, of in sorted(fields_of(parts[name]).items(), key=lambda each: _widget_of(each[1]) == "tick"):
             yield SpecField(schema.get("prefix", "") + field, (name, field), _widget_of(of), of)
 
 
@@ -149,12 +148,11 @@ def typed(spec: type[JobSpec]) -> JSON:
 
 
 def filled_in(
-    spec: type[JobSpec], given: Mapping[str, Any], *, files: str = SHIPPED, scripted: Mapping[str, str] | None = None
+    spec: type[JobSpec], given: Mapping[str, Any], *, files: str = SHIPPED, known: Mapping[str, str] | None = None
 ) -> JSON:
     """The fields for values of a spec, as they are first shown or as they were for a job; others have their defaults.
 
-    `files` says which texts are meant. `scripted` has the names of scripted chats by who they are, for fields that
-    begin with one.
+    `files` says which texts are meant. `known` has the models that fields begin with, by what these suggest.
     """
     found: JSON = {f"{name}_{part}": "" for name in spec.files for part in ("text", "name")}
     for each in leaves(spec):
@@ -164,8 +162,8 @@ def filled_in(
             value = ""
         elif given.get(first) is not None:
             value = given[first] if len(each.path) == 1 else given[first].get(last)
-        elif (name := (scripted or {}).get(each.schema.get("suggested", ""))) is not None:
-            value = {name: 1}
+        elif name := (known or {}).get(each.schema.get("suggested", "")):
+            value = name if each.widget == "model" else {name: 1}
         found[each.name] = files if each.widget == "file" else _WIDGETS[each.widget].shown(value)
     return found
 

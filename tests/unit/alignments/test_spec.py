@@ -4,11 +4,12 @@ import json
 
 import pytest
 
-from app.alignments.spec import AlignmentSpec, part, read_preset, spec_of
+from app.alignments.spec import AlignmentSpec, part, read_preset
 from app.core.errors import Invalid
 from app.finetuning.config import preset_fields, read_config
 from app.players.base import ChatSampling
 from app.society.comparisons import MIXING
+from app.society.config import SocietyConfig
 
 
 def test_the_presets_are_the_published_recipe_and_what_its_code_does() -> None:
@@ -30,16 +31,31 @@ def test_an_unknown_preset_is_refused() -> None:
 
 
 def test_what_is_given_of_a_training_is_laid_over_the_preset() -> None:
-    spec = AlignmentSpec("base", ["judge"], ["judge"], preset="code", training={"margin": "3"}, seed=4)
+    wanted = {"base": "base", "observers": ["judge"], "preset": "code", "train": {"margin": "3"}, "seed": 4}
+    spec = AlignmentSpec.read(wanted)
     assert (spec.fields["margin"], spec.fields["ratio"], spec.fields["seed"]) == ("3", 0.5, 4)
 
 
 def test_a_spec_is_read_as_it_was_written() -> None:
-    spec = AlignmentSpec(
-        "base", ["judge"], ["judge", "other"], demonstrations="3", agents=[("other", 2.0)], society={"size": 4},
-        sampling=ChatSampling(temperature=0.5), seed=9,
-    )  # fmt: skip
-    assert spec_of(json.loads(json.dumps(spec.to_json()))) == spec
+    wanted = {
+        "base": "base", "observers": ["judge"], "raters": ["judge", "other"], "demonstrations": "3",
+        "agents": {"other": 2}, "society": {"size": 4}, "sampling": {"temperature": "0.5"}, "seed": 9,
+    }  # fmt: skip
+    spec = AlignmentSpec.read(wanted)
+    assert AlignmentSpec.of_json(json.loads(json.dumps(spec.to_json()))) == spec
+    assert (spec.judges, AlignmentSpec.read({**wanted, "raters": []}).judges) == (("judge", "other"), ("judge",))
+
+
+def test_the_spec_of_a_row_of_version_0_2_is_read() -> None:
+    stored = {
+        "base": "base", "observers": ["judge"], "raters": ["judge"], "demonstrations": None, "agents": [["other", 2.0]],
+        "share": 1.0, "society": {**SocietyConfig(size=4, seed=9).model_dump()}, "society_preset": None,
+        "embedder": "tfidf", "sft": {}, "preset": "code", "training": {"margin": "3"}, "seed": 9,
+        "sampling": {"temperature": 0.5, "top_p": None, "top_k": None, "max_tokens": None, "no_repeat_ngram": None},
+    }  # fmt: skip
+    spec = AlignmentSpec.of_json(stored)
+    assert (spec.agents, spec.society.size, spec.seed, spec.train) == ({"other": 2.0}, 4, 9, {"margin": "3"})
+    assert spec.sampling.chat == ChatSampling(temperature=0.5)
 
 
 def test_a_fifth_of_the_questions_is_held_out_and_asked_nowhere_else() -> None:

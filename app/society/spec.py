@@ -1,0 +1,151 @@
+"""What can be asked of a society."""
+
+import secrets
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import Field
+
+from app.jobs.spec import JobSpec, asked
+from app.society.config import LARGEST_SEED, SocietyConfig, SocietySettings
+from app.society.embedders import TFIDF
+from app.society.material import PRIORS, QUESTIONS
+
+MOST_MODELS = 100  # of agents, and of observers
+Share = Annotated[float, Field(gt=0, le=1e6)]
+
+
+def draw_seed() -> int:
+    """A seed for what nobody gives one."""
+    return secrets.randbelow(LARGEST_SEED + 1)
+
+
+def with_seed(raw: Mapping[str, Any], settings: str) -> Mapping[str, Any]:
+    """The fields of a spec, with the seed that its settings were given, where none stands beside them, as their own."""
+    within = raw.get(settings)
+    if not isinstance(within, Mapping) or "seed" not in within:
+        return raw
+    others = {name: value for name, value in within.items() if name != "seed"}
+    return {**raw, settings: others, "seed": raw.get("seed") or within["seed"]}
+
+
+def asked_config(**said: Any) -> SocietySettings:
+    """The field of a spec that holds the settings of its societies; their seed is the spec's own."""
+    found: SocietySettings = asked(
+        "Settings",
+        "Those of the grid, the critics, the memories and the calls, laid over the preset.",
+        SocietySettings(),
+        option="config",
+        metavar="K=V",
+        fills=True,
+        labels={"published": "Published settings", "published-single-thread": "Published, 16 critics"},
+        **said,
+    )
+    return found
+
+
+def asked_observers() -> tuple[str, ...]:
+    """The field of a spec that names the observers of its societies."""
+    found: tuple[str, ...] = asked(
+        "Observers",
+        "Models that rate each draft and each revision; of several the mean counts.",
+        widget="models",
+        use="chat",
+        suggested="observer",
+        metavar="MODEL",
+        min_length=1,
+        max_length=MOST_MODELS,
+    )
+    return found
+
+
+def asked_embedder() -> str:
+    """The field of a spec that names the embedder of its societies."""
+    found: str = asked(
+        "Embedder",
+        "Whose vectors say what is similar: tfidf, model:NAME, api:MODEL or sentences:MODEL.",
+        TFIDF,
+        metavar="NAME",
+    )
+    return found
+
+
+def asked_questions(text: str, **said: Any) -> str | None:
+    """The field of a spec that names the file of its questions."""
+    found: str | None = asked("Questions", text, None, unset="those that ship", widget="file", metavar="FILE", **said)
+    return found
+
+
+def asked_priors() -> str | None:
+    """The field of a spec that names the file of its first memories."""
+    found: str | None = asked(
+        "First memories",
+        "JSON: good and bad, each a list of objects with question and answer.",
+        None,
+        unset="those that ship",
+        widget="file",
+        metavar="FILE",
+    )
+    return found
+
+
+def asked_seed() -> int:
+    """The field of a spec that everything random follows from."""
+    found: int = asked(
+        "Seed",
+        "Of everything that is drawn: the same seed gives the same world.",
+        default_factory=draw_seed,
+        unset="drawn",
+        metavar="S",
+        ge=0,
+        le=LARGEST_SEED,
+    )
+    return found
+
+
+class SocietySpec(JobSpec):
+    """Who lives in a society, with what share of its agents, what they are asked, and its settings."""
+
+    files: ClassVar = {"questions": QUESTIONS, "priors": PRIORS}
+
+    agents: Mapping[str, Share] = asked(
+        "Agents",
+        "Models of the agents, each with its share of them: 1 and 1 are halves.",
+        widget="shares",
+        use="chat",
+        suggested="agent",
+        metavar="MODEL[=SHARE]",
+        min_length=1,
+        max_length=MOST_MODELS,
+        heading="Who takes part",
+    )
+    systems: tuple[str, ...] = asked(
+        "System message",
+        "Agent models that are told not to warn and lecture by habit.",
+        (),
+        widget="models",
+        use="chat",
+        metavar="MODEL",
+        option="system",
+    )
+    observers: tuple[str, ...] = asked_observers()
+    config: SocietySettings = asked_config(preset="preset", heading="The world")
+    questions: str | None = asked_questions(
+        "One a line, or a list in JSON. Agents get them in turn.", heading="What is asked and remembered"
+    )
+    priors: str | None = asked_priors()
+    embedder: str = asked_embedder()
+    name: str = asked(
+        "Name", "What lists call the society.", "", unset="its models", max_length=80, heading="Name and seed"
+    )
+    seed: int = asked_seed()
+
+    @classmethod
+    def read(cls, raw: Mapping[str, Any], at: str = "") -> Self:
+        """As of every spec; the seed may stand among the settings."""
+        return super().read(with_seed(raw, "config"), at)
+
+    @property
+    def world(self) -> SocietyConfig:
+        """The settings with the seed."""
+        return SocietyConfig(**self.config.model_dump(), seed=self.seed)
