@@ -1,7 +1,8 @@
 """Reads a table that people let a program write, also one that a spreadsheet saved again. Pure.
 
 UTF-8 with or without its mark, UTF-16, and the Windows character set of Western Europe; cells parted by commas,
-semicolons, tabs or bars, also as `="…"`; lines of any system; `sep=;` as a first line; rows and columns without anything in them.
+semicolons, tabs or bars, also as `="…"`; lines of any system; `sep=;` as a first line; rows and columns without
+anything in them.
 """
 
 import csv

@@ -133,7 +133,9 @@ def _scalar(loader: yaml.SafeLoader, node: yaml.ScalarNode, place: str) -> Any:
     if isinstance(value, str) and not is_storable(value):
         raise Invalid(None, expected="text", got=Verbatim("a character that is none"), subject=place)
     if isinstance(value, float | int) and not -_LARGEST_WHOLE <= value <= _LARGEST_WHOLE:
-        raise Invalid(None, expected="a number in digits, or text in quotes", got=Verbatim(shown(node.value)), subject=place)
+        raise Invalid(
+            None, expected="a number in digits, or text in quotes", got=Verbatim(shown(node.value)), subject=place
+        )
     return value
 
 
