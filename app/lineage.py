@@ -1,4 +1,4 @@
-"""Where a language model comes from and what came of it: model ← job ← dataset ← rounds ← models. Only reads.
+"""What a language model was made from and what was made from it: model ← job ← dataset ← rounds ← models. Only reads.
 
 The job that made a model names its base and its dataset, and every row of a dataset names the match that it was cut
 from, and so the round and the models that played it. A model without a job is where a lineage begins.
@@ -75,7 +75,7 @@ class ModelOrigin:
 
 
 class Descendant(NamedTuple):
-    """A model that came of another one, and how many trainings lie between them, at least."""
+    """A model made from another one, and how many trainings lie between them, at least."""
 
     model: LanguageModel
     steps: int
@@ -83,7 +83,7 @@ class Descendant(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Descendants:
-    """What came of a model: datasets cut from its matches, jobs on these or from its weights, models of these jobs."""
+    """What was made from a model: datasets of its matches, jobs on these or from its weights, models of these jobs."""
 
     datasets: Sequence[Dataset]
     jobs: Sequence[TrainingJob]
@@ -103,7 +103,7 @@ def ancestors(session: Session, model_id: int) -> list[ModelOrigin]:
 
 
 def descendants(session: Session, model_id: int) -> Descendants:
-    """What came of a model; the latest first, and of models the nearest. Raises NotFound."""
+    """What was made from a model; the latest first, and of models the nearest. Raises NotFound."""
     known = {_model(session, model_id).id}
     datasets, jobs = _learned_from(session, known)
     heirs: list[Descendant] = []

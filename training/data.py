@@ -46,7 +46,7 @@ class Conversation:
     """One row of a file: where it stands there, the match's seat that it is of, its messages, and in which tokenizer's
     tokens they were said.
 
-    `type` is "sft" for a row that is learnt as it is among rows with rewards, for which it is "sample" or none; `game`
+    `type` is "sft" for a supervised row among rows with rewards, for which it is "sample" or none; `game`
     is the name of the game, `policy` the hash of the checkpoint that played, and `dtype` the numbers in which it
     computed.
     """

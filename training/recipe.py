@@ -1,4 +1,4 @@
-"""What all methods have in common: rows, a run that can be gone on with, a checkpoint that appears when it is whole."""
+"""What all methods have in common: rows, a run that can be resumed, a checkpoint that appears when it is whole."""
 
 import os
 import random

@@ -67,7 +67,7 @@ def rewarded_rows(rows: Iterable[Conversation], baselines: RoleBaselines | None 
             if is_move(each) and not _is_number(each.get("reward")):
                 raise TrainingRefused(
                     f"{row.place}, message {number}: reward: expected a number, got {shown(each.get('reward'))};"
-                    f' a row that is to be learnt as it is has "type": "{SUPERVISED}"'
+                    f' a supervised row has "type": "{SUPERVISED}"'
                 )
         found.append(baselines.relative(row) if baselines else row)
     return found

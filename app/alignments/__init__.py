@@ -1,4 +1,4 @@
-"""Alignments: demonstrations, a society, a training on what came of it, a society again, and what raters say of it.
+"""Alignments: demonstrations, a society, a training on its data, the society again, and an assessment by raters.
 
 Source: the recipe of Liu et al. 2023, arXiv 2305.16960.
 """

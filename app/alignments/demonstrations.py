@@ -1,4 +1,4 @@
-"""Demonstrations as conversations to be learnt as they are; of rated responses, the best one of each query."""
+"""Demonstrations as conversations for supervised training; of rated responses, the best one of each query."""
 
 import json
 import os

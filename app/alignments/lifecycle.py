@@ -1,4 +1,4 @@
-"""Creating alignments. Nothing here commits; `app/alignments/steps.py` is what becomes of one later."""
+"""Creating alignments. Nothing here commits; `app/alignments/steps.py` runs them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

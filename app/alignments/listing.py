@@ -1,4 +1,4 @@
-"""Alignments for experimenters: what was asked for, what each of their jobs has come to, and what raters say."""
+"""Alignments for experimenters: their specs, the state of each of their jobs, and the raters' figures."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ PAGE = 25  # alignments on a page
 
 
 class AlignmentListItem(NamedTuple):
-    """An alignment in a list: its base, the part that it is at or has stopped at, and the model that came of it."""
+    """An alignment in a list: its base, the part that it is at or has stopped at, and the model that it made."""
 
     item: JobListItem
     base: LanguageModel

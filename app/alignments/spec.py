@@ -59,7 +59,7 @@ class AlignmentSpec(JobSpec):
     )
     demonstrations: str | None = asked(
         "Demonstrations",
-        "Conversations that are learnt as they are; of rated responses the best ones.",
+        "Conversations for supervised training; of rated responses the best ones.",
         None,
         unset="none: the base lives in the society as it is",
         widget="dataset",
@@ -113,7 +113,7 @@ class AlignmentSpec(JobSpec):
         "Fields of stable-alignment, and how the rows of the society are mixed.",
         PUBLISHED,
         labels={PUBLISHED: "as published", PUBLISHED_CODE: "as the published code does where nothing is said"},
-        heading="The training on what came of the first society",
+        heading="The training on the data of the first society",
     )
     train: Mapping[str, Any] = asked(
         "Fields of the second training",

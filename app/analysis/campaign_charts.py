@@ -1,4 +1,4 @@
-"""The figure of a campaign: what its models have come to, by iteration, in panels side by side with 95 % intervals.
+"""The chart of a campaign: the results of its models by iteration, in panels side by side with 95 % intervals.
 
 Source: Liao, Tomlin & Klein 2024, arXiv 2406.18872, whose figures of negotiation have these panels.
 """

@@ -1,4 +1,4 @@
-"""What an assessment has come to: mean ratings of both models, and paired differences with their intervals. Pure.
+"""The results of an assessment: mean ratings of both models, and paired differences with their intervals. Pure.
 
 A pair is a question. The difference of a rater is that of its ratings of the two answers; that of all raters is the
 mean over those who have rated both. A question with an answer or a rating missing is in no pair of that rater.

@@ -1,4 +1,4 @@
-"""Assessments for experimenters: what was asked for, and what the ratings have come to so far."""
+"""Assessments for experimenters: their specs, and the ratings so far."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

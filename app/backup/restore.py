@@ -1,4 +1,4 @@
-"""Putting a backup back: all of it or nothing, into an empty installation or, when told so, in the place of another.
+"""Restoring a backup: all of it or nothing, into an empty installation or, if asked to, in place of another.
 
 Rows are loaded into a database of their own (a file beside the real one, or a schema in PostgreSQL), migrated and
 checked there; files are unpacked beside their places. Only then is either exchanged: the files by renaming, which can
@@ -41,7 +41,7 @@ _MADE = (MatchRow, RoundRow, Dataset, TrainingJob, Campaign)
 
 
 def restore(settings: Settings, engine: Engine, path: Path, *, replace: bool = False) -> Manifest:
-    """Put the backup in the place of whatever is there, or nothing of it.
+    """Replace whatever is there by the backup, as a whole or not at all.
 
     Raises Invalid for a file that is no whole backup of this version or an earlier one, and Conflict where Parlor runs
     or, without `replace`, the installation holds something.
@@ -140,7 +140,7 @@ def _refuse_without_room(settings: Settings, reader: ArchiveReader) -> None:
 
 @contextmanager
 def _staged(settings: Settings, engine: Engine, folder: Path, reader: ArchiveReader) -> "Iterator[_Exchange]":
-    """The backup's rows in a database of their own, and how to put that in the place of the real one."""
+    """The backup's rows in a database of their own, and how to put that in place of the real one."""
     if engine.dialect.name == "sqlite":
         exchange: _Exchange = _SqliteExchange(engine, folder / "parlor.db")
     else:

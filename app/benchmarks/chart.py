@@ -1,4 +1,4 @@
-"""What the models of a campaign have come to on benchmarks: the geometric mean over their tasks, by iteration."""
+"""The benchmark results of a campaign's models: the geometric mean over their tasks, by iteration."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

@@ -120,7 +120,7 @@ def mean_of(results: Iterable[BenchmarkResult]) -> MeasuredScore | None:
 
 
 def score_of(result: BenchmarkResult) -> MeasuredScore:
-    """What a task has come to by the metric that it counts by."""
+    """The score of a task by its headline metric."""
     return MeasuredScore(result.value, result.stderr)
 
 

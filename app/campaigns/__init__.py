@@ -1,1 +1,1 @@
-"""Campaigns: play, filter, train, register, evaluate, and again with what came of it."""
+"""Campaigns: play, filter, train, register, evaluate, and again with the new model."""

@@ -1,4 +1,4 @@
-"""Campaigns for experimenters: a page of them, what one is at, what its models have come to, and its figure."""
+"""Campaigns for experimenters: a page of them, the step that one is at, the results of its models, and its chart."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -63,7 +63,7 @@ class IterationRef(NamedTuple):
 
 
 class IterationResult(NamedTuple):
-    """An iteration, with what it has come to so far."""
+    """An iteration, with its results so far."""
 
     row: CampaignIteration
     dataset: Dataset | None

@@ -93,7 +93,7 @@ class _AlignmentCommands(JobCommands[Alignment]):
         self.report(number, as_json)
 
     def report(self, number: int, as_json: bool) -> None:
-        """Say what came of it, with its jobs and figures."""
+        """Print the result, with its jobs and figures."""
         super().report(number, as_json)
         if not as_json:
             with reading() as session:

@@ -61,7 +61,7 @@ class _AssessmentCommands(JobCommands[Assessment]):
     none_yet = "No assessments yet: flask assessment run MODEL BASE --raters NAME --questions FILE"
     resume_help = "Go on with an assessment that failed, was cancelled or interrupted."
     cancel_help = "Stop an assessment. What was answered and rated stays, and it can be resumed."
-    show_help = "Show what the ratings have come to: both models, and their paired difference with its 95 % interval."
+    show_help = "Show the ratings: both models, and their paired difference with its 95 % interval."
     list_help = "Show the assessments, the latest first."
     show_options = (click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row an aspect and rater."),)
 
@@ -105,7 +105,7 @@ class _AssessmentCommands(JobCommands[Assessment]):
         print_csv(COLUMNS, found)
 
     def report(self, number: int, as_json: bool) -> None:
-        """Say what came of it, with its figures."""
+        """Print the result, with its figures."""
         super().report(number, as_json)
         if not as_json:
             with reading() as session:

@@ -95,7 +95,7 @@ class _BenchmarkCommands(JobCommands[BenchmarkJob]):
     none_yet = "None yet: flask benchmark run tiny --tasks everyday-reasoning"
     resume_help = "Go on with a benchmark that failed, was cancelled or interrupted: the tasks that are left."
     cancel_help = "Stop a benchmark. The tasks that were scored stay, and it can be resumed."
-    show_help = "Show one benchmark: what each task has come to."
+    show_help = "Show one benchmark: the score of each task."
 
     def described(self, session: Session, rows: Sequence[BenchmarkJob]) -> list[Described]:
         """Benchmarks as JSON."""
@@ -120,7 +120,7 @@ class _BenchmarkCommands(JobCommands[BenchmarkJob]):
         return {name: value for name, value in described.items() if name not in ("results", "geometric_mean")}
 
     def log(self, row: BenchmarkJob) -> str:
-        """What each task has come to, and the mean of those that are scored."""
+        """The score of each task, and the mean of those that are scored."""
         with reading() as session:
             results = results_of(session, [row])[row.id]
         lines = [
@@ -131,7 +131,7 @@ class _BenchmarkCommands(JobCommands[BenchmarkJob]):
         return "\n".join([*lines, *([f"{'geometric mean':<41} {_words(mean)}"] if mean else [])])
 
     def run_here(self, number: int, as_json: bool) -> None:
-        """Score here, and show what came of it."""
+        """Score here, and show the results."""
         super().run_here(number, as_json)
         if not as_json:
             with reading() as session:

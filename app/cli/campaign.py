@@ -73,7 +73,7 @@ class _CampaignCommands(JobCommands[Campaign]):
     none_yet = f"No campaigns yet: flask campaign run --game {next(iter(GAMES))} --base tiny-base"
     resume_help = "Go on with a campaign that failed, was cancelled or interrupted, from its last step."
     cancel_help = "Stop a campaign, and the round or the training that it is at. All that was made stays."
-    show_help = "Show what the models of a campaign have come to, each with its 95 % interval."
+    show_help = "Show the results of a campaign's models, each with its 95 % interval."
     list_help = "Show the campaigns, the latest first."
     show_options = (
         click.option("--chart", "path", type=Path, metavar="FILE", help="Draw its figure into this .svg or .png."),
@@ -95,7 +95,7 @@ class _CampaignCommands(JobCommands[Campaign]):
     def print_one(  # type: ignore[override]  # takes options of its own
         self, number: int, as_json: bool, path: Path | None, theme: str, as_csv: bool
     ) -> None:
-        """Print what the models of a campaign have come to, and draw it."""
+        """Print the results of a campaign's models, and draw them."""
         check_one_format(as_json, as_csv)
         described = self.read(number)
         with reading() as session:

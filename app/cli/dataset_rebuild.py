@@ -12,7 +12,7 @@ from app.datasets import store
 @click.argument("called", metavar="DATASET")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def rebuild(called: str, as_json: bool) -> None:
-    """Build a dataset again by its own spec, as its next version: without what people have taken back since."""
+    """Build a dataset again by its own spec, as its next version: without what people have withdrawn since."""
     ensure_database()
     with reading() as session:
         row = store.find_dataset(session, called)

@@ -87,12 +87,12 @@ class JobCommands(Generic[R]):
         return f"`flask {self.kind.name} resume {number}` goes on"
 
     def run_here(self, number: int, as_json: bool) -> None:
-        """Run a job in this process, and say what came of it. Raises CommandFailed and Interrupted."""
+        """Run a job in this process, and print its result. Raises CommandFailed and Interrupted."""
         run_job_here(self.kind, number)
         self.report(number, as_json)
 
     def report(self, number: int, as_json: bool) -> None:
-        """Say what came of a job that was run here. Raises CommandFailed and Interrupted."""
+        """Print the result of a job that was run here. Raises CommandFailed and Interrupted."""
         described = self.read(number)
         if as_json and described["status"] in _ENDED:
             print_json(described)

@@ -1,4 +1,4 @@
-"""`flask model lineage`: where a model comes from, back to models that nobody trained here, and what came of it."""
+"""`flask model lineage`: what a model was made from, back to models not trained here, and what was made from it."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from app.registry import get_model
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def lineage(name: str, as_json: bool) -> None:
-    """Show where a model comes from, and what came of it."""
+    """Show what a model was made from, and what was made from it."""
     ensure_database()
     with reading() as session:
         number = get_model(session, name).id
@@ -122,7 +122,7 @@ def _lines_of_dataset(how: str, row: Dataset, sources: Sequence[DatasetSource]) 
     """A dataset in lines, with what it was cut from; `how` is what its rows are to the model."""
     yield f"  {how} {row.rows} rows of dataset {row.id} ({row.name}, version {row.version})"
     if row.unusable_at is not None:
-        yield f"    unusable since {row.unusable_at:%Y-%m-%d}: it held what a person has taken back"
+        yield f"    unusable since {row.unusable_at:%Y-%m-%d}: it held what a person has withdrawn"
     if (file := row.spec.get("imported")) is not None:
         yield f"    imported from {file['file']} (format {file['format']}, sha256 {file['sha256']})"
     if (society := row.spec.get("society")) is not None:
@@ -141,7 +141,7 @@ def _lines_below(found: Descendants) -> Iterator[str]:
     ]
     yield ""
     if not any(each for _, each in kinds):
-        yield "Nothing came of it yet."
+        yield "Nothing has been made from it yet."
     for kind, each in kinds:
         if each:
-            yield f"What came of it, {kind}: {', '.join(each)}"
+            yield f"Made from it, {kind}: {', '.join(each)}"

@@ -1,4 +1,4 @@
-"""`flask model ask`: one question, a conversation at the terminal, or a file of questions that can be gone on with."""
+"""`flask model ask`: one question, a conversation at the terminal, or a file of questions that can be continued."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""`flask model show`: one model, and whether people took back what it learnt from."""
+"""`flask model show`: one model, and whether people withdrew what it learned from."""
 
 import click
 
@@ -21,7 +21,7 @@ def show(name: str, as_json: bool) -> None:
         found = {**described(row, settings().home), "learned_withdrawn": withdrawn}
         lines = dict(in_full(row, found))
     if withdrawn:
-        lines["learned from"] = f"data that people took back, of dataset {', '.join(map(str, withdrawn))}"
+        lines["learned from"] = f"data that people withdrew, of dataset {', '.join(map(str, withdrawn))}"
     if as_json:
         print_json(found)
         return

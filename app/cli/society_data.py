@@ -44,7 +44,7 @@ _HEADS = [f"{aspect}, {when}" for aspect in ASPECTS for when in ("drafts", "revi
 @click.option("--seed", default="0", show_default=True, metavar="S", help="Which rows the mixing ratio leaves out.")
 @json_option
 def data(number: int, name: str | None, mixing: str, seed: str, as_json: bool) -> None:
-    """Make datasets to train on: rated answers and criticism, and better answers that are learnt as they are."""
+    """Make datasets to train on: rated answers and criticism, and better answers for supervised training."""
     if name is not None:
         check_name("--name", name)
     drawn_by = read_seed(seed, "--seed")

@@ -148,7 +148,7 @@ def train_here(job_id: int) -> bool:
 
 
 def _report(described: dict[str, Any], as_json: bool) -> None:
-    """What came of a job that was run here."""
+    """The result of a job that was run here."""
     number, status = described["job_id"], described["status"]
     again = _JOBS.goes_on(number)
     if status not in (states.DONE, states.FAILED, states.CANCELLED):

@@ -18,7 +18,7 @@ from training.methods.base import COMPARISONS, CONVERSATIONS, SUPERVISED
 MOST_REFUSED = 1_000  # bad rows whose errors are kept
 _WEIGHTS = 8  # different ones, after which no others are counted
 _TOO_DEEP = Invalid(None, expected=Phrase("a row"), got=Phrase("lists within lists without end"))
-_NONE = (None, (None,))  # the origin of a row that came of no match here
+_NONE = (None, (None,))  # the origin of a row that no match here gave
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class ImportTally:
 
 
 def _count_rewards(rewards: RewardTally, row: JSON) -> None:
-    """Count the moves of a row that have a reward; a row that is learnt as it is has none."""
+    """Count the moves of a row that have a reward; a supervised row has none."""
     if row.get("type") == SUPERVISED:
         return
     rewarded = [each for each in row["messages"] if is_learnt(each) and each.get("reward") is not None]

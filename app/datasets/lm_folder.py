@@ -145,7 +145,7 @@ def _log(seat: int, moves: Sequence[_Move], system: str | None, notice: str | No
 
 
 def _our_words(events: tuple[LogEvent, ...]) -> tuple[list[str], str]:
-    """The rules as our prompt puts them to each seat, and what it says in the place of a partner's proposal."""
+    """The rules as our prompt puts them to each seat, and what it says in place of a partner's proposal."""
     match = engine.replay(events[:1])
     used = [prompt or prompts.default_prompt(match.game.name) for prompt in match.prompts]
     views = [match.view(seat) for seat in range(2)]

@@ -34,7 +34,7 @@ def save(transact: Transact, draft: UnregisteredDataset, name: str) -> int:
 def add(transact: Transact, draft: UnregisteredDataset, name: str) -> int:
     """Write a draft down in as many short transactions as it takes. Nobody sees it until `publish`. Its number.
 
-    Rows that came of no match here, as those of an imported file, are in no table.
+    Rows that no match here gave, as those of an imported file, are in no table.
     What was left of datasets that somebody was killed at goes first. Raises Invalid for a name that cannot be one.
     """
     check_name("name", name)
@@ -49,7 +49,7 @@ def add(transact: Transact, draft: UnregisteredDataset, name: str) -> int:
 
 
 def publish(session: Session, dataset_id: int) -> Dataset:
-    """Let a dataset be seen: all of its rows are there. If somebody has taken back meanwhile that models learn from a
+    """Let a dataset be seen: all of its rows are there. If somebody has withdrawn meanwhile that models learn from a
     match in it, it is unusable.
     """
     row = session.get_one(Dataset, dataset_id)

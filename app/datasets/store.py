@@ -38,7 +38,7 @@ class UnregisteredDataset:
     """A dataset whose file is there, and that no row of the database speaks of yet.
 
     `origins` are the matches of its rows, in the order of the file, each with the seats that its rows are of; None for
-    rows that came of no match here.
+    rows that no match here gave.
     """
 
     path: Path
@@ -256,14 +256,12 @@ def datasets_of_match(session: Session, match_id: str) -> list[tuple[Dataset, in
 
 
 def check_usable(row: Dataset, field: str = "dataset") -> None:
-    """Raises Conflict, naming the field, for a dataset that holds what a person has taken back."""
+    """Raises Conflict, naming the field, for a dataset that holds what a person has withdrawn."""
     if row.unusable_at is not None:
         raise Conflict(
             field,
             expected=Phrase("one that may be trained on"),
-            got=Phrase(
-                "one that holds what a person took back on %(day)s", day=Verbatim(f"{row.unusable_at:%Y-%m-%d}")
-            ),
+            got=Phrase("one that holds what a person withdrew on %(day)s", day=Verbatim(f"{row.unusable_at:%Y-%m-%d}")),
             remedy=None
             if "imported" in row.spec
             else Phrase("`flask dataset rebuild %(number)s` builds it without that", number=row.id),

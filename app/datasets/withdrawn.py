@@ -1,4 +1,4 @@
-"""Datasets of which somebody took back what they wrote: nothing may be trained on them, and their files go.
+"""Datasets that hold what somebody has withdrawn: nothing may be trained on them, and their files are deleted.
 
 The row, the hash and where its rows came from stay. A dataset is marked in the transaction in which the person takes
 it back; the files are deleted after it, by whoever did that, or by upkeep.

@@ -24,7 +24,7 @@ from training.methods.base import (
 
 LOCAL = "local"
 REFERENCE = "reference"  # in a job's config: the name of the reference model, if it is not the base
-SFT_DATA = SUPERVISED_DATA  # in a job's config: the number of the dataset whose rows are learnt as they are, if any
+SFT_DATA = SUPERVISED_DATA  # in a job's config: the number of the dataset of supervised rows, if any
 Fields = Mapping[str, Mapping[str, Any]]  # the JSON Schema of each field that a job may be given, by name
 JOB_DEFAULTS: Mapping[str, Any] = {"log_every": "auto"}  # where a job has others than its method
 _KINDS = {CONVERSATIONS: Phrase("conversations"), COMPARISONS: Phrase("comparisons")}

@@ -54,7 +54,7 @@ class TrainingKind(JobKind[TrainingJob]):
         return super().may_cancel(row) or (row.status == states.FAILED and outside)
 
     def reset(self, session: Session, row: TrainingJob) -> None:
-        """As for all kinds. What a vendor has ended without a model is begun anew there; else it is gone on with."""
+        """As for all kinds. A job that a vendor has ended without a model is created there once more, others go on."""
         super().reset(session, row)
         row.poll_at, row.remote_failures = None, 0
         if row.remote_status in _UNMADE:

@@ -17,7 +17,7 @@ def left(events: Sequence[Mapping[str, Any]]) -> float | None:
     steps: list[Mapping[str, Any]] = []
     for each in (each for each in reversed(events) if each["event"] == "step"):
         if steps and each["step"] >= steps[-1]["step"]:
-            break  # before it was gone on with
+            break  # before it was resumed
         steps.append(each)
     if len(steps) < 2 or steps[0]["at"] <= steps[-1]["at"]:
         return None

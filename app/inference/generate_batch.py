@@ -1,4 +1,4 @@
-"""Answers of models that cannot be gone on with in `rows`: sliding windows, recurrent states, positions of their own.
+"""Answers of models that cannot continue sequences in `rows`: sliding windows, recurrent states, own positions.
 
 The library's own loop makes them, a batch from beginning to end, padded on the left.
 """

@@ -1,4 +1,4 @@
-"""What an engine is asked, and what comes of it. Knows no torch."""
+"""Requests to an engine and their results. Knows no torch."""
 
 import asyncio
 import random

@@ -31,7 +31,7 @@ def invisible(text: str) -> list[str]:
 
 
 def visible(text: str) -> str:
-    """The text with a mark in the place of each such character."""
+    """The text with a mark in place of each such character."""
     if text.isascii():
         return text
     return _SUSPECT.sub(lambda found: found[0] if _has_a_use(found) else _MARK, text)

@@ -60,7 +60,7 @@ _TOO_LATE = MoveReply(code="over", message="The time ran out before this arrived
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What came of a submission: the answer, the match after each step of it, and the events that were added.
+    """The result of a submission: the answer, the match after each step of it, and the events that were added.
 
     The first step is the submission's own, scripted players' answers follow; with nothing new it is the match as it is.
     """

@@ -28,7 +28,7 @@ class LeaseLost(Exception):
 
 
 class Taken(Enum):
-    """What came of asking for a turn."""
+    """The result of asking for a turn."""
 
     OURS = auto()
     NOT_FREE = auto()  # somebody else plays it, or there is none

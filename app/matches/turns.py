@@ -313,7 +313,7 @@ def _keep(context: WorkerContext, record: StoredMatch, seat: int, generation: Ge
 def _claim(
     session: Session, context: WorkerContext, record: StoredMatch, seat: int, generation: Generation | None
 ) -> None:
-    """Begin to write what came of a turn: make sure that it is still ours, and keep the call behind it."""
+    """Begin to write the result of a turn: make sure that it is still ours, and keep the call behind it."""
     turn_leases.guard(session, context, record.id)
     if generation is not None:
         insert_generations(session, [generation_row(record, seat, generation)])

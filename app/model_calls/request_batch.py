@@ -26,7 +26,7 @@ _AHEAD = 4  # questions that are taken for each that may be under way, so that a
 
 
 class BatchAnswer(NamedTuple):
-    """What came of a question: the number of its request, and its result as the request has it."""
+    """The result of a question: the number of its request, and its result as the request has it."""
 
     request: int
     result: JSON
@@ -40,7 +40,7 @@ class BatchAnswer(NamedTuple):
 def ask_all(
     database: Engine, settings: Settings, name: str, chats: Iterable[list[dict[str, str]]], sampling: ChatSampling
 ) -> Generator[BatchAnswer]:
-    """Asks a model every chat, as many at once as it may be asked, and gives what came of each in their order.
+    """Asks a model every chat, as many at once as it may be asked, and gives the results in their order.
 
     Whoever stops taking stops the asking: what is under way is waited for. Raises as `request_lifecycle.create` does.
     """

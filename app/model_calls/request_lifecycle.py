@@ -80,7 +80,7 @@ def take(session: Session, number: int, owner: str, seconds: float) -> ModelRequ
 
 
 def finish(session: Session, number: int, owner: str, result: JSON, generation: Generation | None) -> bool:
-    """Keep what came of a request: `result` says `ok`, or why not in `error`. False if somebody else makes it now."""
+    """Keep the result of a request: `result` says `ok`, or why not in `error`. False if somebody else makes it now."""
     request = session.get(ModelRequest, number, with_for_update=True, populate_existing=True)
     if request is None or request.lease_owner != owner or request.status != states.RUNNING:
         return False

@@ -28,7 +28,7 @@ Call = Callable[[Ask], Generation]  # raises TimeoutError after TURN_SECONDS
 
 
 def make_request(context: WorkerContext, number: int) -> None:
-    """Make a request in a worker, and keep what came of it; whatever goes wrong is the result, too.
+    """Make a request in a worker, and keep its result, which may be an error.
 
     Does nothing if the request is made already, or if another worker makes it.
     """
@@ -90,7 +90,7 @@ def _reply(row: LanguageModel, request: ModelRequest, home: Path) -> Ask:
 
 
 def _call_result(call: Callable[[], Generation], seconds: float) -> tuple[JSON, Generation | None]:
-    """What came of a call, for the request's row, and the call itself; `seconds` is how long it may take."""
+    """The result of a call, for the request's row, and the call itself; `seconds` is how long it may take."""
     try:
         generation = call()
     except PlayerFailed as failure:

@@ -1,4 +1,4 @@
-"""Alignments: a model learns demonstrations, lives in a society, learns what came of it, and lives in it once more."""
+"""Alignments: a model learns demonstrations, lives in a society, learns from its data, and lives in it once more."""
 
 from typing import Any
 

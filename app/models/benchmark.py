@@ -28,7 +28,7 @@ class BenchmarkJob(JobMixin, LeaseMixin, Model):
 
 
 class BenchmarkResult(Model):
-    """What a task has come to. `value` and `stderr` are of the metric that it counts by; `scores` has all of them."""
+    """The scores of a task. `value` and `stderr` are of its headline metric; `scores` has all of them."""
 
     __tablename__ = "benchmark_result"
 

@@ -26,7 +26,7 @@ class Campaign(JobMixin, LeaseMixin, Model):
 
 
 class CampaignIteration(Model):
-    """What an iteration of a campaign has come to so far. Number 0 is the base, which is only evaluated."""
+    """The results of an iteration of a campaign so far. Number 0 is the base, which is only evaluated."""
 
     __tablename__ = "campaign_iteration"
 

@@ -31,7 +31,7 @@ class Outage(Model):
 
 
 class FormRequest(Model):
-    """A form that was taken, by the hash of its key and content, and what came of it: sent again it does nothing."""
+    """A form that was accepted, by the hash of its key and content, and its result: sent again it does nothing."""
 
     __tablename__ = "form_request"
 

@@ -89,7 +89,7 @@ class Enrolment(Model):
 
 
 class Consent(Model):
-    """An answer to a question for consent, and whether it was taken back."""
+    """An answer to a question for consent, and whether it was withdrawn."""
 
     __tablename__ = "consent"
 

@@ -29,7 +29,7 @@ class TrainingJob(JobMixin, LeaseMixin, Model):
     steps: Mapped[int | None]  # of how many
     loss: Mapped[float | None]  # mean of a token, of the last step
     log: Mapped[str] = mapped_column(Text, default="")  # the last lines that it printed
-    model_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), unique=True)  # what came of it
+    model_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), unique=True)  # the model that it made
     registered_step: Mapped[int | None]  # whose weights that model has: of the best evaluation, else the last
 
     # Of a training at a vendor. The token is stored before anything is sent there, and marks all that is made with it.

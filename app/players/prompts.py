@@ -101,7 +101,7 @@ def rules(view: View, prompt: JSON) -> str:
 
 
 def instead_of(view: View, prompt: JSON, kind: str) -> str:
-    """What a seat reads in the place of a partner's move of a hidden kind. Raises Invalid as `messages` does."""
+    """What a seat reads in place of a partner's move of a hidden kind. Raises Invalid as `messages` does."""
     return _template_sections(view, prompt)[f"partner {kind}"]
 
 

@@ -1,4 +1,4 @@
-"""What a society teaches: its interactions as rated responses, and as answers that are learnt as they are. Pure.
+"""What a society teaches: its interactions as rated responses, and as answers for supervised training. Pure.
 
 Three types of rows. Imitation: a question, with drafts and revisions as responses, rated by the observers.
 Self-criticism: a question and a draft, with what critics said of it as responses, rated as the critics rated the draft.
@@ -83,7 +83,7 @@ class SocietyData:
 
     @property
     def conversations(self) -> Sequence[JSON]:
-        """The rows of realignment as answers that are learnt as they are."""
+        """The rows of realignment as answers for supervised training."""
         return [_conversation(row) for row in self.realignment]
 
 

@@ -1,4 +1,4 @@
-"""Societies for experimenters: a page of them, and what the interactions of one have come to."""
+"""Societies for experimenters: a page of them, and the figures of one's interactions."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -30,7 +30,7 @@ class RecallCount(NamedTuple):
 
 
 class IterationMeans(NamedTuple):
-    """What the interactions of an iteration that are done have come to: means of ratings from 1 to 7.
+    """The finished interactions of an iteration: means of ratings from 1 to 7.
 
     None where no rating could be read.
     """

@@ -1,1 +1,1 @@
-"""Human experiments: designs, what follows from them, and what becomes of the people who take part."""
+"""Human experiments: designs, what follows from them, and how people take part."""

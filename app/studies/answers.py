@@ -42,7 +42,7 @@ PARTNERS = (PERSON, "computer", EITHER, "not sure")  # what a partner may have b
 
 
 class StepOutcome(NamedTuple):
-    """What came of what was sent: what is wrong with it, by field, or the match that has begun."""
+    """The result of what was sent: what is wrong with it, by field, or the match that has begun."""
 
     errors: Mapping[str, FieldError] = {}
     begun: StoredMatch | None = None

@@ -39,7 +39,7 @@ def may_train(session: Session, participant_id: int) -> bool:
 
 
 def withdraw_training(session: Session, participant_id: int) -> WithdrawnData:
-    """Take back that models may learn from what the person wrote. Returns what follows for training."""
+    """Withdraw consent to train models on what the person wrote. Returns what follows for training."""
     now = datetime.now(UTC)
     given = (Consent.participant_id == participant_id, Consent.kind == TRAINING, Consent.given.is_(True))
     session.execute(update(Consent).where(*given, Consent.withdrawn_at.is_(None)).values(withdrawn_at=now))

@@ -148,7 +148,7 @@ class Limits(Part):
 
 
 class Idle(Part):
-    """When somebody silent is warned, and what becomes of whoever let a turn run out: `warn` is how much of a turn is
+    """When somebody silent is warned, and what happens to whoever lets a turn run out: `warn` is how much of a turn is
     over when the page warns, half of it by default; `end` is how long the question “Are you still there?” waits
     for an answer before it ends their study.
     """

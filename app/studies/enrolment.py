@@ -98,7 +98,7 @@ def enter(session: Session, wave: Wave, visitor: Visitor, secret: str) -> Way:
 
     A new one has no place yet: that comes with the consent (`take_place`). It is `ineligible` for who took part in what
     the wave excludes or is not in its list, `full` when all places are taken or the spend cap is reached, and `closed`
-    where the recruiter waits to hear what became of the visit. Who was sent away without having taken part is let in
+    where the recruiter waits to hear how the visit ended. Who was sent away without having taken part is let in
     when that no longer holds. Nobody is turned away for good by a pause. Until somebody has agreed, whoever comes last
     with the id has the way, by a new private link: who came first by another's id keeps nobody out.
 

@@ -153,7 +153,7 @@ def _html(tokens: Sequence[Token], words: Mapping[str, str], parts: Mapping[str,
 
 
 def _with_parts(tokens: Sequence[Token], parts: Mapping[str, Markup]) -> Iterator[Token]:
-    """The tokens with parts in the place of paragraphs that are nothing but their names."""
+    """The tokens with parts in place of paragraphs that are nothing but their names."""
     at = 0
     while at < len(tokens):
         alone = _PLACEHOLDER.fullmatch(tokens[at + 1].content) if tokens[at].type == "paragraph_open" else None

@@ -70,7 +70,7 @@ class VisitStatus(NamedTuple):
 
 
 class TakenStatuses(NamedTuple):
-    """What came of a table: how many visits stand how, how many changed, and how many are none of the wave's.
+    """The result of a table: how many visits stand how, how many changed, and how many are none of the wave's.
 
     `other_codes`: the participants who handed in another code of the wave than that of their ending. `other_people`:
     those who came by a visit that is another person's by the table.

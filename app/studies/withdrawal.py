@@ -89,5 +89,5 @@ def last_day(session: Session, participant_id: int) -> date | None:
 
 
 def no_more_training(session: Session, participant: Participant) -> WithdrawnData:
-    """Take back that models may learn from what the person wrote. Returns what follows for training."""
+    """Withdraw consent to train models on what the person wrote. Returns what follows for training."""
     return withdraw_training(session, participant.id)

@@ -1,4 +1,4 @@
-"""What follows for training when a person takes back what they wrote in matches. Nothing here commits."""
+"""What follows for training when a person withdraws what they wrote in matches. Nothing here commits."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple

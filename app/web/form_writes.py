@@ -1,7 +1,7 @@
 """How pages and the API write: in real threads, so that a busy database never stalls the event loop.
 
 A form with a request key is taken once: sent again, also from another tab at the same moment, it changes nothing and
-leads to what came of it the first time.
+leads to its first result.
 
 Whoever asks waits `PATIENCE` seconds at most for the transaction to begin, and is told to come back after that; then
 nothing of it has been done, and nothing will be. Moves wait for as long as it takes (`app/web/move_writer.py`).
@@ -57,7 +57,7 @@ def write_once(work: Callable[[Session], T], *, without_key: bool = False) -> T:
 
 
 def result_before() -> Any:
-    """What came of the form of this request when it was sent before; None if it was not."""
+    """The result of this request's form when it was sent before; None if it was not."""
     digest = _digest()
     if digest is None:
         return None
@@ -108,7 +108,7 @@ def _content() -> Iterator[str]:
 
 
 def _once(digest: str, work: Callable[[Session], T]) -> Callable[[Session], T]:
-    """The same work, if it was not done yet; else what came of it. The row comes first, so that two wait in line."""
+    """The same work, if it was not done yet; else its result. The row comes first, so that two wait in line."""
 
     def done_once(session: Session) -> T:
         known = session.get(FormRequest, digest)

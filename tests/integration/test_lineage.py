@@ -1,4 +1,4 @@
-"""Lineage: where a model comes from, back to models that nobody trained here, and what came of it."""
+"""Lineage: what a model was made from, back to models that nobody trained here, and what was made from it."""
 
 import json
 import re
@@ -141,7 +141,7 @@ def test_the_command_tells_the_same_in_words_and_as_json(app: Flask, engine: Eng
     assert f"12 of round {family.rounds['first']} (first), played by first and scripted" in told
     assert f"iteration 1 of campaign {campaign} (loop)" in told
     assert "base: local, came with Parlor" in told
-    assert f"What came of it, jobs: {family.jobs['failed']} (never-made, failed)" in told
+    assert f"Made from it, jobs: {family.jobs['failed']} (never-made, failed)" in told
     found = json.loads(runner.invoke(args=["model", "lineage", "first", "--json"]).output)
     assert [each["model"] for each in found["ancestors"]] == ["first", "base"]
     assert found["ancestors"][0]["sources"] == [
@@ -150,7 +150,7 @@ def test_the_command_tells_the_same_in_words_and_as_json(app: Flask, engine: Eng
     assert found["descendants"]["models"] == [{"model": "second", "steps": 1}]
     refused = runner.invoke(args=["model", "lineage", "nobody"])
     assert (refused.exit_code, "model: expected one of" in refused.output) == (2, True)
-    assert "Nothing came of it yet." in runner.invoke(args=["model", "lineage", "from-nothing"]).output
+    assert "Nothing has been made from it yet." in runner.invoke(args=["model", "lineage", "from-nothing"]).output
 
 
 def test_the_page_leads_to_all_that_a_model_was_made_of(client: FlaskClient, engine: Engine, family: Family) -> None:

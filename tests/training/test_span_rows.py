@@ -34,7 +34,7 @@ def test_a_reward_that_is_no_number_is_refused(
     first_move(rows)["reward"] = reward
     line = refusal(config_file(data=str(write_rows(tmp_path / "rows.jsonl", rows))), "offline-po")
     assert "line 1, message 2: reward: expected a number, got " in line
-    assert line.endswith('a row that is to be learnt as it is has "type": "sft"')
+    assert line.endswith('a supervised row has "type": "sft"')
 
 
 @pytest.mark.parametrize("method", ["sft-kl", "offline-po", "stable-alignment"])

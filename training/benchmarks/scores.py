@@ -21,7 +21,7 @@ class TaskScore(NamedTuple):
 
 
 class TaskResult(NamedTuple):
-    """What a task has come to: `n` items, the headline's name, and every score by the name of its metric.
+    """The scores of a task: `n` items, the headline's name, and every score by the name of its metric.
 
     `source` is what scored it, with its version; `version` that of the task.
     """

@@ -26,7 +26,7 @@ class SpanBatch:
 
     `log_probs` is ℓ, the mean log-probability of a span's tokens, and `reference` the same under the reference model
     (0 for a method without one). `rewards` are rewards, advantages or ratings, 0 for a supervised span, which is
-    learnt as it is. `items` is the number of the row, or of the query, that a span belongs to, in ascending order.
+    supervised. `items` is the number of the row, or of the query, that a span belongs to, in ascending order.
     """
 
     log_probs: Tensor

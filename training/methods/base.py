@@ -326,7 +326,7 @@ class Need(StrEnum):
 
 
 CONVERSATIONS, COMPARISONS = "conversations", "comparisons"  # kinds of datasets
-SUPERVISED = "sft"  # the type of a row that is learnt as it is, among rows with rewards
+SUPERVISED = "sft"  # the type of a supervised row, among rows with rewards
 SUPERVISED_DATA = "sft_data"  # the field of a file of such rows
 SAMPLED = "sample"  # the type of a row with rewards, which need not be named
 
@@ -344,7 +344,7 @@ class RowSchema:
     def missing(self, row: Mapping[str, Any]) -> str | None:
         """A key that a move of the row has not; None if all are there.
 
-        A move of weight 0 needs none, nor does a row that is learnt as it is.
+        A move of weight 0 needs none, nor does a supervised row.
         """
         if row.get("type") == SUPERVISED:
             return None
@@ -386,7 +386,7 @@ class Method:
 
     @property
     def mixes_supervised_rows(self) -> bool:
-        """Whether it takes a second file, of rows that are learnt as they are."""
+        """Whether it takes a second file, of supervised rows."""
         return SUPERVISED_DATA in self.config.model_fields
 
     @property

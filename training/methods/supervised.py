@@ -1,4 +1,4 @@
-"""What methods have in common that mix rows which are learnt as they are into rows of another kind."""
+"""What methods have in common that mix supervised rows into rows of another kind."""
 
 from pathlib import Path
 
@@ -13,6 +13,6 @@ class WithSupervisedRows(FromCheckpoint):
     sft_data: Path | None = Field(
         default=None,
         title="Supervised rows",
-        description="Conversations that are learnt as they are, all of them, beside `data`.",
+        description="Conversations for supervised training, all of them, beside `data`.",
         json_schema_extra={"given_by": "job", "unset": "none"},
     )

@@ -238,7 +238,7 @@ class _Turns:
     def __init__(self, moves: list[tuple[int, str]], attempts: dict[int, list[Attempt]], notice: str | None) -> None:
         self.moves = moves
         self.attempts = attempts  # before which move: (seat, text, reason)
-        self.notice = notice  # what a seat read in the place of its partner's proposal
+        self.notice = notice  # what a seat read in place of its partner's proposal
 
     @property
     def first(self) -> int:

@@ -34,7 +34,7 @@ _SPEAKERS = {"Human": "user", "Assistant": "assistant"}
 
 @dataclass(frozen=True, slots=True)
 class ImportFormat:
-    """A format of rows. `kind` is that of the datasets that come of it; None where each row says so itself.
+    """A format of rows. `kind` is that of its datasets; None where each row says so itself.
 
     `read` makes our row of one of theirs, and raises Invalid, which names the field of the row that is wrong.
     """

@@ -34,7 +34,7 @@ class RunningTraining(Protocol):
 
 
 class TrainedModel(NamedTuple):
-    """What a training has come to: a row of the registry, and the step whose weights it has, where that is known."""
+    """The result of a training: a row of the registry, and the step whose weights it has, where that is known."""
 
     model: LanguageModel
     step: int | None

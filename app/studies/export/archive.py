@@ -42,7 +42,7 @@ _BEGINNING = (1980, 1, 1, 0, 0, 0)  # of time in archives
 _README = "README.txt"
 _CODEBOOK = "codebook.csv"
 _SINCE = """payments.csv has all payments as they are now, later adjustments among them, consents.csv all consents with
-what was taken back since, and log.jsonl what happened in the waves after they were frozen. codebook.csv says what each
+what was withdrawn since, and log.jsonl what happened in the waves after they were frozen. codebook.csv says what each
 column means."""
 _SUMS = "SHA256SUMS"
 

@@ -78,7 +78,7 @@ def _consent_columns(scope: ExportScope) -> tuple[Column, ...]:
         text_column("text_version", "The SHA-256 of the text that was read.", "64 hexadecimal digits"),
         Column("given", "boolean", "What was answered.", "true | false"),
         time_column("at", "When it was answered."),
-        Column("withdrawn_at", "time", "When it was taken back.", f"{TIME}; empty if it was not", _withdrawn_at(scope)),
+        Column("withdrawn_at", "time", "When it was withdrawn.", f"{TIME}; empty if it was not", _withdrawn_at(scope)),
     )
 
 

@@ -1,6 +1,6 @@
 """What people answered: a row an answer, and a row a person with a column an answer; and the attempts at quizzes.
 
-What is missing says why. Where the reason stands in the place of an answer it is a code that begins with a full stop,
+What is missing says why. Where the reason stands in place of an answer it is a code that begins with a full stop,
 as statistics programs write missing values.
 """
 

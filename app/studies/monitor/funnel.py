@@ -62,7 +62,7 @@ class ArmCount(NamedTuple):
 
 
 class WaveFigures(NamedTuple):
-    """What a wave has come to. `taken` are places that are held by people who are here or have completed.
+    """The state of a wave. `taken` are places that are held by people who are here or have completed.
     `only_arrived` are those who opened the link and have not agreed to take part, whether they may yet or went away.
     """
 

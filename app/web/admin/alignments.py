@@ -1,4 +1,4 @@
-"""Alignments: the list, and one alignment as it goes through its jobs, with what came of it."""
+"""Alignments: the list, and one alignment as it goes through its jobs, with its results."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -37,7 +37,7 @@ def alignments() -> ResponseReturnValue:
 
 @blueprint.get("/alignments/<int:alignment_id>")
 def alignment_page(alignment_id: int) -> str:
-    """One alignment: its jobs in their order, the one that it is at, and what came of them."""
+    """One alignment: its jobs in their order, the one that it is at, and their results."""
     return _page(alignment_id)
 
 

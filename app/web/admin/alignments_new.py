@@ -20,7 +20,7 @@ class _AlignmentForm(JobForm[Alignment, AlignmentSpec]):
     words = FormWords(
         title=lazy_gettext("New alignment"),
         intro=lazy_gettext(
-            "Demonstrations, a society, a training on what came of it, the society again, and raters who compare."
+            "Demonstrations, a society, a training on its data, the society again, and raters who compare."
             " Workers run all of it; you can close this page."
         ),
         start=lazy_gettext("Start"),

@@ -65,7 +65,7 @@ def assessments() -> ResponseReturnValue:
 
 @blueprint.get("/assessments/<int:assessment_id>")
 def assessment_page(assessment_id: int) -> str:
-    """One assessment: how far it is, and what the ratings have come to."""
+    """One assessment: how far it is, and the ratings so far."""
     return _detail(assessment_id)
 
 
@@ -123,7 +123,7 @@ register_pages(
 
 
 def figures_of(row: Assessment) -> Sequence[AssessmentFigures]:
-    """What the ratings have come to so far: counted off the event loop, and kept until there are more."""
+    """The figures of the ratings so far: counted off the event loop, and kept until there are more."""
     key = (str(db.engine.url), "assessment", row.id, row.created_at, row.answers)
     found: Sequence[AssessmentFigures] = cached(key, partial(in_worker_thread, db.engine, _figures, row.id))
     return found

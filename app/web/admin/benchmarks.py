@@ -29,7 +29,7 @@ def benchmarks() -> ResponseReturnValue:
 
 @blueprint.get("/benchmarks/<int:benchmark_id>")
 def benchmark_page(benchmark_id: int) -> str:
-    """One benchmark: how far it is, and what each task has come to."""
+    """One benchmark: how far it is, and the score of each task."""
     return _detail(benchmark_id)
 
 

@@ -1,4 +1,4 @@
-"""What a campaign's models have come to on benchmarks: a part of the campaign's page, its chart, and its button."""
+"""The benchmark results of a campaign's models: a part of the campaign's page, its chart, and its button."""
 
 from typing import NamedTuple
 

@@ -51,7 +51,7 @@ def _latest(line: CampaignListItem) -> TitledFigure | None:
 
 @blueprint.get("/campaigns/<int:campaign_id>")
 def campaign_page(campaign_id: int) -> str:
-    """One campaign: what it is at, what its models have come to, and what was asked for."""
+    """One campaign: the step that it is at, the results of its models, and its spec."""
     return _campaign_page(campaign_id)
 
 

@@ -1,4 +1,4 @@
-"""The lineage of a model: how it was made, back to where that began, and what came of it."""
+"""The lineage of a model: what it was made from, and what was made from it."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,7 +18,7 @@ ROUNDS = 5  # of a dataset
 
 @blueprint.get("/models/<int:number>/lineage")
 def lineage(number: int) -> str:
-    """Model ← job ← dataset ← rounds ← models, as far back as there are any; and what came of the model."""
+    """Model ← job ← dataset ← rounds ← models, as far back as there are any; and what was made from the model."""
     # In a thread: datasets may have a hundred thousand rows.
     above, below, job_states, withdrawn = in_worker_thread(db.engine, _both, number)
     return render_template(
@@ -38,8 +38,8 @@ def lineage(number: int) -> str:
 def _both(
     session: Session, number: int
 ) -> tuple[list[ModelOrigin], Descendants, dict[int, str], Mapping[int, Sequence[Dataset]]]:
-    """Where the model comes from, what came of it, the states of the training jobs on the way, and the models that
-    learned from datasets of which people have taken something back.
+    """What the model was made from, what was made from it, the states of the training jobs, and the models that
+    learned from datasets of which people have withdrawn something.
     """
     above, below = ancestors(session, number), descendants(session, number)
     jobs = [*(each.job for each in above if each.job), *below.jobs]

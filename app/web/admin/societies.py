@@ -54,7 +54,7 @@ def societies() -> ResponseReturnValue:
 
 @blueprint.get("/societies/<int:society_id>")
 def society_page(society_id: int) -> str:
-    """One society: how far it is, the iteration and the agent that the address names, and what it has come to."""
+    """One society: how far it is, the iteration and the agent that the address names, and its figures."""
     return _society_page(society_id)
 
 

@@ -1,4 +1,4 @@
-"""What a society has come to, for its pages: made off the event loop, and kept until there is more of it."""
+"""The figures of a society, for its pages: made off the event loop, and kept until there is more of it."""
 
 from collections.abc import Sequence
 from functools import partial
