@@ -31,7 +31,7 @@ from app.web.limits import check_guest_config, guest_limit
 from app.web.own_data import data_file
 from app.web.partners import told_of_partner
 from app.web.seats import held, hold, seat_in, settings
-from app.web.study_match import StudyPart, page_elsewhere, study_part
+from app.web.study.match_pages import StudyPart, page_elsewhere, study_part
 
 blueprint = Blueprint("play", __name__)
 _KEY = re.compile(r"[A-Za-z0-9_-]{16,64}")
