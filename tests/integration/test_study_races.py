@@ -136,7 +136,11 @@ def test_a_press_in_time_and_the_end_of_the_grace_at_the_same_moment_decide_once
     sent = {"here": ["yes"]}
     at_once(
         [
-            lambda: insist(engine, lambda session: take(session, "P1", "match 1", sent), PATIENCE),
+            lambda: insist(
+                engine,
+                lambda session: take(session, find_way(session, enrolment_id, lock=True), "match 1", sent),
+                PATIENCE,
+            ),
             lambda: insist(engine, lambda session: matches.end_unanswered(session, enrolment_id), PATIENCE),
         ]
         * 2
