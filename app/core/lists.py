@@ -1,0 +1,330 @@
+"""Lists described once: each has columns, and pages, commands, CSV and JSON show their values.
+
+The `listing.py` of a package declares its list. app/web/admin/lists.py makes the page of it, app/cli/lists.py the
+command. The database sorts, and a page of a list begins behind the last row of the page before: by key, not by number,
+so that none shifts meanwhile.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from sqlalchemy import ColumnElement, Select, and_, or_, select
+from sqlalchemy.orm import Session
+
+from app.core.csv_tables import Column
+from app.core.errors import Invalid, Phrase, either
+
+R = TypeVar("R", bound=Any)  # a row of a table
+_AT_ONCE = 200  # rows of a file
+_LARGEST = 2**63 - 1
+EVERYWHERE, PAGES, COMMANDS, NOWHERE = "everywhere", "pages", "commands", "nowhere"
+DESCENDING = "-"  # before the name of a column to sort by
+
+
+class Reference(NamedTuple):
+    """A cell that leads to something: its kind, such as "model", by which pages know the address; its key and name."""
+
+    kind: str
+    key: Any
+    name: str | Phrase
+
+
+class Done(NamedTuple):
+    """A cell that says how much is done, `of` how much where that is known."""
+
+    done: int
+    of: int | None
+
+
+class State(NamedTuple):
+    """A cell with a state in a word; `mark` is how pages colour it: good, bad, warn, open or nothing."""
+
+    word: str
+    mark: str = ""
+
+
+class Labelled(NamedTuple):
+    """A cell with a value that pages call otherwise."""
+
+    value: str
+    title: Phrase
+
+
+class Measured(NamedTuple):
+    """A cell with a figure and its interval: that of the metric of that name, and what it is called."""
+
+    name: str
+    label: str
+    figure: Any  # with value, low, high and n
+
+
+class English(str):
+    """Text that is English in every language, such as an error's."""
+
+
+Cell = Any  # one of these, text, a Phrase, a number, a moment, a list of cells, or None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListColumn:
+    """A column of a list.
+
+    name: in addresses, on the command line, in CSV and JSON.
+    title: what heads it on pages.
+    value: the cell of an item.
+    values: the cells of many items, instead of `value`, where the database has to be asked for them.
+    sort: what the database sorts by.
+    notes: what pages show below the cell, smaller.
+    none: what pages show in place of None.
+    digits: how pages write a number, as a pattern of Babel's.
+    seen: where it is shown as long as nobody has chosen columns: one of EVERYWHERE and the names below it.
+    """
+
+    name: str
+    title: Phrase
+    value: Callable[[Any], Cell] | None = None
+    values: Callable[[Session, Sequence[Any]], Sequence[Cell]] | None = None
+    sort: Any = None
+    notes: Callable[[Any], Sequence[Cell]] = lambda _item: ()
+    none: Phrase | None = None
+    digits: str = "#,##0.######"
+    numeric: bool = False
+    seen: str = EVERYWHERE
+
+    def cells(self, session: Session, items: Sequence[Any]) -> Sequence[Cell]:
+        """The cells of these items."""
+        if self.values is not None:
+            return self.values(session, items)
+        return [self.value(item) for item in items] if self.value is not None else [None] * len(items)
+
+
+class ListOrder(NamedTuple):
+    """How a list is sorted: by a column, or without one as it comes, which is the latest first."""
+
+    column: ListColumn | None
+    descending: bool
+
+    @property
+    def name(self) -> str:
+        """As addresses and commands have it; empty without a column."""
+        return "" if self.column is None else f"{DESCENDING if self.descending else ''}{self.column.name}"
+
+
+class ListRows(NamedTuple, Generic[R]):
+    """Rows of a list, and behind which place further ones begin, None where there are none."""
+
+    rows: list[R]
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[R]):
+    """A list: its name, its table, its columns, and what makes items, which columns read, of many rows at once.
+
+    The first column leads to the item, and the second is its number or key. `key` sorts the list where nothing else
+    does, the highest first; without one the number does. `start` makes the statement that chooses the rows, where not
+    all of the table are in the list.
+    """
+
+    name: str
+    table: type[R]
+    columns: Sequence[ListColumn]
+    items: Callable[[Session, Sequence[R]], Sequence[Any]]
+    key: Any = None
+    start: Callable[[], Select[Any]] | None = None
+
+    def column(self, name: str, field: str) -> ListColumn:
+        """The column of that name. Raises Invalid for the field that names another one."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise Invalid(field, expected=either(column.name for column in self.columns), got=name)
+
+    def usual(self, place: str) -> list[ListColumn]:
+        """The columns that pages or commands show as long as nobody has chosen some."""
+        return [column for column in self.columns if column.seen in (EVERYWHERE, place)]
+
+    def order(self, text: str, field: str = "sort") -> ListOrder:
+        """How to sort: by the column of that name, with a minus before it the other way round. Raises Invalid."""
+        if not text:
+            return ListOrder(None, descending=True)
+        column = self.column(text.removeprefix(DESCENDING), field)
+        if column.sort is None:
+            sorting = either(each.name for each in self.columns if each.sort is not None)
+            raise Invalid(field, expected=sorting, got=text)
+        return ListOrder(column, text.startswith(DESCENDING))
+
+    def read(
+        self,
+        session: Session,
+        order: ListOrder,
+        limit: int | None = None,
+        *,
+        where: Sequence[ColumnElement[bool]] = (),
+        after: str = "",
+        offset: int = 0,
+    ) -> ListRows[R]:
+        """So many rows in that order, all without `limit`.
+
+        `after`: the place behind which they begin, as an earlier call gave it. `offset`: how many are left out first.
+        Raises Invalid for a place that cannot be.
+        """
+        tie: Any = self.table.id
+        key = order.column.sort if order.column is not None else tie if self.key is None else self.key
+        statement = (select(self.table) if self.start is None else self.start()).add_columns(key).where(*where)
+        if after:
+            statement = statement.where(_behind(key, tie, order.descending, *_place(after, key, tie)))
+        directed = [each.desc() if order.descending else each.asc() for each in ((key,) if key is tie else (key, tie))]
+        if _may_be_none(key):
+            directed.insert(0, key.is_(None))  # what has no value comes last in both directions
+        statement = statement.order_by(None).order_by(*directed).offset(offset or None)
+        found = session.execute(statement if limit is None else statement.limit(limit + 1)).all()
+        more = limit is not None and len(found) > limit
+        kept = found[:limit]
+        if not more or not kept:
+            return ListRows([row[0] for row in kept], None)
+        value, last = kept[-1][1], kept[-1][0].id
+        return ListRows([row[0] for row in kept], str(last) if key is tie else f"{_written(value)}~{last}")
+
+    def lines(
+        self,
+        session: Session,
+        columns: Sequence[ListColumn],
+        order: ListOrder,
+        where: Sequence[ColumnElement[bool]] = (),
+    ) -> Iterator[Mapping[str, Any]]:
+        """The plain values of all rows by column, read some at a time, for files."""
+        after: str | None = ""
+        while after is not None:
+            rows, after = self.read(session, order, _AT_ONCE, where=where, after=after)
+            items = self.items(session, rows)
+            yield from self.values(session, columns, items)
+
+    def values(
+        self, session: Session, columns: Sequence[ListColumn], items: Sequence[Any]
+    ) -> Iterator[Mapping[str, Any]]:
+        """The plain values of items by column."""
+        for cells in zip(*(column.cells(session, items) for column in columns), strict=True):
+            yield {column.name: plain(cell) for column, cell in zip(columns, cells, strict=True)}
+
+
+def of_other(column: Any, condition: ColumnElement[bool]) -> Any:
+    """A column of the row of another table that meets the condition, to sort by."""
+    return select(column).where(condition).scalar_subquery()
+
+
+def csv_columns(columns: Sequence[ListColumn]) -> list[Column]:
+    """The same columns for CSV, whose rows are `Listing.lines`."""
+
+    def value_of(name: str) -> Callable[[Mapping[str, Any]], Any]:
+        return lambda line: "; ".join(map(str, line[name])) if isinstance(line[name], list) else line[name]
+
+    return [
+        Column(column.name, "number" if column.numeric else "text", str(column.title), "", value_of(column.name))
+        for column in columns
+    ]
+
+
+def plain(cell: Cell) -> Any:
+    """A cell as JSON has it; a moment stays one."""
+    match cell:
+        case Reference():
+            return plain(cell.name)
+        case Done():
+            return cell.done
+        case State():
+            return cell.word
+        case Labelled():
+            return cell.value
+        case Measured():
+            return cell.figure.value
+        case Phrase():
+            return str(cell)
+        case list() | tuple():
+            return [plain(each) for each in cell]
+    return cell
+
+
+def printed(cell: Cell) -> str:
+    """A cell for a terminal."""
+    match cell:
+        case None:
+            return ""
+        case Done():
+            return f"{cell.done}/{'?' if cell.of is None else cell.of}"
+        case datetime():
+            return f"{cell:%Y-%m-%d %H:%M}"
+        case float():
+            return f"{cell:.4g}"
+        case Measured():
+            ends = "" if cell.figure.low is None else f" ({cell.figure.low:.4g} to {cell.figure.high:.4g})"
+            return f"{printed(cell.figure.value)}{ends}"
+        case Reference() | State() | Labelled() | Phrase():
+            return str(plain(cell))
+        case list() | tuple():
+            return ", ".join(map(printed, cell))
+    return " ".join(str(cell).split())
+
+
+# ---- Places in an order ------------------------------------------------------------
+
+
+def _may_be_none(key: Any) -> bool:
+    return bool(getattr(key, "nullable", True))
+
+
+def _behind(key: Any, tie: Any, descending: bool, value: Any, last: Any) -> ColumnElement[bool]:
+    """Whether a row comes behind the one with that key and tie, for a WHERE."""
+
+    def further(column: Any, than: Any) -> ColumnElement[bool]:
+        found: ColumnElement[bool] = column < than if descending else column > than
+        return found
+
+    if key is tie:
+        return further(tie, last)
+    if value is None:
+        return and_(key.is_(None), further(tie, last))
+    behind = or_(further(key, value), and_(key == value, further(tie, last)))
+    return or_(behind, key.is_(None)) if _may_be_none(key) else behind
+
+
+def _written(value: Any) -> str:
+    """The key of a place as an address has it: text begins with `=`, so that none is not empty text."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return "" if value is None else f"={value}" if isinstance(value, str) else str(value)
+
+
+def _place(text: str, key: Any, tie: Any) -> tuple[Any, Any]:
+    """The key and the tie that `Listing.read` wrote into an address: `KEY~TIE`, or the tie alone. Raises Invalid."""
+    value, _, last = text.rpartition("~")
+    try:
+        if key is tie and value:
+            raise ValueError(text)
+        return _read(value, _python_type(key)) if value else None, _read(last, _python_type(tie))
+    except (ValueError, OverflowError):
+        raise Invalid("before", expected=Phrase("what the link to the next page holds"), got=text) from None
+
+
+def _python_type(column: Any) -> type:
+    found: type = getattr(column.type, "impl", column.type).python_type
+    return found
+
+
+def _read(text: str, kind: type) -> Any:
+    if kind is datetime:
+        at = datetime.fromisoformat(text.replace(" ", "+"))
+        if at.tzinfo is None:
+            raise ValueError(text)
+        return at.astimezone(UTC)
+    if kind is str:
+        if not text.isprintable():
+            raise ValueError(text)
+        return text.removeprefix("=")
+    number = float(text) if kind is float else int(text)
+    if not (text.isascii() and math.isfinite(number) and abs(number) <= _LARGEST):
+        raise ValueError(text)
+    return number
