@@ -7,7 +7,7 @@ from sqlalchemy import ForeignKey, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.extensions import Model
-from app.models.types import UtcDateTime
+from app.models.types import Json, UtcDateTime
 
 
 class User(UserMixin, Model):
@@ -19,6 +19,7 @@ class User(UserMixin, Model):
     name: Mapped[str] = mapped_column(String(80), unique=True)
     password_hash: Mapped[str | None] = mapped_column(String(255))  # None: signs in with links only
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    list_columns: Mapped[dict[str, list[str]] | None] = mapped_column(Json)  # that were chosen, by the name of a list
 
 
 class LoginLink(Model):
