@@ -74,4 +74,5 @@ ALIGNMENT = AlignmentKind(
     facts=lambda row: {"name": row.name, "preset": row.spec["preset"], "seed": row.spec["seed"]},
     numbered=lambda number: Phrase("alignment %(number)s", number=number),
     active=Phrase("one that is running"),
+    listing="app.alignments.listing:LIST",
 )

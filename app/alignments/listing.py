@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import select
+from sqlalchemy import case, select
 from sqlalchemy.orm import Session
 
 from app.alignments.comparison import SocietyDifference, society_differences
@@ -13,21 +14,22 @@ from app.alignments.spec import AlignmentSpec
 from app.assessments import listing as assessments
 from app.assessments.figures import AssessmentFigures
 from app.assessments.job import ASSESSMENT
+from app.core.errors import Phrase
+from app.core.lists import ListColumn, Listing, of_other
 from app.finetuning.job import TRAINING
 from app.games.base import JSON
 from app.jobs import states
 from app.jobs.chained import AwaitedJob
-from app.jobs.listing import JobListItem, job_facts, job_figures, job_items, latest_jobs
-from app.models import Alignment, Dataset, LanguageModel
+from app.jobs.listing import JobListItem, job_columns, job_facts, job_figures, job_items
+from app.models import Alignment, Dataset, LanguageModel, TrainingJob
+from app.registry.listing import model_cell, model_name
 from app.society.store import agents_of, read_ratings
 
-PAGE = 25  # alignments on a page
 
-
-class AlignmentListItem(NamedTuple):
+@dataclass(frozen=True)
+class AlignmentListItem(JobListItem):
     """An alignment in a list: its base, the part that it is at or has stopped at, and the model that it made."""
 
-    item: JobListItem
     base: LanguageModel
     part: AlignmentPart | None  # None when it is done
     model: LanguageModel | None
@@ -42,12 +44,6 @@ class AlignmentStep(NamedTuple):
     datasets: Sequence[Dataset]  # demonstrations, or what was cut from the first society
 
 
-def chosen_alignments(session: Session, before: int | None = None) -> tuple[list[AlignmentListItem], int | None]:
-    """A page of all alignments, the latest first, and the number behind which the next page begins, if any."""
-    rows, more = latest_jobs(session, ALIGNMENT, PAGE, before=before)
-    return list_items(session, rows), rows[-1].id if more else None
-
-
 def list_items(session: Session, rows: Sequence[Alignment]) -> list[AlignmentListItem]:
     """Alignments as items of a list, with as many statements for one as for many."""
     jobs = _jobs_of(session, rows)
@@ -57,7 +53,12 @@ def list_items(session: Session, rows: Sequence[Alignment]) -> list[AlignmentLis
     models = session.scalars(select(LanguageModel).where(LanguageModel.id.in_(wanted)))
     known = {each.id: each for each in models}
     return [
-        AlignmentListItem(item, known[item.row.base_id], _part_of(item.row), known.get(made.get(item.row.id) or 0))
+        AlignmentListItem(
+            **vars(item),
+            base=known[item.row.base_id],
+            part=_part_of(item.row),
+            model=known.get(made.get(item.row.id) or 0),
+        )
         for item in job_items(session, ALIGNMENT, rows)
     ]
 
@@ -192,3 +193,31 @@ def _job(jobs: Mapping[AwaitedJob, tuple[Any, str]], row: Alignment, part: Align
         "status": status,
         "made": made and made.name,
     }
+
+
+_BEGUN = sum(case((getattr(Alignment, part.column).is_not(None), 1), else_=0) for part in PARTS)
+LIST: Listing[Alignment] = Listing(
+    name=ALIGNMENT.plural,
+    table=Alignment,
+    columns=job_columns(
+        ALIGNMENT,
+        ListColumn(
+            name="base",
+            title=Phrase("Base"),
+            value=lambda each: model_cell(each.base),
+            sort=model_name(Alignment.base_id),
+        ),
+        ListColumn(
+            name="model",
+            title=Phrase("Model"),
+            value=lambda each: model_cell(each.model),
+            sort=model_name(of_other(TrainingJob.model_id, TrainingJob.id == Alignment.job_id)),
+            none=Phrase("not yet"),
+        ),
+        title=Phrase("Alignment"),
+        done=Phrase("Steps done"),
+        sort_done=_BEGUN,
+        notes=lambda each: [Phrase(each.part.title.capitalize())] if each.part and not each.row.error else [],
+    ),
+    items=list_items,
+)

@@ -18,5 +18,6 @@ ASSESSMENT: JobKind[Assessment] = JobKind(
         "seed": row.seed,
     },
     numbered=lambda number: Phrase("assessment %(number)s", number=number),
+    listing="app.assessments.listing:LIST",
     lease_seconds=lambda settings: settings.ROUND_LEASE,
 )

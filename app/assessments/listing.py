@@ -1,6 +1,7 @@
 """Assessments for experimenters: their specs, and the ratings so far."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from sqlalchemy import select
@@ -9,19 +10,21 @@ from sqlalchemy.orm import Session
 from app.assessments import lifecycle
 from app.assessments.figures import ASPECTS, AssessmentFigures, RatedPair, assessment_figures
 from app.assessments.job import ASSESSMENT
+from app.core.errors import Phrase
+from app.core.lists import ListColumn, Listing
 from app.games.base import JSON
-from app.jobs.listing import JobListItem, job_facts, job_figures, job_items, latest_jobs
+from app.jobs.listing import JobListItem, job_columns, job_facts, job_figures, job_items
 from app.models import AssessedAnswer, Assessment, LanguageModel
+from app.registry.listing import model_cell, model_name
 from app.rounds.prices import prices_of_model
 
-PAGE = 25  # assessments on a page
 _COUNTS = ("failed", "ratings", "unread_ratings", "calls", "failed_calls", "prompt_tokens", "completion_tokens")
 
 
-class AssessmentListItem(NamedTuple):
+@dataclass(frozen=True)
+class AssessmentListItem(JobListItem):
     """An assessment in a list, with the model that it is about and the one beside it."""
 
-    item: JobListItem
     model: LanguageModel
     base: LanguageModel
 
@@ -35,17 +38,13 @@ class AnswerPair(NamedTuple):
     base: AssessedAnswer | None
 
 
-def chosen_assessments(session: Session, before: int | None = None) -> tuple[list[AssessmentListItem], int | None]:
-    """A page of all assessments, the latest first, and the number behind which the next page begins, if any."""
-    rows, more = latest_jobs(session, ASSESSMENT, PAGE, before=before)
-    return list_items(session, rows), rows[-1].id if more else None
-
-
 def list_items(session: Session, rows: Sequence[Assessment]) -> list[AssessmentListItem]:
     """Assessments as items of a list."""
     known = _models(session, rows)
     items = job_items(session, ASSESSMENT, rows)
-    return [AssessmentListItem(item, known[item.row.model_id], known[item.row.base_id]) for item in items]
+    return [
+        AssessmentListItem(**vars(item), model=known[item.row.model_id], base=known[item.row.base_id]) for item in items
+    ]
 
 
 def progress_of(session: Session, rows: Sequence[Assessment]) -> dict[int, JSON]:
@@ -124,3 +123,33 @@ def _described(row: Assessment, facts: JSON, models: Mapping[int, LanguageModel]
         **{name: getattr(row, name) for name in _COUNTS},
         "cost": _cost(row, models),
     }
+
+
+LIST: Listing[Assessment] = Listing(
+    name=ASSESSMENT.plural,
+    table=Assessment,
+    columns=job_columns(
+        ASSESSMENT,
+        ListColumn(
+            name="model",
+            title=Phrase("Model"),
+            value=lambda each: model_cell(each.model),
+            sort=model_name(Assessment.model_id),
+        ),
+        ListColumn(
+            name="base",
+            title=Phrase("Beside"),
+            value=lambda each: model_cell(each.base),
+            sort=model_name(Assessment.base_id),
+        ),
+        ListColumn(
+            name="raters", title=Phrase("Raters"), value=lambda each: [rater["model"] for rater in each.row.raters]
+        ),
+        title=Phrase("Assessment"),
+        done=Phrase("Answers rated"),
+        name=lambda each: f"{each.model.name} beside {each.base.name}",
+        sort=model_name(Assessment.model_id),
+        sort_done=Assessment.answers,
+    ),
+    items=list_items,
+)

@@ -1,6 +1,7 @@
 """Benchmarks for experimenters: a page of them, the results of one, and models side by side."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from sqlalchemy import func, select
@@ -8,14 +9,14 @@ from sqlalchemy.orm import Session
 
 from app.benchmarks.job import BENCHMARK
 from app.benchmarks.scores import MeasuredScore, common_tasks, geometric_mean, is_share
+from app.core.errors import Phrase
+from app.core.lists import NOWHERE, ListColumn, Listing, of_other
 from app.games.base import JSON
-from app.jobs.kind import Progress
-from app.jobs.listing import job_figures, job_items, latest_jobs
+from app.jobs.listing import JobListItem, job_columns, job_figures, job_items
 from app.models import BenchmarkAnswer, BenchmarkJob, BenchmarkResult, GenerationRow, LanguageModel
+from app.registry.listing import model_cell, model_name
 from app.rounds.cost import cost_of
 from app.rounds.prices import prices_of_model
-
-PAGE = 25  # jobs on a page
 
 
 class TokenUsage(NamedTuple):
@@ -26,12 +27,10 @@ class TokenUsage(NamedTuple):
     cost: float | None
 
 
-class BenchmarkListItem(NamedTuple):
-    """A benchmark in a list, with what its status is called, how many of its tasks are scored, and its model."""
+@dataclass(frozen=True)
+class BenchmarkListItem(JobListItem):
+    """A benchmark in a list, with how many of its tasks are scored, and its model."""
 
-    row: BenchmarkJob
-    state: str
-    progress: Progress
     model: LanguageModel
 
 
@@ -63,18 +62,12 @@ class BenchmarkComparison(NamedTuple):
     models: Sequence[BenchmarkedModel]
 
 
-def chosen_benchmarks(session: Session, before: int | None = None) -> tuple[list[BenchmarkListItem], int | None]:
-    """A page of all benchmarks, the latest first, and the number behind which the next page begins, if any."""
-    rows, more = latest_jobs(session, BENCHMARK, PAGE, before=before)
-    return benchmark_items(session, rows), rows[-1].id if more else None
-
-
 def benchmark_items(session: Session, rows: Sequence[BenchmarkJob]) -> list[BenchmarkListItem]:
     """Benchmarks as items of a list."""
     wanted = select(LanguageModel).where(LanguageModel.id.in_({row.model_id for row in rows}))
     models = {each.id: each for each in session.scalars(wanted)}
-    found, progress = BENCHMARK.states_of(session, rows), BENCHMARK.progress_of(session, rows)
-    return [BenchmarkListItem(row, found[row.id], progress[row.id], models[row.model_id]) for row in rows]
+    items = job_items(session, BENCHMARK, rows)
+    return [BenchmarkListItem(**vars(item), model=models[item.row.model_id]) for item in items]
 
 
 def results_of(session: Session, rows: Sequence[BenchmarkJob]) -> dict[int, list[BenchmarkResult]]:
@@ -192,3 +185,26 @@ def _newest_first(session: Session, models: Sequence[LanguageModel]) -> list[tup
         .order_by(BenchmarkJob.id.desc())
     )
     return [(job, result) for job, result in found]
+
+
+LIST: Listing[BenchmarkJob] = Listing(
+    name=BENCHMARK.plural,
+    table=BenchmarkJob,
+    columns=job_columns(
+        BENCHMARK,
+        ListColumn(
+            name="model",
+            title=Phrase("Model"),
+            value=lambda each: model_cell(each.model),
+            sort=model_name(BenchmarkJob.model_id),
+            seen=NOWHERE,
+        ),
+        ListColumn(name="tasks", title=Phrase("Tasks"), value=lambda each: each.row.tasks),
+        title=Phrase("Benchmark"),
+        done=Phrase("Tasks done"),
+        name=lambda each: each.model.name,
+        sort=model_name(BenchmarkJob.model_id),
+        sort_done=of_other(func.count(BenchmarkResult.task), BenchmarkResult.job_id == BenchmarkJob.id),
+    ),
+    items=benchmark_items,
+)

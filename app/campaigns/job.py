@@ -41,4 +41,5 @@ CAMPAIGN = CampaignKind(
     numbered=lambda number: Phrase("campaign %(number)s", number=number),
     active=Phrase("one that is running"),
     facts=lambda row: {"name": row.name, "game": row.game},
+    listing="app.campaigns.listing:LIST",
 )

@@ -4,21 +4,24 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import or_, select
+from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
+from app.analysis.bootstrap import Figure
 from app.analysis.campaign_charts import Point, figure
 from app.analysis.chart import Chart
 from app.analysis.language import ENGLISH, Language
 from app.campaigns import lifecycle
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.spec import CampaignSpec, EvaluationSpec, spec_of
+from app.core.errors import Phrase
+from app.core.lists import ListColumn, Listing, Measured, of_other
 from app.finetuning.job import TRAINING
-from app.games import partner_weight_of
+from app.games import metrics_of, partner_weight_of
 from app.games.base import JSON
 from app.jobs import states
 from app.jobs.chained import AwaitedJob
-from app.jobs.listing import latest_jobs
+from app.jobs.listing import job_columns
 from app.models import (
     Campaign,
     CampaignEvaluation,
@@ -29,9 +32,9 @@ from app.models import (
     RoundRow,
     TrainingJob,
 )
+from app.registry.listing import game_cell, model_cell, model_name
 from app.rounds.job import ROUND
 
-PAGE = 25  # campaigns on a page
 PLAY, CUT, TRAIN, EVALUATE = "play", "cut", "train", "evaluate"
 
 
@@ -54,6 +57,21 @@ class CampaignListItem(NamedTuple):
     evaluated: int  # iterations that are done, with all their evaluations; the base is none
     latest: Mapping[str, Any] | None  # figures of the model that was evaluated last
 
+    @property
+    def done(self) -> int:
+        return self.evaluated
+
+    @property
+    def of(self) -> int:
+        return self.row.iterations
+
+    @property
+    def headline(self) -> Measured | None:
+        """The figure of its latest model that says most."""
+        metric = metrics_of(self.row.game).headline
+        found = (self.latest or {}).get(metric.name)
+        return None if found is None else Measured(metric.name, metric.heading, Figure(**found))
+
 
 class IterationRef(NamedTuple):
     """Where in a campaign something belongs: in which iteration; 0 is that of the base."""
@@ -75,12 +93,6 @@ class IterationResult(NamedTuple):
     def evaluations(self) -> Mapping[str, Mapping[str, Any]]:
         """The figures of its further evaluations that are over, by label."""
         return {label: each.figures for label, each in self.further.items() if each.figures is not None}
-
-
-def chosen_campaigns(session: Session, before: int | None = None) -> tuple[list[CampaignListItem], int | None]:
-    """A page of all campaigns, the latest first, and the number behind which the next page begins, if any."""
-    rows, more = latest_jobs(session, CAMPAIGN, PAGE, before=before)
-    return list_items(session, rows), rows[-1].id if more else None
 
 
 def list_items(session: Session, rows: Sequence[Campaign]) -> list[CampaignListItem]:
@@ -259,3 +271,28 @@ def figures_of(session: Session, row: Campaign) -> JSON:
         "of": now.of if now else None,
         "percent": 100 * now.done // max(1, now.of or 0) if now else 100,
     }
+
+
+LIST: Listing[Campaign] = Listing(
+    name=CAMPAIGN.plural,
+    table=Campaign,
+    columns=job_columns(
+        CAMPAIGN,
+        ListColumn(
+            name="score", title=Phrase("Latest score"), value=lambda each: each.headline, none=Phrase("none yet")
+        ),
+        ListColumn(name="game", title=Phrase("Game"), value=lambda each: game_cell(each.row.game), sort=Campaign.game),
+        ListColumn(
+            name="base",
+            title=Phrase("Base"),
+            value=lambda each: model_cell(each.base),
+            sort=model_name(Campaign.base_id),
+        ),
+        title=Phrase("Campaign"),
+        done=Phrase("Iterations done"),
+        sort_done=of_other(
+            func.count(), (CampaignIteration.campaign_id == Campaign.id) & CampaignIteration.figures.is_not(None)
+        ),
+    ),
+    items=list_items,
+)

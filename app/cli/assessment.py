@@ -73,10 +73,6 @@ class _AssessmentCommands(JobCommands[Assessment]):
         figures = listing.figures_of(session, rows[0])
         return [{**facts[0], "figures": [{column.name: column.read(each) for column in COLUMNS} for each in figures]}]
 
-    def line(self, described: Described) -> str:
-        """An assessment in a list."""
-        return super().line({**described, "name": f"{described['model']} beside {described['base']}"})
-
     def shown(self, described: Described) -> Described:
         """All but the figures, which the log has in lines."""
         return {name: value for name, value in described.items() if name != "figures"}

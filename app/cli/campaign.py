@@ -86,12 +86,6 @@ class _CampaignCommands(JobCommands[Campaign]):
         found, results = CAMPAIGN.states_of(session, rows), results_of(session, rows)
         return [_described(row, found[row.id], results[row.id]) for row in rows]
 
-    def line(self, described: Described) -> str:
-        """A campaign in a list."""
-        done = f"{described['evaluated']}/{described['iterations']}"
-        where = f"{described['game']:<12} {described['status']:<12} {done:>7}"
-        return f"{described['campaign_id']:>5}  {where}  {described['name']}"
-
     def print_one(  # type: ignore[override]  # takes options of its own
         self, number: int, as_json: bool, path: Path | None, theme: str, as_csv: bool
     ) -> None:

@@ -13,17 +13,17 @@ import click
 from sqlalchemy.orm import Session
 
 from app.cli.base import WHOLE, CommandFailed, Group, Interrupted, ensure_database, print_json, settings
+from app.cli.lists import list_options, print_list
 from app.core import write_priority
-from app.core.errors import Invalid, Verbatim
 from app.core.extensions import db, reading, writing
+from app.core.lists import Listing
 from app.job_kinds import JOB_KINDS
 from app.jobs import states
 from app.jobs.event_loop import running_loop
-from app.jobs.kind import LARGEST, JobKind, R
-from app.jobs.listing import job_facts, job_items, latest_jobs
+from app.jobs.kind import JobKind, R
+from app.jobs.listing import job_facts, job_items, list_of
 from app.matches.turns import WorkerContext
 
-PAGE = 50  # lines of a list
 _ENDED = (states.DONE, states.FAILED, states.CANCELLED)
 
 Described = dict[str, Any]
@@ -51,21 +51,12 @@ class JobCommands(Generic[R]):
 
     # ---- What a kind may override ------------------------------------------------
 
+    whole: Listing[R] | None = None  # the list of all jobs, for JSON, where lines of the other stand for several
     id_field = ""  # of a job's number in JSON; empty: after the kind
 
     def described(self, session: Session, rows: Sequence[R]) -> list[Described]:
         """Jobs as JSON, with as many statements for one as for a hundred."""
         return [job_facts(self.kind, item) for item in job_items(session, self.kind, rows)]
-
-    def line(self, described: Described) -> str:
-        """A job in a list."""
-        done = f"{described['done']}/{'?' if described['of'] is None else described['of']}"
-        return f"{described[self._number]:>5}  {described['status']:<12} {done:>13}  {described.get('name', '')}"
-
-    def lines(self, session: Session, limit: int, offset: int) -> tuple[list[str], bool]:
-        """A page of the list, and whether there are older ones."""
-        rows, more = latest_jobs(session, self.kind, limit, offset=offset)
-        return [self.line(each) for each in self.described(session, rows)], more
 
     def log(self, row: R) -> str:  # noqa: ARG002 - a kind may have one
         """What `show` prints below all else."""
@@ -171,41 +162,24 @@ class JobCommands(Generic[R]):
             where = f"`flask {self.kind.name} show {number}` says how far it is"
             click.echo(f"{self.title(number)} waits for a worker; {where}.")
 
-    def print_page(self, limit: int | None, offset: int, as_json: bool) -> None:
-        """Print a page of jobs; as JSON all of them, where no limit is given."""
-        _check("--limit", limit, 1)
-        _check("--offset", offset, 0)
-        with reading() as session:
-            if as_json:
-                rows, _ = latest_jobs(session, self.kind, limit, offset=offset)
-                print_json(self.described(session, rows))
-                return
-            lines, more = self.lines(session, limit or PAGE, offset)
-        if not lines:
-            click.echo(self.none_yet if not offset else "There are no older ones.")
-        for line in lines:
-            click.echo(line)
-        if more:
-            after = offset + len(lines)
-            click.echo(f"There are older ones: `flask {self.kind.name} list --offset {after}` shows them.", err=True)
+    def print_list(self, **given: Any) -> None:
+        """Print the list of the kind."""
+        command = f"flask {self.kind.name} list"
+        print_list(list_of(self.kind), command, self.none_yet, described=self.described, whole=self.whole, **given)
 
     def group(self) -> Group:
         """The commands as a group of `flask`."""
         name = self.kind.name
         group = Group(name, help=self.help or f"List, show, cancel and resume {self.kind.plural}.")
         argument = click.argument("number", metavar=name.upper(), type=WHOLE)
-        pages = (
-            click.option("--limit", type=WHOLE, metavar="N", help=f"How many. [default: {PAGE}; all with --json]"),
-            click.option("--offset", type=WHOLE, default=0, metavar="N", help="How many of the latest to leave out."),
-        )
         commands: tuple[tuple[str, Callable[..., None], str, Sequence[Decorator]], ...] = (
-            ("list", self.print_page, self.list_help, pages),
-            ("show", self.print_one, self.show_help, (argument, *self.show_options)),
-            ("cancel", self.cancel, self.cancel_help, (argument, *self.cancel_options)),
-            ("resume", self.resume, self.resume_help, (argument, queue_option, *self.resume_options)),
+            ("list", self.print_list, self.list_help, (list_options,)),
+            ("show", self.print_one, self.show_help, (argument, *self.show_options, json_option)),
+            ("cancel", self.cancel, self.cancel_help, (argument, *self.cancel_options, json_option)),
+            ("resume", self.resume, self.resume_help, (argument, queue_option, *self.resume_options, json_option)),
         )
         for command, method, text, options in commands:
-            group.add_command(_command(group, command, method, text, (*options, json_option)))
+            group.add_command(_command(group, command, method, text, options))
         return group
 
 
@@ -227,12 +201,6 @@ def _command(
         call = option(call)
     made: click.Command = group.command(name, help=text)(call)
     return made
-
-
-def _check(option: str, value: int | None, least: int) -> None:
-    """Raises Invalid for a number of lines that cannot be."""
-    if value is not None and not least <= value <= LARGEST:
-        raise Invalid(option, expected=f"a whole number from {least} to {LARGEST}", got=Verbatim(value))
 
 
 def _cell(value: Any) -> str:

@@ -6,6 +6,7 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -37,7 +38,7 @@ from app.matches.lobby import new_seed, read_seed
 from app.models import RoundRow
 from app.rounds import lifecycle, matrix
 from app.rounds.job import ROUND
-from app.rounds.listing import RoundListItem, latest_rounds, list_items, waits_behind
+from app.rounds.listing import LIST, RoundListItem, list_items, waits_behind
 from app.rounds.plan import PICKS, usual_pick
 from app.rounds.runner import freeze_garbage_collector, play_round
 
@@ -109,16 +110,12 @@ class _RoundCommands(JobCommands[RoundRow]):
     show_help = "Show one round: what is played, and how far it is."
     list_help = "Show the rounds, the latest first. A cross-play is one line; as JSON, it is all of its rounds."
     resume_options = cancel_options = (_whole,)
+    whole = replace(LIST, start=None)
 
     def described(self, session: Session, rows: Sequence[RoundRow]) -> list[Described]:
         """Rounds as JSON."""
         behind = waits_behind(session, rows)
         return [_described(item, behind[item.row.id]) for item in list_items(session, rows)]
-
-    def lines(self, session: Session, limit: int, offset: int) -> tuple[list[str], bool]:
-        """A page of rounds and cross-plays."""
-        found, more = latest_rounds(session, limit, offset)
-        return [_line(each) for each in found], more
 
     def shown(self, described: Described) -> Mapping[str, Any]:
         """A round; that all of its matches were aborted is in its status."""
@@ -291,15 +288,6 @@ def _say(result: dict[str, Any]) -> None:
 
 def _status(described: Mapping[str, Any]) -> str:
     return "done, all aborted" if described["all_aborted"] else str(described["status"])
-
-
-def _line(each: RoundListItem) -> str:
-    """A round or a cross-play in a list."""
-    status = _status({"status": each.state, "all_aborted": each.all_aborted})
-    line = f"{each.row.id:>5}  {each.row.game:<12} {status:<17} {each.finished:>7}/{each.matches:<7}"
-    models = " and ".join(each.models) or each.row.name
-    many = f"cross-play of {len(each.members)} rounds: {', '.join(each.models)}"
-    return f"{line}  {many if each.members else models}"
 
 
 def _described(item: RoundListItem, behind: list[int]) -> Described:

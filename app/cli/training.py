@@ -96,13 +96,6 @@ class _TrainingCommands(JobCommands[TrainingJob]):
             for item in listing.training_items(session, rows)
         ]
 
-    def line(self, described: Described) -> str:
-        """A job in a list."""
-        mixed_in = f" and {described['sft_data']}" if described["sft_data"] else ""
-        learns = f"{described['name']} from {described['base'] or 'nothing'} on {described['dataset']}{mixed_in}"
-        where = f"{described['status']:<12} {_progress(described):<20}"
-        return f"{described['job_id']:>5}  {described['method']:<6}{where}  {learns}"
-
     def log(self, row: TrainingJob) -> str:
         """The last lines of its log."""
         return row.log

@@ -80,6 +80,7 @@ TRAINING = TrainingKind(
     facts=lambda row: {"name": row.name, "method": row.method, "backend": row.backend},
     numbered=lambda number: Phrase("job %(number)s", number=number),
     idle=Phrase("one that nobody runs"),
+    listing="app.finetuning.listing:LIST",
     lease_seconds=lambda settings: settings.TRAIN_LEASE,
     patience=timedelta(seconds=30),  # a job may wait long behind another one
 )

@@ -1,39 +1,34 @@
 """Training jobs for experimenters: a page of them, what belongs to one, and its events."""
 
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import ColumnElement, and_, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
+from app.core.errors import Phrase
+from app.core.lists import NOWHERE, ListColumn, Listing, Reference, of_other
 from app.finetuning.config import SFT_DATA
 from app.finetuning.job import TRAINING
 from app.finetuning.progress import LATELY, figures
 from app.games.base import JSON
-from app.jobs.listing import latest_jobs
+from app.jobs.listing import JobListItem, job_columns, job_items
 from app.models import Dataset, LanguageModel, TrainingEvent, TrainingJob
+from app.registry.listing import model_cell, model_name
 
-PAGE = 25  # jobs on a page
 
-
-class TrainingListItem(NamedTuple):
-    """A job in a list, with what its status is called, what it learns from, begins with and has made.
+@dataclass(frozen=True)
+class TrainingListItem(JobListItem):
+    """A job in a list, with what it learns from, begins with and has made.
 
     `sft_dataset` is the one whose rows are mixed in, if any.
     """
 
-    row: TrainingJob
-    state: str
     dataset: Dataset
     base: LanguageModel | None
     model: LanguageModel | None
     sft_dataset: Dataset | None = None
-
-
-def chosen_jobs(session: Session, before: int | None = None) -> tuple[list[TrainingListItem], int | None]:
-    """A page of all jobs, the latest first, and the number behind which the next page begins, if any."""
-    rows, more = latest_jobs(session, TRAINING, PAGE, before=before)
-    return training_items(session, rows), rows[-1].id if more else None
 
 
 def jobs_of_dataset(session: Session, dataset_id: int) -> Sequence[TrainingJob]:
@@ -59,17 +54,15 @@ def training_items(session: Session, rows: Sequence[TrainingJob]) -> list[Traini
     models = {each.id: each for each in session.scalars(select(LanguageModel).where(LanguageModel.id.in_(numbers)))}
     learnt = select(Dataset).where(Dataset.id.in_([each for row in rows for each in datasets_of(row)]))
     datasets = {each.id: each for each in session.scalars(learnt)}
-    found = TRAINING.states_of(session, rows)
     return [
         TrainingListItem(
-            row,
-            found[row.id],
-            datasets[row.dataset_id],
-            models.get(row.base_id or 0),
-            models.get(row.model_id or 0),
-            datasets.get(row.config.get(SFT_DATA, 0)),
+            **vars(item),
+            dataset=datasets[item.row.dataset_id],
+            base=models.get(item.row.base_id or 0),
+            model=models.get(item.row.model_id or 0),
+            sft_dataset=datasets.get(item.row.config.get(SFT_DATA, 0)),
         )
-        for row in rows
+        for item in job_items(session, TRAINING, rows)
     ]
 
 
@@ -133,3 +126,58 @@ def _firsts(session: Session, numbers: Sequence[int], kind: str, *order: Any) ->
     first = and_(TrainingEvent.job_id == ranked.c.job_id, TrainingEvent.number == ranked.c.number, ranked.c.place == 1)
     found = session.execute(select(TrainingEvent.job_id, TrainingEvent.body).join(ranked, first))
     return dict(found.all())
+
+
+def dataset_cell(dataset: Dataset) -> Reference:
+    """A dataset in a list."""
+    return Reference("dataset", dataset.id, f"{dataset.name}@{dataset.version}")
+
+
+LIST: Listing[TrainingJob] = Listing(
+    name=TRAINING.plural,
+    table=TrainingJob,
+    columns=job_columns(
+        TRAINING,
+        ListColumn(name="method", title=Phrase("Method"), value=lambda each: each.row.method, sort=TrainingJob.method),
+        ListColumn(
+            name="loss",
+            title=Phrase("Loss"),
+            value=lambda each: each.row.loss,
+            sort=TrainingJob.loss,
+            digits="0.000",
+            numeric=True,
+        ),
+        ListColumn(
+            name="base",
+            title=Phrase("From"),
+            value=lambda each: model_cell(each.base),
+            sort=model_name(TrainingJob.base_id),
+            none=Phrase("nothing"),
+        ),
+        ListColumn(
+            name="dataset",
+            title=Phrase("Dataset"),
+            value=lambda each: [dataset_cell(found) for found in (each.dataset, each.sft_dataset) if found is not None],
+            sort=of_other(Dataset.name, Dataset.id == TrainingJob.dataset_id),
+        ),
+        ListColumn(
+            name="model",
+            title=Phrase("Model"),
+            value=lambda each: model_cell(each.model),
+            sort=model_name(TrainingJob.model_id),
+            none=Phrase("not yet"),
+        ),
+        ListColumn(
+            name="backend",
+            title=Phrase("Where it is trained"),
+            value=lambda each: each.row.backend,
+            sort=TrainingJob.backend,
+            seen=NOWHERE,
+        ),
+        title=Phrase("Job"),
+        done=Phrase("Steps"),
+        id_name="job_id",
+        sort_done=TrainingJob.step,
+    ),
+    items=training_items,
+)

@@ -58,6 +58,7 @@ class JobKind(Generic[R]):
     lease_seconds: Callable[[Settings], float] = lambda _settings: LEASE
     patience: timedelta = timedelta(seconds=3)  # between two messages to workers about a job that none has taken
     messages: int = 1  # to workers when a job begins: more where several work on one
+    listing: str = ""  # "module:name" of its list, loaded by pages and commands; empty: the list of `job_list`
 
     def subject(self, number: int) -> Phrase:
         """What errors call a job: "round 3"."""

@@ -1,23 +1,31 @@
-"""Jobs of any kind in lists and on pages: a page of them, how far each is, and its figures for a page that is open.
+"""Jobs of any kind in lists and on pages: the columns that all have, how far each is, and its figures for an open page.
 
 No statement here is made for one job of many.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple, TypeVar
+from importlib import import_module
+from typing import Any, TypeVar
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.core.errors import Phrase, Verbatim
+from app.core.lists import COMMANDS, NOWHERE, Done, English, ListColumn, Listing, Reference, State
 from app.jobs import states
 from app.jobs.kind import JobKind
 
 R = TypeVar("R", bound=Any)
 
 
-class JobListItem(NamedTuple):
-    """A job in a list: what its status is called, and how much of it is done, `of` how much where that is known."""
+@dataclass(frozen=True)
+class JobListItem:
+    """A job in a list: what its status is called, and how much of it is done, `of` how much where that is known.
+
+    A kind that lists more of its jobs has a subclass, made of `vars` of this.
+    """
 
     row: Any
     state: str
@@ -27,22 +35,6 @@ class JobListItem(NamedTuple):
     @property
     def percent(self) -> int:
         return 100 * self.done // max(1, self.of or 0)
-
-
-def latest_jobs(
-    session: Session, kind: JobKind[R], limit: int | None = None, *, before: int | None = None, offset: int = 0
-) -> tuple[list[R], bool]:
-    """So many jobs, all without `limit`, the latest first, and whether there are older ones.
-
-    `before`: only those with a lower number. `offset`: how many are left out first.
-    """
-    statement = select(kind.table).order_by(kind.table.id.desc()).offset(offset)
-    if before is not None:
-        statement = statement.where(kind.table.id < before)
-    if limit is not None:
-        statement = statement.limit(limit + 1)
-    rows = [*session.scalars(statement)]
-    return rows[:limit], limit is not None and len(rows) > limit
 
 
 def failed_jobs(session: Session, kind: JobKind[R], since: datetime, most: int) -> list[R]:
@@ -81,3 +73,111 @@ def job_facts(kind: JobKind[R], item: JobListItem) -> dict[str, Any]:
         "requested_by": row.requested_by,
         **{name: at and at.isoformat(timespec="seconds") for name, at in times.items()},
     }
+
+
+# ---- Lists -------------------------------------------------------------------------
+
+MARKS = {
+    states.RUNNING: "good", states.FAILED: "bad", states.INTERRUPTED: "warn", states.CANCELLING: "warn",
+    states.WAITING: "open", states.CANCELLED: "open",
+}  # fmt: skip
+
+
+def list_of(kind: JobKind[R]) -> Listing[R]:
+    """The list of a kind: the one that it declares, or one with what all kinds have."""
+    if kind.listing:
+        module, _, name = kind.listing.partition(":")
+        declared: Listing[R] = getattr(import_module(module), name)
+        return declared
+    return Listing(
+        name=kind.plural,
+        table=kind.table,
+        columns=job_columns(kind, title=Phrase("Job"), done=Phrase("Done")),
+        items=lambda session, rows: job_items(session, kind, rows),
+    )
+
+
+def job_columns(
+    kind: JobKind[Any],
+    *further: ListColumn,
+    title: Phrase,
+    done: Phrase,
+    name: Callable[[Any], str] | None = None,
+    sort: Any = None,
+    id_name: str = "",
+    sort_done: Any = None,
+    state: Callable[[Any], State] = lambda each: State(each.state, MARKS.get(each.state, "")),
+    notes: Callable[[Any], Sequence[Any]] = lambda _each: (),
+    subject: Callable[[Any], Phrase] | None = None,
+    leads_to: Callable[[Any], str] | None = None,
+) -> Sequence[ListColumn]:
+    """The columns of a kind's list, whose items have a row, a state, and how much is done of how much.
+
+    title: what the first column is headed, which has the names. done: what is counted. name: of an item, if not the
+    name among its facts; a job without one is called by its number, as is `subject`. further: columns of the kind's
+    own. notes: what else pages show below the state. leads_to: to what kind of thing a name leads, if not to the job.
+    """
+    table = kind.table
+
+    def called(each: Any) -> str | Phrase:
+        found = kind.facts(each.row).get("name") if name is None else name(each)
+        return found or numbered(each)
+
+    def numbered(each: Any) -> Phrase:
+        return kind.subject(each.row.id) if subject is None else subject(each)
+
+    def below(each: Any) -> list[Any]:
+        by = each.row.requested_by
+        own = [numbered(each)] if isinstance(called(each), str) else []
+        return [*own, *([Phrase("requested by %(name)s", name=Verbatim(by))] if by else [])]
+
+    return (
+        ListColumn(
+            name="name",
+            title=title,
+            value=lambda each: Reference(kind.name if leads_to is None else leads_to(each), each.row.id, called(each)),
+            sort=getattr(table, "name", None) if sort is None else sort,
+            notes=below,
+        ),
+        ListColumn(
+            name=id_name or f"{kind.name}_id",
+            title=Phrase("Number"),
+            value=lambda each: each.row.id,
+            sort=table.id,
+            numeric=True,
+            seen=COMMANDS,
+        ),
+        ListColumn(
+            name="status",
+            title=Phrase("Status"),
+            value=state,
+            sort=table.status,
+            notes=lambda each: [*([English(each.row.error)] if each.row.error else []), *notes(each)],
+        ),
+        ListColumn(name="done", title=done, value=lambda each: Done(each.done, each.of), sort=sort_done),
+        ListColumn(name="of", title=Phrase("Of"), value=lambda each: each.of, numeric=True, seen=NOWHERE),
+        *further,
+        _moment("started_at", Phrase("Began, UTC"), table, none=Phrase("not yet")),
+        _moment("created_at", Phrase("Requested, UTC"), table, seen=NOWHERE),
+        _moment("ended_at", Phrase("Ended, UTC"), table, seen=NOWHERE),
+        ListColumn(
+            name="requested_by",
+            title=Phrase("Requested by"),
+            value=lambda each: each.row.requested_by,
+            sort=table.requested_by,
+            seen=NOWHERE,
+        ),
+        ListColumn(
+            name="error",
+            title=Phrase("Error"),
+            value=lambda each: each.row.error and English(each.row.error),
+            seen=NOWHERE,
+        ),
+    )
+
+
+def _moment(name: str, title: Phrase, table: Any, **options: Any) -> ListColumn:
+    column = getattr(table, name)
+    return ListColumn(
+        name=name, title=title, value=lambda each: getattr(each.row, name), sort=column, numeric=True, **options
+    )

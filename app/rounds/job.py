@@ -76,5 +76,6 @@ ROUND = RoundKind(
     active=Phrase("one that is being played"),
     idle=Phrase("one that nobody plays"),
     lease_seconds=lambda settings: settings.ROUND_LEASE,
+    listing="app.rounds.listing:LIST",
     messages=8,  # more workers are called by upkeep, as long as a part of the round is free
 )

@@ -8,15 +8,19 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, Select, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from app.core.errors import Invalid, either
+from app.core.errors import Invalid, Phrase, either
+from app.core.lists import NOWHERE, PAGES, ListColumn, Listing, State
 from app.games import find_game
 from app.jobs import states
+from app.jobs.listing import MARKS, job_columns
 from app.models import LanguageModel, MatchRow, RoundRange, RoundRow
 from app.registry import get_model
+from app.registry.listing import game_cell, model_name
 from app.rounds import lifecycle, ranges
-from app.rounds.job import ROUND
+from app.rounds.job import IMPORT, ROUND
 
-PAGE = 25  # rounds on a page
+CROSS_PLAY = "cross-play"  # what the line of one leads to
+MOST_OPEN = 25  # rounds in the list of open ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,14 @@ class RoundListItem:
         return sum(row.finished for row in self.rows)
 
     @property
+    def done(self) -> int:
+        return self.finished
+
+    @property
+    def of(self) -> int:
+        return self.matches
+
+    @property
     def error(self) -> str | None:
         return next((row.error for row in self.rows if row.error), None)
 
@@ -93,13 +105,8 @@ def read_chosen(session: Session, raw: Mapping[str, str]) -> RoundFilter:
     return RoundFilter(**given)
 
 
-def chosen_rounds(
-    session: Session, chosen: RoundFilter, before: int | None = None
-) -> tuple[list[RoundListItem], int | None]:
-    """A page of the chosen rounds, the latest first, and the number behind which the next page begins, if any.
-
-    A cross-play is there if any of its rounds is chosen.
-    """
+def conditions(session: Session, chosen: RoundFilter) -> list[ColumnElement[bool]]:
+    """The filter for a WHERE over the list. A cross-play is there if any of its rounds is chosen."""
     wanted: list[ColumnElement[bool]] = []
     for column, value in ((_member.game, chosen.game), (_member.status, chosen.status)):
         if value is not None:
@@ -107,36 +114,23 @@ def chosen_rounds(
     if chosen.model is not None:
         number = get_model(session, chosen.model).id
         wanted.append((_member.model_0_id == number) | (_member.model_1_id == number))
-    statement = _first_rounds(wanted).limit(PAGE + 1)
-    if before is not None:
-        statement = statement.where(RoundRow.id < before)
-    rows = session.scalars(statement).all()
-    return _with_members(session, rows[:PAGE]), rows[PAGE - 1].id if len(rows) > PAGE else None
+    belongs = or_(_member.id == RoundRow.id, _member.matrix_id == RoundRow.id)
+    return [exists().where(belongs, *wanted)] if wanted else []
 
 
 def open_rounds(session: Session) -> list[RoundListItem]:
-    """The rounds and cross-plays that are played or wait to be, the latest first; at most a page of them."""
-    statement = _first_rounds([_member.status.in_(states.LIVE)]).limit(PAGE)
-    return _with_members(session, session.scalars(statement).all())
-
-
-def latest_rounds(session: Session, limit: int, offset: int = 0) -> tuple[list[RoundListItem], bool]:
-    """So many rounds and cross-plays after the first `offset`, the latest first; and whether there are older ones."""
-    rows = session.scalars(_first_rounds([]).offset(offset).limit(limit + 1)).all()
-    return _with_members(session, rows[:limit]), len(rows) > limit
+    """The rounds and cross-plays that are played or wait to be, the latest first; at most MOST of them."""
+    belongs = or_(_member.id == RoundRow.id, _member.matrix_id == RoundRow.id)
+    is_open = exists().where(belongs, _member.status.in_(states.LIVE))
+    return _with_members(session, LIST.read(session, LIST.order(""), MOST_OPEN, where=[is_open]).rows)
 
 
 _member = aliased(RoundRow)
 
 
-def _first_rounds(wanted: Sequence[ColumnElement[bool]]) -> Select[RoundRow]:
-    """Rounds of no cross-play, and the first of each cross-play, of which one round is as `wanted`."""
-    first = or_(RoundRow.matrix_id.is_(None), RoundRow.matrix_id == RoundRow.id)
-    statement = select(RoundRow).where(first).order_by(RoundRow.id.desc())
-    if wanted:
-        belongs = or_(_member.id == RoundRow.id, _member.matrix_id == RoundRow.id)
-        statement = statement.where(exists().where(belongs, *wanted))
-    return statement
+def _first_rounds() -> Select[RoundRow]:
+    """Rounds of no cross-play, and the first of each cross-play."""
+    return select(RoundRow).where(or_(RoundRow.matrix_id.is_(None), RoundRow.matrix_id == RoundRow.id))
 
 
 def _with_members(session: Session, rows: Sequence[RoundRow]) -> list[RoundListItem]:
@@ -183,6 +177,41 @@ def waits_behind(session: Session, rows: Sequence[RoundRow]) -> dict[int, list[i
     return {row.id: [number for number in played if row.id in waiting and number != row.id] for row in rows}
 
 
+def _called(line: RoundListItem) -> str:
+    """The name of a round or cross-play in a list; one without is called by who plays."""
+    return line.name or (" – " if not line.members else ", ").join(dict.fromkeys(line.models))
+
+
+def _state(line: RoundListItem) -> State:
+    return State("done, all aborted", "bad") if line.all_aborted else State(line.state, MARKS.get(line.state, ""))
+
+
+def _notes(line: RoundListItem) -> list[Phrase]:
+    found = [Phrase("imported")] if line.row.source == IMPORT else []
+    return [*found, Phrase("%(count)s rounds", count=len(line.members))] if line.members else found
+
+
+def _players(line: RoundListItem) -> list[str | Phrase] | Phrase:
+    """Who plays, a line each; of a cross-play in one line."""
+    if not line.models:
+        return Phrase("imported players")
+    if line.members:
+        return [", ".join(line.models)]
+    first, last = line.models[0], line.models[-1]
+    return [first, Phrase("in both seats")] if first == last else [first, last]
+
+
+def _scores(session: Session, lines: Sequence[RoundListItem]) -> list[float | None]:
+    """The mean score of both seats of each round; a cross-play has one by pair."""
+    counted = (
+        select(MatchRow.round_id, func.avg((MatchRow.utility_0 + MatchRow.utility_1) / 2))
+        .where(MatchRow.round_id.in_([line.row.id for line in lines if not line.members]), MatchRow.status == "over")
+        .group_by(MatchRow.round_id)
+    )
+    found: dict[int | None, float | None] = dict(session.execute(counted).all())
+    return [None if (mean := found.get(line.row.id)) is None else float(mean) for line in lines]
+
+
 def list_items(session: Session, rows: Sequence[RoundRow]) -> list[RoundListItem]:
     """Rounds as lines of a list."""
     numbers = {number for row in rows for number in (row.model_0_id, row.model_1_id) if number is not None}
@@ -213,3 +242,37 @@ def score(session: Session, round_id: int) -> MeanScores:
     scored = [row for row in counted if row[2] is not None]
     mean = sum(row[1] * float(row[2]) for row in scored) / max(1, sum(row[1] for row in scored))
     return MeanScores(mean if scored else None, counted[0][0], counted[0][1] / total)
+
+
+LIST: Listing[RoundRow] = Listing(
+    name=ROUND.plural,
+    table=RoundRow,
+    columns=job_columns(
+        ROUND,
+        ListColumn(name="score", title=Phrase("Score or outcome"), values=_scores, none=Phrase("none yet"), seen=PAGES),
+        ListColumn(name="game", title=Phrase("Game"), value=lambda line: game_cell(line.row.game), sort=RoundRow.game),
+        ListColumn(name="models", title=Phrase("Models"), value=_players, sort=model_name(RoundRow.model_0_id)),
+        ListColumn(
+            name="rounds",
+            title=Phrase("Rounds"),
+            value=lambda line: len(line.members) or None,
+            numeric=True,
+            seen=NOWHERE,
+        ),
+        ListColumn(
+            name="seed", title=Phrase("Seed"), value=lambda line: line.row.seed, sort=RoundRow.seed, seen=NOWHERE
+        ),
+        title=Phrase("Round"),
+        done=Phrase("Matches over"),
+        name=_called,
+        subject=lambda line: (
+            Phrase("cross-play %(number)s", number=line.row.id) if line.members else ROUND.subject(line.row.id)
+        ),
+        leads_to=lambda line: CROSS_PLAY if line.members else ROUND.name,
+        sort_done=RoundRow.finished,
+        state=_state,
+        notes=_notes,
+    ),
+    items=_with_members,
+    start=_first_rounds,
+)

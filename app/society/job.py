@@ -40,5 +40,6 @@ SOCIETY = SocietyKind(
     progress=lambda row: (row.interactions, interactions_of(row)),
     facts=lambda row: {"name": row.name, "seed": row.config["seed"]},
     numbered=lambda number: Phrase("society %(number)s", number=number),
+    listing="app.society.listing:LIST",
     lease_seconds=lambda settings: settings.ROUND_LEASE,
 )

@@ -6,16 +6,17 @@ from typing import NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from app.core.errors import Phrase
+from app.core.lists import Labelled, ListColumn, Listing
 from app.games.base import JSON
-from app.jobs.listing import JobListItem, job_facts, job_figures, job_items, latest_jobs
+from app.jobs.listing import job_columns, job_facts, job_figures, job_items
 from app.models import Dataset, LanguageModel, Society, SocietyInteraction
 from app.rounds.prices import prices_of_model
 from app.society import store
-from app.society.config import SocietyConfig
+from app.society.config import SETTINGS, SocietyConfig
 from app.society.embedders import registered
 from app.society.job import SOCIETY
 
-PAGE = 25  # societies on a page
 _FAILURES = 5  # of interactions that a page shows
 _COUNTS = (
     "iteration", "failed", "ratings", "unread_ratings", "calls", "failed_calls", "prompt_tokens", "completion_tokens",
@@ -63,12 +64,6 @@ def recalls_of(session: Session, society_id: int) -> RecallCount:
     table = SocietyInteraction
     counted = select(func.count(table.recall), func.count(table.draft)).where(table.society_id == society_id)
     return RecallCount(*session.execute(counted).one())
-
-
-def chosen_societies(session: Session, before: int | None = None) -> tuple[list[JobListItem], int | None]:
-    """A page of all societies, the latest first, and the number behind which the next page begins, if any."""
-    rows, more = latest_jobs(session, SOCIETY, PAGE, before=before)
-    return job_items(session, SOCIETY, rows), rows[-1].id if more else None
 
 
 def figures_of(session: Session, rows: Sequence[Society]) -> dict[int, JSON]:
@@ -142,3 +137,39 @@ def _cost(session: Session, row: Society, unpriced: set[int]) -> float | None:
         return None
     recalls = bool(row.config["recall"])
     return None if recalls and registered.prices_of(session, row.embedder) is None else row.cost
+
+
+def _setting(name: str) -> Labelled:
+    return Labelled(name, Phrase(SETTINGS.get(name, name)))
+
+
+LIST: Listing[Society] = Listing(
+    name=SOCIETY.plural,
+    table=Society,
+    columns=job_columns(
+        SOCIETY,
+        ListColumn(
+            name="agents",
+            title=Phrase("Agents"),
+            value=lambda each: each.row.config["size"] ** 2,
+            sort=Society.config["size"].as_integer(),
+            notes=lambda each: [", ".join(agent["model"] for agent in each.row.agents)],
+        ),
+        ListColumn(
+            name="setting",
+            title=Phrase("Setting"),
+            value=lambda each: _setting(each.row.config["setting"]),
+            sort=Society.config["setting"].as_string(),
+        ),
+        ListColumn(
+            name="observers",
+            title=Phrase("Observers"),
+            value=lambda each: [observer["model"] for observer in each.row.observers],
+        ),
+        title=Phrase("Society"),
+        done=Phrase("Interactions over"),
+        sort_done=Society.interactions,
+        notes=lambda each: [Phrase("imported")] if each.row.imported else [],
+    ),
+    items=lambda session, rows: job_items(session, SOCIETY, rows),
+)

@@ -114,7 +114,7 @@ def test_an_alignment_is_started_from_the_form(
     )
     assert row.material["held_out"] == ["the held-out of the form", ["What of a bee?", "What of a fly?"]]
     listed = texts(client.get("/admin/alignments").text)
-    assert "Alignment 1 mine requested by admin" in listed
+    assert "mine Alignment 1 requested by admin" in listed
     assert "0 of 5" in listed
     again = client.get("/admin/alignments/new?like=1").text
     assert re.search(r'name="held_out" value="again" checked', again)

@@ -22,9 +22,9 @@ from app.matches.stored import StoredSeat
 from app.models import MatchRow, RoundMaterial, RoundRow
 from app.registry import PERSON, add_api_model, add_scripted_model, find_model
 from app.registry.changes import edit_model
-from app.rounds import lifecycle, listing, transcripts
+from app.rounds import lifecycle, transcripts
 from app.rounds.job import RoundKind
-from app.web.admin import rounds_form
+from app.web.admin import lists, rounds_form
 from tests.experimenter import labelled, leafed_through, signed_in
 from tests.rounds import make_round, play, row_of
 from tests.stub_openai import StubServer
@@ -93,7 +93,7 @@ def test_rounds_are_listed_with_their_score_and_filtered(client: FlaskClient, pl
     assert rounds_in(page) == [taboo, deal]
     assert "6 of 6" in re.sub(r"<[^>]+>", "", page)
     assert rounds_in(client.get("/admin/rounds?game=taboo&status=done&model=scripted").text) == [taboo]
-    assert "No round is like that." in client.get("/admin/rounds?status=failed").text
+    assert "None is like that." in client.get("/admin/rounds?status=failed").text
 
 
 def test_a_round_whose_matches_were_all_aborted_says_so(
@@ -115,7 +115,7 @@ def test_a_round_whose_matches_were_all_aborted_says_so(
         ("status=lost", "status: expected waiting or running"),
         ("game=chess", "game: expected negotiation or taboo"),
         ("model=nobody", "model: expected one of scripted"),
-        ("before=soon", "before: expected a whole number"),
+        ("before=soon", "before: expected what the link to the next page holds"),
     ],
 )
 def test_a_filter_that_cannot_be_is_said_in_a_line(client: FlaskClient, query: str, says: str) -> None:
@@ -126,7 +126,7 @@ def test_a_filter_that_cannot_be_is_said_in_a_line(client: FlaskClient, query: s
 def test_pages_of_the_list_hold_every_round_once(
     client: FlaskClient, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "PAGE", 3)
+    monkeypatch.setattr(lists, "PAGE", 3)
     made = [make_round(engine, "scripted", matches=2) for _ in range(7)]
     found = [number for page in leafed_through(client, "/admin/rounds?game=negotiation") for number in rounds_in(page)]
     assert found == sorted(made, reverse=True)

@@ -94,9 +94,9 @@ def test_a_society_is_started_from_the_form(client: FlaskClient, engine: Engine,
     assert (row.config["dropout"], row.config["recall"], row.config["global_interaction"]) == (0.25, True, False)
     assert [each["model"] for each in row.agents] == ["scripted-agent"]
     listed = texts(client.get("/admin/societies").text)
-    assert "Society 1 from the form" in listed
+    assert "from the form Society 1" in listed
     assert "0 of 8" in listed
-    assert "4, half good and half bad, mixed" in listed
+    assert "4 scripted-agent half good and half bad, mixed" in listed
 
 
 @pytest.mark.parametrize(

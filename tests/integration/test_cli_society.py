@@ -22,7 +22,7 @@ def test_a_society_of_scripted_members_is_run_and_shown_with_its_ratings(app: Fl
     assert flask(app, "society", "list").stdout.startswith("No societies yet: flask society run ")
     done = flask(app, *RUN, "--seed", "7", "--name", "mine")
     assert (done.exit_code, done.stdout) == (0, "Society 1 is done.\n")
-    assert re.search(r"^ +1  done +8/8  mine$", flask(app, "society", "list").stdout, re.MULTILINE)
+    assert re.search(r"^mine +1  done +8/8 ", flask(app, "society", "list").stdout, re.MULTILINE)
     shown = flask(app, "society", "show", "1").stdout
     assert re.search(r"^agents +scripted-agent \(share 1\)$", shown, re.MULTILINE)
     assert [line.split()[:2] for line in shown.splitlines()[-3:]] == [

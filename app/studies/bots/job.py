@@ -60,6 +60,7 @@ REHEARSAL = RehearsalKind(
     queue=BATCH,
     runner="app.studies.bots.runner:run",
     facts=lambda row: {"bots": row.bots, "seed": row.seed, "live": row.live},
+    listing="app.studies.bots.listing:LIST",
     lease_seconds=lambda _settings: LEASE,
 )
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from functools import partial
 
 from flask import render_template
-from flask.typing import ResponseReturnValue
 from flask_babel import lazy_gettext
 from sqlalchemy.orm import Session
 
@@ -19,20 +18,9 @@ from app.jobs import states
 from app.models import Alignment, LanguageModel, Society
 from app.web.admin.assessments import AssessedAspect, aspects_of, figures_of
 from app.web.admin.blueprint import blueprint
-from app.web.admin.job_pages import JobListPage, JobPages, job_actions, list_page, register_pages
+from app.web.admin.job_pages import JobPages, job_actions, register_pages
 from app.web.admin.rounds_analysis import cached
 from app.web.admin.rounds_scores import in_worker_thread
-
-
-@blueprint.get("/alignments")
-def alignments() -> ResponseReturnValue:
-    """A page of all alignments, the latest first."""
-
-    def choose(session: Session, before: int | None) -> JobListPage:
-        found, older = listing.chosen_alignments(session, before)
-        return JobListPage([each.item.row for each in found], older, {"alignments": found})
-
-    return list_page("admin/alignments.html", choose)
 
 
 @blueprint.get("/alignments/<int:alignment_id>")
@@ -60,11 +48,22 @@ def _page(alignment_id: int, refused: AppError | None = None) -> str:
             societies=_societies(session, row),
             material={name: (source, len(texts)) for name, (source, texts) in row.material.items()},
             refused=refused,
-            **job_actions(ALIGNMENT, row, named.item.state),
+            **job_actions(ALIGNMENT, row, named.state),
         )
 
 
-register_pages(ALIGNMENT, JobPages(lazy_gettext("Alignments"), "alignments", "alignment_id", _page, below="societies"))
+register_pages(
+    ALIGNMENT,
+    JobPages(lazy_gettext("Alignments"), "alignments", "alignment_id", _page, below="societies"),
+    new=[("admin.new_alignment", lazy_gettext("New alignment"))],
+    about=lazy_gettext(
+        "An alignment is the whole recipe of Stable Alignment as one job: a model learns demonstrations, lives in a"
+        " society, is trained on its data, lives in the society again, and raters compare it with the model before."
+        " There is none yet."
+    ),
+    first=lazy_gettext("Start the first alignment"),
+    command="flask alignment run --base MODEL --observers MODEL",
+)
 
 
 def _now(row: Alignment, steps: Sequence[listing.AlignmentStep]) -> listing.AlignmentStep | None:

@@ -5,7 +5,6 @@ from functools import partial
 from typing import NamedTuple
 
 from flask import Response, render_template, request
-from flask.typing import ResponseReturnValue
 from flask_babel import lazy_gettext
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -21,7 +20,7 @@ from app.core.validation import whole_number
 from app.jobs.kind import LARGEST
 from app.models import Alignment, Assessment
 from app.web.admin.blueprint import blueprint
-from app.web.admin.job_pages import JobListPage, JobPages, job_actions, list_page, register_pages
+from app.web.admin.job_pages import JobPages, job_actions, register_pages
 from app.web.admin.rounds_analysis import cached
 from app.web.admin.rounds_result import IntervalBar, drawn_interval
 from app.web.admin.rounds_scores import in_worker_thread
@@ -44,20 +43,6 @@ class AssessedAspect(NamedTuple):
         if found.low is None or found.high is None:
             return "none"
         return "better" if found.low > 0 else "worse" if found.high < 0 else "even"
-
-
-# ---- The list ------------------------------------------------------------------------
-
-
-@blueprint.get("/assessments")
-def assessments() -> ResponseReturnValue:
-    """A page of all assessments, the latest first."""
-
-    def choose(session: Session, before: int | None) -> JobListPage:
-        found, older = listing.chosen_assessments(session, before)
-        return JobListPage([each.item.row for each in found], older, {"assessments": found})
-
-    return list_page("admin/assessments.html", choose)
 
 
 # ---- One assessment ------------------------------------------------------------------
@@ -110,12 +95,20 @@ def _detail(assessment_id: int, refused: AppError | None = None) -> str:
             alignment=session.scalar(select(Alignment).where(Alignment.assessment_id == assessment_id).limit(1)),
             alignments=ALIGNMENT,
             refused=refused,
-            **job_actions(ASSESSMENT, row, named.item.state),
+            **job_actions(ASSESSMENT, row, named.state),
         )
 
 
 register_pages(
-    ASSESSMENT, JobPages(lazy_gettext("Assessments"), "assessments", "assessment_id", _detail, below="societies")
+    ASSESSMENT,
+    JobPages(lazy_gettext("Assessments"), "assessments", "assessment_id", _detail, below="societies"),
+    new=[("admin.new_assessment", lazy_gettext("New assessment"))],
+    about=lazy_gettext(
+        "In an assessment two models answer the same questions, which neither was trained on, and raters say how good"
+        " each answer is: a model before and after a training, for instance. There is none yet."
+    ),
+    first=lazy_gettext("Start the first assessment"),
+    command="flask assessment run MODEL BASE --raters NAME --questions FILE",
 )
 
 

@@ -1,9 +1,7 @@
 """Benchmarks: the list, and one benchmark as it runs."""
 
 from flask import render_template
-from flask.typing import ResponseReturnValue
 from flask_babel import lazy_gettext
-from sqlalchemy.orm import Session
 
 from app.benchmarks import listing
 from app.benchmarks.job import BENCHMARK
@@ -11,20 +9,9 @@ from app.benchmarks.scores import is_share
 from app.core.errors import AppError
 from app.core.extensions import reading
 from app.web.admin.blueprint import blueprint
-from app.web.admin.job_pages import JobListPage, JobPages, job_actions, list_page, register_pages
+from app.web.admin.job_pages import JobPages, job_actions, register_pages
 
 blueprint.add_app_template_global(is_share)
-
-
-@blueprint.get("/benchmarks")
-def benchmarks() -> ResponseReturnValue:
-    """A page of all benchmarks, the latest first."""
-
-    def choose(session: Session, before: int | None) -> JobListPage:
-        found, older = listing.chosen_benchmarks(session, before)
-        return JobListPage([each.row for each in found], older, {"benchmarks": found})
-
-    return list_page("admin/benchmarks.html", choose)
 
 
 @blueprint.get("/benchmarks/<int:benchmark_id>")
@@ -52,4 +39,13 @@ def _detail(benchmark_id: int, refused: AppError | None = None) -> str:
         )
 
 
-register_pages(BENCHMARK, JobPages(lazy_gettext("Benchmarks"), "benchmarks", "benchmark_id", _detail, below="models"))
+register_pages(
+    BENCHMARK,
+    JobPages(lazy_gettext("Benchmarks"), "benchmarks", "benchmark_id", _detail, below="models"),
+    new=[("admin.new_benchmark", lazy_gettext("New benchmark"))],
+    about=lazy_gettext(
+        "A benchmark scores a model on reasoning tasks that are no games, so that one can see whether playing has made"
+        " it any better at them. There is none yet."
+    ),
+    first=lazy_gettext("Score the first model"),
+)

@@ -5,14 +5,12 @@ from typing import Any, NamedTuple
 
 from flask import jsonify, render_template, request
 from flask.typing import ResponseReturnValue
-from flask_babel import gettext, lazy_gettext
-from sqlalchemy.orm import Session
+from flask_babel import lazy_gettext
 
-from app.analysis.bootstrap import Figure
 from app.analysis.themes import LIGHT
 from app.campaigns import listing
 from app.campaigns.job import CAMPAIGN
-from app.campaigns.listing import CampaignListItem, IterationResult
+from app.campaigns.listing import IterationResult
 from app.campaigns.spec import spec_of
 from app.core.errors import AppError, NotFound, Phrase
 from app.core.extensions import reading
@@ -20,31 +18,10 @@ from app.games import metrics_of
 from app.games.metrics import RATIO, Use
 from app.web.admin.benchmarks_of_campaign import benchmarks_of
 from app.web.admin.blueprint import blueprint
-from app.web.admin.job_pages import JobListPage, JobPages, job_actions, list_page, register_pages
-from app.web.admin.rounds_analysis import TitledFigure, labels_of, notes_of
+from app.web.admin.job_pages import JobPages, job_actions, register_pages
+from app.web.admin.rounds_analysis import labels_of, notes_of
 from app.web.chart_language import page_language
 from app.web.translations import game_titles
-
-
-@blueprint.get("/campaigns")
-def campaigns() -> ResponseReturnValue:
-    """A page of all campaigns, the latest first."""
-
-    def choose(session: Session, before: int | None) -> JobListPage:
-        found, older = listing.chosen_campaigns(session, before)
-        latest = {line.row.id: _latest(line) for line in found}
-        fields = {"campaigns": found, "titles": game_titles(), "latest": latest}
-        return JobListPage([line.row for line in found], older, fields)
-
-    return list_page("admin/campaigns.html", choose)
-
-
-def _latest(line: CampaignListItem) -> TitledFigure | None:
-    """What the list shows of a campaign: the figure of its latest model that says most."""
-    metric = metrics_of(line.row.game).headline
-    figure_json = (line.latest or {}).get(metric.name)
-    return None if figure_json is None else TitledFigure(metric.name, gettext(metric.heading), Figure(**figure_json))
-
 
 # ---- One campaign ------------------------------------------------------------
 
@@ -98,7 +75,16 @@ def _campaign_page(campaign_id: int, refused: AppError | None = None) -> str:
         )
 
 
-register_pages(CAMPAIGN, JobPages(lazy_gettext("Campaigns"), "campaigns", "campaign_id", _campaign_page))
+register_pages(
+    CAMPAIGN,
+    JobPages(lazy_gettext("Campaigns"), "campaigns", "campaign_id", _campaign_page),
+    new=[("admin.new_campaign", lazy_gettext("New campaign"))],
+    about=lazy_gettext(
+        "In a campaign a model plays against itself, learns from its better transcripts, and plays again with what it"
+        " has learned. There is none yet."
+    ),
+    first=lazy_gettext("Start the first campaign"),
+)
 
 
 class _Compared(NamedTuple):

@@ -28,6 +28,7 @@ from app.games.base import JSON
 from app.models import Dataset, DatasetRow, MatchRow
 from app.web.admin.blueprint import blueprint
 from app.web.admin.datasets_new import check_size
+from app.web.admin.lists import add_address
 from app.web.admin.rounds_analysis import with_specs
 from app.web.admin.rounds_scores import in_thread
 from app.web.chart_language import page_language
@@ -37,6 +38,7 @@ from app.web.seats import settings
 PAGE = 50  # rows on a page
 SAMPLES = 10
 _KEPT, _LEFT_OUT = "kept", "left out"
+add_address("dataset", lambda number: url_for("admin.dataset_page", dataset_id=number))
 
 
 @blueprint.get("/datasets")

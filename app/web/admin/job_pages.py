@@ -3,9 +3,10 @@
 A kind that has pages of its own registers them here; the pages of all others are made of what its JobKind says.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 from flask import abort, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
@@ -19,12 +20,11 @@ from app.core.validation import whole_number
 from app.job_kinds import JOB_KINDS
 from app.jobs import states
 from app.jobs.kind import LARGEST, JobKind, R, Requester
-from app.jobs.listing import job_figures, job_items, latest_jobs
+from app.jobs.listing import job_figures, job_items, list_of
 from app.web.admin.blueprint import blueprint
+from app.web.admin.lists import ListPage, add_address, add_list, register_list, show_list
 from app.web.form_writes import write
 from app.web.seats import settings
-
-PAGE = 25  # jobs on a page
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +41,18 @@ class JobPages:
 _OWN: dict[str, JobPages] = {}
 
 
-def register_pages(kind: JobKind[Any], pages: JobPages) -> None:
-    """Have a kind shown on pages of its own. A job's page takes POST from its buttons."""
+def register_pages(kind: JobKind[Any], pages: JobPages, **around: Any) -> None:
+    """Have a kind shown on pages of its own: its list, and the page of a job, which takes POST from its buttons.
+
+    `around`: what stands around the list, as fields of ListPage.
+    """
 
     def act(**number: int) -> ResponseReturnValue:
         return _act(kind, number[pages.number])
 
     _OWN[kind.name] = pages
     blueprint.add_url_rule(f"/{pages.path}/<int:{pages.number}>", f"act_on_{kind.name}", act, methods=["POST"])
+    add_list(list_page(kind, pages, **around))
 
 
 def pages_of(kind: JobKind[Any]) -> JobPages:
@@ -103,40 +107,17 @@ def read_compared(session: Session, kind: JobKind[R], name: str, most: int) -> l
     return [kind.get(session, number) for number in numbers]
 
 
-def read_before() -> int | None:
-    """Behind which job a page of a list begins, from the address. Raises Invalid."""
-    text = request.args.get("before", "")
-    return whole_number(text, "before", 1, LARGEST) if text else None
-
-
-class JobListPage(NamedTuple):
-    """A page of a list of jobs: their rows, where the next page begins, and what else its template is given."""
-
-    rows: Sequence[Any]
-    older: int | None
-    fields: Mapping[str, Any]
-
-
-def list_page(template: str, choose: Callable[[Session, int | None], JobListPage]) -> ResponseReturnValue:
-    """The list of a kind's jobs, from the one on that the address names; `choose` reads those before that number.
-
-    An address that names none that can be says so in place of the list.
-    """
-    try:
-        before, refused = read_before(), None
-    except Invalid as error:
-        before, refused = 1, error
-    with reading() as session:
-        chosen = choose(session, before)
-        page = render_template(
-            template,
-            **chosen.fields,
-            older=chosen.older,
-            first=before is None,
-            live=any(row.status in states.LIVE for row in chosen.rows),
-            refused=refused,
-        )
-    return page, 400 if refused else 200
+def list_page(kind: JobKind[Any], pages: JobPages, **fields: Any) -> ListPage:
+    """The page of a kind's list; `fields` are those of ListPage."""
+    add_address(kind.name, partial(job_address, kind))
+    return ListPage(
+        list_of(kind),
+        pages.title,
+        pages.path,
+        is_live=lambda item: any(row.status in states.LIVE for row in getattr(item, "rows", (item.row,))),
+        subject=kind.subject,
+        **fields,
+    )
 
 
 def _act(kind: JobKind[Any], number: int) -> ResponseReturnValue:
@@ -163,12 +144,9 @@ def job_list(jobs: str) -> ResponseReturnValue:
     """A page of all jobs of a kind, the latest first."""
     kind = _find(jobs)
 
-    def choose(session: Session, before: int | None) -> JobListPage:
-        rows, more = latest_jobs(session, kind, PAGE, before=before)
-        fields = {"kind": kind, "title": pages_of(kind).title, "items": job_items(session, kind, rows)}
-        return JobListPage(rows, rows[-1].id if more else None, fields)
-
-    return list_page("admin/any-jobs.html", choose)
+    page = list_page(kind, pages_of(kind))
+    register_list(page)
+    return show_list(page)
 
 
 @blueprint.get("/other-jobs/<jobs>/<int:job>")

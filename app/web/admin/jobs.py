@@ -6,7 +6,6 @@ from typing import Any
 from flask import abort, jsonify, render_template, request
 from flask.typing import ResponseReturnValue
 from flask_babel import gettext, lazy_gettext
-from sqlalchemy.orm import Session
 
 from app.analysis.chart import Chart
 from app.analysis.losses import loss_curve
@@ -20,21 +19,10 @@ from app.finetuning.job import TRAINING
 from app.games.base import JSON
 from app.models import TrainingJob
 from app.web.admin.blueprint import blueprint
-from app.web.admin.job_pages import JobListPage, JobPages, job_actions, list_page, register_pages
+from app.web.admin.job_pages import JobPages, job_actions, register_pages
 from app.web.chart_language import page_language
 from app.web.seats import settings
 from training.methods import all_methods
-
-
-@blueprint.get("/jobs")
-def jobs() -> ResponseReturnValue:
-    """A page of all jobs, the latest first."""
-
-    def choose(session: Session, before: int | None) -> JobListPage:
-        found, older = listing.chosen_jobs(session, before)
-        return JobListPage([each.row for each in found], older, {"jobs": found})
-
-    return list_page("admin/jobs.html", choose)
 
 
 @blueprint.get("/jobs/<int:job_id>")
@@ -85,7 +73,18 @@ def _training_page(job_id: int, refused: AppError | None = None) -> str:
         )
 
 
-register_pages(TRAINING, JobPages(lazy_gettext("Training"), "jobs", "job_id", _training_page))
+register_pages(
+    TRAINING,
+    JobPages(lazy_gettext("Training"), "jobs", "job_id", _training_page),
+    new=[("admin.new_job", lazy_gettext("New training job"))],
+    about=lazy_gettext(
+        "A training job makes a model of a dataset, which can be played against as soon as it is done."
+        " There is none yet."
+    ),
+    first=lazy_gettext("Train the first model"),
+    compare="admin.compare_jobs",
+    ticked="job",
+)
 
 
 def chart_of(row: TrainingJob, events: Any) -> Chart:

@@ -41,6 +41,7 @@ from app.registry.changes import (
     restore_model,
 )
 from app.web.admin.blueprint import blueprint
+from app.web.admin.lists import add_address
 from app.web.admin.models_form import find_row, read_numbers
 from app.web.form_writes import write, write_once
 from app.web.seats import hold, settings
@@ -56,6 +57,7 @@ _ACTIONS: Mapping[str, Callable[[Session, str], None]] = {
     "remove": remove_model,
 }
 blueprint.add_app_template_test(needs_test, "needs_test")
+add_address("model", lambda number: url_for("admin.model", number=number))
 
 
 @blueprint.get("/models")

@@ -3,39 +3,20 @@
 from flask import redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_babel import lazy_gettext
-from sqlalchemy.orm import Session
 
 from app.core.errors import AppError
 from app.core.extensions import reading
-from app.jobs.listing import job_items, latest_jobs
+from app.jobs.listing import job_items
 from app.models import Study, StudyVersion
 from app.studies.bots import job
 from app.studies.bots.job import REHEARSAL
 from app.web.admin.blueprint import blueprint
-from app.web.admin.job_pages import PAGE, JobListPage, JobPages, job_actions, list_page, register_pages, requester
+from app.web.admin.job_pages import JobPages, job_actions, register_pages, requester
 from app.web.admin.study_versions import find_version
 from app.web.form_writes import write_once
 from app.web.forms import RefusedField
 from app.web.seats import settings
 from app.web.watched import rehearsal_figures
-
-
-@blueprint.get("/rehearsals")
-def rehearsals() -> ResponseReturnValue:
-    """A page of all rehearsals, the latest first."""
-
-    def choose(session: Session, before: int | None) -> JobListPage:
-        rows, more = latest_jobs(session, REHEARSAL, PAGE, before=before)
-        versions = {row.id: _reference(session, row.study_version_id) for row in rows}
-        fields = {"items": job_items(session, REHEARSAL, rows), "versions": versions}
-        return JobListPage(rows, rows[-1].id if more else None, fields)
-
-    return list_page("admin/rehearsals.html", choose)
-
-
-def _reference(session: Session, version_id: int) -> str:
-    version = session.get_one(StudyVersion, version_id)
-    return f"{session.get_one(Study, version.study_id).name}@{version.number}"
 
 
 @blueprint.get("/studies/<int:study_id>/bots")
@@ -100,4 +81,8 @@ def _detail(rehearsal_id: int, refused: AppError | None = None) -> str:
         )
 
 
-register_pages(REHEARSAL, JobPages(lazy_gettext("Rehearsals"), "rehearsals", "rehearsal_id", _detail, below="studies"))
+register_pages(
+    REHEARSAL,
+    JobPages(lazy_gettext("Rehearsals"), "rehearsals", "rehearsal_id", _detail, below="studies"),
+    intro=lazy_gettext("Bots that go through copies of studies. They are sent from the page of a study."),
+)

@@ -1,12 +1,13 @@
-"""Self-play rounds: the list, one round as it is played, what can be done with it, and its transcripts."""
+"""Self-play rounds: their list, one round as it is played, what can be done with it, and its transcripts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from flask import jsonify, render_template, request
+from flask import get_template_attribute, jsonify, render_template, request, url_for
 from flask.typing import ResponseReturnValue
-from flask_babel import lazy_gettext
+from flask_babel import gettext, lazy_gettext
+from markupsafe import Markup
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -25,70 +26,19 @@ from app.registry import list_models
 from app.rounds import lifecycle, transcripts
 from app.rounds.failures import AbortedMatch, last_broken
 from app.rounds.job import ROUND
-from app.rounds.listing import NAMES as FILTERS
-from app.rounds.listing import RoundListItem, chosen_rounds, list_items, read_chosen, waits_behind
+from app.rounds.listing import CROSS_PLAY, RoundListItem, conditions, list_items, read_chosen, waits_behind
 from app.rounds.prices import has_current_prices, prices_of_round
 from app.rounds.progress import figures, mean_pace
 from app.web.admin.blueprint import blueprint
-from app.web.admin.job_pages import JobPages, job_actions, read_before, register_pages
+from app.web.admin.job_pages import JobPages, job_actions, register_pages
+from app.web.admin.lists import ListFilter, add_address
 from app.web.admin.rounds_analysis import analysis_of, page_part
-from app.web.admin.rounds_scores import ListedScores, scores
+from app.web.admin.rounds_scores import scores
 from app.web.chart_language import page_language
 from app.web.translations import game_titles
 
 TABS = ("summary", "charts", "transcripts", "settings", "log")
 _FIRST_CHARTS = 2  # of a round's charts are in its summary
-
-
-# ---- The list ----------------------------------------------------------------
-
-
-@blueprint.get("/rounds")
-def rounds() -> ResponseReturnValue:
-    """A page of the rounds that the filter chooses, the latest first."""
-    given = {name: request.args[name] for name in FILTERS if request.args.get(name)}
-    try:
-        return _list(given, None)
-    except (Invalid, NotFound) as error:
-        return _list(given, error), 400
-
-
-def _list(given: dict[str, str], refused: AppError | None) -> str:
-    with reading() as session:
-        found: list[RoundListItem] = []
-        before = older = None
-        if refused is None:
-            before = read_before()
-            found, older = chosen_rounds(session, read_chosen(session, given), before)
-        scored = scores(db.engine, [line.row for line in found if not line.members])
-        return render_template(
-            "admin/rounds.html",
-            rounds=[shown_round(line, scored.get(line.row.id)) for line in found],
-            given=given,
-            refused=refused,
-            first=before is None,
-            older=older,
-            titles=game_titles(),
-            statuses=states.STATUSES,
-            models=[model.name for model in list_models(session)],
-        )
-
-
-def shown_round(line: RoundListItem, scored: ListedScores | None) -> dict[str, Any]:
-    """A round or a cross-play, which has a score for each pair, as a line of a list."""
-    row = line.row
-    return {
-        "id": row.id, "name": line.name, "game": row.game, "models": line.models, "state": line.state,
-        "source": row.source, "finished": line.finished, "matches": line.matches, "percent": line.percent,
-        "score": scored and scored.score, "headline": scored and scored.headline, "all_aborted": line.all_aborted,
-        "rounds": len(line.members), "at": row.started_at or row.created_at, "requested_by": row.requested_by,
-        "by_outcome": metrics_of(row.game).headline.unit == SHARE,
-        "open": any(_open(each) for each in line.rows),
-    }  # fmt: skip
-
-
-def _open(row: RoundRow) -> bool:
-    return row.status in states.LIVE
 
 
 # ---- One round ---------------------------------------------------------------
@@ -152,7 +102,36 @@ def _render(round_id: int, refused: AppError | None) -> str:
     return _round_page(round_id, TABS[0], refused)[0]
 
 
-register_pages(ROUND, JobPages(lazy_gettext("Rounds"), "rounds", "round_id", _render))
+def _filters(session: Session) -> list[ListFilter]:
+    return [
+        ListFilter("game", gettext("Game"), game_titles(), any=gettext("Any game")),
+        ListFilter("status", gettext("Status"), {status: status for status in states.STATUSES}),
+        ListFilter("model", gettext("Model"), {model.name: model.name for model in list_models(session)}),
+    ]
+
+
+def _outcomes(_session: Session, lines: Sequence[RoundListItem]) -> list[Markup]:
+    """What each round has come to: counted off the event loop, and kept."""
+    scored = scores(db.engine, [line.row for line in lines if not line.members])
+    write_outcome = get_template_attribute("admin/round-parts.html", "outcome")
+    return [
+        write_outcome(line, scored.get(line.row.id), metrics_of(line.row.game).headline.unit == SHARE) for line in lines
+    ]
+
+
+add_address(CROSS_PLAY, lambda number: url_for("admin.round_matrix", round_id=number))
+register_pages(
+    ROUND,
+    JobPages(lazy_gettext("Rounds"), "rounds", "round_id", _render),
+    new=[("admin.new_round", lazy_gettext("New round"))],
+    about=lazy_gettext("In a round, models play many matches against each other while you watch. There is none yet."),
+    first=lazy_gettext("Start the first round"),
+    compare="admin.compare_rounds",
+    ticked="round",
+    filters=_filters,
+    where=lambda session, given: conditions(session, read_chosen(session, given)),
+    values={"score": _outcomes},
+)
 
 
 def _summary(_session: Session, row: RoundRow) -> dict[str, Any]:

@@ -27,26 +27,12 @@ from app.society.grid import iterations_begun
 from app.society.job import SOCIETY
 from app.society.store import agents_of
 from app.web.admin.blueprint import blueprint
-from app.web.admin.job_pages import JobListPage, JobPages, job_actions, list_page, register_pages
+from app.web.admin.job_pages import JobPages, job_actions, register_pages
 from app.web.admin.rounds_scores import in_thread
 from app.web.admin.societies_figures import charts_of, check_size, grid_of
 from app.web.admin.societies_words import SHOWS, cell_of, setting_words
 
 _PIECE = 1 << 16  # bytes
-
-
-# ---- The list ------------------------------------------------------------------------
-
-
-@blueprint.get("/societies")
-def societies() -> ResponseReturnValue:
-    """A page of all societies, the latest first."""
-
-    def choose(session: Session, before: int | None) -> JobListPage:
-        found, older = listing.chosen_societies(session, before)
-        return JobListPage([each.row for each in found], older, {"societies": found, "setting_words": setting_words})
-
-    return list_page("admin/societies.html", choose)
 
 
 # ---- One society ---------------------------------------------------------------------
@@ -115,7 +101,16 @@ def _society_page(society_id: int, refused: AppError | None = None) -> str:
         )
 
 
-register_pages(SOCIETY, JobPages(lazy_gettext("Societies"), "societies", "society_id", _society_page))
+register_pages(
+    SOCIETY,
+    JobPages(lazy_gettext("Societies"), "societies", "society_id", _society_page),
+    new=[("admin.new_society", lazy_gettext("New society"))],
+    about=lazy_gettext(
+        "In a society, agents on a grid answer questions, criticise each other’s answers and revise their own;"
+        " observers rate both. This gives data to train on. There is none yet."
+    ),
+    first=lazy_gettext("Start the first society"),
+)
 
 
 def _chosen_agent(row: Society, begun: int) -> tuple[int, int]:

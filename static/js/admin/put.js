@@ -14,9 +14,11 @@ export function put(place, now) {
   if (place.innerHTML === now.innerHTML || (selection && !selection.isCollapsed && selection.containsNode(place, true))) return;
   const focused = document.activeElement && place.contains(document.activeElement) ? nameOf(document.activeElement) : null;
   const across = place.querySelector(".scroll")?.scrollLeft ?? 0;
+  const ticked = findAll(".tick input:checked", place, HTMLInputElement).map((each) => each.value);
   const open = [...place.querySelectorAll("details")].map((each) => each.open);
   place.replaceChildren(...now.childNodes);
   for (const [index, each] of place.querySelectorAll("details").entries()) each.open = open[index] ?? false;
+  for (const each of findAll(".tick input", place, HTMLInputElement)) each.checked = ticked.includes(each.value);
   place.querySelector(".scroll")?.scrollTo(across, 0);
   drawAll(place);
   if (focused) findAll("a, button, [tabindex]", place).find((each) => nameOf(each) === focused)?.focus({ preventScroll: true });

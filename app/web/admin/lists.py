@@ -1,0 +1,233 @@
+"""The page of a list: sorted by any column, a page at a time, with the columns that its reader chose; and its files.
+
+app/core/lists.py says what a list is.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from flask import Response, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from flask_babel import gettext
+from flask_login import current_user
+from sqlalchemy import ColumnElement, Engine
+from sqlalchemy.orm import Session
+
+from app.core.csv_tables import to_csv
+from app.core.errors import AppError, Invalid, NotFound, Phrase, either
+from app.core.extensions import db, reading
+from app.core.lists import (
+    PAGES,
+    Done,
+    English,
+    Labelled,
+    ListColumn,
+    Listing,
+    ListOrder,
+    Measured,
+    Reference,
+    State,
+    csv_columns,
+)
+from app.models import User
+from app.web.admin.blueprint import blueprint
+from app.web.form_writes import write
+
+PAGE = 25  # lines
+FILES = ("csv", "json")
+_CELLS: Mapping[type, str] = {
+    Reference: "reference", Done: "done", State: "state", Labelled: "labelled", Measured: "measured", Phrase: "phrase",
+    English: "english",
+}  # fmt: skip
+_ADDRESSES: dict[str, Callable[[Any], str]] = {}  # of what cells lead to, by kind
+_PAGES: dict[str, "ListPage"] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class ListFilter:
+    """A field of the form above a list: a choice of values with their titles, or without `choices` a text, day or
+    number. One that is `seldom` is shown only where it was given.
+    """
+
+    name: str
+    title: Any
+    choices: Mapping[str, Any] | None = None
+    type: str = "text"
+    any: Any = None
+    seldom: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """What the page of a list has around its lines; all texts are lazy.
+
+    path: below that of all admin pages, and its endpoint. new: what leads to forms: endpoints, and what each button
+    says. about: what is in the list, where nothing is yet, and `first` the button there. command: the same in a
+    terminal. compare: where ticked lines are compared, an endpoint that takes their numbers as `ticked`. subject: what
+    a line is called by its number. values: cells of columns that pages have otherwise. filters: the fields of the form
+    above, and `where` the conditions of those that were given; fields: what a template of the list's own needs besides.
+    """
+
+    listing: Listing[Any]
+    title: Any
+    path: str
+    new: Sequence[tuple[str, Any]] = ()
+    intro: Any = ""
+    about: Any = ""
+    first: Any = ""
+    command: str = ""
+    compare: str = ""
+    ticked: str = ""
+    subject: Callable[[int], Phrase] = lambda number: Phrase("%(number)s", number=number)
+    template: str = "admin/list.html"
+    is_live: Callable[[Any], bool] = lambda _item: False
+    values: Mapping[str, Callable[[Session, Sequence[Any]], Sequence[Any]]] = field(default_factory=dict)
+    filters: Callable[[Session], Sequence[ListFilter]] = lambda _session: ()
+    where: Callable[[Session, Mapping[str, str]], Sequence[ColumnElement[bool]]] = lambda _session, _given: ()
+    fields: Callable[[Session, Mapping[str, str]], Mapping[str, Any]] = lambda _session, _given: {}
+
+
+def add_list(page: ListPage) -> None:
+    """Give a list its page, at its path."""
+    register_list(page)
+    blueprint.add_url_rule(f"/{page.path}", page.path, lambda: show_list(page))
+
+
+def register_list(page: ListPage) -> None:
+    """Let readers choose the columns of a list."""
+    _PAGES[page.listing.name] = page
+
+
+def add_address(kind: str, address: Callable[[Any], str]) -> None:
+    """The address of what cells of a kind lead to, by key."""
+    _ADDRESSES[kind] = address
+
+
+@blueprint.app_template_global()
+def cell_address(cell: Reference) -> str:
+    """The address of what a cell leads to."""
+    return _ADDRESSES[cell.kind](cell.key)
+
+
+@blueprint.app_template_filter()
+def cell_name(cell: Reference) -> str:
+    """What a cell calls what it leads to."""
+    return capital_phrase(cell.name) if isinstance(cell.name, Phrase) else cell.name
+
+
+@blueprint.app_template_filter()
+def capital_phrase(text: Phrase) -> str:
+    """A phrase in the language of the page, with a capital letter at its beginning."""
+    found = text.render(gettext)
+    return found[:1].upper() + found[1:]
+
+
+@blueprint.app_template_filter()
+def cell_form(cell: Any) -> str:
+    """How the template writes a cell: in one of the forms of `_CELLS`, or as many, moment, number or text."""
+    if (form := _CELLS.get(type(cell))) is not None:
+        return form
+    if isinstance(cell, list | tuple):
+        return "many"
+    if hasattr(cell, "isoformat"):
+        return "moment"
+    return "number" if isinstance(cell, int | float) and not isinstance(cell, bool) else "text"
+
+
+@blueprint.app_template_filter()
+def phrase(text: Any) -> str:
+    """A phrase or text in the language of the page."""
+    return text.render(gettext) if isinstance(text, Phrase) else gettext(str(text))
+
+
+def show_list(page: ListPage, refused: AppError | None = None) -> ResponseReturnValue:
+    """The list as the address asks for it, or its file; what cannot be is said in place of its lines."""
+    listing, before, form = page.listing, request.args.get("before", ""), request.args.get("format", "")
+    columns: list[ListColumn] = _chosen(listing)
+    order, items, after = ListOrder(None, descending=True), list[Any](), None
+    with reading() as session:
+        filters = page.filters(session)
+        given = {each.name: text for each in filters if (text := request.args.get(each.name, ""))}
+        try:
+            order = listing.order(request.args.get("sort", ""))
+            conditions = page.where(session, given)
+            if form:
+                return _file(listing, order, conditions, form)
+            rows, after = listing.read(session, order, PAGE, where=conditions, after=before)
+            items = [*listing.items(session, rows)]
+        except (Invalid, NotFound) as error:
+            refused = error
+        cells = [page.values.get(column.name, column.cells)(session, items) for column in columns]
+        return render_template(
+            page.template,
+            page=page,
+            columns=columns,
+            lines=[(item, line) for item, *line in zip(items, *cells, strict=True)],
+            order=order,
+            older=after,
+            first=not before,
+            given=given,
+            filters=[each for each in filters if not each.seldom or each.name in given],
+            is_live=any(page.is_live(item) for item in items),
+            refused=refused,
+            **page.fields(session, given),
+        ), 200 if refused is None else 400
+
+
+def _chosen(listing: Listing[Any]) -> list[ListColumn]:
+    """The columns that the reader has chosen, in the order of the list."""
+    names = (current_user.list_columns or {}).get(listing.name)
+    found = [column for column in listing.columns if names and column.name in names]
+    return found or listing.usual(PAGES)
+
+
+@blueprint.post("/lists/<name>/columns")
+def choose_columns(name: str) -> ResponseReturnValue:
+    """Keep the columns that the reader has ticked for this list; none: those that everybody has."""
+    if name not in _PAGES:
+        raise NotFound("list", expected=either(_PAGES), got=name)
+    listing = _PAGES[name].listing
+    chosen = [listing.column(each, "column").name for each in request.form.getlist("column")]
+    number = current_user.id
+    write(lambda session: _keep(session.get_one(User, number), name, chosen))
+    home, back = url_for("admin.home"), request.form.get("back", "")
+    return redirect(back if back.startswith(home) and "\\" not in back else home + _PAGES[name].path, 303)
+
+
+def _keep(user: User, name: str, chosen: Sequence[str]) -> None:
+    others = {each: names for each, names in (user.list_columns or {}).items() if each != name}
+    user.list_columns = {**others, name: [*chosen]} if chosen else others
+
+
+def _file(
+    listing: Listing[Any], order: ListOrder, conditions: Sequence[ColumnElement[bool]], form: str
+) -> ResponseReturnValue:
+    """All lines with all columns as CSV or JSON, in English."""
+    if form not in FILES:
+        raise Invalid("format", expected=either(FILES), got=form)
+    pieces = _pieces(db.engine, listing, order, conditions, form)
+    response = Response(pieces, mimetype="text/csv" if form == "csv" else "application/json")
+    response.headers["Content-Disposition"] = f'attachment; filename="{listing.name}.{form}"'
+    return response
+
+
+def _pieces(
+    engine: Engine, listing: Listing[Any], order: ListOrder, conditions: Sequence[ColumnElement[bool]], form: str
+) -> Iterator[bytes]:
+    """The pieces of a file; they are asked for when the request is over, so they know its database beforehand."""
+    with reading(engine) as session:
+        lines = listing.lines(session, listing.columns, order, conditions)
+        for piece in to_csv(csv_columns(listing.columns), lines) if form == "csv" else _json(lines):
+            yield piece
+            time.sleep(0)  # other greenlets go on, however long the list is
+
+
+def _json(lines: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
+    mark = "["
+    for line in lines:
+        yield f"{mark}{json.dumps(line, default=lambda moment: moment.isoformat(timespec='seconds'))}".encode()
+        mark = ",\n"
+    yield b"[]\n" if mark == "[" else b"]\n"

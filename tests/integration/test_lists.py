@@ -1,0 +1,172 @@
+"""Lists of all kinds: sorted by every column that can be, page by page, with chosen columns, and as files."""
+
+import csv
+import html
+import io
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import Engine
+
+from app.core.extensions import reading, writing
+from app.core.lists import Listing
+from app.job_kinds import JOB_KINDS
+from app.jobs import states
+from app.jobs.listing import list_of
+from app.models import RoundRow, TrainingJob
+from app.studies.bots import job as rehearsals
+from tests.assessments import make_alignment, make_assessment
+from tests.benchmarks import make_benchmark, score
+from tests.campaigns import add_local, campaign_of
+from tests.experimenter import leafed_through, signed_in
+from tests.jobs import make_dataset, make_job, tell
+from tests.rounds import make_round
+from tests.societies import make_society
+from tests.waves import loaded_study, store_study
+
+OFTEN = 5  # jobs of each kind
+
+
+@pytest.fixture
+def filled(app: Flask, engine: Engine) -> Engine:
+    """A database with some jobs of every kind, the values of which differ, are the same, or are not there."""
+    dataset = make_dataset(engine, app.config["SETTINGS"])
+    add_local(engine, "base")
+    with writing(engine) as session:
+        store_study(session, loaded_study())
+    for number in range(OFTEN):
+        make_round(engine, "scripted", matches=2 + number % 2, name=("", "evening", "=1~2")[number % 3])
+        job = make_job(engine, dataset, f"small-{number}", queued=True)
+        if number % 2:
+            tell(engine, job, number, 40)
+        campaign_of(engine, "base", name=f"loop-{number}")
+        benchmark = make_benchmark(engine, "base", "a,b")
+        if number % 2:
+            score(engine, benchmark, {"a": 0.25, "b": 0.36})
+        make_society(engine, "scripted-agent", observers=["scripted-observer"])
+        make_assessment(engine, "scripted-agent", "scripted-observer", "scripted-observer")
+        make_alignment(engine, "base", f"chain-{number}")
+        with writing(engine) as session:
+            rehearsals.create(session, "two-models", 1, 1, live=False)
+    return engine
+
+
+@pytest.fixture
+def client(app: Flask) -> FlaskClient:
+    return signed_in(app)
+
+
+def numbers_in(page: str) -> list[int]:
+    return [int(number) for number in re.findall(r'id="line-(\d+)"', page)]
+
+
+def pages_of(engine: Engine, listing: Listing[object], sort: str) -> Iterator[list[int]]:
+    """The numbers of each page of two lines."""
+    after: str | None = ""
+    with reading(engine) as session:
+        while after is not None:
+            rows, after = listing.read(session, listing.order(sort), 2, after=after)
+            yield [row.id for row in rows]  # type: ignore[attr-defined]
+
+
+def test_every_order_has_each_line_once_and_is_the_same_page_by_page(filled: Engine) -> None:
+    for kind in JOB_KINDS:
+        listing = list_of(kind)
+        sortable = [column.name for column in listing.columns if column.sort is not None]
+        assert {"name", "status", "done", "started_at"} <= set(sortable)
+        for sort in ("", *sortable, *(f"-{name}" for name in sortable)):
+            with reading(filled) as session:
+                whole = [row.id for row in listing.read(session, listing.order(sort)).rows]
+            paged = [number for page in pages_of(filled, listing, sort) for number in page]
+            assert paged == whole, (kind.name, sort)
+            assert len(whole) == len(set(whole)) >= OFTEN
+
+
+def test_what_has_no_value_comes_last_in_both_directions(filled: Engine) -> None:
+    [listing] = [list_of(kind) for kind in JOB_KINDS if kind.name == "training"]
+    with reading(filled) as session:
+        for sort, steps in (("done", [1, 3]), ("-done", [3, 1])):
+            found = [
+                session.get_one(TrainingJob, row.id).step for row in listing.read(session, listing.order(sort)).rows
+            ]
+            assert [step for step in found if step is not None] == found[: len(steps)] == steps
+
+
+def test_a_heading_sorts_and_leads_through_all_pages(
+    filled: Engine, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.web.admin.lists.PAGE", 2)
+    page = client.get("/admin/rounds?game=negotiation").text
+    address = html.unescape(re.findall(r'href="([^"]+sort=done[^"]*)"', page)[0])
+    assert "game=negotiation" in address
+    found = [number for page in leafed_through(client, address) for number in numbers_in(page)]
+    with reading(filled) as session:
+        assert len(found) == len(set(found)) == session.query(RoundRow).count()
+    sorted_page = client.get(address).text
+    assert 'aria-sort="ascending"' in sorted_page
+    assert re.search(r'href="[^"]+sort=-done', sorted_page)
+
+
+@pytest.mark.parametrize(
+    "query", ["sort=colour", "sort=score", "sort=done&before=x", "sort=done&before=1~y", "format=pdf"]
+)
+def test_an_order_that_cannot_be_is_refused_with_a_line(client: FlaskClient, query: str) -> None:
+    answer = client.get(f"/admin/rounds?{query}")
+    assert (answer.status_code, 'role="alert"' in answer.text) == (400, True)
+
+
+def test_chosen_columns_are_kept_for_whoever_chose_them(filled: Engine, app: Flask, client: FlaskClient) -> None:
+    chosen = {"column": ["name", "seed", "requested_by"], "back": "/admin/rounds?sort=done"}
+    answer = client.post("/admin/lists/rounds/columns", data=chosen)
+    assert (answer.status_code, answer.location) == (303, "/admin/rounds?sort=done")
+    for browser in (client, signed_in(app)):  # the same experimenter elsewhere
+        heads = re.findall(
+            r'<th scope="col" role="columnheader"[^>]*>(?:<a[^>]*>)?([^<]+)', browser.get("/admin/rounds").text
+        )
+        assert heads == ["Round", "Seed", "Requested by"]
+    assert "Seed</a></th>" not in client.get("/admin/rehearsals").text
+    assert client.post("/admin/lists/rounds/columns", data={"back": "//elsewhere"}).location == "/admin/rounds"
+    assert "Matches over" in client.get("/admin/rounds").text
+    assert client.post("/admin/lists/rounds/columns", data={"column": "colour"}).status_code == 400
+    assert client.post("/admin/lists/nothing/columns").status_code == 404
+
+
+def test_page_command_and_files_have_the_same_lines(filled: Engine, app: Flask, client: FlaskClient) -> None:
+    for kind in JOB_KINDS:
+        listing = list_of(kind)
+        path = {"trainings": "jobs"}.get(kind.plural, kind.plural)
+        number = listing.columns[1].name
+        told = client.get(f"/admin/{path}?format=json&sort=-{number}")
+        lines = json.loads(told.text)
+        assert f'filename="{listing.name}.json"' in told.headers["Content-Disposition"]
+        assert [*lines[0]] == [column.name for column in listing.columns]
+        assert [line[number] for line in lines] == numbers_in(client.get(f"/admin/{path}").text)
+        table = [*csv.DictReader(io.StringIO(client.get(f"/admin/{path}?format=csv&sort=-{number}").text))]
+        assert [int(row[number]) for row in table] == [line[number] for line in lines]
+
+        def flask(*line: str, name: str = kind.name) -> str:
+            return app.test_cli_runner().invoke(args=[name, "list", *line]).stdout
+
+        assert flask("--csv", "--sort", f"-{number}") == client.get(f"/admin/{path}?format=csv&sort=-{number}").text
+        assert json.loads(flask("--json", "--columns", f"{number},status", "--sort", number, "--limit", "2")) == [
+            {number: line[number], "status": line["status"]} for line in lines[::-1][:2]
+        ]
+        assert flask("--columns", "status").splitlines()[0] == "STATUS"
+
+
+def test_a_wrong_column_of_a_command_names_the_right_ones(app: Flask) -> None:
+    for option in ("--columns", "--sort"):
+        refused = app.test_cli_runner().invoke(args=["round", "list", option, "colour"])
+        assert (refused.exit_code, "expected name or round_id or status" in refused.stderr) == (2, True)
+
+
+def test_a_running_job_keeps_its_list_fresh(filled: Engine, client: FlaskClient) -> None:
+    assert "data-fresh" in client.get("/admin/jobs").text
+    with writing(filled) as session:
+        for row in session.query(TrainingJob):
+            row.status = states.DONE
+    assert "data-fresh" not in client.get("/admin/jobs").text
