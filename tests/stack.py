@@ -140,8 +140,15 @@ class Stack:
     def pid(self, name: str) -> int:
         """The process number of a child: broker, web, turns or upkeep. Its file is there a moment before the number."""
         path = self.home / "run" / f"{name}.pid"
-        wait_until(lambda: bool(path.read_text()), f"the process number of {name}")
-        return int(path.read_text())
+        number = ""  # of one look: the next may be at the file of another life
+
+        def is_there() -> bool:
+            nonlocal number
+            number = path.read_text()
+            return bool(number)
+
+        wait_until(is_there, f"the process number of {name}")
+        return int(number)
 
     def send(self, name: str, number: int = signal.SIGKILL) -> int:
         """Signal a child, also one whose number a full disk has not taken; returns its process number."""
