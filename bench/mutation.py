@@ -1,0 +1,249 @@
+"""How many small faults the tests notice: `python -m bench.mutation`, a measurement that takes hours and is no gate.
+
+Of each package below some lines are drawn by a fixed seed, and of each line one fault that cosmic-ray can make there:
+another operator, another number, a loop that is left out. With each fault alone in a copy of a revision run the tests
+that come by its line, then, where they notice nothing, all tests. What was found is kept under var/mutation, by
+revision, so that a run that was interrupted goes on and two revisions can be compared: `--of REVISION`.
+"""
+
+import argparse
+import ast
+import io
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from difflib import unified_diff
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cosmic_ray.ast import ast_nodes, get_ast
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.plugins import get_operator, operator_names
+from coverage import CoverageData
+
+from app.core.config import ROOT
+
+PACKAGES = ("app/rounds", "app/studies", "app/finetuning", "app/society", "app/analysis")
+LINES = 12  # of each
+SEED = 20261126
+WHOLE = ("-n", "6")
+LONGEST = 3600.0  # seconds that tests may take; who never ends is noticed, too
+WANTED = "MUTATION_TESTS"  # variable: the file with the names of the test functions that are to run
+COVERAGE = """[run]
+source = app
+data_file = {data}
+parallel = true
+dynamic_context = test_function
+concurrency = thread, gevent, multiprocessing
+patch = subprocess, fork, _exit
+sigterm = true
+"""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A change of one line: the operator of cosmic-ray that makes it, at which of the places where it could."""
+
+    path: str
+    line: int
+    operator: str
+    occurrence: int
+
+    def made_in(self, source: str) -> str:
+        """The source with the fault in it."""
+        changed: str | None = mutate_code(source, get_operator(self.operator)(), self.occurrence)
+        assert changed is not None, f"expected a place for {self.operator} in {self.path}"
+        return changed
+
+
+# ---- Drawing -------------------------------------------------------------------
+
+
+def draw(root: Path) -> list[Fault]:
+    """The faults of a tree: of each package LINES lines, and of each line one. The same tree gives the same."""
+    chance, found = random.Random(SEED), []
+    for package in PACKAGES:
+        by_line: dict[tuple[str, int], list[Fault]] = defaultdict(list)
+        for path in sorted((root / package).rglob("*.py")):
+            for fault in faults_of(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")):
+                by_line[fault.path, fault.line].append(fault)
+        lines = chance.sample(sorted(by_line), min(LINES, len(by_line)))
+        found += [chance.choice(by_line[line]) for line in lines]
+    return found
+
+
+def faults_of(path: str, source: str) -> Iterator[Fault]:
+    """Every fault that can be made in what a module's functions do; a changed annotation would do nothing."""
+    within, apart = _places(source)
+    nodes = list(ast_nodes(get_ast(source)))
+    for name in operator_names():
+        operator = get_operator(name)
+        if operator.arguments():
+            continue
+        places = (start for node in nodes for start, _ in operator().mutation_positions(node))
+        for occurrence, (line, column) in enumerate(places):
+            if line in within and not any(first <= (line, column) < last for first, last in apart):
+                yield Fault(path, line, name, occurrence)
+
+
+Span = tuple[tuple[int, int], tuple[int, int]]
+
+
+def _places(source: str) -> tuple[set[int], list[Span]]:
+    """The lines of the bodies of functions, and where annotations stand."""
+    lines: set[int] = set()
+    annotations: list[ast.expr | None] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines.update(range(node.body[0].lineno, (node.end_lineno or 0) + 1))
+            annotations.append(node.returns)
+        elif isinstance(node, ast.arg | ast.AnnAssign):
+            annotations.append(node.annotation)
+    spans = [
+        ((each.lineno, each.col_offset), (each.end_lineno or 0, each.end_col_offset or 0))
+        for each in annotations
+        if each is not None
+    ]
+    return lines, spans
+
+
+# ---- Running -------------------------------------------------------------------
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests that are not named; this module is a plugin of the runs that it starts."""
+    if WANTED not in os.environ:
+        return
+    wanted = set(Path(os.environ[WANTED]).read_text(encoding="utf-8").split())
+    chosen = [each for each in items if _function(each) in wanted]
+    config.hook.pytest_deselected(items=[each for each in items if _function(each) not in wanted])
+    items[:] = chosen
+
+
+def _function(item: pytest.Item) -> str:
+    """A test as coverage calls it: tests.unit.test_this.test_that."""
+    return f"{item.location[0].removesuffix('.py').replace('/', '.')}.{item.location[2].partition('[')[0]}"
+
+
+class Measurement:
+    """The faults of one revision, and what became of them."""
+
+    def __init__(self, revision: str) -> None:
+        done = subprocess.run(["git", "rev-parse", "--verify", f"{revision}^{{commit}}"], cwd=ROOT, capture_output=True)
+        if done.returncode:
+            raise SystemExit(f"error: --of: expected a revision of this repository, got {revision}")
+        self.folder = ROOT / "var" / "mutation" / done.stdout.decode()[:12]
+        self.tree = self.folder / "tree"
+        self._results = self.folder / "results.jsonl"
+        self._data = self.folder / "coverage" / "data"
+        if not self.tree.exists():
+            packed = subprocess.run(["git", "archive", done.stdout.decode().strip()], cwd=ROOT, capture_output=True)
+            with tarfile.TarFile(fileobj=io.BytesIO(packed.stdout)) as archive:
+                archive.extractall(self.tree, filter="data")
+            (self.tree / ".venv").symlink_to(ROOT / ".venv")
+            shutil.copy(__file__, self.tree / "bench")  # pytest's plugin, which an older revision has not
+
+    def run(self) -> list[tuple[Fault, str]]:
+        """Make each fault that has no result yet. Returns all, with the words for who noticed them."""
+        known = {Fault(**row["fault"]): row["noticed"] for row in self._rows()}
+        drawn = draw(self.tree)
+        tests = self._tests_by_line({each.path for each in drawn}) if set(drawn) - set(known) else {}
+        for number, fault in enumerate(drawn, 1):
+            if fault in known:
+                continue
+            known[fault] = self._try(fault, tests.get((fault.path, fault.line), set()))
+            print(f"{number} of {len(drawn)}: {fault.path}:{fault.line} {known[fault]}", flush=True)
+            with self._results.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"fault": asdict(fault), "noticed": known[fault]}) + "\n")
+        return [(fault, known[fault]) for fault in drawn]
+
+    def _rows(self) -> list[dict[str, Any]]:
+        if not self._results.exists():
+            return []
+        return [json.loads(line) for line in self._results.read_text(encoding="utf-8").splitlines()]
+
+    def _try(self, fault: Fault, tests: set[str]) -> str:
+        path = self.tree / fault.path
+        before = path.read_text(encoding="utf-8")
+        path.write_text(fault.made_in(before), encoding="utf-8")
+        try:
+            if tests and self._fails(tests):
+                return "by the tests of its line"
+            return "by another test" if self._fails() else "by none"
+        finally:
+            path.write_text(before, encoding="utf-8")
+
+    def _fails(self, tests: set[str] | None = None) -> bool:
+        """Whether some test fails, of those named or of all."""
+        names = self.folder / "tests"
+        own: dict[str, str] = {}
+        files = ["tests"]
+        if tests is not None:
+            names.write_text("\n".join(sorted(tests)), encoding="utf-8")
+            own[WANTED] = str(names)
+            files = sorted({f"{each.rpartition('.')[0].replace('.', '/')}.py" for each in tests})
+        try:
+            return self._pytest([*WHOLE, "-x", *files], own) != 0
+        except subprocess.TimeoutExpired:
+            return True
+
+    def _pytest(self, arguments: Sequence[str], env: dict[str, str], *before: str) -> int:
+        command = [sys.executable, "-m", *before, "pytest", "-q", "-p", "no:cacheprovider", "-p", "bench.mutation"]
+        with (self.folder / "pytest.log").open("wb") as log:
+            done = subprocess.run(
+                [*command, *arguments], cwd=self.tree, env=os.environ | env, stdout=log, stderr=log, timeout=LONGEST
+            )
+        return done.returncode
+
+    def _tests_by_line(self, paths: set[str]) -> dict[tuple[str, int], set[str]]:
+        """The names of the tests that come by each line, by one run of all of them."""
+        if not self._data.exists():
+            self._data.parent.mkdir(parents=True, exist_ok=True)
+            settings = self.folder / "coverage" / "settings"
+            settings.write_text(COVERAGE.format(data=self._data), encoding="utf-8")
+            print("All tests run once, to see which come by which line.", flush=True)
+            run = ["coverage", "run", f"--rcfile={settings}", "-m"]
+            if self._pytest(WHOLE, {}, *run):
+                raise SystemExit(f"error: a test fails without any fault: {self.folder / 'pytest.log'} says which")
+            combine = [sys.executable, "-m", "coverage", "combine", "-q", f"--rcfile={settings}"]
+            subprocess.run(combine, cwd=self.tree, check=True)
+        data = CoverageData(str(self._data))
+        data.read()
+        return {
+            (path, line): {each for each in names if each}
+            for path in paths
+            for line, names in data.contexts_by_lineno(str(self.tree / path)).items()
+        }
+
+
+def report(found: Sequence[tuple[Fault, str]], tree: Path) -> str:
+    """The shares by package, and each fault that nobody noticed, as a diff."""
+    lines = []
+    for package in (*PACKAGES, ""):
+        counts = Counter(noticed != "by none" for fault, noticed in found if fault.path.startswith(package))
+        lines.append(f"{package or 'together':16} {counts[True]:3} of {counts.total():3} noticed")
+    for fault, noticed in found:
+        if noticed == "by none":
+            source = (tree / fault.path).read_text(encoding="utf-8")
+            changes = unified_diff(source.splitlines(), fault.made_in(source).splitlines(), fault.path, "", n=1)
+            lines += ["", *(line.rstrip() for line in changes)]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
+    parser.add_argument("--of", default="HEAD", metavar="REVISION", help="what is measured [default: HEAD]")
+    measurement = Measurement(parser.parse_args().of)
+    print(report(measurement.run(), measurement.tree))
+
+
+if __name__ == "__main__":
+    main()
