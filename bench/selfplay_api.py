@@ -28,6 +28,7 @@ from app.players import prompts
 from app.registry import add_api_model
 from app.rounds import lifecycle
 from app.rounds.runner import play_round
+from app.rounds.spec import RoundSpec
 from bench.in_process import fresh_parlor, timed
 from bench.processes import yardstick_ms
 from bench.stub import CALLS_A_MATCH, running
@@ -62,7 +63,7 @@ def _round(settings: Any, url: str, in_flight: int, matches: int, profile: bool)
         options = {"model": MODEL, "base_url": url, "key_env": "", "in_flight": in_flight}
         add_api_model(session, MODEL, None, ["negotiation"], options)
         round_id = lifecycle.create(
-            session, lifecycle.RoundSpec("negotiation", (MODEL, MODEL), matches, 1), queued=False
+            session, RoundSpec(game="negotiation", models=(MODEL,), matches=matches, seed=1), queued=False
         ).id
 
     async def work() -> None:

@@ -32,6 +32,7 @@ from app.models import EventRow, RoundRow
 from app.players.scripted.player import ScriptedPlayer
 from app.rounds import lifecycle
 from app.rounds.runner import freeze_garbage_collector, play_round
+from app.rounds.spec import RoundSpec
 from bench.in_process import fresh_parlor, timed
 from bench.processes import usage, yardstick_ms
 
@@ -113,7 +114,7 @@ def committed(game: str, matches: int) -> dict[str, Any]:
 def _round(settings: Settings, game: str, matches: int) -> dict[str, Any]:
     with writing() as session:
         round_id = lifecycle.create(
-            session, lifecycle.RoundSpec(game, ("scripted", "scripted"), matches, 1), queued=False
+            session, RoundSpec(game=game, models=("scripted",), matches=matches, seed=1, pick="in-order"), queued=False
         ).id
     rss: dict[int, float] = {}
 

@@ -32,13 +32,14 @@ def _rows(spec: type[SpecPart], under: str) -> Iterator[str]:
         if (part := parts.get(name)) is not None:
             known = ", ".join(f"`{each}`" for each in part.presets)
             words = f"{schema['title']}: one of {known}, over which the others are laid."
-            yield f"| `{under}{name}.{PRESET}` | none | {words} |"
+            if part.presets:
+                yield f"| `{under}{name}.{PRESET}` | none | {words} |"
             yield from _rows(part, f"{under}{name}.")
             continue
         default = schema.get("default")
         usual = schema.get("unset") or ("none" if default in ([], {}, "") else default)
         shown = "required" if usual is None else str(usual).lower() if isinstance(usual, bool) else usual
-        words = f" One of {', '.join(f'`{word}`' for word in words_of(schema))}." if "enum" in schema else ""
+        words = f" One of {', '.join(f'`{word}`' for word in words_of(schema))}." if words_of(schema) else ""
         yield f"| `{under}{name}` | {shown} | {schema['title']}: {schema['description']}{words} |"
 
 

@@ -23,6 +23,7 @@ from app.core.config import ENGLISH, ROOT, TRANSLATIONS, known_languages
 from app.finetuning.backends import all_backends
 from app.games import GAMES
 from app.jobs.spec import JobSpec, SpecPart, fields_of, parts_of
+from app.rounds.spec import RoundSpec
 from app.society.spec import SocietySpec
 from training.methods import all_methods
 
@@ -37,12 +38,8 @@ KEYWORDS = {
     **dict.fromkeys(("ngettext", "tn"), (1, 2)),
 }
 
-SPECS: tuple[type[JobSpec], ...] = (
-    BenchmarkSpec,
-    AssessmentSpec,
-    SocietySpec,
-    AlignmentSpec,
-)  # of the kinds of jobs that are described by one
+# Of the kinds of jobs that are described by one.
+SPECS: tuple[type[JobSpec], ...] = (RoundSpec, BenchmarkSpec, AssessmentSpec, SocietySpec, AlignmentSpec)
 _US = "the authors of Parlor"
 ABOUT = {"project": "Parlor", "version": "1", "msgid_bugs_address": _US, "last_translator": _US, "language_team": _US}
 

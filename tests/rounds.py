@@ -20,8 +20,10 @@ from app.models import EventRow, GenerationRow, MatchRow, RoundRow, SeatRow
 from app.registry import add_api_model
 from app.rounds import lifecycle
 from app.rounds.job import ROUND
-from app.rounds.lifecycle import Material, RoundSpec
+from app.rounds.lifecycle import Material
+from app.rounds.plan import IN_ORDER
 from app.rounds.runner import play_round
+from app.rounds.spec import RoundSpec
 from tests.stub_openai import Messages
 
 CONTEXTS = Material(
@@ -61,10 +63,11 @@ def add_models(engine: Engine, base_url: str, *names: str, **options: Any) -> No
 
 def make_round(engine: Engine, *models: str, game: str = "negotiation", queued: bool = False, **wish: Any) -> int:
     """A round of two models, or of one against itself; contexts and words are those of the tests."""
-    wish.setdefault("material", CONTEXTS if game == "negotiation" else WORDS)
-    wished = RoundSpec(game, (models[0], models[-1]), wish.pop("matches", 30), wish.pop("seed", 7), **wish)
+    material = wish.pop("material", CONTEXTS if game == "negotiation" else WORDS)
+    usual = {"game": game, "models": models[:1] + models[-1:], "matches": 30, "seed": 7, "pick": IN_ORDER}
+    spec = RoundSpec.read({**usual, **wish})
     with writing(engine) as session:
-        return lifecycle.create(session, wished, queued=queued).id
+        return lifecycle.create(session, spec, material, queued=queued).id
 
 
 def play(

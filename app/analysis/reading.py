@@ -12,7 +12,7 @@ from app.games import partner_weight_of
 from app.games.match_table import FinishedMatch, MatchTable, MatchTableBuilder
 from app.matches.filter import MatchFilter, conditions
 from app.models import LanguageModel, MatchRow, RoundRow, SeatRow
-from app.rounds.lifecycle import MOST_MATCHES
+from app.rounds.spec import MOST_MATCHES
 
 _AT_ONCE = 5_000  # rows in memory
 PEOPLE = "people"  # whoever they are: who sat where is nobody's business here

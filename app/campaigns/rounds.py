@@ -13,7 +13,8 @@ from app.games.base import JSON
 from app.jobs.kind import requester_of
 from app.models import Campaign, LanguageModel
 from app.rounds import lifecycle as rounds
-from app.rounds.plan import IN_ORDER, SHUFFLED, match_seed
+from app.rounds.plan import IN_ORDER, SHUFFLED, Pick, match_seed
+from app.rounds.spec import RoundSampling, RoundSpec
 
 
 def play(session: Session, row: Campaign, spec: CampaignSpec, number: int, model_id: int | None) -> int:
@@ -71,9 +72,9 @@ def _create(
     called: str,
     items: Sequence[Any],
     *,
-    pick: str = SHUFFLED,
+    pick: Pick = SHUFFLED,
 ) -> int:
-    request = rounds.RoundSpec(
+    spec = RoundSpec(
         game=row.game,
         models=(models[0], models[-1]),
         swap_seats=len(models) > 1,
@@ -81,11 +82,11 @@ def _create(
         seed=seed,
         config=row.spec["config"],
         pick=pick,
-        material=rounds.Material(f"campaign {row.id}", items) if items else None,
-        sampling=sampling,
+        sampling=RoundSampling.read(sampling),
         name=f"{row.name}, {called}"[:120],
     )
-    return rounds.create(session, request, queued=row.queued, goes_on=True, requester=requester_of(row)).id
+    material = rounds.Material(f"campaign {row.id}", items) if items else None
+    return rounds.create(session, spec, material, queued=row.queued, goes_on=True, requester=requester_of(row)).id
 
 
 def _model_name(session: Session, model_id: int | None) -> str:

@@ -1,6 +1,6 @@
 """The options of commands that name material: one for each game that has some, such as `--contexts FILE`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -18,14 +18,20 @@ def material_options(more: str = "") -> Callable[[F], F]:
     """Adds an option for each kind of material; `more` is what the command does with it, for the help."""
 
     def add(command: F) -> F:
-        for game in reversed(GAMES.values()):
-            if (kind := game.material) is not None:
-                default = f"or {ALL}. [default: {ALL}]" if kind.listed() else "[default: generated]"
-                said = f"{game.title}: {kind.file}{more}, {default}"
-                command = click.option(f"--{kind.name}", metavar="FILE", help=said)(command)
+        for _, option in reversed([*material_parameters(more=more)]):
+            command = option(command)
         return command
 
     return add
+
+
+def material_parameters(prefix: str = "", more: str = "") -> Iterator[tuple[str, Callable[[F], F]]]:
+    """These options, each with the name under which click passes it, which begins with `prefix`."""
+    for game in GAMES.values():
+        if (kind := game.material) is not None:
+            default = f"or {ALL}. [default: {ALL}]" if kind.listed() else "[default: generated]"
+            said, called = f"{game.title}: {kind.file}{more}, {default}", prefix + kind.name.replace("-", "_")
+            yield called, click.option(f"--{kind.name}", called, metavar="FILE", help=said)
 
 
 def named_material(game: str, given: dict[str, Any]) -> str | None:
@@ -33,12 +39,17 @@ def named_material(game: str, given: dict[str, Any]) -> str | None:
 
     Raises Invalid for an option of another game.
     """
+    files = {each.material.name: given.pop(each.material.name) for each in GAMES.values() if each.material is not None}
+    return own_file(game, {name: path for name, path in files.items() if path is not None})
+
+
+def own_file(game: str, files: Mapping[str, str]) -> str | None:
+    """The file of the game's kind of material, of those that were given by kind. Raises Invalid for another kind."""
     own = find_game(game).material
-    files = {each.name: (kind, given.pop(kind.name)) for each in GAMES.values() if (kind := each.material) is not None}
-    for other, (kind, path) in files.items():
-        if path is not None and (own is None or kind.name != own.name):
-            raise Invalid(f"--{kind.name}", expected=f"only with {other}", got=Verbatim(f"it with {game}"))
-    return next((path for kind, path in files.values() if path is not None), None)
+    for other in GAMES.values():
+        if (kind := other.material) is not None and kind.name in files and (own is None or kind.name != own.name):
+            raise Invalid(f"--{kind.name}", expected=f"only with {other.name}", got=Verbatim(f"it with {game}"))
+    return next(iter(files.values()), None)
 
 
 def read_material(game: str, path: str | None, config: Mapping[str, Any]) -> Material | None:

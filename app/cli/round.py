@@ -12,89 +12,44 @@ from typing import Any
 import click
 from sqlalchemy.orm import Session
 
-from app.cli.base import (
-    Command,
-    CommandFailed,
-    Interrupted,
-    RepeatableOption,
-    ensure_database,
-    is_name,
-    is_pair,
-    print_json,
-    read_pairs,
-    read_value,
-    settings,
-)
-from app.cli.jobs import Described, JobCommands
-from app.cli.material import material_options, named_material, read_material
+from app.cli.base import Command, CommandFailed, Interrupted, ensure_database, print_json, settings
+from app.cli.jobs import Described, JobCommands, json_option, queue_option
+from app.cli.material import read_material
 from app.cli.progress_bar import rising
+from app.cli.spec_options import spec_options
 from app.core import write_priority
-from app.core.errors import Invalid, Verbatim
 from app.core.extensions import db, writing
-from app.games import GAMES, find_game
+from app.games import GAMES
 from app.jobs import states
 from app.jobs.context import JobContext
-from app.matches.lobby import new_seed, read_seed
 from app.models import RoundRow
 from app.rounds import lifecycle, matrix
 from app.rounds.job import ROUND
 from app.rounds.listing import LIST, RoundListItem, list_items, waits_behind
-from app.rounds.plan import PICKS, usual_pick
 from app.rounds.runner import freeze_garbage_collector, play_round
+from app.rounds.spec import RoundSpec
 
 ABORTED = 3  # the exit code when a model could not go on with some of the matches
 
-_KINDS = [(kind, usual_pick(game.name)) for game in GAMES.values() if (kind := game.material) is not None]
-_PICKS = ", ".join(f"{kind.name}: {pick}" for kind, pick in _KINDS)
-_FOR_TRAINING = "; ".join(
-    f"{game.name}: {', '.join(f'{name} {value:g}' for name, value in game.sampling.items())}"
-    for game in GAMES.values()
-    if game.sampling
-)
-_ONCE = "".join(f", or each {kind.piece} of --{kind.name} once" for kind, _ in _KINDS if kind.each_once)
-
 
 @click.command(cls=Command)
-@click.argument("game")
-@click.option(
-    "--models", cls=RepeatableOption, belongs=is_name, required=True, metavar="A B", help="Of seat 0 and seat 1."
-)
-@click.option("--matches", metavar="N", help=f"How many. [default: 100{_ONCE}]")
-@click.option(
-    "--config", cls=RepeatableOption, belongs=is_pair, metavar="K=V", help="A setting of the game: objective=coop."
-)
-@material_options()
-@click.option("--pick", type=click.Choice(PICKS), help=f"How matches get theirs. [{_PICKS}]")
-@click.option("--swap-seats", is_flag=True, help="Play each game twice, with the models' seats swapped.")
-@click.option("--cross-play", is_flag=True, help="A round for every pair of any number of models.")
-@click.option("--seed", metavar="S", help="Play the round that this number gives. [default: drawn]")
-@click.option(
-    "--for-training",
-    is_flag=True,
-    help=f"Sample as the game's paper did where rounds were to be trained on, unless one of these says otherwise."
-    f" [{_FOR_TRAINING}]",
-)
-@click.option("--temperature", metavar="T", help="0 to 2, for all models. [default: each model's own]")
-@click.option("--greedy", is_flag=True, help="The same as --temperature 0.")
-@click.option("--top-k", metavar="K", help="Sample from the K likeliest tokens, where the server can.")
-@click.option("--max-tokens", metavar="N", help="Most tokens of one move. [default: the game's]")
-@click.option("--name", default="", metavar="NAME", help="What lists call the round. [default: its models]")
-@click.option("--queue", is_flag=True, help="Hand the round to the workers and return at once.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def run(game: str, models: Sequence[str], queue: bool, cross_play: bool, as_json: bool, **given: Any) -> None:
+@spec_options(RoundSpec)
+@queue_option
+@json_option
+def run(spec: RoundSpec, queue: bool, as_json: bool) -> None:
     """Play a round, and show how far it is.
 
     Exit code 0: all matches ended by the game's own rules; 3: some were aborted by a model; 1: the round stopped;
     130: interrupted, and a line says how to resume.
     """
-    spec = _spec(game, models, cross_play, given)
+    material = read_material(spec.game, spec.material, spec.config)
     ensure_database()
     with writing() as session:
-        if cross_play:
-            ids = [row.id for row in matrix.create(session, spec, models, queued=queue)]
+        if spec.cross_play:
+            ids = [row.id for row in matrix.create(session, spec, material, queued=queue)]
         else:
-            ids = [lifecycle.create(session, spec, queued=queue).id]
-    _go_on(ids, queue, as_json, several=cross_play)
+            ids = [lifecycle.create(session, spec, material, queued=queue).id]
+    _go_on(ids, queue, as_json, several=spec.cross_play)
 
 
 _whole = click.option("--cross-play", "whole", is_flag=True, help="All rounds of the cross-play that it is part of.")
@@ -162,50 +117,6 @@ _ALL = "all_aborted"
 _ROUNDS = _RoundCommands(ROUND)
 rounds = _ROUNDS.group()
 rounds.add_command(run)
-
-
-# ---- Reading ------------------------------------------------------------------
-
-
-def _spec(game: str, models: Sequence[str], cross_play: bool, given: dict[str, Any]) -> lifecycle.RoundSpec:
-    found = find_game(game)
-    kind = found.material
-    if not cross_play and len(models) > 2:
-        raise Invalid("--models", expected="one or two names, or --cross-play with more", got=len(models))
-    path = named_material(game, given)
-    items = read_material(game, path, config := read_pairs(given["config"], "--config"))
-    if given["greedy"] and given["temperature"] is not None:
-        raise Invalid("--greedy", expected="it or --temperature", got=Verbatim("both"))
-    sampling = {
-        "temperature": 0 if given["greedy"] else _number(given["temperature"]),
-        "top_k": _number(given["top_k"]),
-        "max_tokens": _number(given["max_tokens"]),
-    }
-    return lifecycle.RoundSpec(
-        game=game,
-        models=(models[0], models[-1]),
-        matches=_matches(given["matches"], given["swap_seats"], items if path and kind and kind.each_once else None),
-        seed=new_seed() if given["seed"] is None else read_seed(given["seed"], "--seed"),
-        config=config,
-        swap_seats=given["swap_seats"],
-        pick=given["pick"] or usual_pick(game),
-        material=items,
-        sampling={
-            **(found.sampling if given["for_training"] else {}),
-            **{name: value for name, value in sampling.items() if value is not None},
-        },
-        name=given["name"],
-    )
-
-
-def _matches(given: str | None, swap_seats: bool, each_once: lifecycle.Material | None) -> Any:
-    if given is not None:
-        return _number(given)
-    return 100 if each_once is None else len(each_once.items) * (2 if swap_seats else 1)
-
-
-def _number(text: str | None) -> Any:
-    return None if text is None else read_value(text)
 
 
 # ---- Playing ------------------------------------------------------------------

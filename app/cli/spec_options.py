@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from app.cli.base import RepeatableOption, is_name, is_pair, read_pairs
+from app.cli.material import material_parameters, own_file
 from app.core.errors import Invalid
 from app.core.validation import Schema, words_of
 from app.jobs.spec import PRESET, VERSION, JobSpec, fields_of, parts_of
@@ -15,6 +16,7 @@ from app.society.text_files import read_bytes
 from app.studies.yaml_reader import read_yaml
 
 S = TypeVar("S", bound=JobSpec)
+MATERIAL = "material"  # the widget, and the field, whose options are named by the kinds of material
 _IN = "__"  # between a field and one of its part, in the name of a parameter, which has to be an identifier
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -30,7 +32,12 @@ def spec_options(spec: type[S]) -> Decorator:
         @wraps(function)
         def call(spec_file: Path | None, **given: Any) -> Any:
             options = {name: given.pop(name) for name in parameters}
-            return function(spec=_spec_of(spec, spec_file, _asked(spec, options)), **given)
+            asked = _asked(spec, options)
+            files = asked.pop(MATERIAL, None)
+            found = _spec_of(spec, spec_file, {**asked, MATERIAL: next(iter(files.values()))} if files else asked)
+            if files:
+                own_file(found.game, files)  # type: ignore[attr-defined]  # a spec with material has a game
+            return function(spec=found, **given)
 
         command: Callable[..., Any] = click.option(
             "--spec", "spec_file", type=Path, metavar="FILE", help="All of it from a file, YAML or JSON."
@@ -60,6 +67,9 @@ def _parameters(spec: type[JobSpec]) -> Iterator[tuple[str, Decorator]]:
     parts = parts_of(spec)
     for name, schema in fields_of(spec).items():
         part = parts.get(name)
+        if schema.get("widget") == MATERIAL:
+            yield from material_parameters(name + _IN)
+            continue
         if part is None:
             yield name, _parameter(name, schema)
             continue
@@ -81,10 +91,13 @@ def _parameter(name: str, schema: Schema, called: str = "") -> Decorator:
     if schema.get("argument"):
         return click.argument(name, metavar=metavar, required=False)
     usual = schema.get("unset") or schema.get("default")
-    shown = "" if usual is None or isinstance(usual, list | dict) else f" [default: {usual}]"
-    words = f" One of {', '.join(words_of(schema))}." if "enum" in schema else ""
-    text = f"{schema['title']}. {schema['description']}{words}{shown}"
+    shown = "" if usual is None or isinstance(usual, bool | list | dict) else f" [default: {usual}]"
+    words = f" One of {', '.join(words_of(schema))}." if words_of(schema) else ""
+    note = f" [{schema['note']}]" if "note" in schema else ""
+    text = f"{schema['title']}. {schema['description']}{words}{shown}{note}"
     option = "--" + (schema.get("option") or name).replace("_", "-")
+    if schema.get("type") == "boolean":
+        return click.option(option, called or name, is_flag=True, help=text)
     if (kind := _repeated(schema)) is not None:
         belongs = is_pair if kind == "pairs" else is_name
         return click.option(option, called or name, cls=RepeatableOption, belongs=belongs, metavar=metavar, help=text)
@@ -108,7 +121,7 @@ def _asked(spec: type[JobSpec], options: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for called, value in options.items():
         name, _, field = called.partition(_IN)
-        if value is None or value == ():
+        if value is None or value is False or value == ():
             continue
         schema = fields_of(spec)[name]
         if field:

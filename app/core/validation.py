@@ -13,6 +13,7 @@ from app.core.typed_numbers import is_plain_real, is_plain_whole
 
 _MOST = 10**9  # of a whole number without a bound
 _LARGEST = 1e300  # of a number without a bound
+LARGEST_SEED = 2**63 - 1  # the largest signed number of 64 bits, which every database stores
 
 Schema = Mapping[str, Any]
 _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
@@ -55,7 +56,7 @@ def invalid_of(name: str, fault: ErrorDetails) -> Invalid:
 
 def kinds_of(schema: Schema) -> Sequence[Schema]:
     """The kinds of values that a field may have, but for null."""
-    return [kind for kind in schema.get("anyOf", [schema]) if kind["type"] != "null"]
+    return [kind for kind in schema.get("anyOf", [schema]) if kind.get("type") != "null"]
 
 
 def words_of(schema: Schema) -> Sequence[str]:

@@ -37,14 +37,19 @@ def asked(title: str, text: str, default: Any = ..., **said: Any) -> Any:
 
     What else may be said of it, beside pydantic's limits and `default_factory`:
     unset: what an empty field stands for. labels: what the words that it may be are called, or a part's presets.
+    note: what the command line says besides.
     metavar, option, argument: its placeholder on the command line, its name where that is another, whether it has none.
         A part with an option takes `K=V`, one without has an option for each field. preset: the option of its preset.
-    widget: how a form asks for it where its type does not say so: model, models, shares, dataset, file, training.
+    widget: how a form asks for it where its type does not say so: model, models, shares, dataset, file, training;
+        game, and of the game that the field `game` names: seats (two models, or all of a cross-play), options (its
+        settings), material.
         use: of models, a key of `app.registry.named.USES`. suggested: the model that a form begins with, such as the
         scripted observer or the first that can be trained.
         method: of a training, whose fields these are.
     heading: of the section of the form that it begins. prefix: of the names that a part's fields have in a form.
-        fills: whether presets fill the form in. unless: the field and the value with which it is hidden.
+        fills: whether presets fill the form in. without: fields of a part that are not asked for in a form.
+        unless: the field and the value with which it is hidden.
+    repeats: whether a list may name one twice.
     once: whether a form that is filled in like an earlier job leaves it empty.
     """
     limits = {name: said.pop(name) for name in _LIMITS if name in said}
@@ -154,7 +159,8 @@ def _several(schema: Schema, raw: Any, field: str) -> tuple[str, ...]:
     if not isinstance(raw, list | tuple) or not all(isinstance(each, str) for each in raw):
         raise Invalid(field, expected=Phrase("a list of names"), got=raw)
     _check_count(len(raw), schema.get("minItems", 0), schema.get("maxItems"), field)
-    if twice := next((name for name, count in Counter(raw).items() if count > 1), None):
+    twice = next((name for name, count in Counter(raw).items() if count > 1), None)
+    if twice is not None and not schema.get("repeats"):
         raise Invalid(field, expected=Phrase("each model once"), got=twice)
     return tuple(raw)
 

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.core.config import Settings
 from app.core.errors import Conflict, Invalid, NotAllowed, Phrase, TooMany, either
+from app.core.validation import LARGEST_SEED
 from app.games import find_game
 from app.matches import live
 from app.matches.clocks import Clocks
@@ -102,9 +103,6 @@ def _check_open(session: Session, most: int, request: GuestMatchRequest) -> None
                 "You have as many games open as one person may. Finish or leave one of them first, from the start page."
             )
         )
-
-
-LARGEST_SEED = 2**63 - 1
 
 
 def read_seed(text: str, name: str = "seed") -> int:

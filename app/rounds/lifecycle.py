@@ -3,28 +3,30 @@
 `app/jobs/states.py` says how the states follow each other.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
-from app.core.errors import Invalid, Phrase, Verbatim, either
+from app.core.errors import Invalid, Phrase, Verbatim
 from app.core.validation import whole_number
 from app.games import find_game
 from app.games.base import JSON, Game
 from app.jobs import states
 from app.jobs.kind import Requester
+from app.matches.lobby import new_seed
 from app.models import LanguageModel, RoundMaterial, RoundRow
 from app.registry import find_model, find_round_model, read_options
 from app.rounds import ranges
 from app.rounds.job import ROUND, SELFPLAY
-from app.rounds.plan import IN_ORDER, PICKS, RoundPlan
-from app.rounds.sampling import read_sampling, spec_of
+from app.rounds.plan import RoundPlan, usual_pick
+from app.rounds.sampling import player_of
+from app.rounds.spec import MOST_MATCHES, RoundSpec
 
-MOST_MATCHES = 1_000_000
+USUAL_MATCHES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,60 +37,79 @@ class Material:
     items: Sequence[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class RoundSpec:
-    """What to run: a round. `models` are names of the registry, of seat 0 and seat 1."""
-
-    game: str
-    models: tuple[str, str]
-    matches: Any
-    seed: int
-    config: Mapping[str, Any] = field(default_factory=dict)
-    swap_seats: bool = False
-    pick: str = IN_ORDER
-    material: Material | None = None
-    sampling: Mapping[str, Any] = field(default_factory=dict)
-    name: str = ""
-
-
 def create(
-    session: Session, spec: RoundSpec, *, queued: bool, goes_on: bool = False, requester: Requester | None = None
+    session: Session,
+    spec: RoundSpec,
+    material: Material | None = None,
+    *,
+    queued: bool,
+    goes_on: bool = False,
+    requester: Requester | None = None,
 ) -> RoundRow:
     """Write down a round that waits to be played, by workers if it is `queued`.
 
     Raises NotFound for an unknown game or model, and Invalid for all else that cannot be played. A round that belongs
     to something begun `goes_on` with models that have been switched off or archived meanwhile.
     """
-    return create_all(session, [spec], queued=queued, goes_on=goes_on, requester=requester)[0]
+    whole = settled(spec, material)
+    seats = [spec.seats]
+    return create_all(session, whole, seats, material, queued=queued, goes_on=goes_on, requester=requester)[0]
 
 
 def create_all(
     session: Session,
-    specs: Sequence[RoundSpec],
+    spec: RoundSpec,
+    pairs: Sequence[tuple[str, str]],
+    material: Material | None,
     *,
     queued: bool,
     goes_on: bool = False,
     requester: Requester | None = None,
 ) -> list[RoundRow]:
-    """Write down several rounds in a few statements, because nobody else can write meanwhile.
+    """Write down a round of each pair of models, by seat, in a few statements, because nobody else can write meanwhile.
 
-    Raises what `create` raises.
+    The spec is a settled one. Raises what `create` raises.
     """
     find = find_model if goes_on else find_round_model
-    names = {(spec.game, name) for spec in specs for name in spec.models}
-    known = {(game, name): find(session, find_game(game).name, name) for game, name in sorted(names)}
-    rows = [_new_row(spec, [known[spec.game, name] for name in spec.models], queued, requester) for spec in specs]
+    game = find_game(spec.game).name
+    known = {name: find(session, game, name) for name in sorted({name for pair in pairs for name in pair})}
+    rows = [_new_row(spec, [known[name] for name in pair], material, queued, requester) for pair in pairs]
     session.add_all(rows)
     session.flush()
     ranges.make_all(session, {row.id: row.matches for row in rows})
-    sharing: dict[int, list[int]] = {}
-    for row, spec in zip(rows, specs, strict=True):
-        if spec.material is not None:
-            sharing.setdefault(id(spec.material), []).append(row.id)
-    materials = {id(spec.material): spec.material for spec in specs if spec.material is not None}
-    for key, numbers in sharing.items():
-        _add_material(session, materials[key], numbers)
+    if material is not None:
+        _add_material(session, material, [row.id for row in rows])
     return rows
+
+
+def settled(spec: RoundSpec, material: Material | None) -> RoundSpec:
+    """The spec with what it leaves open: the number of matches, the seed, which is drawn, and the pick."""
+    kind, matches = find_game(spec.game).material, spec.matches
+    if matches is None:
+        once = material is not None and spec.material is not None and kind is not None and kind.each_once
+        matches = each_once(spec, material) if material is not None and once else USUAL_MATCHES
+    seed = new_seed() if spec.seed is None else spec.seed
+    return spec.model_copy(update={"matches": matches, "seed": seed, "pick": spec.pick or usual_pick(spec.game)})
+
+
+def each_once(spec: RoundSpec, material: Material) -> int:
+    """How many matches play each piece of the material once."""
+    return len(material.items) * (2 if spec.swap_seats else 1)
+
+
+def spec_of(session: Session, row: RoundRow) -> RoundSpec:
+    """What was asked for, as far as the row of a round has it; its material is named by where it came from."""
+    material = session.get(RoundMaterial, row.id)
+    return RoundSpec.read(
+        {
+            **{
+                name: getattr(row, name) for name in ("game", "matches", "seed", "config", "swap_seats", "pick", "name")
+            },
+            "models": [model.name for model in seated(session, row)],
+            "material": None if material is None else material.source,
+            "sampling": row.sampling,
+        }
+    )
 
 
 def _add_material(session: Session, material: Material, numbers: Sequence[int]) -> None:
@@ -102,22 +123,26 @@ def _add_material(session: Session, material: Material, numbers: Sequence[int]) 
         session.execute(insert(RoundMaterial).from_select(["round_id", "source", "items"], copies))
 
 
-def _new_row(spec: RoundSpec, models: Sequence[LanguageModel], queued: bool, requester: Requester | None) -> RoundRow:
+def _new_row(
+    spec: RoundSpec,
+    models: Sequence[LanguageModel],
+    material: Material | None,
+    queued: bool,
+    requester: Requester | None,
+) -> RoundRow:
     """A round that can be played, not yet written down."""
     game = find_game(spec.game)
     matches = whole_number(spec.matches, "matches", 1, MOST_MATCHES)
     if spec.swap_seats and matches % 2:
         raise Invalid("matches", expected=Phrase("an even number where seats are swapped"), got=matches)
-    if spec.pick not in PICKS:
-        raise Invalid("pick", expected=either(PICKS), got=spec.pick)
-    sampling = read_sampling(spec.sampling)
+    sampling = spec.sampling.of_game(game.name)
     for model in models:
-        read_options(spec_of(model, sampling))  # refused here rather than by every worker
-    config = _checked_config(game, spec)
+        read_options(player_of(model, sampling))  # refused here rather than by every worker
+    config = _checked_config(game, spec, material)
     return ROUND.new_row(
         queued=queued,
         requester=requester,
-        name=_check_name(spec),
+        name=_check_name(spec) or f"{models[0].name} and {models[1].name}",
         game=game.name,
         source=SELFPLAY,
         config=config,
@@ -131,22 +156,22 @@ def _new_row(spec: RoundSpec, models: Sequence[LanguageModel], queued: bool, req
     )
 
 
-def _checked_config(game: Game[Any], spec: RoundSpec) -> JSON:
+def _checked_config(game: Game[Any], spec: RoundSpec, material: Material | None) -> JSON:
     """The config that all matches share, as it was given; the game has to take it."""
     config = dict(spec.config)
     read = game.config(config).to_json()
     kind = game.material
-    if spec.material is not None and kind is None:
+    if material is not None and kind is None:
         raise Invalid(
             "config",
             expected=Phrase("no material, of which %(game)s has none", game=game.name),
-            got=Verbatim(spec.material.source),
+            got=Verbatim(material.source),
         )
-    if spec.material is not None and kind is not None and (drawn := kind.fields[0]) in read:
+    if material is not None and kind is not None and (drawn := kind.fields[0]) in read:
         raise Invalid(
             "config",
             expected=Phrase(
-                "no %(drawn)s where %(source)s gives each match its own", drawn=drawn, source=spec.material.source
+                "no %(drawn)s where %(source)s gives each match its own", drawn=drawn, source=material.source
             ),
             got=Phrase("one"),
         )
@@ -155,9 +180,9 @@ def _checked_config(game: Game[Any], spec: RoundSpec) -> JSON:
 
 def _check_name(spec: RoundSpec) -> str:
     name = " ".join(spec.name.split())
-    if len(name) > 120 or not name.isprintable():
+    if not name.isprintable():
         raise Invalid("name", expected=Phrase("at most 120 characters on one line"), got=spec.name)
-    return name or f"{spec.models[0]} and {spec.models[1]}"
+    return name
 
 
 def plan_of(session: Session, row: RoundRow) -> RoundPlan:

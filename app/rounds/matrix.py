@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import replace
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -14,9 +13,8 @@ from app.jobs.kind import Requester
 from app.models import RoundRow
 from app.rounds import lifecycle
 from app.rounds.job import ROUND
-from app.rounds.lifecycle import RoundSpec
-
-MOST_MODELS = 20
+from app.rounds.lifecycle import Material
+from app.rounds.spec import MOST_MODELS, RoundSpec
 
 
 def pairs(game: str, models: Sequence[str]) -> list[tuple[str, str]]:
@@ -37,11 +35,17 @@ def pairs(game: str, models: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def create(
-    session: Session, spec: RoundSpec, models: Sequence[str], *, queued: bool, requester: Requester | None = None
+    session: Session,
+    spec: RoundSpec,
+    material: Material | None = None,
+    *,
+    queued: bool,
+    requester: Requester | None = None,
 ) -> list[RoundRow]:
     """A round for each pair, all on the same seeds. Raises what `lifecycle.create` raises."""
-    specs = [replace(spec, models=pair) for pair in pairs(spec.game, models)]
-    rows = lifecycle.create_all(session, specs, queued=queued, requester=requester)
+    whole = lifecycle.settled(spec, material)
+    seats = pairs(spec.game, spec.models)
+    rows = lifecycle.create_all(session, whole, seats, material, queued=queued, requester=requester)
     for row in rows:
         row.matrix_id = rows[0].id
     session.flush()

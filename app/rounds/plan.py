@@ -9,13 +9,15 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final, Literal
 
 from app.games import find_game
 from app.games.base import JSON
 
-IN_ORDER, SHUFFLED, RANDOM = "in-order", "shuffled", "random"
-PICKS = (IN_ORDER, SHUFFLED, RANDOM)
+Pick = Literal["in-order", "shuffled", "random"]
+IN_ORDER: Final = "in-order"
+SHUFFLED: Final = "shuffled"
+RANDOM: Final = "random"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ def _order(seed: int, turn: int, count: int) -> list[int]:
     return random.Random(f"{seed}/order/{turn}").sample(range(count), count)
 
 
-def usual_pick(game: str) -> str:
+def usual_pick(game: str) -> Pick:
     """How the matches of a game get their material where nobody says it."""
     kind = find_game(game).material
     return IN_ORDER if kind is not None and kind.in_order else SHUFFLED

@@ -35,7 +35,7 @@ from app.rounds.job import ROUND
 from app.rounds.plan import MatchSetup, RoundPlan, setup
 from app.rounds.prices import store_prices
 from app.rounds.ranges import LeasedRange
-from app.rounds.sampling import spec_of
+from app.rounds.sampling import player_of
 from app.rounds.writer import DatabaseAway, RangeProgress, RoundWriter
 
 GLANCE = 0.4  # seconds between two looks at whether the round is to be stopped
@@ -110,7 +110,7 @@ def _seat_runners(session: Session, row: RoundRow, settings: Settings) -> tuple[
         rng = random.Random(f"{row.seed}/waits")
         away = lifecycle.away_seconds(row, model.id)
         waits = patience.setdefault(model.id, OutageTimer(settings.ROUND_PATIENCE, rng, away))
-        made.append(SeatRunner.of(StoredSeat(MODEL, model.id, spec_of(model, row.sampling)), waits, settings.home))
+        made.append(SeatRunner.of(StoredSeat(MODEL, model.id, player_of(model, row.sampling)), waits, settings.home))
     return made[0], made[1]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 from sqlalchemy import Engine, select, update
+from sqlalchemy.orm import Session
 
 from app.core.config import Settings
 from app.core.extensions import reading, writing
@@ -25,6 +26,7 @@ from app.rounds import lifecycle, matrix
 from app.rounds.material import ALL, material_of_file
 from app.rounds.plan import SHUFFLED
 from app.rounds.runner import play_round
+from app.rounds.spec import RoundSpec
 from tests.datasets import cut, import_rows, take_in
 from tests.stack import Stack
 
@@ -85,19 +87,25 @@ def _made(
         hidden = [name for name in models if not get_model(session, name).usable_in_rounds]
         for name in hidden:
             set_usable_in_rounds(session, name, True)
-        row = lifecycle.create(session, lifecycle.RoundSpec(game, models, seed=41, **wish), queued=False)
+        row = _written(session, {"game": game, "models": models, "seed": 41, "pick": "in-order", **wish})
         for name in hidden:
             set_usable_in_rounds(session, name, False)
         return row.id
+
+
+def _written(session: Session, wish: dict[str, Any]) -> RoundRow:
+    material = wish.pop("material", None)
+    return lifecycle.create(session, RoundSpec.read(wish), material, queued=False)
 
 
 def _cross(engine: Engine) -> int:
     names = (SCRIPTED, "harbour-7b")
     with writing(engine) as session:
         set_usable_in_rounds(session, names[1], True)
-        pair = SCRIPTED, SCRIPTED
-        wish = lifecycle.RoundSpec("negotiation", pair, 16, 41, name="Everybody against everybody", material=TABLE)
-        number = matrix.create(session, wish, names, queued=False)[0].id
+        spec = RoundSpec(
+            game="negotiation", models=names, cross_play=True, matches=16, seed=41, name="Everybody against everybody"
+        )
+        number = matrix.create(session, spec, TABLE, queued=False)[0].id
         set_usable_in_rounds(session, names[1], False)
         return number
 

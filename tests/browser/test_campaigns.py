@@ -11,6 +11,7 @@ from sqlalchemy import update
 from app.core.extensions import writing
 from app.models import Campaign, RoundRow
 from app.rounds import lifecycle
+from app.rounds.spec import RoundSpec
 from tests.browser.admin_campaigns import campaign_states, furnish_campaigns
 from tests.browser.admin_states import sign_in
 from tests.browser.axe import faults_in_each_look, inspector
@@ -76,7 +77,7 @@ def test_a_page_follows_a_campaign_and_its_figure_appears_and_grows(
         def begun() -> tuple[int, int]:
             number = campaign_of(engine, base, "quartz-followed")
             with writing(engine) as session:
-                playing = lifecycle.RoundSpec("negotiation", ("scripted", "scripted"), 40, 1)
+                playing = RoundSpec(game="negotiation", models=("scripted",), matches=40, seed=1)
                 played = lifecycle.create(session, playing, queued=False).id
                 session.execute(update(Campaign).where(Campaign.id == number).values(status="running"))
             change(engine, number, 0, evaluation_id=played)

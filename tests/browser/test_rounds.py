@@ -13,6 +13,7 @@ from app.core.config import Settings
 from app.core.extensions import writing
 from app.models import RoundRow
 from app.rounds import lifecycle
+from app.rounds.spec import RoundSpec
 from tests.browser.admin_states import sign_in
 from tests.browser.visitor import Visitor
 from tests.stack import Stack
@@ -133,7 +134,7 @@ def standing(parlor: Stack) -> int:
     """A round that seems to be played and that nobody touches."""
     with database(parlor) as engine, writing(engine) as session:
         row = lifecycle.create(
-            session, lifecycle.RoundSpec("negotiation", ("scripted", "scripted"), 80, 1), queued=False
+            session, RoundSpec(game="negotiation", models=("scripted",), matches=80, seed=1), queued=False
         )
         return row.id
 
@@ -172,7 +173,7 @@ def test_the_list_moves_by_itself_and_compares_what_is_ticked(parlor: Stack, adm
     expect(row).to_contain_text("20 of 80")
     with database(parlor) as engine, writing(engine) as session:
         other = lifecycle.create(
-            session, lifecycle.RoundSpec("negotiation", ("scripted", "scripted"), 8, 1), queued=False
+            session, RoundSpec(game="negotiation", models=("scripted",), matches=8, seed=1), queued=False
         ).id
     admin.reload()
     for number in (standing, other):

@@ -17,7 +17,7 @@ from app.core.errors import NotFound
 from app.core.extensions import reading, writing
 from app.models import LanguageModel, MatchRow, SeatRow
 from app.rounds import matrix
-from app.rounds.lifecycle import RoundSpec
+from app.rounds.spec import RoundSpec
 from tests.rounds import CONTEXTS, WORDS, add_models, haggler, make_round, play
 from tests.stub_openai import Messages, StubServer
 
@@ -134,9 +134,10 @@ def test_an_imported_round_names_players_that_are_in_no_registry(app: Flask, eng
 def test_cross_play_is_a_matrix_of_mean_scores(engine: Engine, settings: Settings, stub: StubServer, game: str) -> None:
     other = "haggler" if game == "negotiation" else "guesser"
     add_models(engine, stub.url, other)
-    wish = RoundSpec(game, ("", ""), 10, 3, material=CONTEXTS if game == "negotiation" else WORDS)
+    spec = RoundSpec(game=game, models=(other, "scripted"), cross_play=True, matches=10, seed=3, pick="in-order")
+    material = CONTEXTS if game == "negotiation" else WORDS
     with writing(engine) as session:
-        ids = [row.id for row in matrix.create(session, wish, [other, "scripted"], queued=False)]
+        ids = [row.id for row in matrix.create(session, spec, material, queued=False)]
     play(engine, settings, ids[0])
     with reading(engine) as session:
         begun = cross_play(session, ids[0])

@@ -35,6 +35,7 @@ from app.matches import live
 from app.models import EventRow, LanguageModel, LoginLink, MatchRow, SeatRow, User, UserSession
 from app.registry import add_api_model
 from app.rounds import lifecycle, matrix
+from app.rounds.spec import RoundSpec
 from app.schema import upgrade
 from app.studies.bots import job as rehearsals
 from app.studies.previews import preview_token
@@ -344,8 +345,8 @@ class House:
             wave = new_wave(session)
             self.private_link = arrive(session, wave, "ann").enrolment.token
             self.preview = preview_token(app.config["SETTINGS"].secret_key, wave.study_version_id)
-            wish = lifecycle.RoundSpec("negotiation", ("scripted", "scripted"), 2, 1)
-            self.round = matrix.create(session, wish, ["scripted", MODEL], queued=False)[0].id
+            spec = RoundSpec(game="negotiation", models=("scripted", MODEL), cross_play=True, matches=2, seed=1)
+            self.round = matrix.create(session, spec, queued=False)[0].id
         with app.app_context():
             settings, played = app.config["SETTINGS"], make_round(db.engine, "scripted", matches=2)
             play(db.engine, settings, played)
@@ -771,7 +772,8 @@ WATCH = watch.NAMESPACE
 def round_id(parlor: Stack) -> int:
     """A round that nobody plays."""
     with database(parlor) as engine, writing(engine) as session:
-        return lifecycle.create(session, lifecycle.RoundSpec("taboo", ("scripted", "scripted"), 7, 1), queued=False).id
+        spec = RoundSpec(game="taboo", models=("scripted",), matches=7, seed=1)
+        return lifecycle.create(session, spec, queued=False).id
 
 
 def test_rounds_are_shown_to_experimenters_alone(parlor: Stack, admin_cookie: str, round_id: int) -> None:

@@ -19,7 +19,7 @@ from app.core.extensions import writing
 from app.games.negotiation.claims import CLAIMS_VERSION
 from app.registry import add_scripted_model
 from app.rounds import matrix
-from app.rounds.lifecycle import RoundSpec
+from app.rounds.spec import RoundSpec
 from tests.figures import NEGOTIATION, TABOO
 from tests.rounds import CONTEXTS, add_models, make_round, play
 from tests.shell import Finished
@@ -150,8 +150,8 @@ def test_charts_can_be_pictures_in_the_dark(run: Run, negotiation: int, tmp_path
 def test_a_cross_play_is_a_matrix(app: Flask, engine: Engine, run: Run, tmp_path: Path) -> None:
     add_models(engine, "http://127.0.0.1:9/v1", "other")
     with writing(engine) as session:
-        wish = RoundSpec("negotiation", ("", ""), 4, 3, material=CONTEXTS)
-        rows = matrix.create(session, wish, ["scripted", "other"], queued=False)
+        spec = RoundSpec(game="negotiation", models=("scripted", "other"), cross_play=True, matches=4, seed=3)
+        rows = matrix.create(session, spec, CONTEXTS, queued=False)
         first = rows[0].id
     play(engine, app.config["SETTINGS"], first)
     result = run("--matrix", first, "--charts", tmp_path)

@@ -23,7 +23,7 @@ MODEL = {"name": "mine", "games": ["negotiation"], "model": "m", "base_url": "ht
 WRONG = [
     ("rounds", ROUND, {"limit": "0"}, "limit", "erwartet: eine ganze Zahl von 1 bis 1000, erhalten: '0'"),
     ("rounds", ROUND, {"seed": "soon"}, "seed", "Seed: erwartet: eine ganze Zahl von 0 bis 9223372036854775807"),
-    ("rounds", ROUND, {"temperature": "3"}, "temperature", "erwartet: eine Zahl von 0 (greedy) bis 2, erhalten: '3'"),
+    ("rounds", ROUND, {"temperature": "3"}, "temperature", "erwartet: eine Zahl von 0 bis 2, erhalten: '3'"),
     ("rounds", ROUND, {"model_1": "nobody"}, "model_0", "das negotiation spielt und in Durchgängen nutzbar ist"),
     ("rounds", ROUND, {"model_0": ""}, "model_0", "erwartet: ein Modell, erhalten: keine"),
     ("rounds", ROUND, {"objective": "lambda", "lam": "2"}, "lam", "erwartet: eine Zahl von -1 bis 1, erhalten: '2'"),

@@ -12,11 +12,11 @@ from app.core.errors import AppError, Invalid, Phrase
 from app.core.validation import whole_number
 from app.games import find_game
 from app.games.base import JSON
-from app.matches.lobby import new_seed, read_seed
 from app.models import LanguageModel, RoundMaterial, RoundRow
 from app.rounds import lifecycle, matrix
 from app.rounds.job import ROUND
 from app.rounds.plan import RANDOM, usual_pick
+from app.rounds.spec import MOST_MATCHES, RoundSpec
 from app.web.admin.game_fields import (
     AGAIN,
     material_defaults,
@@ -27,6 +27,7 @@ from app.web.admin.game_fields import (
     read_material,
     read_options,
 )
+from app.web.admin.spec_form import refusal
 from app.web.forms import RefusedField, one_of
 
 PAIR, CROSS = "pair", "cross"
@@ -37,13 +38,12 @@ EACH_ONCE, DRAWN = "each", "random"
 class RoundForm:
     """What the form asks for: a round of each pair of models, all with the same spec."""
 
-    spec: lifecycle.RoundSpec
-    models: Sequence[str]  # of a cross-play; else the two of the spec
-    cross: bool
+    spec: RoundSpec
+    material: lifecycle.Material | None
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        return matrix.pairs(self.spec.game, self.models) if self.cross else [self.spec.models]
+        return matrix.pairs(self.spec.game, self.spec.models) if self.spec.cross_play else [self.spec.seats]
 
 
 # ---- Filling in --------------------------------------------------------------
@@ -96,6 +96,8 @@ def read(session: Session, form: Mapping[str, Any], settings: Settings) -> Round
     try:
         return _read(session, form, settings)
     except AppError as error:
+        if (error.field or "").startswith("sampling."):
+            raise refusal(RoundSpec, error) from None
         raise RefusedField(field_of(error, form["game"]), error) from None
 
 
@@ -113,19 +115,19 @@ def _read(session: Session, form: Mapping[str, Any], settings: Settings) -> Roun
     if cross:
         matrix.pairs(game, models)
     items = read_material(known, form, settings, lambda: _again(session, form, game))
-    spec = lifecycle.RoundSpec(
-        game=game,
-        models=(models[0], models[-1]),
-        matches=whole_number(form["matches"] or _each_once(form, items), "matches", 1, lifecycle.MOST_MATCHES),
-        seed=read_seed(form["seed"]) if form["seed"] else new_seed(),
-        config=read_options(known, form),
-        swap_seats=bool(form["swap_seats"]),
-        pick=_pick(form, game) if known.material is not None else usual_pick(game),
-        material=items,
-        sampling=_sampling(form),
-        name=form["name"],
+    spec = RoundSpec.read(
+        {
+            **{name: form[name] for name in ("game", "seed", "name")},
+            "cross_play": cross,
+            "models": models,
+            "matches": whole_number(form["matches"] or _each_once(form, items), "matches", 1, MOST_MATCHES),
+            "config": read_options(known, form),
+            "swap_seats": bool(form["swap_seats"]),
+            "pick": _pick(form, game) if known.material is not None else usual_pick(game),
+            "sampling": _sampling(form),
+        }
     )
-    return RoundForm(spec, models, cross)
+    return RoundForm(spec, items)
 
 
 def _each_once(form: Mapping[str, Any], items: lifecycle.Material | None) -> int | str:

@@ -96,7 +96,7 @@ def _confirmation(form: Mapping[str, Any], wanted: RoundForm, expected: estimate
         "admin/round-confirm.html",
         form={**form, "agreed": _agreement(expected)},
         expected=expected,
-        models=list(dict.fromkeys(wanted.models)),
+        models=list(dict.fromkeys(wanted.spec.models)),
         title=game_titles()[form["game"]],
         most=settings().CONFIRM_MATCHES,
         dearest=settings().CONFIRM_COST,
@@ -105,10 +105,10 @@ def _confirmation(form: Mapping[str, Any], wanted: RoundForm, expected: estimate
 
 def _create(session: Session, wanted: RoundForm, by: Requester) -> tuple[list[int], int | None]:
     """The numbers of the new rounds, and that of the cross-play that they are."""
-    if wanted.cross:
-        rows = matrix.create(session, wanted.spec, wanted.models, queued=True, requester=by)
+    if wanted.spec.cross_play:
+        rows = matrix.create(session, wanted.spec, wanted.material, queued=True, requester=by)
         return [row.id for row in rows], rows[0].matrix_id
-    return [lifecycle.create(session, wanted.spec, queued=True, requester=by).id], None
+    return [lifecycle.create(session, wanted.spec, wanted.material, queued=True, requester=by).id], None
 
 
 def _estimated(models: Sequence[LanguageModel], wanted: RoundForm) -> estimate.Estimate:
@@ -118,12 +118,12 @@ def _estimated(models: Sequence[LanguageModel], wanted: RoundForm) -> estimate.E
     if missing := sorted(playing - set(rows)):
         expected = Phrase("one that plays %(game)s and is usable in rounds", game=wanted.spec.game)
         error = Invalid("model", expected=expected, got=missing[0])
-        raise RefusedField("models" if wanted.cross else "model_0", error)
+        raise RefusedField("models" if wanted.spec.cross_play else "model_0", error)
     with reading() as session:
         config = dict(wanted.spec.config)
         habits = {name: estimate.habit_of(session, row, wanted.spec.game, config) for name, row in rows.items()}
     channels = {name: estimate.channel_of(row) for name, row in rows.items()}
-    return estimate.estimate(wanted.pairs, wanted.spec.matches, habits, channels)
+    return estimate.estimate(wanted.pairs, wanted.spec.matches or 0, habits, channels)
 
 
 def _form(

@@ -1,0 +1,159 @@
+"""What can be asked of a round, or of a cross-play, which is a round of each pair of some models. Pure."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from pydantic import model_validator
+
+from app.core.errors import Invalid, Phrase, Verbatim
+from app.core.validation import LARGEST_SEED
+from app.games import GAMES, find_game
+from app.games.base import JSON
+from app.jobs.spec import JobSpec, SpecPart, asked
+from app.rounds.plan import Pick, usual_pick
+
+MOST_MATCHES = 1_000_000
+MOST_MODELS = 20  # of a cross-play
+_SAMPLED = "; ".join(
+    f"{game.name}: {', '.join(f'{name} {value:g}' for name, value in game.sampling.items())}"
+    for game in GAMES.values()
+    if game.sampling
+)
+_PICKED = ", ".join(f"{game.material.name}: {usual_pick(game.name)}" for game in GAMES.values() if game.material)
+
+
+class RoundSampling(SpecPart):
+    """How the models of a round are sampled: laid over each model’s own options."""
+
+    temperature: float | None = asked(
+        "Temperature", "0, which is greedy, to 2.", None, unset="each model’s own", metavar="T", ge=0, le=2
+    )
+    top_k: int | None = asked(
+        "Top-k",
+        "Sample from the likeliest tokens, where the server can.",
+        None,
+        unset="not sent",
+        metavar="K",
+        ge=1,
+        le=100_000,
+    )
+    max_tokens: int | None = asked(
+        "Most tokens of a move",
+        "What is longer is cut off.",
+        None,
+        unset="the game’s limit",
+        metavar="N",
+        ge=1,
+        le=100_000,
+    )
+    greedy: bool = asked("Greedy", "The same as a temperature of 0.", False)
+    for_training: bool = asked(
+        "For training",
+        "Sample as the game’s paper did where rounds were trained on, unless another field says otherwise.",
+        False,
+        note=_SAMPLED,
+    )
+
+    @model_validator(mode="after")
+    def _one_temperature(self) -> Self:
+        if self.greedy and self.temperature is not None:
+            raise Invalid("greedy", expected=Phrase("it or a temperature"), got=Verbatim("both"))
+        return self
+
+    def of_game(self, game: str) -> JSON:
+        """What is laid over the options of models that play a game: `temperature`, `top_k`, `max_tokens`."""
+        own = self.model_dump(include={"temperature", "top_k", "max_tokens"}, exclude_none=True)
+        greedy = {"temperature": 0.0} if self.greedy else {}
+        return {**(find_game(game).sampling if self.for_training else {}), **own, **greedy}
+
+
+class RoundSpec(JobSpec):
+    """Who plays which game how often, and how it is set up. A cross-play has a round for each pair of its models."""
+
+    game: str = asked("Game", "Its name.", metavar="GAME", argument=True, widget="game", heading="Who plays")
+    cross_play: bool = asked(
+        "Every model against every other",
+        "A round for each pair of any number of models, all on the same seeds. Each plays itself, too.",
+        False,
+    )
+    models: tuple[str, ...] = asked(
+        "Models",
+        "Of the first seat and of the second; one alone plays both. Two or more of a cross-play.",
+        widget="seats",
+        repeats=True,
+        metavar="A B",
+        min_length=1,
+        max_length=MOST_MODELS,
+    )
+    swap_seats: bool = asked(
+        "Swap seats",
+        "Each game is played twice, with the models’ seats swapped. The number of matches has to be even.",
+        False,
+    )
+    matches: int | None = asked(
+        "Matches",
+        "Of each pair.",
+        None,
+        unset="100, or each piece of a file once where the game is played so",
+        metavar="N",
+        ge=1,
+        le=MOST_MATCHES,
+        heading="What is played",
+    )
+    config: Mapping[str, Any] = asked(
+        "Settings of the game", "Such as objective=coop.", default_factory=dict, widget="options", metavar="K=V"
+    )
+    material: str | None = asked(
+        "Material",
+        "What the matches are played on: a file, or `all` for the list that comes with the game.",
+        None,
+        unset="the game’s list, or generated",
+        widget="material",
+        metavar="FILE",
+    )
+    pick: Pick | None = asked(
+        "How matches get their material",
+        "Shuffled: each once in an order drawn from the seed, then all once more. Random: drawn for each match.",
+        None,
+        unset="as is usual for the game",
+        metavar="HOW",
+        note=_PICKED,
+        labels={"in-order": "In the order of the list", "shuffled": "Shuffled", "random": "Drawn for each match"},
+    )
+    sampling: RoundSampling = asked(
+        "Sampling",
+        "Of all models.",
+        RoundSampling(),
+        heading="How models are sampled",
+        without=("greedy", "for_training"),  # a form begins with these values in its fields
+    )
+    name: str = asked(
+        "Name",
+        "What lists call the round.",
+        "",
+        unset="the names of its models",
+        metavar="NAME",
+        heading="Name and seed",
+        max_length=120,
+    )
+    seed: int | None = asked(
+        "Seed",
+        "The same seed plays the same contexts and words.",
+        None,
+        unset="drawn",
+        metavar="S",
+        ge=0,
+        le=LARGEST_SEED,
+    )
+
+    @model_validator(mode="after")
+    def _two_seats(self) -> Self:
+        if len(self.models) > 2 and not self.cross_play:
+            expected = Phrase("one or two names, or a cross-play with more")
+            raise Invalid("models", expected=expected, got=len(self.models))
+        return self
+
+    @property
+    def seats(self) -> tuple[str, str]:
+        """The models of a round that is no cross-play, by seat."""
+        return self.models[0], self.models[-1]
