@@ -25,7 +25,7 @@ def last_table(session: Session, wave: Wave) -> datetime | None:
 
 
 class DoneElsewhere(NamedTuple):
-    """Somebody under way here whose latest visit the recruiter calls submitted, approved or paid."""
+    """Somebody under way here of whose visits the recruiter calls one submitted, approved or paid."""
 
     enrolment_id: int
     code: str  # of the participant
@@ -34,13 +34,13 @@ class DoneElsewhere(NamedTuple):
 
 
 def done_elsewhere(session: Session, wave: Wave) -> Sequence[DoneElsewhere]:
-    """All of a wave, as they enrolled."""
-    latest = select(func.max(Submission.id)).where(Submission.wave_id == wave.id).group_by(Submission.enrolment_id)
+    """All of a wave, as they enrolled. Whoever opens the link again with another visit is named all the same."""
+    done = select(func.max(Submission.id)).where(Submission.wave_id == wave.id, Submission.status.in_(DONE))
     rows = session.execute(
         select(Enrolment.id, Participant.code, Submission.status, Submission.handed_in)
         .join(Participant, Participant.id == Enrolment.participant_id)
         .join(Submission, Submission.enrolment_id == Enrolment.id)
-        .where(Submission.id.in_(latest), Submission.status.in_(DONE), Enrolment.ending.is_(None))
+        .where(Submission.id.in_(done.group_by(Submission.enrolment_id)), Enrolment.ending.is_(None))
         .order_by(Enrolment.id)
     )
     return [DoneElsewhere(*row) for row in rows]

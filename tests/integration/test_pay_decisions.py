@@ -207,3 +207,13 @@ def test_who_is_done_at_the_recruiter_and_under_way_here_is_named_everywhere(
         "Look at HERE: the recruiter calls the submission submitted or approved"
         in flask(app, "study", "pay", WAVE).stdout
     )
+    with writing(engine) as session:  # who opens the link again with another visit is not hidden by it
+        here = session.execute(select(Submission).where(Submission.external_id == "visithere")).scalar_one()
+        now = here.created_at
+        session.add(
+            Submission(
+                wave_id=wave, enrolment_id=here.enrolment_id, recruiter="prolific", external_id="invented",
+                status="active", created_at=now, changed_at=now,
+            )
+        )  # fmt: skip
+    assert "Under way here, done at the recruiter HERE" in text_of(client.get(f"/admin/studies/waves/{wave}"))
