@@ -1,23 +1,26 @@
-"""All kinds of jobs, in one list: upkeep, workers and pages that are told of changes go through it."""
+"""All kinds of jobs: each `job.py` in a package of `app` has one. Upkeep, workers and pages go through this list."""
 
 from functools import cache
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import CompoundSelect, exists, literal, select, union_all
 from sqlalchemy.orm import Session
 
-from app.alignments.job import ALIGNMENT
-from app.assessments.job import ASSESSMENT
-from app.benchmarks.job import BENCHMARK
-from app.campaigns.job import CAMPAIGN
-from app.finetuning.job import TRAINING
 from app.jobs import states
 from app.jobs.kind import JobKind
-from app.rounds.job import ROUND
-from app.society.job import SOCIETY
-from app.studies.bots.job import REHEARSAL
 
-JOB_KINDS: list[JobKind[Any]] = [ROUND, TRAINING, CAMPAIGN, BENCHMARK, SOCIETY, ASSESSMENT, ALIGNMENT, REHEARSAL]
+
+def kinds_below(folder: Path, package: str) -> list[JobKind[Any]]:
+    """The kinds that the modules `job.py` of a package at that folder define, in the order of their places."""
+    files = sorted(path.relative_to(folder).with_suffix("") for path in folder.glob("**/job.py"))
+    modules = [import_module(".".join([package, *file.parts])) for file in files]
+    kinds = [each for module in modules for each in vars(module).values() if isinstance(each, JobKind)]
+    return sorted(dict.fromkeys(kinds), key=lambda kind: (kind.place, kind.name))
+
+
+JOB_KINDS = kinds_below(Path(__file__).parent, __package__ or "app")
 
 
 def find_kind(name: str) -> JobKind[Any]:

@@ -67,6 +67,7 @@ def _progress(row: Alignment) -> Progress:
 ALIGNMENT = AlignmentKind(
     name="alignment",
     plural="alignments",
+    place=7,
     table=Alignment,
     queue=BATCH,
     runner="app.alignments.steps:run",

@@ -8,6 +8,7 @@ from app.models import Assessment
 ASSESSMENT: JobKind[Assessment] = JobKind(
     name="assessment",
     plural="assessments",
+    place=6,
     table=Assessment,
     queue=BATCH,
     runner="app.assessments.runner:run",

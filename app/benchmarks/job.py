@@ -33,6 +33,7 @@ class BenchmarkKind(JobKind[BenchmarkJob]):
 BENCHMARK = BenchmarkKind(
     name="benchmark",
     plural="benchmarks",
+    place=4,
     table=BenchmarkJob,
     queue=TRAIN,
     runner="app.benchmarks.runner:run",

@@ -35,6 +35,7 @@ class CampaignKind(ChainedKind[Campaign]):
 CAMPAIGN = CampaignKind(
     name="campaign",
     plural="campaigns",
+    place=3,
     table=Campaign,
     queue=BATCH,
     runner="app.campaigns.steps:run",

@@ -73,6 +73,7 @@ class TrainingKind(JobKind[TrainingJob]):
 TRAINING = TrainingKind(
     name="training",
     plural="trainings",
+    place=2,
     table=TrainingJob,
     queue=TRAIN,
     runner="app.finetuning.runner:run",

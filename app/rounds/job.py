@@ -67,6 +67,7 @@ class RoundKind(JobKind[RoundRow]):
 ROUND = RoundKind(
     name="round",
     plural="rounds",
+    place=1,
     table=RoundRow,
     queue=BATCH,
     runner="app.rounds.runner:run",

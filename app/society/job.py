@@ -34,6 +34,7 @@ def interactions_of(row: Society) -> int:
 SOCIETY = SocietyKind(
     name="society",
     plural="societies",
+    place=5,
     table=Society,
     queue=BATCH,
     runner="app.society.runner:run",

@@ -20,7 +20,7 @@ from sqlalchemy import Engine, event
 
 from app.core.config import ROOT, load_settings
 from app.core.extensions import Model, reading, writing
-from app.job_kinds import JOB_KINDS
+from app.job_kinds import JOB_KINDS, kinds_below
 from app.jobs import states
 from app.jobs.kind import JobKind, fail
 from app.jobs.listing import list_of
@@ -84,6 +84,18 @@ def create(engine: Engine, kind: JobKind[Any], target: int, *, queued: bool = Tr
 def row_of(engine: Engine, kind: JobKind[Any], number: int) -> Any:
     with reading(engine) as session:
         return kind.get(session, number)
+
+
+def test_a_kind_is_found_in_its_package_and_stands_at_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, place in (("late", 7), ("early", 3)):
+        (tmp_path / "some_app" / name).mkdir(parents=True)
+        made = f"KIND = replace(ROUND, name='{name}', place={place})"
+        text = f"from dataclasses import replace\nfrom app.rounds.job import ROUND\n{made}\n"
+        (tmp_path / "some_app" / name / "job.py").write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert [kind.name for kind in kinds_below(tmp_path / "some_app", "some_app")] == ["round", "early", "late"]
 
 
 def test_a_kind_takes_less_than_sixty_lines() -> None:

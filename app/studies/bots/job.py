@@ -56,6 +56,7 @@ class RehearsalKind(JobKind[Rehearsal]):
 REHEARSAL = RehearsalKind(
     name="rehearsal",
     plural="rehearsals",
+    place=8,
     table=Rehearsal,
     queue=BATCH,
     runner="app.studies.bots.runner:run",
