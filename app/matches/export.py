@@ -20,52 +20,9 @@ from app.models.types import rounded_log_probs
 
 __all__ = ["EVENTS", "GENERATIONS", "MATCHES", "MOVES", "TABLES", "ExportTable", "count", "rows"]
 
-# ---- Moves ------------------------------------------------------------------
-
-
-def _moves() -> Select[Any]:
-    return (
-        select(
-            EventRow.match_id,
-            EventRow.ply,
-            EventRow.seat,
-            SeatRow.role,
-            SeatRow.kind.label("seat_kind"),
-            func.coalesce(LanguageModel.name, SeatRow.player).label("model"),
-            EventRow.kind,
-            EventRow.body,
-            EventRow.at,
-        )
-        .join(MatchRow, MatchRow.id == EventRow.match_id)
-        .join(SeatRow, (SeatRow.match_id == EventRow.match_id) & (SeatRow.seat == EventRow.seat))
-        .outerjoin(LanguageModel, LanguageModel.id == SeatRow.language_model_id)
-        .where(EventRow.kind.not_in(sorted(RESERVED)))
-        .order_by(*IN_ORDER, EventRow.seq)
-    )
-
-
-MOVES = ExportTable(
-    "moves",
-    (
-        Column("match_id", "text", "The match, as in matches.csv.", "22 characters"),
-        Column("ply", "integer", "The move's number in its match, both seats counted.", "from 0"),
-        Column("seat", "integer", "The seat that moved.", "0 | 1"),
-        Column("role", "text", "The role of that seat.", " | ".join(roles_of_seat(0, 1))),
-        Column("player", "text", "Who sat in that seat.", PLAYERS, lambda row: player_of(row.seat_kind, row.model)),
-        Column("kind", "text", "What the move was taken for.", "message | proposal | declaration"),
-        Column("text", "text", "The move, word for word. NA and null are words, too: pandas keeps them with"
-               ' keep_default_na=False, na_values=[""].', "[message] hello | [propose] (1 books, 2 hats, 0 balls)",
-               lambda row: row.body["text"]),
-        Column("at", "time", "When the move was accepted.", "ISO 8601 in UTC, 2026-01-31T12:00:00.000Z"),
-    ),
-    _moves(),
-)  # fmt: skip
-
-
-# ---- Events -----------------------------------------------------------------
-
 
 def _events() -> Select[Any]:
+    """All events with who sat where they happened, if they are a seat's."""
     return (
         select(
             EventRow.match_id,
@@ -84,6 +41,24 @@ def _events() -> Select[Any]:
         .outerjoin(LanguageModel, LanguageModel.id == SeatRow.language_model_id)
         .order_by(*IN_ORDER, EventRow.seq)
     )
+
+
+MOVES = ExportTable(
+    "moves",
+    (
+        Column("match_id", "text", "The match, as in matches.csv.", "22 characters"),
+        Column("ply", "integer", "The move's number in its match, both seats counted.", "from 0"),
+        Column("seat", "integer", "The seat that moved.", "0 | 1"),
+        Column("role", "text", "The role of that seat.", " | ".join(roles_of_seat(0, 1))),
+        Column("player", "text", "Who sat in that seat.", PLAYERS, lambda row: player_of(row.seat_kind, row.model)),
+        Column("kind", "text", "What the move was taken for.", "message | proposal | declaration"),
+        Column("text", "text", "The move, word for word. NA and null are words, too: pandas keeps them with"
+               ' keep_default_na=False, na_values=[""].', "[message] hello | [propose] (1 books, 2 hats, 0 balls)",
+               lambda row: row.body["text"]),
+        Column("at", "time", "When the move was accepted.", "ISO 8601 in UTC, 2026-01-31T12:00:00.000Z"),
+    ),
+    _events().where(EventRow.kind.not_in(sorted(RESERVED))),
+)  # fmt: skip
 
 
 EVENTS = ExportTable(
