@@ -196,8 +196,9 @@ class PlayNamespace:
 
     def _start(self) -> None:
         self._writer = MoveWriter(self._settings.database_url, instant=self._instant)
-        gevent.spawn(self._listen if self._settings.has_broker else self._watch_database)
-        gevent.spawn(self._look_again)
+        if self._settings.has_broker:
+            gevent.spawn(self._listen)
+        gevent.spawn(self._look_again, LOOK_SECONDS if self._settings.has_broker else WATCH_SECONDS)
 
     def _listen(self) -> None:
         """Hear from the workers. What was said while nobody listened is read from the database.
@@ -211,25 +212,17 @@ class PlayNamespace:
                 except (RedisError, OSError) as error:
                     log.warning("the broker is away, asking the database instead", error=str(error))
                 except Exception as error:
-                    _say_of_rooms("the rooms were not brought up to date", error)
+                    _log_rooms_error("the rooms were not brought up to date", error)
             gevent.sleep(0.5)
 
-    def _watch_database(self) -> None:
-        """See by oneself what workers have done, where there is no broker over which they could tell."""
+    def _look_again(self, seconds: float) -> None:
+        """See by oneself, so often, what workers have done and nobody told of."""
         while True:
-            gevent.sleep(WATCH_SECONDS)
+            gevent.sleep(seconds)
             try:
                 self._rooms.look_again()
             except Exception as error:
-                _say_of_rooms("the rooms were not looked after", error)
-
-    def _look_again(self) -> None:
-        while True:
-            gevent.sleep(LOOK_SECONDS)
-            try:
-                self._rooms.look_again()
-            except Exception as error:
-                _say_of_rooms("the rooms were not looked after", error)
+                _log_rooms_error("the rooms were not looked after", error)
 
     def _follow_channel(self) -> None:
         client = redis.Redis.from_url(self._settings.redis_url, health_check_interval=LISTEN_SECONDS)
@@ -238,9 +231,9 @@ class PlayNamespace:
             while True:
                 message = channel.get_message(timeout=LISTEN_SECONDS)
                 if message is not None:
-                    self._hear(message)
+                    self._take_notice(message)
 
-    def _hear(self, message: JSON) -> None:
+    def _take_notice(self, message: JSON) -> None:
         if message["type"] == "subscribe":
             self._rooms.refresh_all()
         elif message["type"] == "message":
@@ -249,7 +242,7 @@ class PlayNamespace:
             self._rooms.typing(match_id, None, typing)
 
 
-def _say_of_rooms(what: str, error: Exception) -> None:
+def _log_rooms_error(what: str, error: Exception) -> None:
     """In one line if the database is away, which is nothing that a traceback explains."""
     if is_away(error):
         log.warning(what, error=reason_of(error))

@@ -52,9 +52,11 @@ def act(session: Session, way: Way) -> AnyResponse | str:
 
 @blueprint.get("/me/<token>/data.json")
 @for_participant
-def get_data(_session: Session, way: Way) -> AnyResponse:
+def get_data(session: Session, way: Way) -> AnyResponse:
     """A file of everything about the person."""
-    return data_file(way.enrolment.participant_id)
+    participant_id = way.enrolment.participant_id
+    session.rollback()  # the file is read on a connection of its own, which may take long
+    return data_file(participant_id)
 
 
 @blueprint.get("/me/<token>/report")

@@ -162,14 +162,10 @@ def early_endings(design: StudyDesign) -> list[tuple[EndingName, Any]]:
     return [(name, design.ending(name, PROLIFIC)) for name in names]
 
 
-def recruiter(session: Session, way: Way) -> str:
-    """Who recruited the person; nobody in a preview."""
+def consent(session: Session, way: Way) -> dict[str, Any]:
+    """What a person reads, or has read, before they take part."""
     file = _file(session, way)
-    return "" if file is None else file.provider.name
-
-
-def _consent(session: Session, way: Way) -> dict[str, Any]:
-    return consent_page(session, way.version, recruiter(session, way))
+    return consent_page(session, way.version, "" if file is None else file.provider.name)
 
 
 def _instructions(_session: Session, way: Way) -> dict[str, Any]:
@@ -342,7 +338,7 @@ def _file(session: Session, way: Way) -> WaveFile | None:
 
 
 _PAGES: Mapping[str, Callable[[Session, Way], dict[str, Any]]] = {
-    CONSENT: _consent,
+    CONSENT: consent,
     SURVEY: _survey,
     INSTRUCTIONS: _instructions,
     QUIZ: _quiz,

@@ -85,8 +85,8 @@ def rules(session: Session, way: Way) -> AnyResponse | str:
 @for_participant
 def agreed(session: Session, way: Way) -> str:
     """What the person was asked to agree to, to read again or print."""
-    consent = page_context.consent_page(session, way.version, page_context.recruiter(session, way))
-    return render_template("study/agreed.html", **page_context.common(session, way) | consent)
+    context = page_context.common(session, way) | page_context.consent(session, way)
+    return render_template("study/agreed.html", **context)
 
 
 def _page_due(session: Session, way: Way, **sent: object) -> str:
