@@ -257,6 +257,8 @@ def printed(cell: Cell) -> str:
             return f"{cell.done}/{'?' if cell.of is None else cell.of}"
         case datetime():
             return f"{cell:%Y-%m-%d %H:%M}"
+        case bool():
+            return "yes" if cell else "no"
         case float():
             return f"{cell:.4g}"
         case Measured():
@@ -302,7 +304,7 @@ def _place(text: str, key: Any, tie: Any) -> tuple[Any, Any]:
     """The key and the tie that `Listing.read` wrote into an address: `KEY~TIE`, or the tie alone. Raises Invalid."""
     value, _, last = text.rpartition("~")
     try:
-        if key is tie and value:
+        if (key is tie) == ("~" in text):
             raise ValueError(text)
         return _read(value, _python_type(key)) if value else None, _read(last, _python_type(tie))
     except (ValueError, OverflowError):

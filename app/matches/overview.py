@@ -3,19 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple, cast
+from typing import cast
 
-from sqlalchemy import Select, and_, func, or_, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
-from app.matches.filter import PEOPLES, REHEARSAL, MatchFilter, asks_for_rehearsals, conditions
+from app.matches.filter import PEOPLES, REHEARSAL, MatchFilter, asks_for_rehearsals
 from app.matches.sweep import UPKEEP, held_until
 from app.models import LanguageModel, MatchRow, Participant, SeatRow, Study
 
 OPEN = ("waiting", "playing")
 QUIET = timedelta(minutes=10)  # a match in which nothing has happened for so long is open, not live
 MOST = 30  # matches in a list of the overview
-PAGE = 50  # matches on a page of all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +33,9 @@ class MatchListItem:
     players: tuple[ListedPlayer, ...]
     study: str | None
 
-
-class PageCursor(NamedTuple):
-    """Where a page of matches ends: the start and the id of its last one."""
-
-    started_at: datetime
-    id: str
+    @property
+    def row(self) -> MatchRow:
+        return self.match
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,30 +70,13 @@ def live_matches(session: Session, now: datetime) -> list[MatchListItem]:
     playing = select(MatchRow).where(
         MatchRow.status.in_(OPEN), MatchRow.moved_at >= now - QUIET, MatchRow.source.in_(PEOPLES)
     )
-    return _list_items(session, session.scalars(playing.order_by(MatchRow.moved_at.desc()).limit(MOST)).all())
+    return match_items(session, session.scalars(playing.order_by(MatchRow.moved_at.desc()).limit(MOST)).all())
 
 
 def latest_matches(session: Session) -> list[MatchListItem]:
     """The matches of people that began last."""
     latest = select(MatchRow).where(MatchRow.source.in_(PEOPLES)).order_by(MatchRow.started_at.desc()).limit(MOST)
-    return _list_items(session, session.scalars(latest).all())
-
-
-def chosen_matches(
-    session: Session, choice: MatchFilter, before: PageCursor | None = None
-) -> tuple[list[MatchListItem], PageCursor | None]:
-    """A page of the chosen matches, the latest first, and the place after which the next page begins, if there is one.
-
-    Found by key, not by number, so that the hundredth page costs what the first does and none shifts meanwhile.
-    """
-    statement = select(MatchRow).where(*conditions(choice))
-    if before is not None:
-        later_id = and_(MatchRow.started_at == before.started_at, MatchRow.id < before.id)
-        statement = statement.where(or_(MatchRow.started_at < before.started_at, later_id))
-    ordered = statement.order_by(MatchRow.started_at.desc(), MatchRow.id.desc()).limit(PAGE + 1)
-    matches = session.scalars(ordered).all()
-    last = matches[PAGE - 1] if len(matches) > PAGE else None
-    return _list_items(session, matches[:PAGE]), None if last is None else PageCursor(last.started_at, last.id)
+    return match_items(session, session.scalars(latest).all())
 
 
 def leaves_out_rehearsals(session: Session, choice: MatchFilter) -> bool:
@@ -116,7 +95,8 @@ def _count(session: Session, statement: Select[int]) -> int:
     return cast(int, session.scalar(statement))
 
 
-def _list_items(session: Session, matches: Sequence[MatchRow]) -> list[MatchListItem]:
+def match_items(session: Session, matches: Sequence[MatchRow]) -> list[MatchListItem]:
+    """Matches as items of a list, with as many statements for one as for many."""
     players: dict[str, list[ListedPlayer]] = {match.id: [] for match in matches}
     seats = session.execute(
         select(SeatRow.match_id, SeatRow.role, func.coalesce(LanguageModel.name, SeatRow.player).label("name"))

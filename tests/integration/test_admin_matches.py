@@ -13,11 +13,12 @@ from flask.testing import FlaskClient
 from sqlalchemy import Engine, insert, select, update
 
 from app.core.extensions import reading, writing
-from app.matches import live, overview
+from app.matches import live
 from app.matches.stored import StoredMatch, StoredSeat
 from app.matches.turns import WorkerContext, play_turn
 from app.models import EventRow, MatchRow, SeatRow
 from app.registry import PERSON, add_api_model, find_model
+from app.web.admin import lists
 from tests.experimenter import leafed_through, signed_in
 from tests.stub_openai import StubServer
 
@@ -72,7 +73,7 @@ def test_the_list_is_filtered_and_its_downloads_carry_the_filter(client: FlaskCl
     link = re.search(r'href="(/admin/export/moves.csv[^"]+)"', page)
     assert link
     assert client.get(link[1].replace("&amp;", "&")).text.count(over.id) == 1
-    assert "No match is like that." in client.get("/admin/matches?until=2001-01-01").text
+    assert "None is like that." in client.get("/admin/matches?until=2001-01-01").text
 
 
 @pytest.mark.parametrize(
@@ -103,10 +104,10 @@ def test_a_filter_that_cannot_be_is_said_in_a_line(client: FlaskClient, query: s
 @pytest.mark.parametrize(
     ("query", "says"),
     [
-        ("reason=checkmate", "No match has ended as “checkmate” so far."),
-        ("reason=no+deal", "No match has ended as “no deal” so far."),
-        ("before=2001-01-01T00:00:00%2B00:00~x", "There are no older matches."),
-        ("since=2999-01-01", "No match is like that."),
+        ("reason=checkmate", "None is like that."),
+        ("reason=no+deal", "None is like that."),
+        ("before=2001-01-01T00:00:00%2B00:00~x", "There are no older ones."),
+        ("since=2999-01-01", "None is like that."),
     ],
 )
 def test_a_filter_that_no_match_fits_is_said_and_shown(
@@ -123,7 +124,7 @@ def test_a_filter_that_no_match_fits_is_said_and_shown(
 def test_pages_of_the_list_hold_every_match_once(
     client: FlaskClient, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(overview, "PAGE", 10)
+    monkeypatch.setattr(lists, "PAGE", 10)
     now = datetime.now(UTC)
     rows = [
         {"id": f"{n:022}", "game": "taboo", "source": "live", "status": "over", "seed": n, "config": {}, "ply": 1,

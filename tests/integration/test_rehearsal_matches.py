@@ -17,8 +17,9 @@ from app.core.extensions import reading, writing
 from app.factory import create_app
 from app.matches import export, live
 from app.matches.engine import MODEL_FAULT
-from app.matches.filter import read_choice
-from app.matches.overview import chosen_matches, latest_matches, live_matches, overview
+from app.matches.filter import conditions, read_choice
+from app.matches.listing import LIST
+from app.matches.overview import latest_matches, live_matches, overview
 from app.matches.stored import load
 from app.models import MatchRow, Study, Wave
 from app.registry import add_scripted_model
@@ -59,7 +60,8 @@ def _played(session: Session, way: Way) -> str:
 
 def chosen(session: Session, **choice: str) -> set[str]:
     found = {row.id for row in export.rows(session, export.MATCHES, read_choice(choice))}
-    listed, _ = chosen_matches(session, read_choice(choice))
+    rows = LIST.read(session, LIST.order(""), where=conditions(read_choice(choice))).rows
+    listed = LIST.items(session, rows)
     assert {each.match.id for each in listed} == found
     tables = chosen_tables(session, read_choice(choice))
     assert sum(len(table) for table in tables.values()) == len(found)

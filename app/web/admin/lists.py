@@ -81,7 +81,7 @@ class ListPage:
     command: str = ""
     compare: str = ""
     ticked: str = ""
-    subject: Callable[[int], Phrase] = lambda number: Phrase("%(number)s", number=number)
+    subject: Callable[[int], Phrase] = lambda number: Phrase(str(number))
     template: str = "admin/list.html"
     is_live: Callable[[Any], bool] = lambda _item: False
     values: Mapping[str, Callable[[Session, Sequence[Any]], Sequence[Any]]] = field(default_factory=dict)

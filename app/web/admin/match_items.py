@@ -6,13 +6,13 @@ from typing import Any
 from flask_babel import format_decimal
 
 from app.matches.overview import MatchListItem
+from app.models import MatchRow
 from app.registry import PERSON
 
 
 def match_item(line: MatchListItem, now: datetime) -> dict[str, Any]:
     """A match as the page shows it."""
     match = line.match
-    scores = [score for score in (match.utility_0, match.utility_1) if score is not None]
     return {
         "id": match.id,
         "game": match.game,
@@ -27,9 +27,15 @@ def match_item(line: MatchListItem, now: datetime) -> dict[str, Any]:
         "quiet": _minutes(now, match.moved_at),
         "status": match.status,
         "reason": match.reason,
-        "scores": " : ".join(format_decimal(score, "0.######").replace("-", "−") for score in scores),
+        "scores": scores_of(match),
         "started_at": match.started_at,
     }
+
+
+def scores_of(match: MatchRow) -> str:
+    """Both seats' scores, as far as there are any."""
+    scores = [score for score in (match.utility_0, match.utility_1) if score is not None]
+    return " : ".join(format_decimal(score, "0.######").replace("-", "−") for score in scores)
 
 
 def _minutes(now: datetime, since: datetime) -> str:

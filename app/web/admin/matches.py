@@ -1,89 +1,102 @@
 """All matches, by what they are, and one match event by event."""
 
 import re
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flask import render_template, request
-from flask.typing import ResponseReturnValue
+from flask import render_template, request, url_for
 from flask_babel import gettext, lazy_gettext
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
-from app.core.errors import AppError, Invalid, NotFound, Phrase
+from app.core.errors import Invalid, NotFound, Phrase
 from app.core.extensions import reading
 from app.datasets.store import datasets_of_match
 from app.games import GAMES
 from app.games.base import JSON, Event
 from app.matches.events import Violated
-from app.matches.filter import CONSENTS, EVERYTHING, NAMES, SOURCES, STATUSES, MatchFilter, check_known, read_choice
-from app.matches.overview import PageCursor, chosen_matches, leaves_out_rehearsals, reasons
+from app.matches.filter import CONSENTS, EVERYTHING, SOURCES, STATUSES, check_known, conditions, read_choice
+from app.matches.listing import LIST
+from app.matches.overview import MatchListItem, leaves_out_rehearsals, reasons
 from app.matches.stored import StoredMatch, load
 from app.matches.timeline import TimelineStep, steps, views_after
 from app.models import MatchRow, RoundRow
 from app.registry import PERSON, list_models
 from app.web.admin.blueprint import blueprint
-from app.web.admin.match_items import match_item
+from app.web.admin.lists import ListFilter, ListPage, add_address, add_list
+from app.web.admin.match_items import scores_of
 from app.web.admin.proposals import asked_for, proposals_of, shares
-from app.web.translations import game_titles
+from app.web.translations import N_, game_titles
 
 _SEATS = (lazy_gettext("First"), lazy_gettext("Second"))
 _NAMES = ("first", "second")
+_SELDOM = {
+    "match": N_("Match"), "round": N_("Round"), "campaign": N_("Campaign"), "study": N_("Study"), "arm": N_("Arm"),
+}  # fmt: skip
 _MATCH = re.compile(r"[A-Za-z0-9_-]{1,22}")
 
 
 # ---- The list ----------------------------------------------------------------
 
 
-@blueprint.get("/matches")
-def matches() -> ResponseReturnValue:
-    """A page of the matches that the filter chooses, the latest first."""
-    given = {name: request.args[name] for name in NAMES if request.args.get(name)}
+def _filters(session: Session) -> list[ListFilter]:
+    players = [PERSON, *(model.name for model in list_models(session))]
+    roles = dict.fromkeys(role for game in GAMES.values() for role in game.roles)
+    return [
+        *(
+            ListFilter(name, gettext(title), type="number" if name in ("round", "campaign") else "text", seldom=True)
+            for name, title in _SELDOM.items()
+        ),
+        ListFilter("game", gettext("Game"), game_titles(), any=gettext("Any game")),
+        *(
+            ListFilter(name, title, {value: value for value in values})
+            for name, title, values in (
+                ("player", gettext("Player"), players),
+                ("role", gettext("Role"), roles),
+                ("reason", gettext("Ended as"), reasons(session)),
+                ("status", gettext("Status"), STATUSES),
+                ("source", gettext("Source"), SOURCES),
+                ("consent", gettext("Consent to training"), CONSENTS),
+            )
+        ),
+        ListFilter("since", gettext("Since, UTC"), type="date"),
+        ListFilter("until", gettext("Until, UTC"), type="date"),
+    ]
+
+
+def _where(session: Session, given: Mapping[str, str]) -> list[ColumnElement[bool]]:
+    choice = read_choice(given)
+    check_known(session, choice)
+    return conditions(choice)
+
+
+def _around(session: Session, given: Mapping[str, str]) -> dict[str, Any]:
+    """Whether the list is filtered, and leaves out matches of bots and previews."""
     try:
-        return _list(given, read_choice(given), _read_cursor(request.args.get("before", "")), None)
-    except (Invalid, NotFound) as error:
-        return _list(given, None, None, error), 400
+        choice = read_choice(given)
+    except (Invalid, NotFound):
+        return {}
+    return {"filtered": choice != EVERYTHING, "without_rehearsals": leaves_out_rehearsals(session, choice)}
 
 
-def _list(
-    given: dict[str, str], choice: MatchFilter | None, before: PageCursor | None, refused: AppError | None
-) -> str:
-    now = datetime.now(UTC)
-    with reading() as session:
-        if choice is not None:
-            check_known(session, choice)
-        lines, after = ([], None) if choice is None else chosen_matches(session, choice, before)
-        return render_template(
-            "admin/matches.html",
-            matches=[match_item(line, now) for line in lines],
-            given=given,
-            filtered=choice != EVERYTHING,
-            without_rehearsals=choice is not None and leaves_out_rehearsals(session, choice),
-            refused=refused,
-            first=before is None,
-            older=None if after is None else f"{after.started_at.isoformat()}~{after.id}",
-            titles=game_titles(),
-            players=[PERSON, *(model.name for model in list_models(session))],
-            reasons=reasons(session),
-            statuses=STATUSES,
-            roles=list(dict.fromkeys(role for game in GAMES.values() for role in game.roles)),
-            sources=SOURCES,
-            consents=CONSENTS,
-        )
+def _scores(_session: Session, lines: Sequence[MatchListItem]) -> list[str]:
+    return [scores_of(line.match) for line in lines]
 
 
-def _read_cursor(text: str) -> PageCursor | None:
-    if not text:
-        return None
-    moment, _, match = text.partition("~")
-    try:
-        at = datetime.fromisoformat(moment.replace(" ", "+"))
-        if at.tzinfo is None or not _MATCH.fullmatch(match):
-            raise ValueError
-        at = at.astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise Invalid("before", expected=Phrase("what the link to older matches holds"), got=text) from None
-    return PageCursor(at, match)
+add_address("match", lambda match_id: url_for("admin.match", match_id=match_id))
+add_list(
+    ListPage(
+        LIST,
+        lazy_gettext("Matches"),
+        "matches",
+        about=lazy_gettext("No match has been played yet."),
+        template="admin/matches.html",
+        filters=_filters,
+        where=_where,
+        fields=_around,
+        values={"scores": _scores},
+    )
+)
 
 
 # ---- One match ---------------------------------------------------------------

@@ -1,0 +1,98 @@
+"""The list of matches: the latest first, or by any column that the database has an order of."""
+
+from app.core.errors import Phrase, Verbatim
+from app.core.lists import NOWHERE, ListColumn, Listing, Reference, State
+from app.matches.overview import MatchListItem, match_items
+from app.models import MatchRow
+from app.registry import PERSON
+from app.registry.listing import game_cell
+
+OVER = "over"
+_MARKS = {"aborted": "bad", "resigned": "warn", "timeout": "warn", "abandoned": "warn"}  # of outcomes
+
+
+def _players(line: MatchListItem) -> list[Phrase | str]:
+    """Who sits where, with the roles of games whose seats differ."""
+    several = len({player.role for player in line.players}) > 1
+    names = [Phrase(PERSON) if player.model is None else Verbatim(player.model) for player in line.players]
+    return [
+        Phrase("%(player)s, %(role)s", player=name, role=Phrase(player.role)) if several else name
+        for name, player in zip(names, line.players, strict=True)
+    ]
+
+
+def _source(line: MatchListItem) -> list[Phrase | Reference]:
+    """Where a match comes from: its source, of a study which one, and of a round which one and which match of it."""
+    found: list[Phrase | Reference] = [Phrase(line.match.source)]
+    if line.study:
+        found.append(Phrase("study %(name)s", name=Verbatim(line.study)))
+    if line.match.round_id is not None:
+        number = line.match.round_id
+        found.append(Reference("round", number, Phrase("round %(number)s", number=number)))
+        found.append(Phrase("match %(index)s", index=line.match.index))
+    return found
+
+
+def _state(line: MatchListItem) -> State:
+    if line.match.status != OVER or line.match.reason is None:
+        return State(line.match.status, "good")
+    return State(line.match.reason, _MARKS.get(line.match.reason, ""))
+
+
+LIST: Listing[MatchRow] = Listing(
+    name="matches",
+    table=MatchRow,
+    columns=(
+        ListColumn(
+            name="match", title=Phrase("Match"), value=lambda line: Reference("match", line.match.id, line.match.id)
+        ),
+        ListColumn(
+            name="game", title=Phrase("Game"), value=lambda line: game_cell(line.match.game), sort=MatchRow.game
+        ),
+        ListColumn(name="players", title=Phrase("Players"), value=_players),
+        ListColumn(name="source", title=Phrase("Source"), value=_source, sort=MatchRow.source),
+        ListColumn(name="state", title=Phrase("State"), value=_state, sort=MatchRow.reason),
+        ListColumn(
+            name="scores",
+            title=Phrase("Scores"),
+            value=lambda line: [each for each in (line.match.utility_0, line.match.utility_1) if each is not None],
+            sort=MatchRow.utility_0 + MatchRow.utility_1,
+            numeric=True,
+        ),
+        ListColumn(
+            name="moves", title=Phrase("Moves"), value=lambda line: line.match.ply, sort=MatchRow.ply, numeric=True
+        ),
+        ListColumn(
+            name="refused",
+            title=Phrase("Refused"),
+            value=lambda line: line.match.violations or None,
+            sort=MatchRow.violations,
+            numeric=True,
+        ),
+        ListColumn(
+            name="words",
+            title=Phrase("Words"),
+            value=lambda line: line.match.words,
+            sort=MatchRow.words,
+            numeric=True,
+            seen=NOWHERE,
+        ),
+        ListColumn(
+            name="started_at",
+            title=Phrase("Began, UTC"),
+            value=lambda line: line.match.started_at,
+            sort=MatchRow.started_at,
+            numeric=True,
+        ),
+        ListColumn(
+            name="ended_at",
+            title=Phrase("Ended, UTC"),
+            value=lambda line: line.match.ended_at,
+            sort=MatchRow.ended_at,
+            numeric=True,
+            seen=NOWHERE,
+        ),
+    ),
+    items=match_items,
+    key=MatchRow.started_at,
+)
