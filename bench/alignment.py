@@ -33,7 +33,7 @@ from app.datasets.row_import import RowImport
 from app.finetuning import lifecycle as trainings
 from app.finetuning.config import preset_fields
 from app.finetuning.job import TRAINING
-from app.finetuning.lifecycle import TrainingSpec
+from app.finetuning.spec import TrainingSpec
 from app.jobs import states
 from app.jobs.kind import JobKind
 from app.players.base import ChatSampling
@@ -111,13 +111,19 @@ class Laboratory:
         ]
         fields = {**TINY, "seed": seed, "threads": self._threads}
         return self._trained(
-            TrainingSpec("tiny", str(self._imported(rows, f"answers {seed}")), f"{BASE}-{seed}", config=fields)
+            TrainingSpec(
+                method="tiny",
+                dataset=str(self._imported(rows, f"answers {seed}")),
+                name=f"{BASE}-{seed}",
+                config=fields,
+            )
         )
 
     def _aligned(self, name: str, dataset: int, mixed_in: int | None, base: str, seed: int, preset: str) -> str:
         fields = {**preset_fields(METHOD, preset), **FITTED, "seed": seed, "threads": self._threads}
         sft_data = None if mixed_in is None else str(mixed_in)
-        return self._trained(TrainingSpec(METHOD, str(dataset), name, base=base, config=fields, sft_data=sft_data))
+        spec = TrainingSpec(method=METHOD, dataset=str(dataset), name=name, base=base, config=fields, sft_data=sft_data)
+        return self._trained(spec)
 
     def _trained(self, spec: TrainingSpec) -> str:
         with writing() as session:

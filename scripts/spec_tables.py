@@ -36,6 +36,9 @@ def _rows(spec: type[SpecPart], under: str) -> Iterator[str]:
                 yield f"| `{under}{name}.{PRESET}` | none | {words} |"
             yield from _rows(part, f"{under}{name}.")
             continue
+        if PRESET in schema:
+            words = f"{schema['title']}, by name: published settings, over which the others are laid."
+            yield f"| `{under}{name}.{PRESET}` | none | {words} |"
         default = schema.get("default")
         usual = schema.get("unset") or ("none" if default in ([], {}, "") else default)
         shown = "required" if usual is None else str(usual).lower() if isinstance(usual, bool) else usual

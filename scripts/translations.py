@@ -21,6 +21,7 @@ from app.benchmarks.spec import BenchmarkSpec
 from app.campaigns.presets import PRESETS
 from app.core.config import ENGLISH, ROOT, TRANSLATIONS, known_languages
 from app.finetuning.backends import all_backends
+from app.finetuning.spec import TrainingSpec
 from app.games import GAMES
 from app.jobs.spec import JobSpec, SpecPart, fields_of, parts_of
 from app.rounds.spec import RoundSpec
@@ -39,7 +40,14 @@ KEYWORDS = {
 }
 
 # Of the kinds of jobs that are described by one.
-SPECS: tuple[type[JobSpec], ...] = (RoundSpec, BenchmarkSpec, AssessmentSpec, SocietySpec, AlignmentSpec)
+SPECS: tuple[type[JobSpec], ...] = (
+    RoundSpec,
+    BenchmarkSpec,
+    AssessmentSpec,
+    SocietySpec,
+    AlignmentSpec,
+    TrainingSpec,
+)
 _US = "the authors of Parlor"
 ABOUT = {"project": "Parlor", "version": "1", "msgid_bugs_address": _US, "last_translator": _US, "language_team": _US}
 

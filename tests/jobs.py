@@ -43,9 +43,8 @@ def make_job(
     **config: Any,
 ) -> int:
     """A job that makes a small model from nothing, or goes on from `base`; fields of its training by name."""
-    wish = jobs.TrainingSpec("sft", str(dataset.id), name, base, config)
-    if base is None:
-        wish = jobs.TrainingSpec("tiny", str(dataset.id), name, None, SMALL | config)
+    method, fields = ("tiny", SMALL | config) if base is None else ("sft", config)
+    wish = jobs.TrainingSpec(method=method, dataset=str(dataset.id), name=name, base=base, config=fields)
     with writing(engine) as session:
         return jobs.create(session, wish, queued=queued).id
 

@@ -19,6 +19,7 @@ from app.core.errors import AppError
 from app.core.extensions import reading, transact, writing
 from app.datasets import register, store
 from app.finetuning import lifecycle as trainings
+from app.finetuning.spec import TrainingSpec
 from app.jobs import states
 from app.jobs.chained import AwaitedJob, is_done
 from app.jobs.context import JobContext
@@ -117,7 +118,7 @@ def _demonstrated(session: Session, row: Alignment, context: JobContext) -> int 
             return LongStep.DEMONSTRATE
         row.demonstrations_id = demonstrations.id
     spec = AlignmentSpec.of_json(row.spec)
-    request = trainings.TrainingSpec(
+    request = TrainingSpec(
         method=SFT,
         dataset=str(row.demonstrations_id),
         name=model_names(row.name)[0],
@@ -130,7 +131,7 @@ def _demonstrated(session: Session, row: Alignment, context: JobContext) -> int 
 def _aligned(session: Session, row: Alignment, context: JobContext) -> int | LongStep:
     if row.dataset_id is None:
         return LongStep.CUT
-    request = trainings.TrainingSpec(
+    request = TrainingSpec(
         method=ALIGN,
         dataset=str(row.dataset_id),
         name=model_names(row.name)[1],
@@ -141,7 +142,7 @@ def _aligned(session: Session, row: Alignment, context: JobContext) -> int | Lon
     return _training(session, row, context, request)
 
 
-def _training(session: Session, row: Alignment, context: JobContext, request: trainings.TrainingSpec) -> int:
+def _training(session: Session, row: Alignment, context: JobContext, request: TrainingSpec) -> int:
     home, requester = context.settings.home, requester_of(row)
     return trainings.create(session, request, queued=row.queued, home=home, goes_on=True, requester=requester).id
 

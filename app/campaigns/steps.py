@@ -21,6 +21,7 @@ from app.datasets.filters import NONZERO
 from app.datasets.spec import DatasetSpec
 from app.finetuning import lifecycle as jobs
 from app.finetuning.job import TRAINING
+from app.finetuning.spec import TrainingSpec
 from app.games.base import JSON
 from app.jobs import states
 from app.jobs.chained import AwaitedJob, is_done
@@ -263,7 +264,7 @@ def _job(session: Session, row: Campaign, spec: CampaignSpec, done: Sequence[Cam
     method, fields = spec.method, spec.training
     if spec.is_start(now.number):
         method, fields = spec.start_method, spec.start_training
-    request = jobs.TrainingSpec(
+    request = TrainingSpec(
         method=method,
         dataset=str(now.dataset_id),
         name=lifecycle.model_name(row.name, now.number),

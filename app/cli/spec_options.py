@@ -70,15 +70,12 @@ def _parameters(spec: type[JobSpec]) -> Iterator[tuple[str, Decorator]]:
         if schema.get("widget") == MATERIAL:
             yield from material_parameters(name + _IN)
             continue
-        if part is None:
-            yield name, _parameter(name, schema)
-            continue
-        if part.presets:
+        if PRESET in schema:
             words = f"{schema['title']}, by name. {schema['description']}"
-            kind = click.Choice([*part.presets])
+            kind, metavar = (None, "NAME") if part is None else (click.Choice([*part.presets]), None)
             called = f"{name}{_IN}{PRESET}"
-            yield called, click.option(f"--{schema[PRESET]}", called, type=kind, help=words)
-        if "option" in schema:
+            yield called, click.option(f"--{schema[PRESET]}", called, type=kind, metavar=metavar, help=words)
+        if part is None or "option" in schema:
             yield name, _parameter(name, schema)
         else:
             for field, of in fields_of(part).items():

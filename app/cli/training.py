@@ -12,63 +12,38 @@ from app.cli.base import (
     Command,
     CommandFailed,
     Interrupted,
-    RepeatableOption,
     ensure_database,
-    is_pair,
     print_json,
-    read_pairs,
     settings,
 )
-from app.cli.jobs import Described, JobCommands, stop_on_signals
+from app.cli.jobs import Described, JobCommands, json_option, queue_option, stop_on_signals
 from app.cli.progress_bar import TrainingBar
+from app.cli.spec_options import spec_options
 from app.cli.training_help import training_help
 from app.core import write_priority
 from app.core.extensions import db, reading, writing
 from app.finetuning import lifecycle as jobs
 from app.finetuning import listing
-from app.finetuning.backends import backend_names
-from app.finetuning.config import LOCAL, preset_fields
+from app.finetuning.config import LOCAL
 from app.finetuning.job import TRAINING
 from app.finetuning.listing import TrainingListItem
 from app.finetuning.runner import run_job
+from app.finetuning.spec import TrainingSpec
 from app.games.base import JSON
 from app.jobs import states
 from app.jobs.context import JobContext
 from app.models import TrainingJob
-from training.methods import all_methods
 
 
 @click.command(cls=Command, epilog=training_help())
-@click.argument("method", metavar="|".join(all_methods()))
-@click.option(
-    "--dataset", required=True, metavar="D", help="Its number, its name (the latest version), or name@version."
-)
-@click.option(
-    "--base", metavar="MODEL", help="The model to go on from: a local one, or an API model with --backend openai."
-)
-@click.option(
-    "--reference", metavar="MODEL", help="The local model that sft-kl and offline-po compare with. [default: the base]"
-)
-@click.option(
-    "--sft-data", metavar="D", help="A dataset whose rows offline-po and stable-alignment learn as they are, beside D."
-)
-@click.option("--name", required=True, metavar="NAME", help="What the new model is called.")
-@click.option(
-    "--backend", type=click.Choice(backend_names()), default=LOCAL, show_default=True, help="Where it is trained."
-)
-@click.option("--preset", metavar="NAME", help="Fields by name, of stable-alignment: published or code.")
-@click.option(
-    "--config", cls=RepeatableOption, belongs=is_pair, metavar="K=V", help="A field of the training: epochs=3."
-)
-@click.option("--queue", is_flag=True, help="Hand the job to the workers and return at once.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def train(method: str, preset: str | None, config: tuple[str, ...], queue: bool, as_json: bool, **given: Any) -> None:
+@spec_options(TrainingSpec)
+@queue_option
+@json_option
+def train(spec: TrainingSpec, queue: bool, as_json: bool) -> None:
     """Train a model on a dataset, and register it.
 
     Exit code 0: the model is registered; 1: the training failed; 130: interrupted, and a line says how to resume.
     """
-    fields = {**preset_fields(method, preset), **read_pairs(config, "--config")}
-    spec = jobs.TrainingSpec(method, config=fields, **given)
     ensure_database()
     with writing() as session:
         if not queue and spec.backend == LOCAL:

@@ -40,11 +40,6 @@ def find_method(name: str) -> Method:
     return methods[name]
 
 
-def read_method(method: str) -> str:
-    """The name of a known method. Raises Invalid."""
-    return find_method(method).name
-
-
 def preset_fields(method: str, preset: str | None) -> Mapping[str, Any]:
     """The fields that a method's preset of that name has; none without a name. Raises Invalid."""
     if preset is None:
@@ -114,6 +109,20 @@ def check_rows(method: str, kind: str, first: Mapping[str, Any] | None, dataset:
             got=Phrase("%(name)s, whose first row has a move without", name=dataset),
             remedy=_REMEDIES.get(key),
         )
+
+
+def check_base(method: str, name: str | None, bases: Phrase) -> None:
+    """Raises Invalid where a base is named for a method that begins from nothing, or none for another one.
+
+    `bases` is what the backend goes on from.
+    """
+    if find_method(method).goes_on_from_base:
+        if not name:
+            expected = Phrase("the %(kind)s that %(method)s goes on from", kind=bases, method=method)
+            raise Invalid("base", expected=expected, got=Phrase("none"))
+    elif name:
+        expected = Phrase("none with %(method)s, which begins from nothing", method=method)
+        raise Invalid("base", expected=expected, got=name)
 
 
 def check_reference(method: str, name: str | None) -> None:

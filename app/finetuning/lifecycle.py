@@ -3,33 +3,27 @@
 `app/jobs/states.py` says how the states follow each other.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.core.errors import Invalid, NotFound, Phrase
+from app.core.errors import FieldError
 from app.datasets import store
 from app.datasets.store import find_dataset
 from app.finetuning.backends import Backend, find_backend
 from app.finetuning.config import (
-    LOCAL,
     REFERENCE,
     SFT_DATA,
-    check_model_name,
     check_policies,
-    check_reference,
     check_rows,
     check_supervised,
     find_method,
-    read_method,
 )
 from app.finetuning.files import JobFiles
 from app.finetuning.job import TRAINING, refuse_taken
+from app.finetuning.spec import TrainingSpec
 from app.jobs import states
 from app.jobs.kind import Requester, fail
 from app.jobs.kind import finish as finish_job
@@ -39,24 +33,6 @@ from app.registry import check_not_archived, get_model
 from training.methods.base import Need
 
 MOST_DEATHS = 5  # a job whose worker or training died this often, with no new step between, is given up
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingSpec:
-    """What to run: a training job. `name` is the new model's.
-
-    `dataset` and `sft_data` are a dataset's number, its name or name@version; rows of the second, if it is named, are
-    learnt as they are, beside those of the first.
-    """
-
-    method: str
-    dataset: str
-    name: str
-    base: str | None = None  # a model that the backend can train; none for a method that begins from nothing
-    config: Mapping[str, Any] = field(default_factory=dict)
-    backend: str = LOCAL
-    reference: str | None = None  # a local model to compare with; the base if none
-    sft_data: str | None = None
 
 
 def create(
@@ -74,19 +50,12 @@ def create(
     Conflict for a taken name or an archived base, and Invalid for all else that cannot be trained. A training that
     belongs to something begun `goes_on` from a base that was archived meanwhile.
     """
-    method = read_method(training.method)
-    backend = find_backend(training.backend)
-    config = backend.read_config(method, training.config)
+    method, backend = training.method, find_backend(training.backend)
     dataset = find_dataset(session, training.dataset)
     store.check_usable(dataset)
-    base = _base(session, backend, method, training.base)
-    if base is not None and not goes_on:
-        check_not_archived(base)
-    check_model_name(training.name)
+    base = _model(session, backend, "base", training.base, goes_on)
     refuse_taken(session, training.name)
-    reference = _reference(session, backend, method, training.reference)
-    if reference is not None and not goes_on:
-        check_not_archived(reference)
+    reference = _model(session, backend, "reference", training.reference, goes_on)
     supervised = find_supervised(session, home, method, training.sft_data)
     if home is not None:
         backend.check_files(home, dataset, base, training.name)
@@ -99,16 +68,18 @@ def create(
     check_rows(method, dataset.kind, first, called)
     if first is not None:
         backend.check_row(first, called)
+    pinned = {"dataset": str(dataset.id), "sft_data": None if supervised is None else str(supervised.id)}
     row = TRAINING.new_row(
         queued=queued,
         requester=requester,
+        spec=training.model_copy(update=pinned).to_json(),
         name=training.name,
         method=method,
         backend=training.backend,
         dataset_id=dataset.id,
         base_id=None if base is None else base.id,
         config={
-            **config,
+            **training.config,
             **({} if reference is None else {REFERENCE: reference.name}),
             **({} if supervised is None else {SFT_DATA: supervised.id}),
         },
@@ -120,14 +91,16 @@ def create(
     return row
 
 
-def _reference(session: Session, backend: Backend, method: str, name: str | None) -> LanguageModel | None:
-    check_reference(method, name)
-    if name is None:
+def _model(session: Session, backend: Backend, field: str, name: str | None, goes_on: bool) -> LanguageModel | None:
+    if not name:
         return None
-    found = session.scalar(select(LanguageModel).where(LanguageModel.name == name))
-    if found is None:
-        raise NotFound("reference", expected=Phrase("the name of a local model"), got=name)
-    backend.check_base(found, "reference")
+    try:
+        found = get_model(session, name)
+        if not goes_on:
+            check_not_archived(found)
+    except FieldError as error:
+        raise type(error)(field, **error.parts) from None
+    backend.check_base(found, field)
     return found
 
 
@@ -145,24 +118,6 @@ def find_supervised(session: Session, home: Path | None, method: str, called: st
     if home is not None:
         store.path_of(home, found, SFT_DATA)
     return found
-
-
-def _base(session: Session, backend: Backend, method: str, name: str | None) -> LanguageModel | None:
-    if not find_method(method).goes_on_from_base:
-        if name:
-            raise Invalid(
-                "base", expected=Phrase("none with %(method)s, which begins from nothing", method=method), got=name
-            )
-        return None
-    if not name:
-        raise Invalid(
-            "base",
-            expected=Phrase("the %(kind)s that %(method)s goes on from", kind=backend.bases, method=method),
-            got=Phrase("none"),
-        )
-    base = get_model(session, name)
-    backend.check_base(base)
-    return base
 
 
 # ---- While a worker has it --------------------------------------------------------

@@ -5,7 +5,7 @@ The `spec.py` of a kind has a JobSpec. Made from it are the options of its comma
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -40,12 +40,14 @@ def asked(title: str, text: str, default: Any = ..., **said: Any) -> Any:
     note: what the command line says besides.
     metavar, option, argument: its placeholder on the command line, its name where that is another, whether it has none.
         A part with an option takes `K=V`, one without has an option for each field. preset: the option of its preset.
-    widget: how a form asks for it where its type does not say so: model, models, shares, dataset, file, training;
+    widget: how a form asks for it where its type does not say so: model, models, shares, dataset, file, training, base,
+        or registry for one of the `methods` of training or of the `backends` that do it, as `registry` says;
         game, and of the game that the field `game` names: seats (two models, or all of a cross-play), options (its
         settings), material.
         use: of models, a key of `app.registry.named.USES`. suggested: the model that a form begins with, such as the
         scripted observer or the first that can be trained.
-        method: of a training, whose fields these are.
+        method: of a training, whose fields these are; `by`: the field that has its backend, which may have others.
+        kind: of the datasets to choose from. backend: of the models to choose from.
     heading: of the section of the form that it begins. prefix: of the names that a part's fields have in a form.
         fills: whether presets fill the form in. without: fields of a part that are not asked for in a form.
         unless: the field and the value with which it is hidden.
@@ -107,9 +109,15 @@ class JobSpec(SpecPart):
         for before in range(version, cls.version):
             fields = cls.of_version(before, fields)
         for name, value in (over or {}).items():
-            within = name in parts_of(cls) and isinstance(fields.get(name), dict)
+            part = name in parts_of(cls) or fields_of(cls).get(name, {}).get("widget") == "training"
+            within = part and isinstance(fields.get(name), dict)
             fields[name] = {**fields[name], **value} if within else value
         return cls.read(fields)
+
+    @classmethod
+    def only_with(cls) -> Mapping[str, tuple[str, Collection[str]]]:
+        """Fields that are asked for beside some values of another field alone: by name, that field and the values."""
+        return {}
 
     @classmethod
     def of_version(cls, _before: int, fields: dict[str, Any]) -> dict[str, Any]:

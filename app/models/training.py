@@ -23,6 +23,7 @@ class TrainingJob(JobMixin, LeaseMixin, Model):
     dataset_id: Mapped[int] = mapped_column(ForeignKey("dataset.id"), index=True)
     base_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), index=True)  # none: from nothing
     config: Mapped[dict[str, Any]] = mapped_column(Json)  # the fields of the training that were given
+    spec: Mapped[dict[str, Any] | None] = mapped_column(Json)  # what was asked for: a TrainingSpec
 
     device: Mapped[str | None] = mapped_column(String(120))
     step: Mapped[int | None]

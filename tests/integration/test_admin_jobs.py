@@ -43,7 +43,7 @@ def base(app: Flask, engine: Engine) -> str:
 def form(**fields: str) -> dict[str, str]:
     """The form as a browser sends it."""
     usual = {"dataset": "1", "method": "tiny", "base": "", "name": "small", "epochs": "3", "eval_share": "0.1"}
-    return {**usual, "learning_rate": "", "batch": "", "seed": "", "further": "", **fields}
+    return {**usual, "learning_rate": "", "batch": "", "seed": "", "config": "", **fields}
 
 
 def counted(engine: Engine) -> int:
@@ -68,7 +68,7 @@ def test_a_job_is_started_from_a_datasets_page(
     assert 'name="name" type="text" value="mine-2"' in page
     assert re.search(r'value="sft" checked', page)
     further = "accumulation = 2\r\nschedule=linear\r\n"
-    sent = form(method="sft", base=base, name="mine-2", learning_rate="1e-4", further=further)
+    sent = form(method="sft", base=base, name="mine-2", learning_rate="1e-4", config=further)
     answer = client.post("/admin/jobs/new", data=sent)
     assert (answer.status_code, answer.location) == (303, "/admin/jobs/1")
     row = row_of(engine, 1)
@@ -87,7 +87,7 @@ def test_a_job_is_started_from_a_datasets_page(
 
 
 def test_a_model_from_nothing_needs_no_base(client: FlaskClient, engine: Engine, dataset: Dataset, base: str) -> None:
-    sent = form(base=base, further="width = 32\nheads = 2")
+    sent = form(base=base, config="width = 32\nheads = 2")
     assert client.post("/admin/jobs/new", data=sent).status_code == 303
     row = row_of(engine, 1)
     assert (row.method, row.base_id, row.config["width"]) == ("tiny", None, 32)
@@ -101,12 +101,12 @@ def test_a_model_from_nothing_needs_no_base(client: FlaskClient, engine: Engine,
         ({"name": "scripted"}, 409, "name: expected one that is not taken", "name"),
         ({"dataset": "7"}, 404, "dataset: expected the number of one that exists, got 7", "dataset"),
         ({"method": "sft"}, 400, "base: expected the local model that sft goes on from, got none", "base"),
-        ({"method": "sft", "base": "nobody"}, 404, "model: expected one of scripted", "base"),
+        ({"method": "sft", "base": "nobody"}, 404, "base: expected one of scripted", "base"),
         ({"learning_rate": "fast"}, 400, "learning_rate: expected a number above 0", "learning_rate"),
         ({"batch": "0"}, 400, "batch: expected a whole number from 1", "batch"),
-        ({"further": "lr = 1"}, 400, "lr: expected a field of tiny", "further"),
-        ({"further": "no mark"}, 400, "further: expected a line such as width = 64", "further"),
-        ({"further": "epochs = 1"}, 400, "further: expected a line such as width = 64", "further"),
+        ({"config": "lr = 1"}, 400, "lr: expected a field of tiny", "config"),
+        ({"config": "no mark"}, 400, "Further fields: expected a line such as width = 64", "config"),
+        ({"config": "epochs = 1"}, 400, "Further fields: expected a field that has no box", "config"),
         ({"method": "dpo"}, 400, f"method: expected {' or '.join(all_methods())}", None),
     ],
 )

@@ -187,7 +187,7 @@ def test_only_what_people_agreed_to_is_trained_on_and_taking_it_back_marks_datas
     with pytest.raises(Conflict, match=f"^dataset {dataset.id}: expected one that may be trained on, got .*rebuild"):
         make_job(engine, dataset, "more")
     with writing(engine) as session:
-        wish = lifecycle.TrainingSpec("sft", "talks", "more", "learner")
+        wish = lifecycle.TrainingSpec(method="sft", dataset="talks", name="more", base="learner")
         with pytest.raises(Conflict, match="may be trained on"):
             lifecycle.create(session, wish, queued=False, home=settings.home)
     assert OWN[0] in text_in(engine, min(agreed))  # no more training is not deleting

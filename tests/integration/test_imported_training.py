@@ -46,7 +46,7 @@ def test_an_imported_comparison_trains_a_model_whose_lineage_has_the_file(
     file.write_text(json.dumps(RATED))
     assert flask(app, "dataset", "import", str(file), "--format", "stable-alignment").exit_code == 0
     config: dict[str, Any] = {"epochs": 1, "batch": 2, "threads": 1, "device": "cpu", "accumulation": 1}
-    spec = jobs.TrainingSpec("stable-alignment", "rated", "taught", base, config)
+    spec = jobs.TrainingSpec(method="stable-alignment", dataset="rated", name="taught", base=base, config=config)
     with writing(engine) as session:
         job_id = jobs.create(session, spec, queued=False, home=home).id
         assert TRAINING.take(session, job_id, "me", 600)

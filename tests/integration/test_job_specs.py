@@ -2,6 +2,7 @@
 has it to be added."""
 
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import ClassVar
@@ -19,12 +20,15 @@ from app.cli.base import Command
 from app.cli.spec_options import spec_options
 from app.core.errors import Invalid
 from app.core.extensions import reading
+from app.finetuning.spec import TrainingSpec
 from app.jobs.spec import JobSpec, asked
 from app.web.admin.spec_form import ShownField, filled_in, refusal, sections
 from scripts.spec_tables import table
 from tests.benchmarks import make_benchmark
 from tests.campaigns import add_local
 from tests.experimenter import signed_in
+from training import methods
+from training.methods import all_methods
 
 
 class Longer(BenchmarkSpec):
@@ -148,6 +152,51 @@ def test_a_spec_of_an_earlier_version_is_read_and_one_of_a_later_version_refused
     assert Second.of_json({"number": 4}) == Second(count=4)  # a file of before versions
     with pytest.raises(Invalid, match="version: expected at most 2, got 3"):
         Second.of_json({"version": 3, "count": 4})
+
+
+MINE = """
+from pydantic import Field
+
+from training.methods import sft
+from training.methods.base import FromCheckpoint, Method
+
+
+class MineConfig(FromCheckpoint):
+    zeal: int = Field(default=3, ge=1, title="Zeal", description="How hard it tries.", json_schema_extra={"rank": 6})
+    calm: float = Field(default=0.5, gt=0, title="Calm", description="How calm it stays.")
+
+
+METHOD = Method(name="mine", title="Mine", summary="It tries hard.", config=MineConfig, loss="sft")
+"""
+
+
+def test_fields_of_a_training_method_that_is_added_are_everywhere(
+    app: Flask, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(tmp_path)])
+    all_methods.cache_clear()
+    try:
+        add_local(engine, "local")
+        client, wish = signed_in(app), ("mine", "--dataset", "rows", "--name", "new", "--base", "local")
+        page = client.get("/admin/jobs/new?method=mine").text
+        assert 'name="zeal"' in page
+        assert "How hard it tries. Empty: 3." in page
+        assert '<li data-if="method=mine"><span class="mono">calm</span>: How calm it stays. Empty: 0.5.</li>' in page
+        got = asked_by_command(TrainingSpec, *wish, "--config", "zeal=5", "calm=0.25")
+        assert isinstance(got, TrainingSpec)
+        assert got.config == {"zeal": 5, "calm": 0.25}
+        refused = asked_by_command(TrainingSpec, *wish, "--config", "zeal=0")
+        assert refused == "Error: config.zeal: expected a whole number from 1 to 1000000000, got 0"
+        form = filled_in(TrainingSpec, got.to_json())
+        assert (form["zeal"], form["config"]) == ("5", "calm = 0.25")
+        sent = {"method": "mine", "dataset": "1", "base": "local", "name": "new"}
+        for typed, at in (({"zeal": "0"}, "zeal"), ({"config": "calm = 0"}, "config")):
+            answer = client.post("/admin/jobs/new", data=sent | typed)
+            assert answer.status_code == 400
+            assert re.search(rf'id="{at}"[^>]*aria-invalid="true"', answer.text)
+    finally:
+        all_methods.cache_clear()
 
 
 def test_a_benchmark_like_an_earlier_one_is_filled_in(app: Flask, engine: Engine) -> None:

@@ -176,10 +176,10 @@ def test_a_job_in_a_terminal_that_nobody_runs_is_interrupted(engine: Engine, dat
         ({"name": "there"}, "name: expected one without a checkpoint, got 'there', which has "),
         ({"base": "scripted"}, "base: expected none with tiny, which begins from nothing, got 'scripted'"),
         ({"method": "sft"}, "base: expected the local model that sft goes on from, got none"),
-        ({"method": "sft", "base": "nobody"}, "model: expected one of scripted, "),
+        ({"method": "sft", "base": "nobody"}, "base: expected one of scripted, "),
         ({"method": "sft", "base": "scripted"}, "base: expected a local model, which has weights, got "),
         ({"method": "sft", "base": "lost"}, "base: expected the checkpoint of lost in "),
-        ({"config": {"lr": 1}}, "lr: expected a field of tiny ("),
+        ({"config": {"lr": 1}}, "config.lr: expected a field of tiny ("),
     ],
 )  # fmt: skip
 def test_a_wish_that_cannot_be_is_refused_in_one_line(
@@ -190,7 +190,7 @@ def test_a_wish_that_cannot_be_is_refused_in_one_line(
         add_local_model(session, "lost", None, ["taboo"], {"path": "checkpoints/lost", "sha256": HASH})
     usual = {"method": "tiny", "dataset": "rows", "name": "small", "base": None}
     with pytest.raises(AppError) as refused, writing(engine) as session:
-        jobs.create(session, jobs.TrainingSpec(**usual | wish), queued=False, home=settings.home)
+        jobs.create(session, jobs.TrainingSpec.read(usual | wish), queued=False, home=settings.home)
     assert refused.value.message.startswith(line)
     assert "\n" not in refused.value.message
 
@@ -477,7 +477,6 @@ def test_a_dataset_without_what_a_method_needs_is_one_line(
     engine: Engine, settings: Settings, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sft = all_methods()["sft"]
-    wish = jobs.TrainingSpec("mine", str(dataset.id), "small-1", "base")
     with writing(engine) as session:
         add_local_model(session, "base", None, [], {"path": "checkpoints/base", "sha256": HASH})
     (settings.home / "checkpoints" / "base").mkdir(parents=True)
@@ -487,6 +486,7 @@ def test_a_dataset_without_what_a_method_needs_is_one_line(
     ):
         mine = replace(sft, name="mine", needs=frozenset({needs}))
         monkeypatch.setattr(config, "all_methods", lambda mine=mine: {"sft": sft, "mine": mine})
+        wish = jobs.TrainingSpec(method="mine", dataset=str(dataset.id), name="small-1", base="base")
         with reading(engine) as session, pytest.raises(Invalid) as refused:
             jobs.create(session, wish, queued=False, home=settings.home)
         assert refused.value.message.startswith(f"dataset: expected {line}")

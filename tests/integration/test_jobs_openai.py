@@ -64,7 +64,7 @@ def base(engine: Engine, stub: StubServer) -> str:
 
 def make_job(engine: Engine, name: str = "tuned", *, queued: bool = True, base: str = "mini", **config: Any) -> int:
     with writing(engine) as session:
-        spec = jobs.TrainingSpec("sft", "rows", name, base, config, "openai")
+        spec = jobs.TrainingSpec(method="sft", dataset="rows", name=name, base=base, config=config, backend="openai")
         return jobs.create(session, spec, queued=queued).id
 
 
@@ -532,13 +532,13 @@ def test_a_terminal_does_not_wait_for_the_next_look_when_it_is_to_cancel(
         ({"method": "sft-kl"}, "method: expected sft, which is all that OpenAI trains with, got 'sft-kl'"),
         ({"method": "tiny", "base": None}, "method: expected sft, which is all that OpenAI trains with, got 'tiny'"),
         ({"base": None}, "base: expected the API model that sft goes on from, got none"),
-        ({"base": "nobody"}, "model: expected one of scripted, scripted-agent, "),
+        ({"base": "nobody"}, "base: expected one of scripted, scripted-agent, "),
         ({"base": "small"}, "base: expected an API model, which OpenAI can go on from, got small, which is local"),
         ({"base": "open"}, "base: expected an API model with a key, as OpenAI's have, got open, whose server"),
-        ({"config": {"epochs": 3}}, "epochs: expected a field of openai (n_epochs, learning_rate_multiplier, batch_si"),
-        ({"config": {"n_epochs": "0"}}, "n_epochs: expected a whole number from 1 to 100, got '0'"),
-        ({"config": {"learning_rate_multiplier": "fast"}}, "learning_rate_multiplier: expected a number above 0, got"),
-        ({"config": {"suffix": "x" * 65}}, "suffix: expected 1 to 64 characters without line breaks, got 65 ch"),
+        ({"config": {"epochs": 3}}, "config.epochs: expected a field of openai (n_epochs, learning_rate_multi"),
+        ({"config": {"n_epochs": "0"}}, "config.n_epochs: expected a whole number from 1 to 100, got '0'"),
+        ({"config": {"learning_rate_multiplier": "fast"}}, "config.learning_rate_multiplier: expected a number above"),
+        ({"config": {"suffix": "x" * 65}}, "config.suffix: expected 1 to 64 characters without line breaks, got 65 ch"),
         ({"dataset": "weighted"}, "row 1 of weighted@1: weight: expected 0 or 1, the only weights that OpenAI"),
         ({"dataset": "rewarded"}, "row 1 of rewarded@1: reward: expected none below 0 in a format whose moves all"),
     ],
@@ -553,7 +553,7 @@ def test_a_wish_that_cannot_be_is_refused_in_one_line(
         add_local_model(session, "small", None, ["taboo"], {"path": "checkpoints/small", "sha256": "0" * 64})
     usual = {"method": "sft", "dataset": "rows", "name": "tuned", "base": "mini", "backend": "openai"}
     with pytest.raises(AppError) as refused, writing(engine) as session:
-        jobs.create(session, jobs.TrainingSpec(**usual | wish), queued=False, home=settings.home)
+        jobs.create(session, jobs.TrainingSpec.read(usual | wish), queued=False, home=settings.home)
     assert refused.value.message.startswith(line)
     assert "\n" not in refused.value.message
 
@@ -588,7 +588,7 @@ def test_rows_that_the_vendor_would_not_take_are_not_sent(
 ) -> None:
     write_dataset(engine, settings, "odd", weights)
     with writing(engine) as session:
-        spec = jobs.TrainingSpec("sft", "odd", "tuned", "mini", {}, "openai")
+        spec = jobs.TrainingSpec(method="sft", dataset="odd", name="tuned", base="mini", backend="openai")
         job_id = jobs.create(session, spec, queued=True).id
     look(engine, settings, job_id, is_over)
     assert (row_of(engine, job_id).error or "").startswith(line)

@@ -54,7 +54,9 @@ def dataset(engine: Engine, settings: Settings, home: Path, policies: dict[str, 
 
 
 def create(engine: Engine, home: Path, dataset: Dataset, name: str = "better", **given: Any) -> int:
-    wish = jobs.TrainingSpec("offline-po", str(dataset.id), name, **{"base": "player", "config": SMALL, **given})
+    wish = jobs.TrainingSpec.read(
+        {"method": "offline-po", "dataset": str(dataset.id), "name": name, "base": "player", "config": SMALL, **given}
+    )
     with writing(engine) as session:
         return jobs.create(session, wish, queued=False, home=home).id
 
@@ -123,10 +125,10 @@ def test_what_cannot_be_learnt_from_is_refused_when_the_job_is_created(
                 " reference played"
             ),
         ),
-        ({"reference": "nobody"}, "reference: expected the name of a local model, got 'nobody'"),
+        ({"reference": "nobody"}, "reference: expected one of scripted, scripted-agent, "),
         ({"reference": "scripted"}, "reference: expected a local model, which has weights, got scripted, which is "),
-        ({"config": {"reference": "player"}}, "reference: expected a field of offline-po ("),
-        ({"config": {"sft_data": 1}}, "sft_data: expected a field of offline-po ("),
+        ({"config": {"reference": "player"}}, "config.reference: expected a field of offline-po ("),
+        ({"config": {"sft_data": 1}}, "config.sft_data: expected a field of offline-po ("),
         ({"sft_data": "nothing"}, "sft_data: expected the number, name or name@version of one that exists, got "),
         ({"sft_data": rated}, "sft_data: expected a dataset of conversations, got rated@1, which is one of "),
     ):
@@ -134,13 +136,12 @@ def test_what_cannot_be_learnt_from_is_refused_when_the_job_is_created(
         with pytest.raises(AppError) as refused:
             create(engine, home, **arguments)
         assert str(refused.value).startswith(line)
-    wish = jobs.TrainingSpec("sft", str(dataset.id), "better", "player", reference="other")
-    with writing(engine) as session, pytest.raises(AppError, match=r"^reference: expected none with sft, which "):
-        jobs.create(session, wish, queued=False)
-    wish = jobs.TrainingSpec("sft", str(dataset.id), "better", "player", sft_data="plain")
+    wish = {"method": "sft", "dataset": str(dataset.id), "name": "better", "base": "player"}
+    with pytest.raises(AppError, match=r"^reference: expected none with sft, which "):
+        jobs.TrainingSpec.read({**wish, "reference": "other"})
     refusal = r"^sft_data: expected none with sft, which mixes .+; train with offline-po or stable-alignment$"
-    with writing(engine) as session, pytest.raises(AppError, match=refusal):
-        jobs.create(session, wish, queued=False)
+    with pytest.raises(AppError, match=refusal):
+        jobs.TrainingSpec.read({**wish, "sft_data": "plain"})
 
 
 def test_the_pages_offer_rewards_their_formats_and_a_reference(

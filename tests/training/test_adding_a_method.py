@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from app.core.errors import Invalid
 from app.finetuning.config import find_method, read_config
+from app.finetuning.spec import TrainingSpec
 from tests.training.conftest import events_in
 from training import methods
 from training.methods import all_methods
@@ -37,6 +39,23 @@ def test_a_copy_of_sft_trains_the_same_weights_and_jobs_may_name_it(
     ends = [events_in(tmp_path / f"{method}.jsonl")[-1] for method in ("sft", mine)]
     assert ends[0]["checkpoint_sha256"] == ends[1]["checkpoint_sha256"]
     assert json.loads((tmp_path / mine / "model" / "parlor.json").read_text())["method"] == mine
+
+
+def test_the_spec_of_trainings_has_the_fields_of_a_method_that_is_added(mine: str) -> None:
+    wish = {"method": mine, "dataset": "rows", "name": "new", "base": "old"}
+    assert TrainingSpec.read({**wish, "config": {"epochs": "2", "warmup": "0.1"}}).config == {
+        "epochs": 2,
+        "warmup": 0.1,
+    }
+    with pytest.raises(Invalid, match=r"config.warmup: expected a number from 0 to below 1, got '1'"):
+        TrainingSpec.read({**wish, "config": {"warmup": "1"}})
+    assert mine in TrainingSpec.only_with()["base"][1]
+    told = [
+        each
+        for each in TrainingSpec.model_json_schema()["allOf"]
+        if each["if"]["properties"]["method"]["const"] == mine
+    ]
+    assert told[0]["then"]["properties"]["config"]["properties"]["warmup"]["exclusiveMaximum"] == 1
 
 
 def test_an_unknown_method_is_one_line(

@@ -102,6 +102,17 @@ def find_backend(name: str) -> Backend:
     return found
 
 
+def backend_of(model: LanguageModel) -> str | None:
+    """The first backend that can train a model; None if there is none."""
+    for name, backend in all_backends().items():
+        try:
+            backend.check_base(model)
+        except Invalid:
+            continue
+        return name
+    return None
+
+
 def all_backends() -> Mapping[str, Backend]:
     """All backends by name, loaded."""
     return {name: find_backend(name) for name in backend_names()}

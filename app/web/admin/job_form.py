@@ -20,7 +20,18 @@ from app.registry.named import TRAINED, USES
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import job_address, pages_of, requester
 from app.web.admin.rounds_new import form_action
-from app.web.admin.spec_form import Form, files_of, filled_in, presets_of, refusal, sections, typed, values_of
+from app.web.admin.spec_form import (
+    ONE_TEXT,
+    Form,
+    files_of,
+    filled_in,
+    leaves,
+    presets_of,
+    refusal,
+    sections,
+    typed,
+    values_of,
+)
 from app.web.admin.uploaded_texts import AGAIN
 from app.web.form_writes import write_once
 from app.web.forms import RefusedField
@@ -54,6 +65,7 @@ class JobForm(Generic[R, S]):
     kind: JobKind[R]
     spec: type[S]
     words: FormWords
+    path: ClassVar[str] = ""  # of its pages, where that is not called as the kind is
     below: ClassVar[str] = ""  # a template with what the form says below its fields
     field: ClassVar[str] = ""  # at which a refusal is shown that is about none
     estimate_template: ClassVar[str] = ""
@@ -98,7 +110,8 @@ class JobForm(Generic[R, S]):
                     if schema.get("once"):
                         given.pop(name, None)
                 return self._page(session, {**filled_in(self.spec, given, files=AGAIN), "like": str(row.id)})
-            given = {name: text for name in fields_of(self.spec) if (text := request.args.get(name))}
+            plain = {each.name for each in leaves(self.spec) if len(each.path) == 1 and each.widget in ONE_TEXT}
+            given = {name: text for name in plain if (text := request.args.get(name))}
             preset = ""
             if (fills := presets_of(self.spec)) is not None:
                 part, argument, known = fills
@@ -131,7 +144,7 @@ class JobForm(Generic[R, S]):
             number = write_once(lambda session: self.create(session, asked, by).id)
         except AppError as error:
             with reading() as session:
-                return self._page(session, form, refused=self._refusal(error)), error.status
+                return self._page(session, form, refused=self._refusal(error, form)), error.status
         with reading() as session:
             queue = self.kind.queue_of(session, number)
         self.kind.enqueue(settings().broker_url, number, queue=queue)
@@ -146,8 +159,8 @@ class JobForm(Generic[R, S]):
         files = files_of(self.spec, form, again)
         return Asked(self.spec.read(values_of(self.spec, form)), files)
 
-    def _refusal(self, error: AppError) -> RefusedField:
-        found = refusal(self.spec, error)
+    def _refusal(self, error: AppError, form: Form) -> RefusedField:
+        found = refusal(self.spec, error, form)
         return found if found.field or not self.field else RefusedField(self.field, error)
 
     def _asks_again(self, form: Form, expected: Any) -> bool:
@@ -189,7 +202,7 @@ class JobForm(Generic[R, S]):
 
 def register_form(form: JobForm[Any, Any]) -> None:
     """Add the page that starts jobs of a kind, below its list."""
-    name, rule = form.kind.name, f"/{form.kind.plural}/new"
+    name, rule = form.kind.name, f"/{form.path or form.kind.plural}/new"
     blueprint.add_url_rule(rule, f"new_{name}", form.begin, methods=["GET"])
     blueprint.add_url_rule(rule, f"start_{name}", form.start, methods=["POST"])
 

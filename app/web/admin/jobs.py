@@ -76,7 +76,7 @@ def _training_page(job_id: int, refused: AppError | None = None) -> str:
 register_pages(
     TRAINING,
     JobPages(lazy_gettext("Training"), "jobs", "job_id", _training_page),
-    new=[("admin.new_job", lazy_gettext("New training job"))],
+    new=[("admin.new_training", lazy_gettext("New training job"))],
     about=lazy_gettext(
         "A training job makes a model of a dataset, which can be played against as soon as it is done."
         " There is none yet."

@@ -1,23 +1,32 @@
 """The fields of a form that asks for a job, made from the spec of its kind: what they are, hold and ask for."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from flask import request
 from flask_babel import gettext
 from sqlalchemy.orm import Session
 
-from app.core.errors import AppError, FieldError, Phrase
+from app.core.errors import AppError, FieldError, Invalid, Phrase
 from app.core.validation import Schema, kinds_of, words_of
-from app.datasets import store
-from app.finetuning.config import find_method
+from app.finetuning.backends import backend_names
+from app.finetuning.config import Fields, find_method
 from app.games.base import JSON
 from app.jobs.spec import PRESET, JobSpec, SpecPart, fields_of, parts_of
 from app.models import LanguageModel
 from app.registry import list_models
 from app.registry.named import SCORED, TRAINED, USES
-from app.web.admin.training_fields import read_lines, training_fields
+from app.web.admin.spec_choices import Choices, called, choices_of
+from app.web.admin.training_fields import (
+    boxes,
+    further_fields,
+    read_lines,
+    training_field,
+    training_fields,
+    with_further_fields,
+)
 from app.web.admin.uploaded_texts import AGAIN, SHIPPED, UPLOAD, read_uploads, uploaded_text
 from app.web.forms import RefusedField, one_of
 
@@ -32,13 +41,15 @@ class SpecField(NamedTuple):
     path: tuple[str, ...]
     widget: str
     schema: Schema
+    only: tuple[str, Collection[str]] | None = None  # the field, and its values, beside which alone it is asked for
+    of: Fields = MappingProxyType({})  # of a field of a training: its schema by method
 
 
 class ShownField(NamedTuple):
     """A field in the language of the page, for the fragment of its widget (templates/admin/spec-fields.html).
 
-    `choices` are values with what each is called. `more` is what only some widgets have: the fields of a training,
-    the kinds of files that are taken.
+    `choices` are values with what each is called, and of a registry with a hint. `more` is what only some widgets have:
+    the fields of a training, the kinds of files that are taken, groups of datasets, presets of methods.
     """
 
     name: str
@@ -47,8 +58,9 @@ class ShownField(NamedTuple):
     help: str
     unset: str
     inputmode: str = "text"
-    choices: Sequence[tuple[str, str]] = ()
+    choices: Choices = ()
     unless: str = ""
+    only: str = ""
     more: Any = None
 
 
@@ -89,9 +101,11 @@ def _text(value: Any) -> str:
 
 
 _TEXT = _Widget(_sent_text, lambda _name, text: text, _text)
+ONE_TEXT = ("text", "number", "choice", "model", "dataset", "base", "box", "registry")
 _WIDGETS: Mapping[str, _Widget] = {
-    **dict.fromkeys(("text", "number", "choice", "model", "dataset"), _TEXT),
+    **dict.fromkeys(ONE_TEXT, _TEXT),
     PRESET: _TEXT,
+    "registry": _TEXT._replace(layout="registry"),
     "file": _TEXT._replace(layout="file"),
     "tick": _Widget(_sent_text, lambda _name, text: bool(text), lambda value: "1" if value else "", "choices"),
     "models": _Widget(_sent_list, lambda _name, given: given, list, "members"),
@@ -125,15 +139,29 @@ def _widget_of(schema: Schema) -> str:
 
 def leaves(spec: type[SpecPart]) -> Iterator[SpecField]:
     """The fields of a form for a spec, with those of its parts in their places: ticks come last in a part."""
-    parts = parts_of(spec)
+    parts, only = parts_of(spec), spec.only_with() if issubclass(spec, JobSpec) else {}
     for name, schema in fields_of(spec).items():
         if name not in parts:
-            yield SpecField(name, (name,), _widget_of(schema), schema)
+            widget, beside = _widget_of(schema), only.get(name)
+            if widget == "training" and (by := schema.get("by")):
+                for box in (each for backend in backend_names() for each in boxes(backend)):
+                    first = next(iter(box.of.values()))
+                    yield SpecField(box.name, (name, box.field), "box", first, (by, (box.backend,)), box.of)
+                beside = (by, with_further_fields())
+            yield SpecField(name, (name,), widget, schema, beside)
             continue
         if parts[name].presets and not schema.get("fills"):
             yield SpecField(name, (name, PRESET), PRESET, schema)
         for field, of in sorted(fields_of(parts[name]).items(), key=lambda each: _widget_of(each[1]) == "tick"):
             yield SpecField(schema.get("prefix", "") + field, (name, field), _widget_of(of), of)
+
+
+def _is_asked(spec: type[SpecPart], field: SpecField, given: Mapping[str, Any]) -> bool:
+    """Whether a field is asked for beside what is given of the others."""
+    if field.only is None:
+        return True
+    name, values = field.only
+    return (given.get(name) or fields_of(spec)[name].get("default")) in values
 
 
 # ---- What a form holds ---------------------------------------------------------------
@@ -155,13 +183,18 @@ def filled_in(
     `files` says which texts are meant. `known` has the models that fields begin with, by what these suggest.
     """
     found: JSON = {f"{name}_{part}": "" for name in spec.files for part in ("text", "name")}
+    boxed = dict[str, set[str]]()  # of a training: the fields that have a box
     for each in leaves(spec):
         first, last = each.path[0], each.path[-1]
-        value = each.schema.get("default", _EMPTY.get(each.widget))
-        if last == PRESET and len(each.path) > 1:
+        value = None if each.widget == "box" else each.schema.get("default", _EMPTY.get(each.widget))
+        if each.widget == "box" and _is_asked(spec, each, given):
+            boxed.setdefault(first, set()).add(last)
+        if (last == PRESET and len(each.path) > 1) or (each.widget == "box" and last not in boxed.get(first, ())):
             value = ""
         elif given.get(first) is not None:
             value = given[first] if len(each.path) == 1 else given[first].get(last)
+            if first in boxed and len(each.path) == 1:
+                value = {field: of for field, of in value.items() if field not in boxed[first]}
         elif name := (known or {}).get(each.schema.get("suggested", "")):
             value = name if each.widget == "model" else {name: 1}
         found[each.name] = files if each.widget == "file" else _WIDGETS[each.widget].shown(value)
@@ -172,11 +205,19 @@ def values_of(spec: type[JobSpec], form: Form) -> JSON:
     """What a form asks for, as JobSpec.read takes it, but for its files. Raises Invalid."""
     found: JSON = {}
     for each in leaves(spec):
-        value = None if each.widget == "file" else _WIDGETS[each.widget].read(each.name, form[each.name])
-        if len(each.path) == 1:
-            found[each.name] = value
+        if not _is_asked(spec, each, form):
+            continue
+        value: Any = None if each.widget == "file" else _WIDGETS[each.widget].read(each.name, form[each.name])
+        if len(each.path) > 1:
+            part = found.setdefault(each.path[0], {})
+            if each.widget != "box" or value:
+                part[each.path[1]] = value
+        elif (boxed := found.get(each.name)) is not None:
+            if twice := next((name for name in value if name in boxed), None):
+                raise Invalid(each.name, expected=Phrase("a field that has no box"), got=twice)
+            boxed |= value
         else:
-            found.setdefault(each.path[0], {})[each.path[1]] = value
+            found[each.name] = value
     return found
 
 
@@ -200,10 +241,13 @@ def files_of(spec: type[JobSpec], form: Form, again: Mapping[str, Any] | None) -
     return found
 
 
-def refusal(spec: type[JobSpec], error: AppError) -> RefusedField:
+def refusal(spec: type[JobSpec], error: AppError, form: Form = MappingProxyType({})) -> RefusedField:
     """An error of a layer below at the field of the form that it is about, with what that is called there."""
     path = tuple((error.field or "").split("."))
-    fields = [*leaves(spec)]
+    fields = [each for each in leaves(spec) if _is_asked(spec, each, form)]
+    lines = next((each for each in fields if each.widget == "training" and path[0] == each.name != error.field), None)
+    if lines is not None and not any(path == each.path for each in fields) and isinstance(error, FieldError):
+        return RefusedField(lines.name, type(error)(path[-1], **error.parts))  # a field that is given in a line
     found = next((each for each in fields if path in (each.path, (each.name,))), None)
     found = found or next((each for each in fields if each.path[-1] == path[-1]), None)
     if found is None:
@@ -235,7 +279,7 @@ def presets_of(spec: type[JobSpec]) -> tuple[str, str, Sequence[tuple[str, str]]
         schema = fields_of(spec)[name]
         if schema.get("fills"):
             argument = schema[PRESET].replace("-", "_")
-            return name, argument, [(each, _called(schema, each)) for each in part.presets]
+            return name, argument, [(each, called(schema, each)) for each in part.presets]
     return None
 
 
@@ -260,37 +304,22 @@ def _shown(
     schema = field.schema
     title, text = schema["title"], schema["description"]  # a call with a text in it would be taken for that text
     said = schema.get("unset", "")
-    unset, help_ = gettext(said) if said else "", gettext(text)
-    choices: Sequence[tuple[str, str]] = ()
-    more: Any = None
-    if field.widget in ("model", "models", "shares"):
-        choices = [(row.name, row.name) for row in models if USES[schema["use"]](row)]
-        if field.widget == "model" and form[field.name] not in dict(choices):
-            choices = [(form[field.name], form[field.name] or gettext("choose one")), *choices]
-    elif field.widget == "dataset":
-        rows = store.list_datasets(session)
-        choices = [(str(row.id), f"{row.name}, {gettext('version %(version)s', version=row.version)}") for row in rows]
-        choices = [("", unset), *choices]
-    elif field.widget == PRESET:
-        choices = [("", unset), *((name, _called(schema, name)) for name in schema["labels"])]
-    elif field.widget == "choice":
-        choices = [(word, _called(schema, word)) for word in words_of(schema)]
+    unset, help_, title, inputmode = gettext(said) if said else "", gettext(text), gettext(title), "text"
+    choices, more = choices_of(session, field.widget, schema, form[field.name], models)
+    if field.widget == "box":
+        _, title, help_, inputmode, _ = training_field(field.path[-1], field.of)
     elif field.widget == "training":
-        more = training_fields({schema["method"]: find_method(schema["method"]).job_fields})
+        method = schema.get("method")
+        more = training_fields({method: find_method(method).job_fields}) if method else further_fields()
     elif field.widget == "file":
         more = spec.files[field.name].accept
-    elif unset:
+    elif unset and not choices:
         help_ = f"{help_} {gettext('Empty: %(value)s.', value=unset)}"
-    types = {kind.get("type") for kind in kinds_of(schema)} if field.widget == "number" else set()
-    inputmode = "text" if not types else "numeric" if types == {"integer"} else "decimal"
-    return ShownField(
-        field.name, field.widget, gettext(title), help_, unset, inputmode, choices, schema.get("unless", ""), more
-    )
-
-
-def _called(schema: Schema, word: str) -> str:
-    label = schema.get("labels", {}).get(word)
-    return gettext(label) if label else word
+    if field.widget == "number":
+        inputmode = "numeric" if {kind.get("type") for kind in kinds_of(schema)} == {"integer"} else "decimal"
+    only = "" if field.only is None else f"{field.only[0]}={'|'.join(field.only[1])}"
+    unless = schema.get("unless", "")
+    return ShownField(field.name, field.widget, title, help_, unset, inputmode, choices, unless, only, more)
 
 
 def _none_known(use: str) -> str:

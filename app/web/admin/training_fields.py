@@ -1,18 +1,18 @@
 """The fields of trainings as forms show them: made from the JSON Schema of methods and backends."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from flask_babel import gettext
 
 from app.core.errors import Invalid, Phrase
 from app.core.validation import kinds_of, words_of
-from app.finetuning.config import Fields
+from app.finetuning.backends import backend_names, find_backend
+from app.finetuning.config import JOB_DEFAULTS, LOCAL, Fields
+from training.methods import all_methods
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingField:
+class TrainingField(NamedTuple):
     """A field that one or more methods take. `methods` are their names."""
 
     name: str
@@ -33,7 +33,48 @@ def training_fields(
     for method, fields in methods.items():
         for name, schema in fields.items():
             schemas.setdefault(name, {})[method] = schema
-    return {name: _field(name, of, (defaults or {}).get(name)) for name, of in schemas.items()}
+    return {name: training_field(name, of, (defaults or {}).get(name)) for name, of in schemas.items()}
+
+
+def fields_at(backend: str) -> Mapping[str, Fields]:
+    """The fields of trainings at a backend, by method."""
+    return {method: find_backend(backend).fields(method) for method in all_methods()}
+
+
+class TrainingBox(NamedTuple):
+    """A field of trainings at a backend that has a box of its own on their form; `of` is its schema by method."""
+
+    name: str
+    backend: str
+    field: str
+    of: Fields
+
+
+def boxes(backend: str) -> Iterator[TrainingBox]:
+    """The boxes of a backend's fields, in their order. Backends may have fields of one name with another meaning."""
+    found: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for method, fields in fields_at(backend).items():
+        for name, schema in fields.items():
+            if "rank" in schema:
+                found.setdefault(name, {})[method] = schema
+    for field, of in sorted(found.items(), key=lambda each: next(iter(each[1].values()))["rank"]):
+        yield TrainingBox(field if backend == LOCAL else f"{backend}-{field}", backend, field, of)
+
+
+def with_further_fields() -> list[str]:
+    """The backends whose trainings take fields that have no box."""
+    return [name for name in backend_names() if _further(name)]
+
+
+def further_fields() -> Mapping[str, TrainingField]:
+    """The fields of local trainings that have no box."""
+    known = training_fields(fields_at(LOCAL), JOB_DEFAULTS)
+    return {name: known[name] for name in known if name in _further(LOCAL)}
+
+
+def _further(backend: str) -> set[str]:
+    own = {name for fields in fields_at(backend).values() for name in fields}
+    return own - {box.field for box in boxes(backend)}
 
 
 def read_lines(text: str, field: str, boxes: Collection[str]) -> dict[str, str]:
@@ -50,7 +91,8 @@ def read_lines(text: str, field: str, boxes: Collection[str]) -> dict[str, str]:
     return found
 
 
-def _field(name: str, of: Mapping[str, Mapping[str, Any]], default: Any) -> TrainingField:
+def training_field(name: str, of: Fields, default: Any = None) -> TrainingField:
+    """A field by its schema in each method that takes it, in the language of the page."""
     schema = next(iter(of.values()))
     values = {method: _default(each["default"] if default is None else default, each) for method, each in of.items()}
     same = len(set(values.values())) == 1

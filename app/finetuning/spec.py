@@ -1,0 +1,150 @@
+"""What can be asked of a training. The fields of its method, or of the backend, are found where these are described."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar, Self
+
+from pydantic import ConfigDict, ValidationInfo, field_validator, model_validator
+
+from app.core.errors import FieldError
+from app.finetuning.backends import find_backend
+from app.finetuning.config import (
+    LOCAL,
+    SFT_DATA,
+    check_base,
+    check_model_name,
+    check_reference,
+    check_supervised,
+    find_method,
+    preset_fields,
+)
+from app.jobs.spec import PRESET, JobSpec, asked
+from training.methods import all_methods
+from training.methods.base import CONVERSATIONS, Need
+
+
+def _with_fields_of_methods(schema: dict[str, Any]) -> None:
+    """What JSON Schema says of `config`, which depends on the method."""
+    schema["allOf"] = [
+        {
+            "if": {"properties": {"method": {"const": name}, "backend": {"const": LOCAL}}},
+            "then": {"properties": {"config": {"properties": {**method.job_fields}, "additionalProperties": False}}},
+        }
+        for name, method in all_methods().items()
+    ]
+
+
+class TrainingSpec(JobSpec):
+    """A model to make of a dataset: by which method, where, and what it begins with."""
+
+    model_config = ConfigDict(json_schema_extra=_with_fields_of_methods, validate_default=True)
+    version: ClassVar[int] = 1
+
+    method: str = asked(
+        "Method",
+        "How it learns.",
+        metavar="|".join(all_methods()),
+        argument=True,
+        widget="registry",
+        registry="methods",
+        heading="What is made of what",
+    )
+    backend: str = asked(
+        "Where it is trained", "Here, or at a vendor.", LOCAL, metavar="NAME", widget="registry", registry="backends"
+    )
+    dataset: str = asked(
+        "Dataset",
+        "What it learns from: a dataset’s number, its name (the latest version), or name@version.",
+        metavar="D",
+        widget="dataset",
+        by="method",
+    )
+    sft_data: str | None = asked(
+        "Supervised rows",
+        "A dataset of conversations that are mixed in for supervised training, whatever rewards they have.",
+        None,
+        unset="none",
+        metavar="D",
+        widget="dataset",
+        kind=CONVERSATIONS,
+    )
+    base: str | None = asked(
+        "Base",
+        "The model that it begins with: a local one, or for a training at OpenAI an API model. The new one plays the"
+        " same games in the same prompt style.",
+        None,
+        unset="none",
+        metavar="MODEL",
+        widget="base",
+    )
+    reference: str | None = asked(
+        "Reference",
+        "The local model that it stays near. With rewards: the model that played.",
+        None,
+        unset="the base",
+        metavar="MODEL",
+        widget="base",
+        backend=LOCAL,
+    )
+    name: str = asked(
+        "Name",
+        "Of the new model: letters, digits, dots, dashes and underscores. Participants never see it.",
+        metavar="NAME",
+    )
+    config: dict[str, Any] = asked(
+        "Further fields",
+        "Fields of the method, or of the backend that has its own. One a line, such as accumulation = 4.",
+        {},
+        metavar="K=V",
+        preset="preset",
+        widget="training",
+        by="backend",
+        heading="How it is trained",
+    )
+
+    @classmethod
+    def only_with(cls) -> Mapping[str, tuple[str, Collection[str]]]:
+        """Not every method takes a base, a reference model or supervised rows."""
+        methods = all_methods().values()
+        return {
+            "base": ("method", [each.name for each in methods if each.goes_on_from_base]),
+            "reference": ("method", [each.name for each in methods if Need.REFERENCE_MODEL in each.needs]),
+            SFT_DATA: ("method", [each.name for each in methods if each.mixes_supervised_rows]),
+        }
+
+    @field_validator("method")
+    @classmethod
+    def _method_is_known(cls, name: str) -> str:
+        return find_method(name).name
+
+    @field_validator("backend")
+    @classmethod
+    def _backend_is_known(cls, name: str) -> str:
+        find_backend(name)
+        return name
+
+    @field_validator("name")
+    @classmethod
+    def _name_is_that_of_a_model(cls, name: str) -> str:
+        check_model_name(name)
+        return name
+
+    @field_validator("config")
+    @classmethod
+    def _fields_are_those_of_the_method(cls, given: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        """The fields as the training has them, a preset laid under what was given."""
+        if "method" not in info.data or "backend" not in info.data:
+            return given
+        method, fields = info.data["method"], {**given}
+        try:
+            preset = preset_fields(method, fields.pop(PRESET, None))
+            return find_backend(info.data["backend"]).read_config(method, {**preset, **fields})
+        except FieldError as error:
+            field = error.field if error.field == "method" else f"config.{error.field}"
+            raise type(error)(field, **error.parts) from None
+
+    @model_validator(mode="after")
+    def _method_takes_what_is_named(self) -> Self:
+        check_base(self.method, self.base, find_backend(self.backend).bases)
+        check_reference(self.method, self.reference)
+        check_supervised(self.method, self.sft_data)
+        return self

@@ -1,0 +1,117 @@
+"""What somebody may choose in the fields of a form that asks for a job, in the language of the page."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from flask_babel import gettext
+from sqlalchemy.orm import Session
+
+from app.core.validation import Schema, words_of
+from app.datasets import store
+from app.finetuning.backends import all_backends, backend_of
+from app.finetuning.config import LOCAL
+from app.models import Dataset, LanguageModel
+from app.registry.named import USES
+from training.methods import all_methods
+from training.methods.base import COMPARISONS, CONVERSATIONS
+
+Choices = Sequence[tuple[str, ...]]  # each a value, what it is called and, of a registry, a hint
+
+
+def model_choices(schema: Schema, value: Any, models: Sequence[LanguageModel]) -> Choices:
+    """The models that may be named by a field that names one or several."""
+    found = [(row.name, row.name) for row in models if USES[schema["use"]](row)]
+    if isinstance(value, str) and value not in dict(found):
+        return [(value, value or gettext("choose one")), *found]
+    return found
+
+
+def base_choices(schema: Schema, value: str, models: Sequence[LanguageModel]) -> Choices:
+    """The models that can be trained, each with where that is unless it is here."""
+    titles = {name: each.title for name, each in all_backends().items()}
+    found = [("", _unset(schema))]
+    for row in models:
+        backend = backend_of(row)
+        if backend is None or schema.get("backend", backend) != backend:
+            continue
+        where = "" if backend == LOCAL else gettext(titles[backend])
+        found.append((row.name, gettext("%(name)s (%(where)s)", name=row.name, where=where) if where else row.name))
+    return [*found, *([] if value in dict(found) else [(value, value)])]
+
+
+def dataset_choices(session: Session, schema: Schema, value: str) -> tuple[Choices, Any]:
+    """The datasets of the kind that the field is about; and in groups by the methods that learn from them, if asked."""
+    rows = [row for row in store.list_datasets(session) if row.kind == schema.get("kind", row.kind)]
+    named = [(str(row.id), f"{row.name}, {gettext('version %(version)s', version=row.version)}") for row in rows]
+    lost = [(value, value)] if value and value not in dict(named) else []
+    first = ("", _unset(schema) or gettext("choose one"))
+    return [first, *lost, *named], _by_method(rows, named, lost) if schema.get("by") == "method" and rows else None
+
+
+def _by_method(rows: Sequence[Dataset], named: Choices, lost: Choices) -> list[tuple[str, Choices]]:
+    groups: list[tuple[str, Choices]] = [(gettext("not in the list"), lost)] if lost else []
+    for kind, called in ((CONVERSATIONS, gettext("Conversations")), (COMPARISONS, gettext("Comparisons"))):
+        if own := [each for row, each in zip(rows, named, strict=True) if row.kind == kind]:
+            methods = ", ".join(each.name for each in all_methods().values() if each.rows.kind == kind)
+            groups.append((gettext("%(kind)s, for %(methods)s", kind=called, methods=methods), own))
+    return groups
+
+
+def word_choices(schema: Schema, words: Sequence[str]) -> Choices:
+    """Words that a field may be, with what they are called."""
+    return [(word, called(schema, word)) for word in words]
+
+
+def preset_choices(schema: Schema) -> Choices:
+    """The presets of a part, and none."""
+    return [("", _unset(schema)), *word_choices(schema, [*schema["labels"]])]
+
+
+def _unset(schema: Schema) -> str:
+    """What an empty field stands for."""
+    said = schema.get("unset")
+    return str(gettext(said)) if said else ""
+
+
+def called(schema: Schema, word: str) -> str:
+    """What a word is called that a field may be."""
+    label = schema.get("labels", {}).get(word)
+    return gettext(label) if label else word
+
+
+def _methods() -> tuple[Choices, Any]:
+    """The methods of training, and their presets by name."""
+    texts = [(each.name, each.title, each.summary) for each in all_methods().values()]
+    found = [
+        (name, gettext("%(title)s (%(name)s)", title=gettext(title), name=name), gettext(summary))
+        for name, title, summary in texts
+    ]
+    return found, {each.name: each.presets for each in all_methods().values() if each.presets}
+
+
+def _backends() -> tuple[Choices, Any]:
+    texts = {name: (each.title, each.summary) for name, each in all_backends().items()}
+    return [(name, gettext(title), gettext(summary)) for name, (title, summary) in texts.items()], None
+
+
+_REGISTRIES: Mapping[str, Callable[[], tuple[Choices, Any]]] = {"methods": _methods, "backends": _backends}
+
+
+def choices_of(
+    session: Session, widget: str, schema: Schema, value: Any, models: Sequence[LanguageModel]
+) -> tuple[Choices, Any]:
+    """The choices of a field, none where anything may be typed; and what its fragment shows beside them, if any."""
+    match widget:
+        case "model" | "models" | "shares":
+            return model_choices(schema, value, models), None
+        case "base":
+            return base_choices(schema, value, models), None
+        case "dataset":
+            return dataset_choices(session, schema, value)
+        case "registry":
+            return _REGISTRIES[schema["registry"]]()
+        case "choice":
+            return word_choices(schema, words_of(schema)), None
+        case "preset":
+            return preset_choices(schema), None
+    return (), None
