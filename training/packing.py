@@ -1,6 +1,6 @@
 """Several token sequences in one row of a batch, with nothing between them, and the attention that keeps them apart.
 
-Positions begin anew with each sequence, and a token sees those before it in its own sequence alone, so that all values
+Positions begin again with each sequence, and a token sees those before it in its own sequence alone, so that all values
 are those of the sequences one by one. Sequences that begin alike, as the responses to a query do, can share their
 beginning: it stands in the row once, its keys and values are computed once, and gradients flow back through them from
 all sequences that go on from it.
@@ -39,7 +39,7 @@ class Packed(NamedTuple):
 def pack(sequences: Sequence[Sequence[int]], shared: Sequence[int]) -> Packed:
     """Packs sequences of token ids; `shared[i]` is how many tokens sequence i shares with the one before it.
 
-    Sequences that share as many tokens in a row share them with the first of these; 0 begins anew.
+    Sequences that share as many tokens in a row share them with the first of these; 0 begins again.
     """
     ids: list[int] = []
     positions: list[int] = []

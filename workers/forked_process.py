@@ -1,4 +1,4 @@
-"""A process forked from this one instead of started anew: it shares the memory of all that is loaded here already.
+"""A process forked from this one, not started from scratch: it shares the memory of all that is loaded here already.
 
 It is what a new process would be: it leads a session, has this process's settings of signals and none of its handlers,
 ends when this process dies, and holds no file but the ones that it was given. `ps` shows the command by which the same
@@ -137,7 +137,7 @@ def _keep_files(outputs: tuple[int, int], kept: Collection[int]) -> None:
 
 
 def _forget_handlers() -> None:
-    """What is ignored stays ignored, as in a process that is started anew."""
+    """What is ignored stays ignored, as in a process that is started from scratch."""
     for number in signal.valid_signals():
         if callable(signal.getsignal(number)):
             signal.signal(number, signal.SIG_DFL)

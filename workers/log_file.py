@@ -36,7 +36,7 @@ class LogFile:
             return [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
 
     def new_lines(self) -> list[str]:
-        """The whole lines that were written since the last call. A file that has grown too large begins anew."""
+        """The whole lines that were written since the last call. A file that has grown too large begins again."""
         text = self._begun_line + self._reader.read()
         if self._reader.tell() > self._most_bytes:
             text += self._begin_anew()

@@ -75,7 +75,7 @@ class ManagedProcess:
     def __init__(
         self, program: Program, run: Path, logs: Path, environment: Mapping[str, str], most_bytes: int
     ) -> None:
-        """`most_bytes`: of its log, after which that begins anew."""
+        """`most_bytes`: of its log, after which that begins again."""
         self.name = program.name
         self.log_path = logs / f"{program.name}.log"
         self.start_at: float | None = None  # when to start it again, once it has died

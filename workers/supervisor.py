@@ -3,7 +3,7 @@
 Checks what can be checked, starts the broker and the web process, brings the database up to date, starts the workers
 and upkeep, prints where to go, starts again whatever dies, and stops all of them on Ctrl-C, SIGTERM or SIGHUP.
 Workers and upkeep are forks of the supervisor, which loads what they share once (`workers.shared_modules`): they start
-at once and share its memory. The web process is started anew, because gevent has to patch before anything is loaded.
+at once and share its memory. The web process starts from scratch, as gevent has to patch before anything is loaded.
 The listening socket belongs to the supervisor and is handed down to the web process: a taken port is found out before
 anything else happens, and while the web process is being replaced, clients wait instead of being refused.
 """
@@ -504,7 +504,7 @@ def main() -> int:
     os.umask(PRIVATE)
     _open_standard_files()
     logs.print_anything()
-    # What is started anew, and the libraries in it, read files as UTF-8 whatever the locale says.
+    # What is started from scratch, and the libraries in it, read files as UTF-8 whatever the locale says.
     os.environ.setdefault("PYTHONUTF8", "1")
     try:
         settings = load_settings()

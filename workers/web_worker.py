@@ -50,7 +50,7 @@ class WaitedFor:
         self._readers: dict[ClientReader, None] = {}
 
     def add(self, reader: "ClientReader") -> None:
-        """One more, or one who begins anew; the oldest is hung up on where that is one too many."""
+        """One more, or one who begins again; the oldest is hung up on where that is one too many."""
         self.remove(reader)
         self._readers[reader] = None
         if len(self._readers) > self._most:

@@ -1,4 +1,4 @@
-"""The steps of an alignment. Each is small, is written down before the next, and may be done by another process.
+"""The steps of an alignment. Each is small, is stored before the next, and may be done by another process.
 
 Trainings, societies and assessments have jobs of their own; an alignment creates them, waits until they are over, and
 goes on from what they left. So whatever is killed, it goes on from its last step.
@@ -48,7 +48,7 @@ def take_steps(context: JobContext, number: int) -> AwaitedJob | None:
     """Take every step that can be taken at once.
 
     Returns what has to be over before the next one; None when the alignment is over or somebody else is at it. Whatever
-    goes wrong is written down on its row.
+    goes wrong is stored on its row.
     """
     with writing(context.database) as session:
         if not ALIGNMENT.take(session, number, context.owner, LEASE):

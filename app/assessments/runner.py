@@ -23,7 +23,7 @@ AT_ONCE = 500  # answers that are worked on together
 def run(context: WorkerContext, number: int) -> None:
     """Run an assessment until it is over, or it or the worker is stopped; nothing, if somebody else does.
 
-    Whatever goes wrong is written down on its row.
+    Whatever goes wrong is stored on its row.
     """
     asyncio.run_coroutine_threadsafe(run_assessment(context, number), context.loop).result()
 

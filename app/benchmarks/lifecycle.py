@@ -45,7 +45,7 @@ def create_missing(
     home: Path | None = None,
     requester: Requester | None = None,
 ) -> list[BenchmarkJob]:
-    """Write down a benchmark of each of the models that lacks a task under the same settings; workers run them.
+    """Store a benchmark of each of the models that lacks a task under the same settings; workers run them.
 
     A task counts where it is in a job that waits or runs, or has a result that can still be compared with the others'.
     Archived models and those whose checkpoint is gone are left out. The model of `spec` is any. Raises as `new_job`

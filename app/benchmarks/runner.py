@@ -1,7 +1,7 @@
-"""One worker at one benchmark: it starts the process that scores the tasks, and writes down what that tells.
+"""One worker at one benchmark: it starts the process that scores the tasks, and stores what that tells.
 
 The process tells each task as soon as it is scored, so whatever is killed, the next run takes the tasks that are left.
-Of a model behind an API the process writes down what it wants to ask and ends; the chats are asked here, as requests of
+Of a model behind an API the process stores what it wants to ask and ends; the chats are asked here, as requests of
 their own, and the process is started again with the answers.
 """
 
@@ -47,7 +47,7 @@ class BenchmarkLeaseLost(Exception):
 def run(context: WorkerContext, job_id: int) -> None:
     """Run a benchmark until it is over, or it or the worker is stopped; nothing, if somebody else does.
 
-    Whatever goes wrong is written down on the job's row.
+    Whatever goes wrong is stored on the job's row.
     """
     with writing(context.database) as session:
         if not BENCHMARK.take(session, job_id, context.owner, context.settings.TRAIN_LEASE):
@@ -72,7 +72,7 @@ class _BenchmarkRunner:
         self._lease = context.settings.TRAIN_LEASE
         with reading(context.database) as session:
             self._folder = folder_of(context.settings.home, BENCHMARK.get(session, job_id))
-        self._told: list[JSON] = []  # events that are not written down yet
+        self._told: list[JSON] = []  # events that are not stored yet
         self._renew_at = 0.0
         self._stopping_since: float | None = None
         self._reason: str | None = None  # what the process has said of its failure
@@ -93,7 +93,7 @@ class _BenchmarkRunner:
             raise
         except Exception as problem:
             log.exception("a worker at a benchmark broke", job=self._job_id)
-            self._told = []  # what could not be written down would keep the error from being written as well
+            self._told = []  # what could not be stored would keep the error from being written as well
             error = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
         self._settle(lambda session: BENCHMARK.release(session, self._job_id, self._context.owner, error))
 
@@ -194,7 +194,7 @@ class _BenchmarkRunner:
                 self._reason = event["message"]
 
     def _look_after(self, process: JobProcess) -> None:
-        """Write down what is new, and end the process when that was asked for."""
+        """Store what is new, and end the process when that was asked for."""
         wanted = self._keep() == states.CANCELLING or self._context.stopping.is_set()
         if self._stopping_since is None and wanted:
             self._stopping_since = time.monotonic()
@@ -203,7 +203,7 @@ class _BenchmarkRunner:
             process.kill()
 
     def _keep(self) -> str:
-        """Write down what is new, renew the lease when it is time, and give the job's status. Raises Lost.
+        """Store what is new, renew the lease when it is time, and give the job's status. Raises Lost.
 
         While the database is away, the process goes on and nothing is forgotten.
         """
@@ -223,7 +223,7 @@ class _BenchmarkRunner:
             return states.RUNNING
 
     def _settle(self, also: Callable[[Session], T]) -> T:
-        """Write down what is new and do something else in the same transaction. Raises Lost, and what `also` raises."""
+        """Store what is new and do something else in the same transaction. Raises Lost, and what `also` raises."""
 
         def work(session: Session) -> T:
             self._write_events(session)

@@ -1,4 +1,4 @@
-"""The steps of a campaign. Each is small, is written down before the next, and may be done by another process.
+"""The steps of a campaign. Each is small, is stored before the next, and may be done by another process.
 
 Rounds and trainings have jobs of their own; a campaign creates them, waits until they are over, and goes on from what
 they left. So whatever is killed, the loop goes on from its last step.
@@ -57,7 +57,7 @@ def take_steps(context: JobContext, campaign_id: int) -> AwaitedJob | None:
     """Take every step that can be taken at once.
 
     Returns what has to be over before the next one; None when the campaign is over or somebody else is at it. Whatever
-    goes wrong is written down on the campaign's row.
+    goes wrong is stored on the campaign's row.
     """
     with writing(context.database) as session:
         if not CAMPAIGN.take(session, campaign_id, context.owner, LEASE):

@@ -39,7 +39,7 @@ def lm_selfplay(folder: str, objective: str, limit: int, player: str, as_json: b
 @_player
 @_as_json
 def spag(file: str, rule: str, player: str, as_json: bool) -> None:
-    """Take in games of Adversarial Taboo, and judge them anew.
+    """Import games of Adversarial Taboo, and judge them again.
 
     FILE is a JSON list of {history: [{role, content}], target_word, max_turns}.
     """

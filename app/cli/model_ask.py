@@ -23,7 +23,7 @@ from app.players.base import ChatSampling
 from app.registry import get_model
 
 _ROWS = (".json", ".jsonl", ".gz")  # endings of files of rows; any other has a question a line
-_NEW = ""  # the line with which a conversation begins anew
+_NEW = ""  # the line with which a conversation begins again
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ class ImportSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """A source to be taken in: what it is called, its game, and what all of its matches have in common."""
+    """A source to be imported: what it is called, its game, and what all of its matches have in common."""
 
     source: ImportSource
     path: Path

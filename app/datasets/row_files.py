@@ -106,7 +106,7 @@ class _Limited:
 
 
 def too_large(most: int, name: str | None = None) -> Invalid:
-    """The refusal of a file that is larger than a page takes in, in bytes."""
+    """The refusal of a file that is larger than a page accepts, in bytes."""
     return Invalid(
         "file",
         expected=Phrase("at most %(most)s MB", most=f"{most / 1e6:g}"),

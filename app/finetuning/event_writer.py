@@ -1,4 +1,4 @@
-"""What a job tells, written down in groups: at most two short transactions a second, each of which renews the lease.
+"""What a job tells, stored in groups: at most two short transactions a second, each of which renews the lease.
 
 Who has lost the lease writes nothing any more.
 """
@@ -65,7 +65,7 @@ class TrainingEventWriter:
         self._says_more = True
 
     def keep(self) -> str:
-        """Write down what is new, or renew the lease when it is time, and give the job's status. Raises Lost.
+        """Store what is new, or renew the lease when it is time, and give the job's status. Raises Lost.
 
         While the database is away, the job goes on and nothing is forgotten.
         """
@@ -87,7 +87,7 @@ class TrainingEventWriter:
             return states.RUNNING
 
     def settle(self, also: Callable[[Session], T]) -> T:
-        """Write down what is new and do something else in the same transaction. Raises Lost, and what `also` raises."""
+        """Store what is new and do something else in the same transaction. Raises Lost, and what `also` raises."""
 
         def work(session: Session) -> T:
             self._write_events(session)

@@ -44,7 +44,7 @@ def create(
     goes_on: bool = False,
     requester: Requester | None = None,
 ) -> TrainingJob:
-    """Write down a job that waits to be run, by workers if it is `queued`.
+    """Create a waiting job, for workers if it is `queued`.
 
     With `home`, the files that it needs are looked for as well. Raises NotFound for an unknown dataset or base,
     Conflict for a taken name or an archived base, and Invalid for all else that cannot be trained. A training that
@@ -154,7 +154,7 @@ def finish(session: Session, files: JobFiles, owner: str, *, cancelled_or_not: b
 
 
 def store_remote(session: Session, job_id: int, owner: str, **values: Any) -> None:
-    """Write down what a vendor has said of a job: values of its `remote_` columns and of `trained_tokens`."""
+    """Store what a vendor has said of a job: values of its `remote_` columns and of `trained_tokens`."""
     row = TRAINING.locked(session, job_id, owner)
     if row is None:
         return

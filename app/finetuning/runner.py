@@ -46,7 +46,7 @@ def run(context: JobContext, job_id: int) -> None:
 def run_job(context: JobContext, job_id: int, notify: Callable[[list[JSON]], None] = lambda _events: None) -> bool:
     """Run a job until it is over, or it or the worker is stopped. False if there was nothing to do.
 
-    `notify` is called with the job's new events after each transaction. Whatever goes wrong is written down on the
+    `notify` is called with the job's new events after each transaction. Whatever goes wrong is stored on the
     job's row.
     """
     lease = context.settings.TRAIN_LEASE
@@ -148,13 +148,13 @@ class _TrainingRunner:
         raise _TrainingFailed(self._reason or self._last or self._unexplained(code))
 
     def _unexplained(self, code: int) -> str:
-        """Why a training ended that could not write it down."""
+        """Why a training ended that could not store it."""
         if code == 0 or low_disk(self._context.settings) is not None:
             return f"the disk of {self._context.settings.home} is full; make room and resume the job"
         return f"the training ended with exit code {code} and said nothing"
 
     def _look_after(self, training: RunningTraining) -> None:
-        """Write down what is new, and end the training when that was asked for."""
+        """Store what is new, and end the training when that was asked for."""
         wanted = self._record.keep() == states.CANCELLING or self._context.stopping.is_set()
         if self._stopping_since is None and wanted:
             self._stopping_since = time.monotonic()

@@ -289,7 +289,7 @@ def release_caches() -> None:
 async def complete(checkpoint: Checkpoint, request: GenerationRequest, most: int) -> Completion | GenerationFailure:
     """What the checkpoint's model answers, made together with up to `most` in all.
 
-    Raises whatever broke the engine, which is begun anew when it is asked next.
+    Raises whatever broke the engine, which is begun again when it is asked next.
     """
     with _lock:
         engine = _engines.get(checkpoint)

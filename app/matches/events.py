@@ -57,7 +57,7 @@ class TimedOut:
 
 @dataclass(frozen=True, slots=True)
 class ServerAway:
-    """No web process served people for so many seconds: a turn's clock begins anew, a match's is longer by as much."""
+    """No web process served people for so many seconds: a turn's clock begins again, a match's is longer by as much."""
 
     seconds: float
 

@@ -2,7 +2,7 @@
 
 Each web process gives a sign of life every second, in the row of a lease of its own. Its first sign after a longer
 silence writes the outage down, and an event into every match with a clock, since it may be one whose person was at that
-process: a turn's clock begins anew with it, a match's is longer by as much. Until then nobody's time runs out, whoever
+process: a turn's clock begins again with it, a match's is longer by as much. Until then nobody's time runs out, whoever
 looks; but one process that stays away beside others that serve holds clocks up for five minutes alone. Nothing here
 commits.
 """

@@ -36,7 +36,7 @@ class RoundBlocked(Exception):
 class OutageTimer:
     """How long matches wait for a model that gives no answer: `seconds` since it last gave any of them one.
 
-    Waits grow from a second to half a minute, each drawn anew, so that those who wait do not come back all at once.
+    Waits grow from a second to half a minute, each drawn at random, so that they do not come back all at once.
     """
 
     FIRST, LONGEST = 1.0, 30.0  # seconds

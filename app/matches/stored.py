@@ -167,7 +167,7 @@ def opened(
     clocks: Clocks = NO_CLOCKS,
     options: MatchOptions | None = None,
 ) -> StoredMatch:
-    """A new match that nobody has written down yet. Raises NotFound for an unknown game, Invalid for a bad config."""
+    """A new match that nobody has stored yet. Raises NotFound for an unknown game, Invalid for a bad config."""
     prompts = seats[0].prompt(game), seats[1].prompt(game)
     started, match = engine.begin(game, dict(config), seed, prompts, clocks)
     return StoredMatch(new_match_id(), seed, seats, (LoggedEvent(0, 0, started, datetime.now(UTC)),), match, options)

@@ -1,4 +1,4 @@
-"""A match told again, event by event, for experimenters: what happened, what each seat saw, what each model was asked.
+"""A match replayed, event by event, for experimenters: what happened, what each seat saw, what each model was asked.
 
 Nothing of this may reach a participant: both private views stand side by side.
 """

@@ -70,7 +70,7 @@ def renew(context: JobContext, match_id: str) -> None:
 
 
 def give_back(context: JobContext, match_id: str, rest: float = 0) -> None:
-    """Let go of a turn that was not played, if that can be written down; it has cost no worker's life.
+    """Let go of a turn that was not played, if that can be stored; it has cost no worker's life.
 
     Nobody takes it for `rest` seconds.
     """

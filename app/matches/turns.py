@@ -305,7 +305,7 @@ def _abort(
 
 
 def _keep(context: WorkerContext, record: StoredMatch, seat: int, generation: Generation) -> None:
-    """Write down a call that brought no move."""
+    """Store a call that brought no move."""
     claim = partial(_claim, context=context, record=record, seat=seat, generation=generation)
     insist(context.database, claim, context.settings.TURN_SECONDS)
 

@@ -1,4 +1,4 @@
-"""Calls of models that answer chats: each waits for its turn and for a model that is away, and is written down."""
+"""Calls of models that answer chats: each waits for its turn and for a model that is away, and is stored."""
 
 import asyncio
 import random

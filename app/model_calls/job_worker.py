@@ -128,7 +128,7 @@ class CallingWorker:
 async def run_job(context: JobContext, kind: JobKind[Any], number: int, worker: type[Any]) -> None:
     """Take a job and run it with `worker(context, session, row)`; nothing, if somebody else does.
 
-    Whatever goes wrong is written down on the job's row.
+    Whatever goes wrong is stored on the job's row.
     """
     try:
         found = await asyncio.to_thread(_prepared, context, kind, number, worker)

@@ -19,7 +19,7 @@ from app.jobs.kind import JobKind
 from app.matches.store import insert_generations
 
 MOST_TOGETHER = 100  # calls in one transaction: others, people among them, wait for it
-MOST_WAITING = 500  # calls to be written down, after which whoever makes calls waits for the database
+MOST_WAITING = 500  # calls to be stored, after which whoever makes calls waits for the database
 
 
 _NO_STEPS: Mapping[int, Mapping[str, Any]] = {}
@@ -27,7 +27,7 @@ _NO_COUNTS: Mapping[str, float] = {}
 
 
 class _Call(NamedTuple):
-    """A call that is to be written down: its row, and what it adds to the job's figures."""
+    """A call that is to be stored: its row, and what it adds to the job's figures."""
 
     row: Mapping[str, Any]
     counts: Mapping[str, float]
@@ -90,13 +90,13 @@ class CallWriter:
     # ---- Writing -----------------------------------------------------------------
 
     async def write_forever(self) -> None:
-        """Write down what waits, again and again, until `close`. Not to be cancelled: a group is written or not."""
+        """Store what waits, again and again, until `close`. Not to be cancelled: a group is written or not."""
         while not self._closing:
             await self._something.wait()
             await self.flush()
 
     async def flush(self, also: Callable[[Session], None] = lambda _session: None) -> None:
-        """Write down all that waits, and renew the lease; with it, in the same transaction, do something else.
+        """Store all that waits, and renew the lease; with it, in the same transaction, do something else.
 
         Raises JobLeaseLost, and OperationalError where the database is away for too long.
         """
@@ -135,7 +135,7 @@ class CallWriter:
         self.count(**counts)
 
     async def close(self, writer: "asyncio.Task[None]", leave: Callable[[Session], None]) -> None:
-        """Write down what still waits and let go of the job with `leave`. Raises as `flush` does."""
+        """Store what still waits and let go of the job with `leave`. Raises as `flush` does."""
         self._closing = True
         self._something.set()
         self._room.set()

@@ -18,7 +18,7 @@ from app.rounds.cost import Prices, cost_of
 from app.rounds.prices import prices_of_model
 
 SAMPLE = 100  # past matches that a model's habit is taken from
-SCRIPTED_A_SECOND = 500.0  # matches that one process plays and writes down where nobody has to be waited for
+SCRIPTED_A_SECOND = 500.0  # matches that one process plays and stores where nobody has to be waited for
 
 
 @dataclass(frozen=True, slots=True)

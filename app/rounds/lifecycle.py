@@ -46,7 +46,7 @@ def create(
     goes_on: bool = False,
     requester: Requester | None = None,
 ) -> RoundRow:
-    """Write down a round that waits to be played, by workers if it is `queued`.
+    """Create a waiting round, for workers if it is `queued`.
 
     Raises NotFound for an unknown game or model, and Invalid for all else that cannot be played. A round that belongs
     to something begun `goes_on` with models that have been switched off or archived meanwhile.
@@ -66,7 +66,7 @@ def create_all(
     goes_on: bool = False,
     requester: Requester | None = None,
 ) -> list[RoundRow]:
-    """Write down a round of each pair of models, by seat, in a few statements, because nobody else can write meanwhile.
+    """Create a round of each pair of models, by seat, in a few statements, because nobody else can write meanwhile.
 
     The spec is a settled one. Raises what `create` raises.
     """
@@ -130,7 +130,7 @@ def _new_row(
     queued: bool,
     requester: Requester | None,
 ) -> RoundRow:
-    """A round that can be played, not yet written down."""
+    """A round that can be played, not yet stored."""
     game = find_game(spec.game)
     matches = whole_number(spec.matches, "matches", 1, MOST_MATCHES)
     if spec.swap_seats and matches % 2:

@@ -1,7 +1,7 @@
 """What each match of a round is: a function of the round and the match's index alone. Pure.
 
 So every worker sets up the same match, in whatever order matches are played, and a match that was lost before it was
-written down is the same when it is played again.
+stored is the same when it is played again.
 """
 
 import hashlib

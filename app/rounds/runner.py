@@ -1,4 +1,4 @@
-"""One worker at one round: it takes ranges, plays their matches at once, writes them down, and stops when asked to.
+"""One worker at one round: it takes ranges, plays their matches at once, stores them, and stops when asked to.
 
 The worker may be a Celery task, or a command in a terminal. Any number of them, on any machines, can be at one round.
 """
@@ -76,7 +76,7 @@ async def play_round(
     """Play what is free of a round until nothing is left, or the round or the worker is stopped.
 
     `notify` is called with the round's number after each transaction. False if there was nothing to do. Whatever goes
-    wrong with a model is written down on the round's row.
+    wrong with a model is stored on the round's row.
     """
     runner = await asyncio.to_thread(_prepared, context, round_id, notify)
     if runner is None:

@@ -1,4 +1,4 @@
-"""What a worker has played of a round, written down in groups of what came together, a short transaction each.
+"""What a worker has played of a round, stored in groups of what came together, a short transaction each.
 
 A group is written only as far as its ranges are still the worker's own: who lost a lease writes nothing any more, and
 whoever has it now goes on from what was written before.
@@ -27,7 +27,7 @@ from app.rounds import lifecycle, ranges
 from app.rounds.job import SELFPLAY
 
 MOST_TOGETHER = 20  # matches in one transaction: others, people among them, wait for it
-MOST_WAITING = 200  # matches with something to write down, after which players wait for the database
+MOST_WAITING = 200  # matches with something to store, after which players wait for the database
 MOST_SECONDS_AWAY = 60.0  # how long a database may be away before a round is given up for now
 
 log = structlog.get_logger()
@@ -148,13 +148,13 @@ class RoundWriter:
                 await self._wrote.wait()
 
     async def write_forever(self) -> None:
-        """Write down what waits, again and again, until `close`. Not to be cancelled: a group is written or not."""
+        """Store what waits, again and again, until `close`. Not to be cancelled: a group is written or not."""
         while not self._closing:
             await self._something.wait()
             await self._write_group()
 
     async def close(self, writer: "asyncio.Task[None]", leave: Callable[[Session], None]) -> None:
-        """Write down what still waits, let go of the ranges with `leave`, and raise what went wrong with either."""
+        """Store what still waits, let go of the ranges with `leave`, and raise what went wrong with either."""
         self._closing = True
         self._something.set()
         try:

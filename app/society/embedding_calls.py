@@ -1,4 +1,4 @@
-"""The embedder of a society that is run: its calls are written down as those of the other models are."""
+"""The embedder of a society that is run: its calls are stored as those of the other models are."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class SocietyEmbedder:
-    """An embedder with what its calls cost, and where they are written down."""
+    """An embedder with what its calls cost, and where they are stored."""
 
     def __init__(
         self, embedder: Embedder, society_id: int, model_id: int | None, prices: Prices | None, writer: CallWriter
@@ -41,7 +41,7 @@ class SocietyEmbedder:
         return cls(embedder, row.id, number, registered.prices_of(session, row.embedder), writer)
 
     async def asked(self, work: Callable[[], T]) -> T:
-        """What some work in a thread gives that asks the embedder. Its calls are written down, if it fails, too."""
+        """What some work in a thread gives that asks the embedder. Its calls are stored, if it fails, too."""
         try:
             return await asyncio.to_thread(work)
         finally:

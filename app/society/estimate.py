@@ -21,7 +21,7 @@ from app.society.embedders import BATCH, registered
 SAMPLE = 500  # past calls that a model's habits are taken from
 STEPS = 4  # calls of an interaction that follow each other: draft, critique, revision, rating
 RATINGS = 4  # of each observer in an interaction: alignment and engagement, before and after
-SCRIPTED_A_SECOND = 400.0  # calls that one process makes and writes down where nobody has to be waited for
+SCRIPTED_A_SECOND = 400.0  # calls that one process makes and stores where nobody has to be waited for
 _CHARACTERS_A_TOKEN = 4  # of a text that is embedded, roughly
 _TYPICAL_PROMPT, _TYPICAL_ANSWER, _TYPICAL_LATENCY = 300.0, 110.0, 1.5  # tokens, tokens, seconds
 

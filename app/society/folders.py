@@ -1,4 +1,4 @@
-"""A society as a folder of files, in the form of the published programs: written whole, or taken in as it is.
+"""A society as a folder of files, in the form of the published programs: written whole, or imported as it is.
 
 external_memory/agent_N.jsonl, a JSON array, has an agent's interactions, internal_memory/agent_N.json what it
 remembers. log.txt and sandbox.json have what was said and the rated responses; society.json is ours, and says what the

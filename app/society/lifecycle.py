@@ -42,7 +42,7 @@ def create(
     queued: bool,
     requester: Requester | None = None,
 ) -> Society:
-    """Write down a society that waits to be run, by workers if it is `queued`.
+    """Create a waiting society, for workers if it is `queued`.
 
     Raises NotFound for an unknown model, Conflict for an archived one, and Invalid for all else that cannot be run.
     """

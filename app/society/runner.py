@@ -30,7 +30,7 @@ from app.society.steps import InteractionSteps, Recalls, SocietyModels
 def run(context: WorkerContext, number: int) -> None:
     """Run a society until it is over, or it or the worker is stopped; nothing, if somebody else does.
 
-    Whatever goes wrong is written down on the society's row.
+    Whatever goes wrong is stored on the society's row.
     """
     asyncio.run_coroutine_threadsafe(run_society(context, number), context.loop).result()
 

@@ -42,7 +42,7 @@ def end_silent(session: Session, enrolment_id: int, now: datetime | None = None)
     without the time in which the server was away.
 
     Both are longer for somebody with extra time. Whoever left a match before has the ending that follows from it, and
-    whoever is at the debrief has completed the study. What was earned is written down. Returns the ids of the matches
+    whoever is at the debrief has completed the study. What was earned is stored. Returns the ids of the matches
     that were ended, and None for somebody who is here or has ended.
     """
     way = find_way(session, enrolment_id, lock=True)

@@ -1,4 +1,4 @@
-"""Reads human dialogues on Deal or No Deal (see `dialogue_lines`) and scores them anew from the choices.
+"""Reads human dialogues on Deal or No Deal (see `dialogue_lines`) and scores them by the choices.
 
 Both perspectives of a dialogue stand one after the other; such a pair becomes one match, with the YOU of the first
 line in seat 0. A line alone is a match, too. Turns become messages, choices become proposals, of whoever selected

@@ -80,7 +80,7 @@ class ProcessBackend(Backend, Protocol):
         """Raises NotFound where something is missing that a training needs here."""
 
     def prepare(self, session: Session, row: TrainingJob, files: JobFiles) -> None:
-        """Write down what `start` needs of the database. Raises NotFound and Invalid for what is not as it was."""
+        """Store what `start` needs of the database. Raises NotFound and Invalid for what is not as it was."""
 
     def start(self, method: str, files: JobFiles, waiting: Callable[[], object]) -> RunningTraining:
         """Start or go on with the training of a job. `waiting` is called while it has to wait."""

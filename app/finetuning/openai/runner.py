@@ -181,7 +181,7 @@ class _VendorRunner:
         return str(state.token), state.file_id, state.created - _CLOCKS
 
     def _store_created(self, job: FineTuningJob, *, again: bool) -> None:
-        """Write down the vendor's id; `again`: a request before it brought no answer, and may create another job."""
+        """Store the vendor's id; `again`: a request before it brought no answer, and may create another job."""
         host = host_of(self._options.base_url)
         self._tell("created", device=host, job=job.id, file=job.training_file, again=again)
         self._store(remote_job_id=job.id)
@@ -265,7 +265,7 @@ class _VendorRunner:
     # ---- While it trains -----------------------------------------------------------------
 
     def _take_in(self, job: FineTuningJob) -> bool:
-        """Write down how far the vendor is, and end the job with its. Whether it is over."""
+        """Store how far the vendor is, and end the job with its. Whether it is over."""
         before = self._state()
         events = self._events()
         for event in self._called(self._vendor.events, job.id, {each["id"] for each in events if "id" in each}):
@@ -424,7 +424,7 @@ class _VendorRunner:
         self._settle(lifecycle.store_remote, **values)
 
     def _settle(self, change: Callable[..., T], *arguments: Any, **values: Any) -> T:
-        """Change the job in the database, together with what is to be written down."""
+        """Change the job in the database, together with what is to be stored."""
 
         def work(session: Session) -> T:
             return change(session, self._job_id, self._context.owner, *arguments, **values)

@@ -58,7 +58,7 @@ class ApiEmbedder:
         return [rows[at] for at in range(len(texts))]
 
     def _call(self, texts: Sequence[str], found: ChatResponse | ChatFailure) -> Generation:
-        """A request as calls of models are written down: its texts are the prompt, and there is no answer to show."""
+        """A request as calls of models are stored: its texts are the prompt, and there is no answer to show."""
         usage = None if isinstance(found, ChatFailure) else found.body.get("usage")
         return Generation(
             prompt=[{"role": "user", "content": text} for text in texts],

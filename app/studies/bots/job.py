@@ -76,7 +76,7 @@ def create(
     requester: Requester | None = None,
     queued: bool = True,
 ) -> Rehearsal:
-    """Open a wave of a copy of a version, and write down a rehearsal. Numbers may have come as text.
+    """Open a wave of a copy of a version, and store a rehearsal. Numbers may have come as text.
 
     Workers run it if it is `queued`, else whoever calls.
 

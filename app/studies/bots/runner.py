@@ -1,4 +1,4 @@
-"""One worker at one rehearsal: it sends the bots that have not finished yet, and writes down what each of them saw.
+"""One worker at one rehearsal: it sends the bots that have not finished yet, and stores what each of them saw.
 
 Whatever is killed, the next worker sends those that are left; each is the same person as before, and goes on.
 """
@@ -59,7 +59,7 @@ class _RehearsalRunner:
         self._number = number
         self._at_once = at_once
         self._server = context.settings.web_url
-        self._finished: list[BotNotes] = []  # that are not written down yet
+        self._finished: list[BotNotes] = []  # that are not stored yet
 
     async def work(self) -> None:
         """Send bots until none is left or somebody says stop. Raises AppError where there is no web process."""
@@ -84,7 +84,7 @@ class _RehearsalRunner:
                 await sending
 
     async def _goes_on(self) -> bool:
-        """Write down who came to the end, and renew the lease. False when the job is to be stopped, or not ours."""
+        """Store who came to the end, and renew the lease. False when the job is to be stopped, or not ours."""
         known = len(self._finished)
         status = await asyncio.to_thread(insist, self._context.database, self._renew, AWAY)
         del self._finished[:known]

@@ -130,7 +130,7 @@ class JobForm(Generic[R, S]):
         return given
 
     def start(self) -> ResponseReturnValue:
-        """Say what the job will take, or write it down and call a worker, as the button says; or why it cannot be."""
+        """Say what the job will take, or store it and call a worker, as the button says; or why it cannot be."""
         form = {**typed(self.spec), "like": _sent("like"), "agreed": _sent("agreed")}
         by = requester()
         try:

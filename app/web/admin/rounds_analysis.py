@@ -75,7 +75,7 @@ def matrix_of(matrix_id: int, rows: Sequence[RoundRow]) -> CrossPlay:
 
 
 def analyses_of(choice: MatchFilter) -> list[MatchAnalysis]:
-    """The analyses of the matches that a filter chooses, one for each game and λ; made anew when more are over.
+    """The analyses of the matches that a filter chooses, one for each game and λ; made again when more are over.
 
     Raises NotFound as `analyse_matches` does, and Invalid for more matches than a page may wait for.
     """

@@ -42,7 +42,7 @@ def new_round() -> str:
 
 @blueprint.post("/rounds/new")
 def launch_round() -> ResponseReturnValue:
-    """Say what the rounds will take, or write them down all at once and call the workers, as the button says."""
+    """Say what the rounds will take, or store them all at once and call the workers, as the button says."""
     game = find_game(request.form.get("game", "")).name
     with reading() as session:
         models = round_models(session, game)
