@@ -61,7 +61,7 @@ class AlignmentSpec(JobSpec):
         "Demonstrations",
         "Conversations for supervised training; of rated responses the best ones.",
         None,
-        unset="none: the base lives in the society as it is",
+        unset="none: the base enters the society unchanged",
         widget="dataset",
         metavar="D",
     )

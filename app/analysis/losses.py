@@ -172,7 +172,7 @@ def thinned(points: Points, most: int) -> list[tuple[int, float]]:
 def _sentence(called: str, train: Points, held_out: Points, registered: int | None, language: Language) -> str:
     if not train:
         subject = f"{called[:1].upper()}{called[1:]}"
-        return language.gettext("%(job)s has told of no step yet.", job=subject)
+        return language.gettext("%(job)s has reported no step yet.", job=subject)
     (first, before), (last, now) = train[0], train[-1]
     said = [
         language.gettext(

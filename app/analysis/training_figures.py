@@ -160,7 +160,7 @@ def compared_losses(
     ]
     last = "; ".join(f"{label} {of} {now}" for label, of, _, _, now in rows)
     sentence = language.gettext(
-        "Last losses: %(losses)s.", losses=last or language.gettext("none has told of a step yet")
+        "Last losses: %(losses)s.", losses=last or language.gettext("none has reported a step yet")
     )
     header = (
         language.gettext("Job"),

@@ -20,7 +20,7 @@ from app.jobs import leases, states
 
 LARGEST = 2**31 - 1  # of a job's number
 LEASE = 120.0  # seconds, of a kind that names none
-ACTIVE, IDLE = Phrase("one that is waiting or running"), Phrase("one that nobody works on")
+ACTIVE, IDLE = Phrase("one that is waiting or running"), Phrase("one that no worker runs")
 
 Progress = tuple[int, int | None]  # how much of a job is done, of how much; None where nobody knows yet
 R = TypeVar("R", bound=Any)  # a row of the kind's table

@@ -113,7 +113,7 @@ class RoundSpec(JobSpec):
     )
     pick: Pick | None = asked(
         "How matches get their material",
-        "Shuffled: each once in an order drawn from the seed, then all once more. Random: drawn for each match.",
+        "Shuffled: each once in an order drawn from the seed, then all again. Random: drawn for each match.",
         None,
         unset="as is usual for the game",
         metavar="HOW",

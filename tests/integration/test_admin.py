@@ -130,7 +130,7 @@ def test_a_form_that_was_open_too_long_changes_nothing_and_says_what_to_do(
 def test_an_empty_installation_shows_an_overview_without_matches(client: FlaskClient) -> None:
     page = client.get("/admin/").text
     assert "No match has been played yet." in page
-    assert "Nobody plays just now." in page
+    assert "No match is being played now." in page
     assert "House partner" in page
 
 

@@ -204,7 +204,7 @@ def test_a_job_that_nobody_runs_in_its_terminal_says_so(client: FlaskClient, eng
     job_id = make_job(engine, dataset)
     tell(engine, job_id, 3, 9, status=states.RUNNING)
     page = client.get(f"/admin/jobs/{job_id}").text
-    assert "Nobody runs it in a terminal just now. If it has stopped there, Resume training lets a worker" in page
+    assert "No terminal runs it now. If it has stopped there, Resume training lets a worker" in page
 
 
 def test_a_job_is_cancelled_and_resumed_by_its_buttons(client: FlaskClient, engine: Engine, dataset: Dataset) -> None:

@@ -515,7 +515,7 @@ def test_a_round_that_nobody_plays_in_its_terminal_says_so(client: FlaskClient, 
         session.execute(update(RoundRow).where(RoundRow.id == number).values(status="running", queued=False))
     page = said(client.get(f"/admin/rounds/{number}").text)
     assert "interrupted" in page
-    assert "Nobody plays it in a terminal just now. If it has stopped there, Resume lets the workers" in page
+    assert "No terminal plays it now. If it has stopped there, Resume lets the workers" in page
 
 
 def test_another_action_is_refused(client: FlaskClient, engine: Engine) -> None:

@@ -175,7 +175,7 @@ def test_an_estimate_starts_nothing_and_a_dear_society_is_asked_about(
     assert "Calls, about 64" in texts(page)
     asked = client.post("/admin/societies/new", data=paid)
     assert (asked.status_code, enqueued) == (200, [])
-    assert "Press Start once more if it is meant." in texts(asked.text)
+    assert "Press Start again to confirm." in texts(asked.text)
     agreed = re.search(r'name="agreed" value="([^"]+)"', asked.text)
     assert agreed
     assert client.post("/admin/societies/new", data={**paid, "iterations": "3", "agreed": agreed[1]}).status_code == 200

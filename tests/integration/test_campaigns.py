@@ -206,7 +206,7 @@ def test_of_two_that_come_at_once_one_carries_a_campaign_on(engine: Engine, sett
     with writing(engine) as session:
         assert not CAMPAIGN.take(session, number, "second", 60)
     assert go_on(engine, settings, number) is None
-    with pytest.raises(Conflict, match="expected one that nobody works on"), writing(engine) as session:
+    with pytest.raises(Conflict, match="expected one that no worker runs"), writing(engine) as session:
         CAMPAIGN.resume(session, number, queued=False)
     with writing(engine) as session:
         assert CAMPAIGN.cancel(session, number).status == states.CANCELLING

@@ -202,7 +202,7 @@ class Config(BaseModel):
         default=2,
         ge=1,
         title="Checkpoints",
-        description="Checkpoints to go on from that stay, beside the best.",
+        description="Checkpoints to keep for resuming, beside the best.",
         json_schema_extra={"unit": "checkpoints"},
     )
     log_every: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(

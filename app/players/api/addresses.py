@@ -67,7 +67,7 @@ def check_host(base_url: str, hosts: Sequence[str] = ()) -> None:
             "base_url",
             expected=Phrase("a host that API_HOSTS allows (%(names)s)", names=", ".join(hosts)),
             got=host,
-            remedy=Phrase("whoever runs Parlor can add it to that setting"),
+            remedy=Phrase("the operator of Parlor can add it to that setting"),
         )
 
 

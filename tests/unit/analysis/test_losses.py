@@ -63,4 +63,4 @@ def test_every_state_of_a_training_can_be_drawn() -> None:
     for events in ([], EVENTS[:2], EVENTS):
         for theme in (LIGHT, DARK):
             assert drawing.draw(loss_curve("loss-3", "job 3", events, None), drawing.SVG, theme).startswith(b"<svg")
-    assert loss_curve("loss-3", "job 3", [], None).described.sentence == "Job 3 has told of no step yet."
+    assert loss_curve("loss-3", "job 3", [], None).described.sentence == "Job 3 has reported no step yet."
