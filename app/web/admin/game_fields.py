@@ -72,7 +72,7 @@ def material_defaults(game: Game[Any]) -> JSON:
     kind = game.material
     if kind is None:
         return {}
-    return {kind.name: LIST if kind.listed() else GENERATED, f"{kind.name}_typed_value": "", f"{kind.name}_name": ""}
+    return {kind.name: LIST if kind.listed() else GENERATED, f"{kind.name}_text": "", f"{kind.name}_name": ""}
 
 
 def material_files(game: Game[Any], request: Request) -> JSON:
@@ -82,7 +82,7 @@ def material_files(game: Game[Any], request: Request) -> JSON:
     if kind is None or file is None or not file.filename:
         return {}
     text = file.read(4 * MOST_UPLOADED).decode("utf-8", errors="replace").replace("\0", "\ufffd")
-    return {f"{kind.name}_typed_value": text, f"{kind.name}_name": file.filename, kind.name: UPLOAD}
+    return {f"{kind.name}_text": text, f"{kind.name}_name": file.filename, kind.name: UPLOAD}
 
 
 def material_field(game: Game[Any]) -> str:
@@ -122,7 +122,7 @@ def read_material(
 
 def _uploaded(name: str, form: Mapping[str, Any], read_text: Callable[[str, str], Material]) -> Material:
     """Material that was uploaded or typed, read by `read_text`. Raises Invalid and RefusedField."""
-    text = form[f"{name}_typed_value"]
+    text = form[f"{name}_text"]
     if not text.strip():
         raise Invalid(name, expected=Phrase("a file or lines of text"), got=Phrase("nothing"))
     if len(text) > MOST_UPLOADED:
