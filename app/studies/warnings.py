@@ -80,6 +80,8 @@ def _endings(design: StudyDesign) -> Iterator[Warned]:
     if not design.pay.base:
         yield Warned(("pay", "base"), "it is 0, so that nobody is paid for their time")
     for name in _AFTER_WORK:
+        if name == QUIZ_FAILED and design.quiz is None:
+            continue
         ending, path = design.ending(name, PROLIFIC), ("endings", name)
         earns = name != QUIZ_FAILED or _has_quiz_after_matches(design)
         if ending.base in (NO_BASE, Decimal(0)) and not ending.least:

@@ -32,6 +32,12 @@ def test_what_the_preset_leaves_unpaid_is_told(tmp_path: Path) -> None:
     assert warned(tmp_path, "") == {"endings.quiz_failed": NOTHING, "endings.removed": NOTHING}
 
 
+def test_a_failed_quiz_is_not_told_of_where_there_is_no_quiz(tmp_path: Path) -> None:
+    text = (STUDIES / "two-models" / "two-models.yaml").read_text(encoding="utf-8")
+    quiz = text[text.index("quiz:\n") : text.index("survey:\n")]
+    assert warned(tmp_path, "", quiz, "") == {"endings.removed": NOTHING}
+
+
 @pytest.mark.parametrize("name", ["inactive", "withdrawn", "technical", "completed", "removed"])
 @pytest.mark.parametrize("base", ["none", "0.00"])
 def test_every_ending_that_can_come_after_a_match_is_looked_at(tmp_path: Path, name: str, base: str) -> None:
