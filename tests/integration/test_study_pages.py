@@ -16,6 +16,7 @@ from sqlalchemy import Engine, func, select
 from app.core.extensions import reading, writing
 from app.matches.turns import WorkerContext
 from app.models import Consent, Enrolment, MatchRow, Participant, Payment, StudyEvent, Submission, Wave
+from app.registry import add_api_model
 from app.studies.answers import finish
 from app.studies.endings import EndingName
 from app.studies.previews import preview_token
@@ -134,6 +135,19 @@ def test_the_whole_way_of_two_models(
     assert count(Consent) == len(consents)
 
 
+@pytest.mark.parametrize("told", ["hidden", "computer"])
+def test_who_receives_what_people_write_is_named_and_tells_no_hidden_partner(app: Flask, told: str) -> None:
+    options = {"model": "m", "base_url": "https://models.example/v1", "key_env": ""}
+    with writing() as session:
+        add_api_model(session, "tiny", None, ["taboo"], options)
+        session.flush()
+        store_study(session, changed(loaded_study("taboo-roles"), partner_told=told))
+        new_wave(session, of="taboo-roles", provider={"link": {}}, codes={})
+    page = text_of(Walker(app.test_client(), "/s/taboo-roles/main").page)
+    assert "What you write is sent to models.example" in page
+    assert ("which runs a program that answers" in page) == (told == "computer")
+
+
 def test_the_whole_way_of_taboo(app: Flask, engine: Engine, desk: Callable[..., WorkerContext]) -> None:
     with writing() as session:
         store_study(session, changed(loaded_study("taboo-roles"), same_for_all=AT_ONCE))
@@ -155,6 +169,7 @@ def test_the_whole_way_of_taboo(app: Flask, engine: Engine, desk: Callable[..., 
     bob.send(**ratings, **given)
     assert bob.step == "partner"
     bob.send(partner="computer")
+    assert "waited as long" not in text_of(bob.page)  # they answered at once
     bob.send(data="yes", training="yes")
     assert "That’s all. Thank you!" in text_of(bob.page)
     values = enrolment().answers["survey end"]["values"]
