@@ -217,7 +217,7 @@ def _last_checkpoint(config: Config, provenance: Mapping[str, Any]) -> Path | No
             )
             raise TrainingRefused(
                 f"{run}: expected a training like the one that was begun there, got another {other};"
-                " name another run folder, or set resume: false to begin anew"
+                " name another run folder, or set resume: false to start over"
             )
     return found[-1]
 

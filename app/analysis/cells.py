@@ -141,7 +141,7 @@ def gather(
     number = np.zeros(len(matches), np.int64)
     for column in (column for each in alike for column in each.reshape(len(matches), -1).T):
         codes = _codes(column)
-        number = _codes(number * (codes.max() + 1) + codes)  # numbered anew each time, so that the product stays small
+        number = _codes(number * (codes.max() + 1) + codes)  # numbered again each time, so that the product stays small
     _, first = np.unique(number, return_index=True)
     cells = Cells(
         matches.take(first),

@@ -52,7 +52,7 @@ def _api_model(row: LanguageModel, probe: Callable[[LanguageModel], Finding | No
         options = read_options(row.options)
         check_host(options.base_url, load_settings().api_hosts)
     except AppError as error:
-        yield Finding(f"model {row.name}", FAIL, error.message, "add it anew, and switch this one off")
+        yield Finding(f"model {row.name}", FAIL, error.message, "add it again, and switch this one off")
         return
     subject = f"model {row.name}"
     if options.key_env and not os.environ.get(options.key_env, "").strip():

@@ -73,7 +73,7 @@ def validate(path: Path, as_json: bool) -> None:
 @_FILE
 @_JSON
 def load(path: Path, as_json: bool) -> None:
-    """Store the file of a study as its newest version; the same file once more changes nothing.
+    """Store the file of a study as its newest version; loading the same file again changes nothing.
 
     Its models are pinned: what is changed in the registry later does not touch this version.
     """

@@ -49,7 +49,7 @@ class Settings(BaseSettings):
     KEY_VARIABLES: str = Field(
         "*_API_KEY,OPENAI_*", description="Variables that may hold a model's key, * for anything, commas between."
     )
-    LOG_MEGABYTES: float = Field(10, gt=0, description="Size at which the log of a process begins anew, in MB.")
+    LOG_MEGABYTES: float = Field(10, gt=0, description="Size at which the log of a process starts again, in MB.")
     LANGUAGES: str = Field("", description="Languages of the pages, the preferred one first; empty: all there are.")
 
     GUEST_PLAY: bool = Field(True, description="Whether anyone may start a match from the home page.")

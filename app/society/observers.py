@@ -17,7 +17,7 @@ async def rate(calls: ChatCalls, call: str, observer: ChatModel, chat: Chat) -> 
     if observer.unread >= MOST_UNREAD:
         raise ChatBlocked(
             f"observer {observer.name}: expected a rating from 1 to 7, got none in {observer.unread} answers in a"
-            f" row, the last of them {shown(text)}; begin anew with another observer"
+            f" row, the last of them {shown(text)}; start over with another observer"
         )
     return rating, text
 

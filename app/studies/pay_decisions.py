@@ -1,6 +1,6 @@
 """Decisions to pay somebody whose pay is in doubt, or to leave them out: each a row with a reason in the wave's log.
 
-A decision is about the doubt that there was. Whoever comes into another doubt later is to be decided anew.
+A decision is about the doubt that there was. Whoever comes into another doubt later needs a new decision.
 """
 
 from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
 A page says what it watches. About twice a second, as long as anybody watches, those rows are read from the database,
 and each page is sent what has changed. Who may watch is asked of the session at connect, and again at every look: who
-is signed out loses the connection. Every few minutes it is closed anyhow, and the page connects anew.
+is signed out loses the connection. Every few minutes it is closed anyhow, and the page connects again.
 """
 
 import time

@@ -288,7 +288,7 @@ FORMAT = {"code": "invalid_training_file", "message": "The file has 8 examples, 
     [
         (["validating_files", "failed"], FORMAT, "127.0.0.1 has ended ftjob-1: The file has 8 examples"),
         (["validating_files", "running", "failed"], QUOTA, "127.0.0.1 has ended ftjob-1: You exceeded your current"),
-        (["running", "cancelled"], None, "ftjob-1 was cancelled at 127.0.0.1; resume it to train anew"),
+        (["running", "cancelled"], None, "ftjob-1 was cancelled at 127.0.0.1; resume it to train again"),
     ],
 )
 def test_a_job_that_fails_there_fails_here_with_its_reason_and_begins_anew_when_it_is_resumed(

@@ -162,7 +162,7 @@ def test_an_observer_that_never_rates_ends_the_society_with_a_line_that_names_it
     row = row_of(engine, number)
     assert row.status == states.FAILED
     # Answers that were under way when it was noticed count, too.
-    said = re.escape("'I cannot rate this.'; begin anew with another observer")
+    said = re.escape("'I cannot rate this.'; start over with another observer")
     line = rf"observer mute: expected a rating from 1 to 7, got none in 5\d answers in a row, the last of them {said}"
     assert re.fullmatch(line, row.error)
 

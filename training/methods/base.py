@@ -235,7 +235,7 @@ class Config(BaseModel):
     resume: bool = Field(
         default=True,
         title="Resume",
-        description="False deletes the checkpoints in `run` and begins anew.",
+        description="False deletes the checkpoints in `run` and starts over.",
         json_schema_extra={"given_by": "job"},
     )
 

@@ -1,6 +1,6 @@
 """Reads recorded games of Adversarial Taboo, a JSON list of `{history: [{role, content}], target_word, max_turns}`.
 
-Every game is judged anew by the rule that the caller names, and ends where that verdict falls; what the source has
+Every game is judged again by the rule that the caller names, and ends where that verdict falls; what the source has
 after it stays among the facts. A game that stops before its last turn without a verdict is tied, as `flask judge` says.
 
 Source: Cheng et al. 2024, arXiv 2404.10642.

@@ -296,7 +296,7 @@ class _VendorRunner:
         elif status == FAILED:
             raise AppError(self._failure_reason(job))
         elif not self._is_cancelling():
-            raise AppError(f"{job.id} was cancelled at {host_of(self._options.base_url)}; resume it to train anew")
+            raise AppError(f"{job.id} was cancelled at {host_of(self._options.base_url)}; resume it to train again")
         else:
             return self._cancelled()
         return True
@@ -314,7 +314,7 @@ class _VendorRunner:
         account = f"the key in {key}" + (f" and the organisation {organisation}" if organisation else "")
         return self._vendor.clean(
             f"{remote_id} is not known with {account}, it may go on and be charged; resume this job with the key and"
-            f" the organisation that have created it, or begin anew with a new job ({refused})"
+            f" the organisation that have created it, or start over with a new job ({refused})"
         )
 
     def _delete_file(self, file_id: str, *, insists: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The launch form of rounds: its fields, filled in anew or like a round that was, and the round that they ask for."""
+"""The launch form of rounds: its fields, filled in from defaults or like an earlier round, and the round asked for."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
 // A job of any kind as it runs: its figures come over a line, and with each change of its status, or of what the page
-// names in data-at, the page is asked for anew.
+// names in data-at, the page is requested again.
 
 import { find } from "../dom.js";
 import { page } from "./ask.js";

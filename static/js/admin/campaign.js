@@ -1,4 +1,4 @@
-// A campaign as it goes on: how far its round or its training is comes over a line; with each step the page is asked for anew.
+// A campaign as it goes on: how far its round or its training is comes over a line; with each step the page is requested again.
 
 import { find } from "../dom.js";
 import { page } from "./ask.js";

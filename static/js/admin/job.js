@@ -27,7 +27,7 @@ const grown = seldom(EVERY, async () => {
   if (now) putGrown(now);
 });
 
-// The status has changed, and with it what can be done and what is known: the whole page is shown anew.
+// The status has changed, and with it what can be done and what is known: the whole page is shown again.
 async function whole() {
   const now = await page(location.pathname);
   if (!now) return;

@@ -1,4 +1,4 @@
-// Puts what the server has rendered anew into a page, where it has changed.
+// Puts what the server has rendered again into a page, where it has changed.
 
 import { drawAll } from "../charts.js";
 import { find, findAll } from "../dom.js";

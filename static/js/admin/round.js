@@ -46,14 +46,14 @@ async function renew(which) {
   return now;
 }
 
-// The status has changed, and with it what can be done and what is known: the whole page is shown anew.
+// The status has changed, and with it what can be done and what is known: the whole page is shown again.
 async function whole() {
   if (!(await renew("[data-part]"))) return;
   find("#said").textContent = document.querySelector("#head .tag")?.textContent ?? "";
 }
 
 /**
- * The figures with their intervals are reckoned anew while matches end: soon at first, then seldom, and the more so the
+ * The figures with their intervals are recomputed while matches end: soon at first, then seldom, and the more so the
  * longer it takes.
  *
  * @param {number} pause - milliseconds
