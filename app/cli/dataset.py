@@ -2,14 +2,17 @@
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
+from sqlalchemy.orm import undefer
 
 from app.cli.base import Group, ensure_database, print_json, progress, settings, unwritable
 from app.cli.dataset_import import import_rows
 from app.cli.dataset_rebuild import rebuild
+from app.cli.lists import list_options, print_list
 from app.cli.match_filter import filter_options
 from app.core import write_priority
 from app.core.errors import Invalid, Verbatim, check_name
@@ -20,6 +23,7 @@ from app.datasets import filters, register, spec, store
 from app.datasets.export import FORMAT_NAMES, export_dataset, export_pieces, form_of
 from app.datasets.exporters.flat import DIALOGUE, TEMPLATES
 from app.datasets.exporters.row_formats import PARLOR
+from app.datasets.listing import LIST
 from app.games.rewards import DECAY
 from app.models import Dataset
 from training.methods.base import CONVERSATIONS
@@ -133,23 +137,19 @@ def build(
 
 
 @dataset.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
-def list_(as_json: bool) -> None:
+@list_options
+def list_(**given: Any) -> None:
     """Show all datasets, the latest first."""
-    ensure_database()
-    with reading() as session:
-        found = [_dataset_json(row, settings().home) for row in store.list_with_figures(session)]
-    if as_json:
-        print_json(found)
-        return
-    if not found:
-        click.echo("No datasets yet: flask dataset build --round 1 --filter above_avg")
-    for each in found:
-        unusable = "  (unusable)" if each["unusable_since"] else ""
-        click.echo(
-            f"{each['dataset_id']:>5}  {each['rows']:>7} rows  {each['sha256'][:12]}"
-            f"  {each['name']}@{each['version']}{unusable}"
-        )
+    home = settings().home
+    with_figures = replace(LIST, start=lambda: store.LATEST_FIRST.options(undefer(Dataset.figures)))
+    print_list(
+        LIST,
+        "flask dataset list",
+        "No datasets yet: flask dataset build --round 1 --filter above_avg",
+        described=lambda _session, rows: [_dataset_json(row, home) for row in rows],
+        whole=with_figures,
+        **given,
+    )
 
 
 @dataset.command()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import select
-from sqlalchemy.orm import Session, undefer
+from sqlalchemy.orm import Session
 
 from app.core.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
 from app.core.files import private_folder
@@ -30,7 +30,7 @@ from training.methods.base import CONVERSATIONS
 
 FOLDER = "datasets"  # in PARLOR_HOME
 _PIECE = 1 << 20  # bytes
-_LATEST_FIRST = select(Dataset).where(Dataset.complete).order_by(Dataset.id.desc())
+LATEST_FIRST = select(Dataset).where(Dataset.complete).order_by(Dataset.id.desc())
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,18 +192,7 @@ def default_name(spec: DatasetSpec) -> str:
 
 def list_datasets(session: Session) -> Sequence[Dataset]:
     """All datasets that may be trained on, the latest first. Their figures are read when they are asked for."""
-    return session.scalars(_LATEST_FIRST.where(Dataset.unusable_at.is_(None))).all()
-
-
-def list_with_figures(session: Session) -> Sequence[Dataset]:
-    """All datasets with all of their figures, the latest first."""
-    return session.scalars(_LATEST_FIRST.options(undefer(Dataset.figures))).all()
-
-
-def list_with_matches(session: Session) -> Sequence[tuple[Dataset, int]]:
-    """All datasets, the latest first, each with the number of matches that it was cut from."""
-    matches = Dataset.figures["matches"].as_integer()
-    return [(row, number) for row, number in session.execute(_LATEST_FIRST.add_columns(matches))]
+    return session.scalars(LATEST_FIRST.where(Dataset.unusable_at.is_(None))).all()
 
 
 def get_dataset(session: Session, dataset_id: int, field: str = "dataset") -> Dataset:
@@ -240,7 +229,7 @@ def find_dataset(session: Session, called: str, field: str = "dataset") -> Datas
 
 def datasets_of_round(session: Session, round_id: int) -> Sequence[Dataset]:
     """The datasets that were cut from a round, perhaps among others, the latest first."""
-    return session.scalars(_LATEST_FIRST.where(list_holds(Dataset.spec["rounds"], round_id))).all()
+    return session.scalars(LATEST_FIRST.where(list_holds(Dataset.spec["rounds"], round_id))).all()
 
 
 def datasets_of_match(session: Session, match_id: str) -> list[tuple[Dataset, int]]:

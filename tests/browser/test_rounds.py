@@ -167,7 +167,7 @@ def test_a_page_that_was_cut_off_says_so_and_catches_up(
 
 def test_the_list_moves_by_itself_and_compares_what_is_ticked(parlor: Stack, admin: Page, standing: int) -> None:
     admin.goto(f"{parlor.url}/admin/rounds")
-    row = admin.locator(f"tr[data-round='{standing}']")
+    row = admin.locator(f"#line-{standing}")
     expect(row.locator("progress")).to_have_js_property("value", 0)
     change(parlor, standing, finished=20)
     expect(row).to_contain_text("20 of 80")

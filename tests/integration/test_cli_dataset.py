@@ -74,9 +74,8 @@ def test_a_name_again_is_its_next_version(app: Flask, played: None) -> None:
     assert versions[0]["file"] == versions[2]["file"] != versions[1]["file"]
     for called, number in (("mine", 3), ("mine@2", 2), ("1", 1)):
         assert json.loads(flask(app, "dataset", "show", called, "--json").stdout)["dataset_id"] == number
-    listed = flask(app, "dataset", "list").stdout.splitlines()
-    assert [line.split()[0] for line in listed] == ["3", "2", "1"]
-    assert listed[1].endswith("mine@2")
+    listed = flask(app, "dataset", "list").stdout.splitlines()[1:]
+    assert [line.split()[:3] for line in listed] == [["mine", "3", "3"], ["mine", "2", "2"], ["mine", "1", "1"]]
 
 
 @pytest.mark.parametrize(

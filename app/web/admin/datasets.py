@@ -9,7 +9,7 @@ from typing import Any
 
 from flask import Response, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
-from flask_babel import gettext
+from flask_babel import gettext, lazy_gettext
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -23,12 +23,13 @@ from app.core.extensions import db, reading
 from app.core.validation import whole_number
 from app.datasets import rebuild, register, store
 from app.datasets.export import export_dataset, form_of, formats_of
+from app.datasets.listing import LIST
 from app.finetuning.listing import jobs_of_dataset
 from app.games.base import JSON
 from app.models import Dataset, DatasetRow, MatchRow
 from app.web.admin.blueprint import blueprint
 from app.web.admin.datasets_new import check_size
-from app.web.admin.lists import add_address
+from app.web.admin.lists import ListPage, add_address, add_list
 from app.web.admin.rounds_analysis import with_specs
 from app.web.admin.rounds_scores import in_thread
 from app.web.chart_language import page_language
@@ -41,11 +42,21 @@ _KEPT, _LEFT_OUT = "kept", "left out"
 add_address("dataset", lambda number: url_for("admin.dataset_page", dataset_id=number))
 
 
-@blueprint.get("/datasets")
-def datasets() -> str:
-    """All datasets, the latest first."""
-    with reading() as session:
-        return render_template("admin/datasets.html", datasets=store.list_with_matches(session))
+add_list(
+    ListPage(
+        LIST,
+        lazy_gettext("Datasets"),
+        "datasets",
+        new=[
+            ("admin.new_dataset", lazy_gettext("New dataset")),
+            ("admin.new_import", lazy_gettext("Import a dataset")),
+        ],
+        about=lazy_gettext(
+            "A dataset holds what was said well, cut out of matches, for a model to learn from. There is none yet."
+        ),
+        first=lazy_gettext("Make the first dataset"),
+    )
+)
 
 
 @blueprint.get("/datasets/<int:dataset_id>")

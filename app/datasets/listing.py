@@ -1,0 +1,123 @@
+"""The list of datasets, the latest first, each with what it was cut from."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.core.errors import Phrase, Verbatim
+from app.core.lists import COMMANDS, NOWHERE, Labelled, ListColumn, Listing, Reference
+from app.datasets.store import LATEST_FIRST
+from app.models import Dataset
+
+_ROUNDS = 6  # that a line names
+KEPT = {
+    "above_avg": Phrase("above the mean score"), "nonzero": Phrase("scores above 0"), "all": Phrase("all transcripts"),
+    "conversations": Phrase("Conversations"), "comparisons": Phrase("Comparisons"),
+}  # fmt: skip
+_MATCHES = Dataset.figures["matches"].as_integer()
+
+
+class DatasetListItem(NamedTuple):
+    """A dataset in a list."""
+
+    row: Dataset
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it was cut out of matches."""
+        return not (self.row.spec.get("imported") or self.row.spec.get("society"))
+
+
+def _origin(each: DatasetListItem) -> list[Phrase | Reference]:
+    """What a dataset was cut from."""
+    spec = each.row.spec
+    if imported := spec.get("imported"):
+        return [Phrase("the file %(file)s", file=Verbatim(imported["file"]))]
+    if society := spec.get("society"):
+        number, name = society["society_id"], Verbatim(society["name"])
+        return [Phrase("society %(number)s, %(name)s", number=number, name=name)]
+    rounds = spec["rounds"]
+    if not rounds:
+        chosen = spec.get("matches") or {}
+        named = chosen.get("source") or chosen.get("match")
+        return [Phrase("chosen matches") if named else Phrase("matches outside rounds")]
+    more = len(rounds) - _ROUNDS
+    return [
+        *(Reference("round", number, Phrase("round %(number)s", number=number)) for number in rounds[:_ROUNDS]),
+        *([Phrase("and %(count)s more", count=more)] if more > 0 else []),
+    ]
+
+
+def _kept(each: DatasetListItem) -> Labelled:
+    name = each.row.spec["filter"] if each.is_cut else each.row.kind
+    return Labelled(name, KEPT.get(name, Phrase(name)))
+
+
+def _matches(session: Session, items: Sequence[DatasetListItem]) -> list[int | None]:
+    """How many matches each was cut from; what was not cut may have none."""
+    counted = select(Dataset.id, _MATCHES).where(Dataset.id.in_([each.row.id for each in items]))
+    found: dict[int, int | None] = dict(session.execute(counted).all())
+    return [found[each.row.id] or (0 if each.is_cut else None) for each in items]
+
+
+LIST: Listing[Dataset] = Listing(
+    name="datasets",
+    table=Dataset,
+    columns=(
+        ListColumn(
+            name="name",
+            title=Phrase("Dataset"),
+            value=lambda each: Reference("dataset", each.row.id, each.row.name),
+            sort=Dataset.name,
+            notes=lambda each: [
+                Phrase("version %(version)s", version=each.row.version),
+                *([Phrase("unusable")] if each.row.unusable_at else []),
+            ],
+        ),
+        ListColumn(
+            name="dataset_id",
+            title=Phrase("Number"),
+            value=lambda each: each.row.id,
+            sort=Dataset.id,
+            numeric=True,
+            seen=COMMANDS,
+        ),
+        ListColumn(
+            name="version",
+            title=Phrase("Version"),
+            value=lambda each: each.row.version,
+            sort=Dataset.version,
+            numeric=True,
+            seen=COMMANDS,
+        ),
+        ListColumn(name="origin", title=Phrase("From"), value=_origin),
+        ListColumn(name="kept", title=Phrase("Kept"), value=_kept),
+        ListColumn(
+            name="rows", title=Phrase("Rows"), value=lambda each: each.row.rows, sort=Dataset.rows, numeric=True
+        ),
+        ListColumn(name="matches", title=Phrase("Matches"), values=_matches, sort=_MATCHES, numeric=True),
+        ListColumn(
+            name="words", title=Phrase("Words"), value=lambda each: each.row.words, sort=Dataset.words, numeric=True
+        ),
+        ListColumn(name="sha256", title=Phrase("SHA-256"), value=lambda each: each.row.sha256, seen=NOWHERE),
+        ListColumn(
+            name="unusable_since",
+            title=Phrase("Unusable since, UTC"),
+            value=lambda each: each.row.unusable_at,
+            sort=Dataset.unusable_at,
+            numeric=True,
+            seen=COMMANDS,
+        ),
+        ListColumn(
+            name="created_at",
+            title=Phrase("Made, UTC"),
+            value=lambda each: each.row.created_at,
+            sort=Dataset.created_at,
+            numeric=True,
+        ),
+    ),
+    items=lambda _session, rows: [DatasetListItem(row) for row in rows],
+    start=lambda: LATEST_FIRST,
+)
