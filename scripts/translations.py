@@ -26,6 +26,7 @@ from app.games import GAMES
 from app.jobs.spec import JobSpec, SpecPart, fields_of, parts_of
 from app.rounds.spec import RoundSpec
 from app.society.spec import SocietySpec
+from app.studies.bots.spec import RehearsalSpec
 from training.methods import all_methods
 
 # Where strings are, and by which function names they are known; static/js/words.js has t and tn.
@@ -47,6 +48,7 @@ SPECS: tuple[type[JobSpec], ...] = (
     SocietySpec,
     AlignmentSpec,
     TrainingSpec,
+    RehearsalSpec,
 )
 _US = "the authors of Parlor"
 ABOUT = {"project": "Parlor", "version": "1", "msgid_bugs_address": _US, "last_translator": _US, "language_team": _US}

@@ -11,6 +11,7 @@ import click
 from app.cli.base import Command, Interrupted, WholeRange, ensure_database, print_json, settings
 from app.cli.groups import UsageRefused
 from app.cli.jobs import stop_on_signals
+from app.cli.spec_options import spec_options
 from app.core.extensions import db, reading, writing
 from app.jobs import states
 from app.jobs.context import JobContext
@@ -18,16 +19,14 @@ from app.studies.bots import job
 from app.studies.bots.runner import run
 from app.studies.bots.sending import AT_ONCE
 from app.studies.bots.server import check_server
+from app.studies.bots.spec import RehearsalSpec
 
 
 @click.command("bots", cls=Command)
-@click.argument("reference", metavar="STUDY[@VERSION]")
-@click.option("--n", "count", type=WholeRange(1, job.MOST_BOTS), default=20, show_default=True, help="How many bots.")
-@click.option("--seed", type=WholeRange(0), default=1, show_default=True, help="Of what they choose.")
+@spec_options(RehearsalSpec)
 @click.option("--at-once", type=WholeRange(1), default=AT_ONCE, show_default=True, help="How many are under way.")
-@click.option("--live", is_flag=True, help="Against the models of the study, at its own pace.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def bots(reference: str, count: int, seed: int, at_once: int, live: bool, as_json: bool) -> None:
+def bots(spec: RehearsalSpec, at_once: int, as_json: bool) -> None:
     """Send bots through a copy of a study on the Parlor that runs here, and report what they met.
 
     Some have bad habits: they fail the quiz, go silent, press twice, use two browsers, withdraw. The copy takes no
@@ -38,7 +37,7 @@ def bots(reference: str, count: int, seed: int, at_once: int, live: bool, as_jso
     asyncio.run(check_server(settings().web_url))
     with stop_on_signals() as stop:
         with writing() as session:
-            number = job.create(session, reference, count, seed, live=live, queued=False).id
+            number = job.create(session, spec, queued=False).id
         try:
             run(JobContext(db.engine, settings(), uuid.uuid4().hex, stop), number, at_once)
         finally:
@@ -48,7 +47,8 @@ def bots(reference: str, count: int, seed: int, at_once: int, live: bool, as_jso
         row = job.REHEARSAL.get(session, number)
         found, status, error = job.report_of(session, row), row.status, row.error
     if stop.is_set() and status != states.DONE:
-        raise Interrupted(f"Interrupted; {found['wave']} is closed, and {found['bots']} of {count} bots have finished.")
+        finished = f"{found['bots']} of {spec.bots} bots have finished"
+        raise Interrupted(f"Interrupted; {found['wave']} is closed, and {finished}.")
     if status != states.DONE:
         raise UsageRefused(f"{found['wave']} is closed: {error or status}")
     if as_json:

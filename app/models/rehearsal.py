@@ -16,6 +16,7 @@ class Rehearsal(JobMixin, LeaseMixin, Model):
     __tablename__ = "rehearsal"
     __table_args__ = (Index("ix_rehearsal_to_run", "status", "queued"),)
 
+    spec: Mapped[dict[str, Any] | None] = mapped_column(Json)  # what was asked for, as the spec of its kind
     study_version_id: Mapped[int] = mapped_column(ForeignKey("study_version.id"), index=True)  # of the original
     wave_id: Mapped[int] = mapped_column(ForeignKey("wave.id"), index=True)  # of the copy
     bots: Mapped[int]

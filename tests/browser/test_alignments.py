@@ -48,9 +48,9 @@ def test_an_assessment_is_started_from_the_form_runs_and_shows_its_figures(
     admin = visitor.context.new_page()
     sign_in(parlor, admin)
     admin.goto(f"{parlor.url}/admin/assessments/new?model={NICE}&base={PLAIN}")
-    expect(admin.get_by_label("or lines of it")).to_be_hidden()
+    expect(admin.get_by_label("or its text")).to_be_hidden()
     admin.get_by_text("A file of mine").click()
-    admin.get_by_label("or lines of it").fill("\n".join(f"What can I do for {number} friends?" for number in range(12)))
+    admin.get_by_label("or its text").fill("\n".join(f"What can I do for {number} friends?" for number in range(12)))
     seed = admin.get_by_label("Seed", exact=True)
     seed.fill("seven")
     assert faults_in_each_look(admin) == []
@@ -58,7 +58,7 @@ def test_an_assessment_is_started_from_the_form_runs_and_shows_its_figures(
     expect(admin.get_by_role("alert")).to_have_text("Seed: expected a whole number from 0 to 4294967295, got 'seven'")
     expect(seed).to_be_focused()
     expect(seed).to_have_attribute("aria-invalid", "true")
-    expect(admin.get_by_label("or lines of it")).to_have_value(re.compile("What can I do for 11 friends"))
+    expect(admin.get_by_label("or its text")).to_have_value(re.compile("What can I do for 11 friends"))
     assert faults_in_each_look(admin) == []
     admin.set_viewport_size({"width": 1280, "height": 900})
     seed.fill("7")

@@ -1,5 +1,6 @@
 """The admin pages of rehearsals: bots are sent from the page of a study, followed, cancelled and sent again."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -31,8 +32,9 @@ def study(engine: Engine, tmp_path: Path) -> int:
 
 def send(client: FlaskClient, study: int, **form: str) -> str:
     """Send bots; the address of the page that follows them."""
-    assert f"/admin/studies/{study}/bots" in client.get(f"/admin/studies/{study}").text
-    answer = client.post(f"/admin/studies/{study}/bots?version=1", data={"bots": "4", "seed": "7", **form})
+    [path] = re.findall(r"/admin/rehearsals/new[^\"]+", client.get(f"/admin/studies/{study}").text)
+    assert 'name="study" type="text" value="two-models@1"' in client.get(path).text
+    answer = client.post(path, data={"study": "two-models@1", "bots": "4", "seed": "7", **form})
     assert answer.status_code == 303
     return answer.location
 
@@ -62,12 +64,17 @@ def test_a_rehearsal_is_cancelled_and_resumed_on_its_page(client: FlaskClient, e
             assert session.scalars(select(Rehearsal.status)).one() == status
 
 
-@pytest.mark.parametrize(("field", "value"), [("bots", "0"), ("bots", "2001"), ("bots", "many"), ("seed", "-1")])
+@pytest.mark.parametrize(
+    ("field", "value"), [("bots", "0"), ("bots", "2001"), ("bots", "many"), ("seed", "-1"), ("study", "nothing")]
+)
 def test_what_cannot_be_sent_is_refused_at_its_field_and_leaves_nothing(
     client: FlaskClient, engine: Engine, study: int, field: str, value: str
 ) -> None:
-    answer = client.post(f"/admin/studies/{study}/bots", data={"bots": "4", "seed": "7", field: value})
-    assert answer.status_code == 400
+    assert study
+    sent = {"study": "two-models", "bots": "4", "seed": "7", field: value}
+    answer = client.post("/admin/rehearsals/new", data=sent)
+    assert answer.status_code in (400, 404)
+    assert re.search(rf'id="{field}"[^>]* aria-invalid="true"', answer.text)
     assert f'id="{field}"' in answer.text
     assert f'value="{value}"' in answer.text
     with reading(engine) as session:

@@ -38,6 +38,7 @@ from app.rounds import lifecycle, matrix
 from app.rounds.spec import RoundSpec
 from app.schema import upgrade
 from app.studies.bots import job as rehearsals
+from app.studies.bots.spec import RehearsalSpec
 from app.studies.previews import preview_token
 from app.web import tickets, watch
 from app.web.extensions import socketio
@@ -188,8 +189,8 @@ ROUTES: dict[str, Row] = {
     "GET /admin/campaigns/<int:campaign_id>/benchmarks.json": experimenters("404"),
     "POST /admin/campaigns/<int:campaign_id>/benchmarks": experimenters("400", form={"tasks": "none at all!"}),
     "GET /admin/rehearsals": experimenters("200"),
-    "GET /admin/studies/<int:study_id>/bots": experimenters("200"),
-    "POST /admin/studies/<int:study_id>/bots": experimenters("400", form={"bots": "none at all"}),
+    "GET /admin/rehearsals/new": experimenters("200"),
+    "POST /admin/rehearsals/new": experimenters("400", form={"bots": "none at all"}),
     "GET /admin/rehearsals/<int:rehearsal_id>": experimenters("200"),
     "POST /admin/rehearsals/<int:rehearsal_id>": experimenters(
         "303 /admin/rehearsals/{rehearsal_id}", form={"action": "cancel"}
@@ -363,7 +364,7 @@ class House:
             wave = open_wave(session, version, "link", "second")
             person = enrol(session, wave, "P1", version, arm=None)
             self.study, self.wave, self.enrolment = version.study_id, wave.id, person.enrolment.id
-            self.rehearsal = rehearsals.create(session, "two-models", 1, 1, live=False).id
+            self.rehearsal = rehearsals.create(session, RehearsalSpec(study="two-models", bots=1)).id
         self._browsers: dict[Who, FlaskClient] = {"nobody": app.test_client(), "admin": signed_in(app)}
         with app.app_context(), reading() as session:
             [began] = session.scalars(select(UserSession))

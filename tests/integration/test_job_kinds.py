@@ -25,6 +25,7 @@ from app.jobs import states
 from app.jobs.kind import JobKind, fail
 from app.jobs.listing import list_of
 from app.studies.bots import job as rehearsals
+from app.studies.bots.spec import RehearsalSpec
 from app.web.watched import watched_kinds
 from tests.assessments import make_alignment, make_assessment
 from tests.benchmarks import make_benchmark, score
@@ -261,7 +262,7 @@ def test_lists_of_all_kinds_have_pages_and_ask_as_often_for_ten_jobs_as_for_two(
             make_assessment(engine, "scripted-agent", "scripted-observer", "scripted-observer")
             make_alignment(engine, "base", f"chain-{uuid.uuid4().hex[:6]}")
             with writing(engine) as session:
-                rehearsals.create(session, "two-models", 1, 1, live=False)
+                rehearsals.create(session, RehearsalSpec(study="two-models", bots=1))
 
     def asked(*line: str) -> tuple[int, str]:
         with statements(engine) as seen:

@@ -19,6 +19,7 @@ from app.jobs import states
 from app.jobs.listing import list_of
 from app.models import RoundRow, TrainingJob
 from app.studies.bots import job as rehearsals
+from app.studies.bots.spec import RehearsalSpec
 from tests.assessments import make_alignment, make_assessment
 from tests.benchmarks import make_benchmark, score
 from tests.campaigns import add_local, campaign_of
@@ -51,7 +52,7 @@ def filled(app: Flask, engine: Engine) -> Engine:
         make_assessment(engine, "scripted-agent", "scripted-observer", "scripted-observer")
         make_alignment(engine, "base", f"chain-{number}")
         with writing(engine) as session:
-            rehearsals.create(session, "two-models", 1, 1, live=False)
+            rehearsals.create(session, RehearsalSpec(study="two-models", bots=1))
     return engine
 
 

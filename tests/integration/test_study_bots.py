@@ -22,6 +22,7 @@ from app.jobs.context import JobContext
 from app.models import Enrolment, MatchRow, Rehearsal, SeatRow, Wave
 from app.studies.bots import job
 from app.studies.bots.runner import run
+from app.studies.bots.spec import RehearsalSpec
 from tests.enrolments import START
 from tests.shell import Shell
 from tests.stack import PATIENCE, ROOT, Stack, wait_until
@@ -74,7 +75,7 @@ def test_every_bot_reaches_the_ending_of_its_habit_with_its_code_and_pay(
 
 
 @pytest.mark.parametrize(
-    ("line", "named"), [(("no-such-study",), "no-such-study"), (("two-models", "--n", "0"), "--n")]
+    ("line", "named"), [(("no-such-study",), "no-such-study"), (("two-models", "--n", "0"), "bots")]
 )
 def test_bots_that_cannot_be_sent_are_refused_with_one_line(
     loaded: Stack, shell: Shell, line: tuple[str, ...], named: str
@@ -105,7 +106,7 @@ def test_a_rehearsal_goes_on_where_its_worker_was_stopped_and_sends_nobody_twice
     settings = settings_of(loaded).model_copy(update={"WEB_URL": loaded.url})
     with database(loaded) as engine:
         with writing(engine) as session:
-            number = job.create(session, "two-models", 4, 1, live=False).id
+            number = job.create(session, RehearsalSpec(study="two-models", bots=4)).id
         first, second = (JobContext(engine, settings, owner) for owner in ("first", "second"))
         worker = threading.Thread(target=run, args=(first, number))
         worker.start()
@@ -133,7 +134,7 @@ def test_a_rehearsal_without_a_web_process_fails_with_what_to_do(loaded: Stack) 
     settings = settings_of(loaded).model_copy(update={"WEB_URL": "http://127.0.0.1:9"})
     with database(loaded) as engine:
         with writing(engine) as session:
-            number = job.create(session, "two-models", 1, 1, live=False).id
+            number = job.create(session, RehearsalSpec(study="two-models", bots=1)).id
         run(JobContext(engine, settings, "worker"), number)
         with reading(engine) as session:
             row = job.REHEARSAL.get(session, number)

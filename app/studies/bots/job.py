@@ -8,7 +8,6 @@ from sqlalchemy import and_, case, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.core.queues import BATCH
-from app.core.validation import whole_number
 from app.games.base import JSON
 from app.jobs import states
 from app.jobs.kind import JobKind, Progress, Requester
@@ -17,9 +16,9 @@ from app.studies import store, waves
 from app.studies.bots.copies import open_rehearsal
 from app.studies.bots.notes import BotNotes
 from app.studies.bots.report import report
+from app.studies.bots.spec import RehearsalSpec
 from app.studies.progress import lock_wave
 
-MOST_BOTS = 2000
 LEASE = 30.0  # seconds
 _WITHOUT_JOB = timedelta(days=1)  # after which the copy of a rehearsal that no job stands for is closed
 
@@ -67,32 +66,21 @@ REHEARSAL = RehearsalKind(
 
 
 def create(
-    session: Session,
-    reference: str,
-    bots: int | str,
-    seed: int | str,
-    *,
-    live: bool,
-    requester: Requester | None = None,
-    queued: bool = True,
+    session: Session, spec: RehearsalSpec, *, requester: Requester | None = None, queued: bool = True
 ) -> Rehearsal:
-    """Open a wave of a copy of a version, and store a rehearsal. Numbers may have come as text.
-
-    Workers run it if it is `queued`, else whoever calls.
-
-    Raises NotFound for an unknown version and Invalid for numbers that cannot be.
+    """Open a wave of a copy of a version, and store a rehearsal, for workers if it is `queued`, else for whoever
+    calls. Raises NotFound for an unknown version.
     """
-    count = whole_number(bots, "bots", 1, MOST_BOTS)
-    drawn = whole_number(seed, "seed", 0, 2**31 - 1)
-    version = store.find_version(session, reference)
+    version = store.find_version(session, spec.study)
     row = REHEARSAL.new_row(
         queued=queued,
         requester=requester,
+        spec=spec.to_json(),
         study_version_id=version.id,
-        wave_id=open_rehearsal(session, reference, count, live=live).id,
-        bots=count,
-        seed=drawn,
-        live=live,
+        wave_id=open_rehearsal(session, spec.study, spec.bots, live=spec.live).id,
+        bots=spec.bots,
+        seed=spec.seed,
+        live=spec.live,
         lease_count=0,
     )
     session.add(row)

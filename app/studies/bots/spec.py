@@ -1,0 +1,24 @@
+"""What can be asked of a rehearsal."""
+
+from app.jobs.spec import JobSpec, asked
+
+MOST_BOTS = 2000
+
+
+class RehearsalSpec(JobSpec):
+    """The study whose copy bots go through, how many they are, and what they do there."""
+
+    study: str = asked(
+        "Study",
+        "Its name, with @ and a number for another version than the newest.",
+        metavar="STUDY[@VERSION]",
+        argument=True,
+        heading="Bots",
+    )
+    bots: int = asked("Bots", "Twenty are under way at once.", 20, option="n", metavar="N", ge=1, le=MOST_BOTS)
+    seed: int = asked("Seed", "Of what they choose and answer.", 1, metavar="S", ge=0, le=2**31 - 1)
+    live: bool = asked(
+        "Against the models of the study",
+        "At its own pace, which takes as long as people would. Else against scripted players, without pauses.",
+        False,
+    )
