@@ -8,7 +8,7 @@ from flask import Flask
 from sqlalchemy import Engine, event
 
 from app.core.extensions import writing
-from tests.study_pages import AT_ONCE, Walker, door_of
+from tests.study_pages import AT_ONCE, MATCH, Walker, door_of, text_of
 from tests.waves import changed, loaded_study, new_wave, store_study
 
 
@@ -46,6 +46,21 @@ def test_a_page_looks_its_person_up_once(ann: Walker, path: str) -> None:
     ann.send(part="yes")  # to the instructions
     with statements() as found:
         assert ann.client.get(ann.address + path).status_code == 200
+    assert lookups(found) == (1, 0)
+
+
+def test_the_page_of_a_match_reads_its_person_once(ann: Walker) -> None:
+    ann.send(part="yes")
+    is_shared = "together" in text_of(ann.page)  # the goal, by which the quiz is answered
+    ann.send()
+    ann.answer_quiz("10" if is_shared else "6")
+    match = ann.send().location or ""
+    assert MATCH.search(match)
+    with statements() as found:
+        assert ann.client.get(match).status_code == 200
+    assert lookups(found) == (0, 1)
+    with statements() as found:
+        assert ann.client.get(ann.address).location == match
     assert lookups(found) == (1, 0)
 
 
