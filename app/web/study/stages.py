@@ -31,11 +31,6 @@ def stages(way: Way) -> Sequence[WayStage]:
     return found
 
 
-def game_number(step: Step) -> int:
-    """The number of a match as people count."""
-    return (step.number or 0) + 1
-
-
 def games_of_block(way: Way, block: int) -> tuple[int, int]:
     """The numbers of the first and the last match of a block."""
     each = matches_a_person(way.design) // blocks_a_person(way.design)
