@@ -42,8 +42,8 @@ def post_worker_init(worker: Any) -> None:
     """
     import gevent  # only here, after gunicorn has patched
 
-    from app.web.connections import network_of
     from app.web.sign_of_life import give_signs_of_life
+    from app.web.sockets.connections import network_of
 
     if not _settings.TRUSTED_PROXIES:  # else everybody has the proxy's address
         worker.limit_addresses(2 * _settings.CONNECTIONS_PER_ADDRESS, network_of)

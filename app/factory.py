@@ -11,12 +11,13 @@ from app import schema
 from app.core import logs
 from app.core.config import ROOT, Settings, load_settings
 from app.inference import scheduler
-from app.web import admin, api, auth, errors, facts, language, moves, play, sockets, study, watch
+from app.web import admin, api, auth, errors, facts, language, moves, play, study
 from app.web.body_limits import BodyLimits, UploadRequest
-from app.web.connections import ConnectionLimits, library_logger
 from app.web.extensions import csrf, limiter, login, socketio
-from app.web.packets import TextPacket
-from app.web.socket_manager import SocketManager
+from app.web.sockets import play_namespace, watch_namespace
+from app.web.sockets.connections import ConnectionLimits, library_logger
+from app.web.sockets.packets import TextPacket
+from app.web.sockets.socket_manager import SocketManager
 
 _POLICY = {
     "default-src": "'none'",
@@ -100,7 +101,7 @@ def _extensions(app: Flask, settings: Settings) -> None:
         # A sign of life waits behind a move that is being committed: a busy moment is no lost connection.
         ping_timeout=3 * settings.HEARTBEAT,
     )
-    limits = ConnectionLimits(socketio.server, settings, (sockets.NAMESPACE, watch.NAMESPACE))
+    limits = ConnectionLimits(socketio.server, settings, (play_namespace.NAMESPACE, watch_namespace.NAMESPACE))
     app.wsgi_app = bodies.install(limits.install(app.wsgi_app))  # type: ignore[method-assign,assignment]
-    sockets.PlayNamespace(app, settings).register(socketio.server)
-    watch.WatchNamespace(app).register(socketio.server)
+    play_namespace.PlayNamespace(app, settings).register(socketio.server)
+    watch_namespace.WatchNamespace(app).register(socketio.server)

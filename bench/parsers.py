@@ -45,7 +45,7 @@ from app.web.admin.game_fields import MOST_UPLOADED as MOST_MATERIAL
 from app.web.admin.study_uploads import MOST_BYTES, MOST_FILES, read_upload
 from app.web.admin.uploaded_texts import MOST_UPLOADED
 from app.web.body_limits import SMALL, TEXTS, UploadRequest
-from app.web.packets import BadPacket, TextPacket, check
+from app.web.sockets.packets import BadPacket, TextPacket, check
 from workers.web_worker import MOST_HEAD
 
 _LOOP, _THREAD, _PROCESS = "event loop", "a thread", "a process"

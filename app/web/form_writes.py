@@ -4,7 +4,7 @@ A form with a request key is taken once: sent again, also from another tab at th
 leads to its first result.
 
 Whoever asks waits `PATIENCE` seconds at most for the transaction to begin, and is told to come back after that; then
-nothing of it has been done, and nothing will be. Moves wait for as long as it takes (`app/web/move_writer.py`).
+nothing of it has been done, and nothing will be. Moves wait for as long as it takes (`app/web/sockets/move_writer.py`).
 """
 
 import hashlib

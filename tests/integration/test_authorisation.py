@@ -40,8 +40,9 @@ from app.schema import upgrade
 from app.studies.bots import job as rehearsals
 from app.studies.bots.spec import RehearsalSpec
 from app.studies.previews import preview_token
-from app.web import tickets, watch
+from app.web import tickets
 from app.web.extensions import socketio
+from app.web.sockets import watch_namespace as watch
 from tests.assessments import make_alignment, make_assessment
 from tests.benchmarks import make_benchmark
 from tests.campaigns import add_local, campaign_of

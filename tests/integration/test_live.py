@@ -21,7 +21,7 @@ from app.models import EventRow, MatchRow
 from app.players.base import PlayerSpec
 from app.players.scripted.taboo import clues
 from app.registry import SHIPPED, ensure_baselines, find_model
-from app.web.move_writer import MoveWriter
+from app.web.sockets.move_writer import MoveWriter
 from tests.rounds import make_round
 from tests.stack import PATIENCE
 from training.marks import RENDERER

@@ -16,9 +16,11 @@ from app.matches import engine as match_engine
 from app.matches import live
 from app.matches.stored import StoredMatch, StoredSeat
 from app.registry import find_model
-from app.web import rooms, sockets, tickets
-from app.web.rooms import Rooms
-from app.web.sockets import PlayNamespace
+from app.web import tickets
+from app.web.sockets import play_namespace as sockets
+from app.web.sockets import rooms
+from app.web.sockets.play_namespace import PlayNamespace
+from app.web.sockets.rooms import Rooms
 from tests.effort import calls
 from tests.stack import PATIENCE
 

@@ -25,7 +25,7 @@ from app.registry import PERSON, add_api_model, add_scripted_model
 from app.studies import matches
 from app.studies.progress import find_way
 from app.web import tickets
-from app.web.rooms import Room
+from app.web.sockets.rooms import Room
 from tests.stack import wait_until
 from tests.stub_openai import StubServer
 from tests.study_matches import enrolled, go_to, loaded

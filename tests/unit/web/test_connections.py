@@ -8,8 +8,8 @@ import pytest
 import socketio
 
 from app.core.config import Settings
-from app.web.connections import ConnectionLimits
-from app.web.packets import TextPacket
+from app.web.sockets.connections import ConnectionLimits
+from app.web.sockets.packets import TextPacket
 
 
 class Web:

@@ -11,10 +11,10 @@ from gevent import socket
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Event, Ping, Pong, Request, TextMessage
 
-from app.web import websocket as lines
 from app.web.bucket import Bucket
-from app.web.packets import check
-from app.web.websocket import WebSocketConnection, WebSocketLimits
+from app.web.sockets import websocket as lines
+from app.web.sockets.packets import check
+from app.web.sockets.websocket import WebSocketConnection, WebSocketLimits
 from tests.stack import PATIENCE
 
 LONGEST = 1000

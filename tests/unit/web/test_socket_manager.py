@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 import socketio
 
-from app.web.socket_manager import SocketManager
+from app.web.sockets.socket_manager import SocketManager
 from tests.effort import calls
 
 

@@ -22,8 +22,8 @@ from app.core.config import Settings
 from app.games.base import JSON
 from app.web.addresses import network_of
 from app.web.bucket import Bucket
-from app.web.packets import BadPacket, check
-from app.web.websocket import WebSocketConnection, WebSocketLimits
+from app.web.sockets.packets import BadPacket, check
+from app.web.sockets.websocket import WebSocketConnection, WebSocketLimits
 
 MORE_THAN_MOVES = 10.0  # packets a second beyond MOVES_PER_SECOND: signs of life, typing, and asking for the view
 JOIN_SECONDS = 30.0  # after which a connection that is in no namespace is closed

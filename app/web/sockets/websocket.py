@@ -23,7 +23,7 @@ from wsproto.utilities import LocalProtocolError, RemoteProtocolError, generate_
 
 from app.games.base import JSON
 from app.web.bucket import Bucket
-from app.web.packets import BadPacket
+from app.web.sockets.packets import BadPacket
 
 _READ = 8192
 _READ_EVENT = 1  # libev's

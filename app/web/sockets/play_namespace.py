@@ -30,8 +30,8 @@ from app.matches.stored import StoredMatch
 from app.web import tickets
 from app.web.bucket import Bucket
 from app.web.extensions import socketio
-from app.web.move_writer import MoveWriter
-from app.web.rooms import Rooms, sender
+from app.web.sockets.move_writer import MoveWriter
+from app.web.sockets.rooms import Rooms, sender
 
 NAMESPACE = "/play"
 LONGEST_MOVE_ID = 64
