@@ -152,10 +152,13 @@ class AlignmentSpec(JobSpec):
 
     @classmethod
     def of_version(cls, _before: int, fields: dict[str, Any]) -> dict[str, Any]:
-        """The first version had pairs of agents and shares, no name, and no preset that was not laid out yet."""
-        society = {name: value for name, value in fields["society"].items() if name != "seed"}
-        others = {name: value for name, value in fields.items() if name not in ("training", "society_preset")}
-        return {**others, "society": society, "agents": dict(fields["agents"]), "train": fields["training"]}
+        """The first version had pairs of agents and shares, the society's seed beside the spec's, and a `training`."""
+        found = {name: value for name, value in fields.items() if name not in ("training", "society_preset")}
+        if isinstance(society := fields.get("society"), Mapping):
+            found["society"] = {name: value for name, value in society.items() if name != "seed"}
+        if isinstance(agents := fields.get("agents"), list):
+            found["agents"] = {str(each[0]): each[1] for each in agents if isinstance(each, list) and len(each) == 2}
+        return {**found, "train": fields.get("training")}
 
     @property
     def fields(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from flask import Flask
 from sqlalchemy import Engine
 from werkzeug.datastructures import MultiDict
 
+from app.alignments.spec import AlignmentSpec
 from app.assessments.spec import AnswerSampling, AssessmentSpec
 from app.benchmarks.spec import BenchmarkSpec
 from app.cli.base import Command
@@ -22,6 +23,7 @@ from app.core.errors import Invalid
 from app.core.extensions import reading
 from app.finetuning.spec import TrainingSpec
 from app.jobs.spec import JobSpec, asked
+from app.society.spec import SocietySpec
 from app.web.admin.spec_form import ShownField, filled_in, refusal, sections
 from scripts.spec_tables import table
 from tests.benchmarks import make_benchmark
@@ -136,6 +138,48 @@ def test_a_nested_field_and_a_list_are_added_in_one_place(app: Flask) -> None:
 def test_a_file_is_refused_in_one_line_with_the_place(text: str, line: str, tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(text, encoding="utf-8")
     got = asked_by_command(BenchmarkSpec, "--spec", str(tmp_path / "job.yaml"))
+    assert isinstance(got, str)
+    assert line in got
+    assert "\n" not in got
+
+
+@pytest.mark.parametrize(
+    ("spec", "text", "line"),
+    [
+        (AssessmentSpec, "sampling:\n  temperature: 3\n", "job.yaml:5: sampling.temperature: expected a number from 0"),
+        (AssessmentSpec, "sampling:\n  warmth: 3\n", "job.yaml:5: sampling.warmth: expected one of the fields temp"),
+        (AssessmentSpec, "sampling: [1]\n", "job.yaml:4: sampling: expected names with their values, got [1]"),
+        (AssessmentSpec, "sampling:\n  preset: loud\n", "job.yaml:5: sampling.preset: expected published, got 'loud'"),
+        (AssessmentSpec, "raters: [c]\n", "job.yaml:4: raters: expected each key once, got it in line 3, too"),
+        (SocietySpec, "agents: [a]\n", "job.yaml:4: agents: expected names with their values, got ['a']"),
+        (SocietySpec, "agents:\n  a: none\n", "job.yaml:4: agents: expected a number above 0 to 1e+06, got 'none'"),
+        (SocietySpec, "agents:\n  a: 1\n  a: 2\n", "job.yaml:6: agents.a: expected each key once, got it in line 5"),
+        (
+            SocietySpec,
+            "agents: {a: 1}\nconfig:\n  size: 1\n",
+            "job.yaml:6: config.size: expected a whole number",
+        ),
+        (
+            SocietySpec,
+            "agents: {a: 1}\nconfig:\n  recall: maybe\n",
+            "job.yaml:6: config.recall: expected true or",
+        ),
+        (AlignmentSpec, "version: 3\n", "job.yaml:4: version: expected at most 2, got 3"),
+        (
+            AlignmentSpec,
+            "version: 1\nagents: [[d]]\ntraining: much\n",
+            "train: expected names with their values",
+        ),
+        (AlignmentSpec, "preset: mine\n", "job.yaml:4: preset: expected published or code, got 'mine'"),
+    ],
+)
+def test_a_fault_inside_of_a_field_is_named_with_its_line(
+    spec: type[JobSpec], text: str, line: str, tmp_path: Path
+) -> None:
+    named = "model: a\nbase: b\nraters: [c]\n" if spec is AssessmentSpec else "observers: [c]\n\n\n"
+    base = "base: b\nobservers: [c]\n\n" if spec is AlignmentSpec else named
+    (tmp_path / "job.yaml").write_text(base + text, encoding="utf-8")
+    got = asked_by_command(spec, "--spec", str(tmp_path / "job.yaml"))
     assert isinstance(got, str)
     assert line in got
     assert "\n" not in got
