@@ -110,7 +110,7 @@ class _Loader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         event = self.peek_event()  # type: ignore[no-untyped-call]  # not in the stubs of PyYAML
         if getattr(event, "anchor", None) is not None:
-            problem = "an anchor (&) or an alias (*), which a study may not have"
+            problem = "an anchor (&) or an alias (*), which this file may not have"
             raise ComposerError(None, None, problem, event.start_mark)
         if self.depth == _MOST_DEPTH:
             raise ComposerError(None, None, f"more than {_MOST_DEPTH} levels of keys and lists", event.start_mark)

@@ -69,7 +69,7 @@ FAULTS = {
     ),
     "an alias": (
         "title: Sharing things", "title: &t Sharing things",
-        "3: expected YAML, got an anchor (&) or an alias (*), which a study may not have",
+        "3: expected YAML, got an anchor (&) or an alias (*), which this file may not have",
     ),
     "lists in lists without end": (
         "title: Sharing things", f"title: {'[' * 2000}",

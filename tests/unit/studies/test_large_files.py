@@ -56,7 +56,7 @@ def test_a_file_with_more_keys_than_any_study_is_refused_with_the_line():
         ("a\0b", "expected text, got the character U+0000"),
         ("a\a", "expected text, got the character U+0007"),
         ("[" * 5000, "expected YAML, got more than 20 levels of keys and lists"),
-        ("&a [*a, *a]", "expected YAML, got an anchor (&) or an alias (*), which a study may not have"),
+        ("&a [*a, *a]", "expected YAML, got an anchor (&) or an alias (*), which this file may not have"),
         ("!!bool maybe", "expected a number in digits, or text in quotes, got 'maybe'"),
         ("!!float ''", "expected a number in digits, or text in quotes, got ''"),
         ("!!int '-'", "expected a number in digits, or text in quotes, got '-'"),
