@@ -60,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     options = _parser().parse_args(arguments)
     if options.method == CHECK:
-        return _check(options.folder)
+        return _check_folder(options.folder)
     stop = StopRequest()
     threading.excepthook = _leave_to_the_main_thread
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -78,7 +78,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
 
 
-def _check(folder: Path) -> int:
+def _check_folder(folder: Path) -> int:
     prepare_libraries()
     try:
         print(json.dumps(import_module("training.check").facts(folder)))

@@ -95,7 +95,7 @@ class Marks:
         words = {each for each in known if len(folding(each)) < 2 or not (normalized or _has_sign(each))}
         signs = {folding(each) for each in known - words}
         self._exact = _pattern(words)
-        own = f"|(?{'i' if normalized else ''}:{_source(signs)})" if signs else ""
+        own = f"|(?{'i' if normalized else ''}:{_pattern_of(signs)})" if signs else ""
         self._sign = re.compile(_FAMILIES + own)
         firsts = {*_FIRST_SIGNS, *(each for sign in signs for each in (sign[0], sign[0].lower(), sign[0].upper()))}
         self._first = re.compile(f"[{''.join(map(re.escape, sorted(firsts)))}]")
@@ -251,11 +251,11 @@ def _parts(text: str, places: Sequence[Any]) -> Iterator[str]:
 
 
 def _pattern(tokens: Iterable[str]) -> re.Pattern[str]:
-    source = _source(tokens)
+    source = _pattern_of(tokens)
     return re.compile(f"(?={source})" if source else r"(?!)")
 
 
-def _source(tokens: Iterable[str]) -> str:
+def _pattern_of(tokens: Iterable[str]) -> str:
     """A pattern for the beginning of any of the tokens, which looks at each character once; "" for none."""
     tree: dict[str, Any] = {}
     for token in tokens:
@@ -283,8 +283,8 @@ _INNER = rf"[^\s<>|\[\]]{{1,{_LONGEST_INNER}}}"
 _FAMILIES = "|".join(
     (
         *(pattern.replace("INNER", _INNER) for pattern in PATTERNS),
-        f"(?i:{_source(each for each in NAMED_MARKS if each.startswith('<'))})",
-        _source(each for each in NAMED_MARKS if not each.startswith("<")),
+        f"(?i:{_pattern_of(each for each in NAMED_MARKS if each.startswith('<'))})",
+        _pattern_of(each for each in NAMED_MARKS if not each.startswith("<")),
     )
 )
 _BEGUN = re.compile(rf"<\|[^\s<>|]{{0,{_LONGEST_INNER}}}\|?\Z|\[\|[^\s\[\]|]{{0,{_LONGEST_INNER}}}\|?\Z")

@@ -188,7 +188,7 @@ def _beat() -> None:
         time.sleep(heartbeat.EVERY)
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     with contextlib.suppress(OSError):
         print(line, flush=True)
 
@@ -216,7 +216,7 @@ def main() -> int:
         return FAILED
     training_part.note(None)
     megabytes, seconds = (_size() - before) / _MB, time.monotonic() - began
-    _say(f"installed, {megabytes:.0f} MB in {seconds:.0f} s: local models and trainings can be used now.")
+    _print_line(f"installed, {megabytes:.0f} MB in {seconds:.0f} s: local models and trainings can be used now.")
     return 0
 
 

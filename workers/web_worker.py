@@ -257,7 +257,7 @@ class WebWorker(GeventWorker):
         except TimeoutError:
             early = request is None and reader.received > 0
             if early:
-                self._say(client, _SLOW)
+                self._send(client, _SLOW)
         except OSError:
             pass  # the client is gone
         except Exception as error:
@@ -267,7 +267,7 @@ class WebWorker(GeventWorker):
             close_graceful(client, DRAIN_SECONDS, DRAIN_BYTES)
 
     @staticmethod
-    def _say(client: Any, answer: bytes) -> None:
+    def _send(client: Any, answer: bytes) -> None:
         with contextlib.suppress(OSError):
             client.sendall(answer)
 

@@ -106,7 +106,7 @@ def figure(
         (
             str(each.iteration),
             each.model,
-            _called(label or AS_PLAYED, language),
+            _line_name(label or AS_PLAYED, language),
             *(in_words(figures.get(key), shown[key].unit, language) for key in shown),
         )
         for each in points
@@ -160,7 +160,7 @@ def _of_first_panel(game: str) -> dict[str, Metric]:
 
 
 def _panel(panel: DrawnPanel, colours: Palette, iterations: int, points: Sequence[Point], language: Language) -> Spec:
-    labels = [_called(label, language) for label in panel.lines.values()]
+    labels = [_line_name(label, language) for label in panel.lines.values()]
     legend = {"orient": "bottom", "direction": "horizontal", "columns": 2, "title": None, "symbolSize": 70}
     line: Spec = {"field": "line", "type": "nominal", "legend": legend if len(labels) > 1 else None}
     colour = {**line, "scale": {"domain": labels, "range": _line_colours(colours, len(labels))}}
@@ -209,7 +209,7 @@ def _axes(panel: DrawnPanel, iterations: int, language: Language) -> tuple[Spec,
     return x, y
 
 
-def _called(label: str, language: Language) -> str:
+def _line_name(label: str, language: Language) -> str:
     """What a line or a further evaluation is called; that against a player is called by the player's name."""
     manner, _, value = label.partition(" ")
     if manner == "against":
@@ -245,7 +245,7 @@ def _value_marks(panel: DrawnPanel, iterations: int, points: Sequence[Point], la
         {
             "iteration": each.iteration,
             "model": each.model,
-            "line": _called(label, language),
+            "line": _line_name(label, language),
             "at": each.iteration + (place - middle) * max(1, iterations) / _DODGE,
             **each.figure(column),
         }

@@ -56,7 +56,7 @@ def loss_curve(
         for of, points in ((TRAINING, thinned(train, MOST_DRAWN)), (HELD_OUT, held_out))
         for step, loss in points
     ]
-    draw = partial(_drawn, thinned(train, MOST_DRAWN), held_out, marked, last, loss_title(by_token, language), language)
+    draw = partial(_curve, thinned(train, MOST_DRAWN), held_out, marked, last, loss_title(by_token, language), language)
     return Chart(name, language.gettext("Loss"), described, draw, data, language)
 
 
@@ -75,7 +75,7 @@ def called_kinds(language: Language) -> dict[str, str]:
     return {TRAINING: language.gettext("training"), HELD_OUT: language.gettext("held out")}
 
 
-def _drawn(
+def _curve(
     train: Points,
     held_out: Points,
     marked: MarkedStep | None,

@@ -46,12 +46,12 @@ def assessment_figures(raters: Sequence[str], pairs: Sequence[RatedPair]) -> lis
     found = []
     for aspect in ASPECTS:
         if len(raters) > 1:
-            found.append(_figures(aspect, None, pairs, range(len(raters))))
-        found += [_figures(aspect, rater, pairs, [place]) for place, rater in enumerate(raters)]
+            found.append(_paired(aspect, None, pairs, range(len(raters))))
+        found += [_paired(aspect, rater, pairs, [place]) for place, rater in enumerate(raters)]
     return found
 
 
-def _figures(aspect: str, rater: str | None, pairs: Sequence[RatedPair], places: Sequence[int]) -> AssessmentFigures:
+def _paired(aspect: str, rater: str | None, pairs: Sequence[RatedPair], places: Sequence[int]) -> AssessmentFigures:
     of_model, of_base = [], []
     for pair in pairs:
         both = [

@@ -29,7 +29,7 @@ def benchmark_figure(
 
     `iterations` is how many the campaign will have. None where no model has a mean.
     """
-    values = [_value(each, mean) for each in points if (mean := each.scored.mean) is not None]
+    values = [_point_json(each, mean) for each in points if (mean := each.scored.mean) is not None]
     if not values:
         return None
     rows = [
@@ -52,13 +52,13 @@ def benchmark_figure(
     described = Description(_sentence(called, tasks, values, language), header, rows)
 
     def draw(colours: Palette) -> Spec:
-        return _drawn(values, iterations, colours, language)
+        return _chart_spec(values, iterations, colours, language)
 
     title = language.gettext("Reasoning benchmarks of %(called)s by iteration", called=called)
     return Chart(name, title, described, draw, values, language)
 
 
-def _value(point: BenchmarkPoint, mean: MeasuredScore) -> dict[str, Any]:
+def _point_json(point: BenchmarkPoint, mean: MeasuredScore) -> dict[str, Any]:
     low, high = mean.interval or (None, None)
     return {
         "iteration": point.iteration,
@@ -70,7 +70,7 @@ def _value(point: BenchmarkPoint, mean: MeasuredScore) -> dict[str, Any]:
     }
 
 
-def _drawn(values: Sequence[Mapping[str, Any]], iterations: int, colours: Palette, language: Language) -> Spec:
+def _chart_spec(values: Sequence[Mapping[str, Any]], iterations: int, colours: Palette, language: Language) -> Spec:
     tooltip: list[Spec] = [
         {"field": "iteration", "title": language.gettext("Iteration")},
         {"field": "model", "title": language.gettext("Model")},

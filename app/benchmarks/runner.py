@@ -104,7 +104,7 @@ class _BenchmarkRunner:
         events = FileTail(self._file("progress.jsonl"), whole=True)
         self._take_in(events)
         self._settle(lambda _session: None)
-        while (config := self._config())["tasks"]:
+        while (config := self._tasks_left())["tasks"]:
             code = self._follow(config, events)
             if self._stopping_since is not None:
                 return False
@@ -117,7 +117,7 @@ class _BenchmarkRunner:
                 raise AppError(self._reason or self._printed or f"the benchmark ended with exit code {code}")
         return True
 
-    def _config(self) -> JSON:
+    def _tasks_left(self) -> JSON:
         """What is left to do; the answers that a model has given are written beside it.
 
         Raises AppError where it was tried too often.

@@ -177,7 +177,7 @@ def read_spec(raw: Mapping[str, Any], seed: int) -> CampaignSpec:
         game=game.name,
         base=str(given["base"]),
         iterations=whole_number(given.get("iterations", 5), "rounds", 1, MOST_ITERATIONS),
-        matches=_matches(given.get("matches", 500)),
+        matches=_read_matches(given.get("matches", 500)),
         evaluation=whole_number(given.get("evaluation", 500), "evaluation", 2, MOST_MATCHES),
         seed=whole_number(given.get("seed", seed), "seed", 0, 2**62),
         filter=cut.filter,
@@ -270,7 +270,7 @@ def _read_start(given: Mapping[str, Any]) -> tuple[int | None, str | None, str]:
     return start_data, None if teacher is None else str(teacher), method
 
 
-def _matches(raw: Any) -> int:
+def _read_matches(raw: Any) -> int:
     return 0 if raw == EACH_ONCE else whole_number(raw, "matches", 2, MOST_MATCHES)
 
 

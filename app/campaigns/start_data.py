@@ -45,7 +45,7 @@ def read_start_data(session: Session, home: Path, spec: CampaignSpec) -> StartDa
         return None
     try:
         row = store.get_dataset(session, spec.start_data)
-        _check(session, home, spec, row)
+        _check_start(session, home, spec, row)
     except FieldError as error:
         raise type(error)(FIELD, **{**error.parts, "subject": None}) from None
     kind, held, matches = find_game(spec.game).material, 0, 0
@@ -56,7 +56,7 @@ def read_start_data(session: Session, home: Path, spec: CampaignSpec) -> StartDa
     return StartData(row.id, matches, held)
 
 
-def _check(session: Session, home: Path, spec: CampaignSpec, row: Dataset) -> None:
+def _check_start(session: Session, home: Path, spec: CampaignSpec, row: Dataset) -> None:
     called = f"{row.name}@{row.version}"
     check_rows(spec.start_method, row.kind, store.first_row(home, row), called)
     games = row.spec.get("prompts")  # of rows that were made elsewhere nobody knows the game

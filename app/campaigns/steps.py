@@ -128,7 +128,7 @@ def _in_iteration(
         if now.dataset_id is None and spec.is_start(now.number):
             now.dataset_id = spec.start_data
         if now.dataset_id is None:
-            playing = _played(session, row, spec, now, done[-2])
+            playing = _self_play(session, row, spec, now, done[-2])
             return _cut(session, row, spec, done) if playing is None else _waiting(row, playing)
         if now.job_id is None:
             now.job_id = _job(session, row, spec, done, home)
@@ -145,7 +145,7 @@ def _in_iteration(
     return _further(session, row, spec, now)
 
 
-def _played(
+def _self_play(
     session: Session, row: Campaign, spec: CampaignSpec, now: CampaignIteration, before: CampaignIteration
 ) -> AwaitedJob | None:
     """The round that an iteration has to wait for before its dataset can be cut; None when all of them are over."""
@@ -211,7 +211,7 @@ def _further(
     return None
 
 
-def _figures(session: Session, row: Campaign, now: CampaignIteration, round_id: int, base_round: int | None) -> JSON:
+def _evaluated(session: Session, row: Campaign, now: CampaignIteration, round_id: int, base_round: int | None) -> JSON:
     """The figures of an iteration's model in an evaluation that is over, beside those of the base."""
     names = [session.get_one(LanguageModel, number).name for number in (now.model_id, row.base_id)]
     first = None if now.number == 0 or base_round is None else (base_round, names[1])
@@ -243,7 +243,7 @@ def _analyse(context: JobContext, campaign_id: int, due: _Analysis) -> None:
     """Take the figures of an evaluation."""
     with reading(context.database) as session:
         now = session.get_one(CampaignIteration, (campaign_id, due.number))
-        found = _figures(session, session.get_one(Campaign, campaign_id), now, due.round_id, due.base)
+        found = _evaluated(session, session.get_one(Campaign, campaign_id), now, due.round_id, due.base)
     with writing(context.database) as session:
         if _locked_if_owned(session, campaign_id, context.owner) is None:
             return

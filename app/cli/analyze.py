@@ -93,7 +93,7 @@ def analyze(
         games = [each.game for each in analyses] + ([] if matrix is None else [matrix.game])
         print_csv(analysis_columns(list(dict.fromkeys(games))), analysis_rows(analyses, matrix))
         return
-    click.echo("\n\n".join("\n".join(block) for block in _report(analyses, matrix)))
+    click.echo("\n\n".join("\n".join(block) for block in _report_blocks(analyses, matrix)))
     if written:
         click.echo(f"\nWrote {len(written)} charts to {folder}, each with its numbers as CSV.")
 
@@ -158,7 +158,7 @@ def _write_charts(charts: Sequence[Chart], folder: Path, form: str, theme: str) 
 # ---- Tables -------------------------------------------------------------------------
 
 
-def _report(analyses: Sequence[MatchAnalysis], matrix: CrossPlay | None) -> Iterator[list[str]]:
+def _report_blocks(analyses: Sequence[MatchAnalysis], matrix: CrossPlay | None) -> Iterator[list[str]]:
     """Blocks of lines."""
     if analyses:
         yield [_heading(each) for each in analyses]

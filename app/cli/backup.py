@@ -25,7 +25,7 @@ def backup(file: Path, overwrite: bool, as_json: bool) -> None:
     All of it is as it was at one moment. The file is read again and checked before it gets its name.
     """
     manifest = create(settings(), db.engine, file, overwrite=overwrite)
-    _say(manifest, as_json, f"Wrote {file}")
+    _print_summary(manifest, as_json, f"Wrote {file}")
 
 
 @click.command(cls=Command)
@@ -41,13 +41,13 @@ def restore(file: Path, replace: bool, check: bool, as_json: bool) -> None:
     if check:
         reader = ArchiveReader(file)
         reader.check()
-        _say(reader.manifest, as_json, f"{file} is whole")
+        _print_summary(reader.manifest, as_json, f"{file} is whole")
         return
     manifest = put_back(settings(), db.engine, file, replace=replace)
-    _say(manifest, as_json, f"Restored {file}")
+    _print_summary(manifest, as_json, f"Restored {file}")
 
 
-def _say(manifest: Manifest, as_json: bool, what: str) -> None:
+def _print_summary(manifest: Manifest, as_json: bool, what: str) -> None:
     rows = {name: entry.rows for name, entry in manifest.tables.items()}
     if as_json:
         facts: dict[str, Any] = {name: getattr(manifest, name) for name in ("created_at", "revision", "database")}

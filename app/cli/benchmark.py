@@ -109,7 +109,7 @@ class _BenchmarkCommands(JobCommands[BenchmarkJob]):
                 "device": item.row.device,
                 "step": item.row.step,
                 **used.get(item.row.id, TokenUsage(0, 0, None))._asdict(),
-                "results": [_result(result) for result in results[item.row.id]],
+                "results": [_result_json(result) for result in results[item.row.id]],
                 "geometric_mean": _mean(mean_of(results[item.row.id])),
             }
             for each, item in zip(facts, items, strict=True)
@@ -159,7 +159,7 @@ def _task_words(result: BenchmarkResult) -> str:
     return f"{result.value:.4g}" + ("" if result.stderr is None else f" ± {result.stderr:.2g}")
 
 
-def _result(result: BenchmarkResult) -> dict[str, Any]:
+def _result_json(result: BenchmarkResult) -> dict[str, Any]:
     names = ("task", "metric", "value", "stderr", "n", "seconds", "source", "version", "scores")
     return {name: getattr(result, name) for name in names}
 
@@ -178,7 +178,7 @@ def _as_json(found: BenchmarkComparison | None) -> dict[str, Any]:
         "models": [
             {
                 "name": each.model.name,
-                "results": [_result(result) for result in each.results.values()],
+                "results": [_result_json(result) for result in each.results.values()],
                 "geometric_mean": _mean(each.mean),
             }
             for each in found.models

@@ -27,7 +27,7 @@ export.add_command(lm_selfplay)
 export.add_command(spag)
 
 
-def _options(command: Any) -> Any:
+def _csv_options(command: Any) -> Any:
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON; needs --out FILE."),
         click.option("--bom", is_flag=True, help="Begin with a byte order mark, by which Excel knows UTF-8."),
@@ -39,7 +39,7 @@ def _options(command: Any) -> Any:
 
 
 @export.command()
-@_options
+@_csv_options
 @filter_options()
 def matches(**options: Any) -> None:
     """One row a match."""
@@ -47,7 +47,7 @@ def matches(**options: Any) -> None:
 
 
 @export.command()
-@_options
+@_csv_options
 @filter_options()
 def moves(**options: Any) -> None:
     """One row an accepted move."""
@@ -55,7 +55,7 @@ def moves(**options: Any) -> None:
 
 
 @export.command()
-@_options
+@_csv_options
 @filter_options()
 def events(**options: Any) -> None:
     """One row an event of the log, refused moves included, with its JSON."""
@@ -63,7 +63,7 @@ def events(**options: Any) -> None:
 
 
 @export.command()
-@_options
+@_csv_options
 @filter_options()
 def generations(**options: Any) -> None:
     """One row a call of a language model, with its exact prompt."""
@@ -71,17 +71,17 @@ def generations(**options: Any) -> None:
 
 
 @export.command()
-@_options
+@_csv_options
 def codebook(out: str, guard: bool, bom: bool, as_json: bool) -> None:
     """One row a column: what it means and which values it has."""
-    _check(out, as_json)
+    _check_target(out, as_json)
     rows = sum(map(len, all_columns().values()))
     _write_csv(write_codebook(guard=guard, bom=bom), out)
-    _report("codebook", rows, out, as_json)
+    _report_rows("codebook", rows, out, as_json)
 
 
 def _write_table(table: service.ExportTable, out: str, guard: bool, bom: bool, as_json: bool, **given: Any) -> None:
-    _check(out, as_json)
+    _check_target(out, as_json)
     choice = read_filter(given)
     ensure_database()
     with reading() as session:
@@ -93,17 +93,17 @@ def _write_table(table: service.ExportTable, out: str, guard: bool, bom: bool, a
             bar = progress(counted, lambda: service.count(session, table, choice))
         with bar as rows:
             _write_csv(to_csv(table.columns, rows, guard=guard, bom=bom), out)
-    _report(table.name, counted.seen, out, as_json)
+    _report_rows(table.name, counted.seen, out, as_json)
 
 
-def _check(out: str, as_json: bool) -> None:
+def _check_target(out: str, as_json: bool) -> None:
     if as_json and out == STDOUT:
         raise Invalid(
             "--json", expected="--out FILE with it, because the CSV itself goes to stdout", got=Verbatim("none")
         )
 
 
-def _report(what: str, rows: int, out: str, as_json: bool) -> None:
+def _report_rows(what: str, rows: int, out: str, as_json: bool) -> None:
     if as_json:
         print_json({"table": what, "rows": rows, "file": out})
     elif out != STDOUT:

@@ -47,9 +47,9 @@ def _made(each: ModelOrigin) -> dict[str, Any]:
         "job": None if each.job is None else _job(each.job),
         "base": each.base and each.base.name,
         "dataset": each.dataset and _dataset(each.dataset),
-        "sources": [_source(source) for source in each.sources],
+        "sources": [_source_json(source) for source in each.sources],
         "sft_data": each.sft_dataset and _dataset(each.sft_dataset),
-        "sft_sources": [_source(source) for source in each.sft_sources],
+        "sft_sources": [_source_json(source) for source in each.sft_sources],
         "campaigns": [place._asdict() for place in each.places],
     }
 
@@ -66,7 +66,7 @@ def _dataset(row: Dataset) -> dict[str, Any]:
     }
 
 
-def _source(each: DatasetSource) -> dict[str, Any]:
+def _source_json(each: DatasetSource) -> dict[str, Any]:
     return {
         "round_id": each.round and each.round.id,
         "models": [model.name for model in each.models],

@@ -103,7 +103,7 @@ def play(
     terminal_session = TerminalSession(db.engine, at_once, record, seat, stream)
     _play_to_the_end(terminal_session, opponent)
     if as_json:
-        print_json(_result(terminal_session, against))
+        print_json(_match_result(terminal_session, against))
 
 
 def _scripted(seat: StoredSeat) -> bool:
@@ -258,7 +258,7 @@ def _detail(record: StoredMatch) -> str | None:
     return next((logged.event.detail for logged in record.log if isinstance(logged.event, Aborted)), None)
 
 
-def _result(terminal_session: TerminalSession, against: str) -> dict[str, Any]:
+def _match_result(terminal_session: TerminalSession, against: str) -> dict[str, Any]:
     match, ended = terminal_session.record.match, terminal_session.record.match.ended
     return {
         "match": terminal_session.record.id,

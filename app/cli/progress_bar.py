@@ -21,7 +21,7 @@ async def rising(round_id: int, database: Engine) -> None:
     """Show matches, moves a second and the time that is left, until cancelled."""
     if not sys.stderr.isatty():
         return
-    finished, moves, total = await asyncio.to_thread(_figures, database, round_id)
+    finished, moves, total = await asyncio.to_thread(_round_progress, database, round_id)
     began, moves_before = time.monotonic(), moves
     with click.progressbar(
         length=total, file=sys.stderr, label=f"Round {round_id}", show_pos=True, item_show_func=_pace
@@ -30,14 +30,14 @@ async def rising(round_id: int, database: Engine) -> None:
         try:
             while True:
                 await asyncio.sleep(EVERY)
-                finished, moves, _ = await asyncio.to_thread(_figures, database, round_id)
+                finished, moves, _ = await asyncio.to_thread(_round_progress, database, round_id)
                 bar.update(finished - bar.pos, (moves - moves_before) / (time.monotonic() - began))
         finally:
-            finished, moves, _ = _figures(database, round_id)
+            finished, moves, _ = _round_progress(database, round_id)
             bar.update(finished - bar.pos, (moves - moves_before) / (time.monotonic() - began))
 
 
-def _figures(database: Engine, round_id: int) -> tuple[int, int, int]:
+def _round_progress(database: Engine, round_id: int) -> tuple[int, int, int]:
     with reading(database) as session:
         row = session.execute(
             select(RoundRow.finished, RoundRow.moves, RoundRow.matches).where(RoundRow.id == round_id)

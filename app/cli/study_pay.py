@@ -81,7 +81,7 @@ def pay(
     flask study pay STUDY:WAVE leave-out P0042 --reason "Paid by hand"
     """
     ensure_database()
-    _check(action, what, amount=amount, reason=reason, adjustment=adjustment, over_cap=over_cap, out=out)
+    _check_action(action, what, amount=amount, reason=reason, adjustment=adjustment, over_cap=over_cap, out=out)
 
     def act(session: Session) -> Done:
         wave = find_wave(session, reference)
@@ -139,7 +139,7 @@ def _doubt(each: PayDoubt) -> str:
     return f"Look at {each.code}: {_DOUBTS[each.kind]}, {each.amount}{f'; {held}' if held else ''}."
 
 
-def _check(action: str, what: str, **options: object) -> None:
+def _check_action(action: str, what: str, **options: object) -> None:
     """Raises Invalid for an action that is none, or for what it does not take or does not get."""
     if action not in _NEEDS:
         raise Invalid("action", expected=", ".join(filter(None, _NEEDS)), got=action)

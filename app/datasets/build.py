@@ -126,7 +126,7 @@ def prepare(session: Session, spec: DatasetSpec) -> DatasetBuild:
 
 def training_rows(session: Session, reading: DatasetBuild) -> Iterator[list[TrainingRow]]:
     """The rows of each match that is like the conditions, in their order; a match of which nothing is kept has none."""
-    models = _models(session)
+    models = _seat_models(session)
     for pool_matches in _candidates(session, reading.spec):
         chosen: dict[str, tuple[Row[Any], float, TranscriptRequest]] = {}
         for pool, matches in pool_matches:
@@ -252,7 +252,7 @@ def _candidates(session: Session, spec: DatasetSpec) -> Iterator[list[tuple[Pool
         yield [(pool, list(group)) for pool, group in groupby(part, _pool)]
 
 
-def _models(session: Session) -> dict[int, SeatModel]:
+def _seat_models(session: Session) -> dict[int, SeatModel]:
     columns = select(LanguageModel.id, LanguageModel.name, LanguageModel.kind, LanguageModel.options)
     return {
         row.id: SeatModel(row.name, row.options["sha256"] if row.kind == _LOCAL else None)
@@ -340,18 +340,18 @@ def _totals(session: Session, reading: DatasetBuild) -> Mapping[str, RewardTotal
 
     Raises Invalid for a game whose moves have no rewards.
     """
-    models, counts, uncounted = _models(session), RewardCounts(), Counter[str]()
+    models, counts, uncounted = _seat_models(session), RewardCounts(), Counter[str]()
     for pool_matches in _candidates(session, reading.spec):
         for pool, matches in pool_matches:
             formula_of(pool[1])
             for row, kept in zip(matches, _filtered(reading, pool, matches), strict=True):
                 for seat in _chosen_seats(reading, row, models, (True, True), uncounted):
-                    if (result := _result(row, seat, pool[2])) is not None:
+                    if (result := _seat_result(row, seat, pool[2])) is not None:
                         counts.add(row.game, result, gives_rows=bool(kept[seat]))
     return counts.totals()
 
 
-def _result(row: Row[Any], seat: int, partner_weight: float) -> SeatResult | None:
+def _seat_result(row: Row[Any], seat: int, partner_weight: float) -> SeatResult | None:
     """How a match came out for a seat; None if it was not played to its end."""
     game = find_game(row.game)
     if row.reason not in game.outcomes:
@@ -376,7 +376,7 @@ def _training_rows(
         if reading.spec.has_rewards:
             moves = sum(each["role"] == "assistant" for chat in transcript for each in chat.chat)
             rewards = move_rewards(
-                reading.spec, match.game, _result(match, seat, partner_weight), reading.totals, moves
+                reading.spec, match.game, _seat_result(match, seat, partner_weight), reading.totals, moves
             )
         done = 0
         for each in transcript:

@@ -48,15 +48,15 @@ class _Reader:
         self._ended = False
 
     def items(self, first: int = 0) -> Iterator[Any]:
-        opening = self._next()
+        opening = self._next_mark()
         if opening != "[":
             raise Invalid(None, expected=self._what, got=Verbatim(self._quote(opening)), subject=self._where)
         self._at += 1
-        mark = self._next()
+        mark = self._next_mark()
         number = first
         while mark != "]":
             yield self._take_item(number)
-            mark = self._next()
+            mark = self._next_mark()
             if mark not in (",", "]"):
                 place = f"{self._where}, after {self._item} {number}"
                 raise Invalid(
@@ -69,7 +69,7 @@ class _Reader:
 
     def _take_item(self, number: int) -> Any:
         """The item that begins here. What is cut off by the window's end is tried again with twice as much text."""
-        self._next()
+        self._next_mark()
         while True:
             try:
                 value, end = _DECODER.raw_decode(self._text, self._at)
@@ -91,7 +91,7 @@ class _Reader:
                     return value
             self._read_more(max(CHUNK, len(self._text) - self._at))
 
-    def _next(self) -> str:
+    def _next_mark(self) -> str:
         """The next character that is no space, which is not taken; empty at the end."""
         while True:
             space = _SPACE.match(self._text, self._at)
@@ -101,7 +101,7 @@ class _Reader:
             self._read_more(CHUNK)
 
     def _close(self) -> None:
-        if rest := self._next():
+        if rest := self._next_mark():
             raise Invalid(None, expected="nothing after the list", got=Verbatim(self._quote(rest)), subject=self._where)
 
     def _read_more(self, size: int) -> None:

@@ -76,7 +76,7 @@ def transcripts(session: Session, wanted: Mapping[str, TranscriptRequest]) -> di
         for seat in wanted[match].seats
         if _prompt_of(log, seat, wanted[match]) == log.started.prompts[seat] and (own := _plies(log, seat))
     ]
-    stored, drawn = _stored(session, last), _drawn(session, {match for match, _ in last})
+    stored, drawn = _stored_prompts(session, last), _sampled_turns(session, {match for match, _ in last})
     found: dict[str, list[PromptedTranscript]] = {match: [] for match in logs}
     for match, log in logs.items():
         for seat in wanted[match].seats:
@@ -123,7 +123,7 @@ def _plies(log: _Log, seat: int) -> list[int]:
     return [ply for ply, event in enumerate(log.moves) if event.seat == seat]
 
 
-def _stored(session: Session, turns: Sequence[Turn]) -> dict[Turn, list[Message]]:
+def _stored_prompts(session: Session, turns: Sequence[Turn]) -> dict[Turn, list[Message]]:
     """What models were prompted with at these turns, before any correction."""
     rows = session.execute(
         select(GenerationRow.match_id, GenerationRow.ply, GenerationRow.attempt, GenerationRow.prompt)
@@ -137,7 +137,7 @@ def _stored(session: Session, turns: Sequence[Turn]) -> dict[Turn, list[Message]
     return found
 
 
-def _drawn(session: Session, matches: Collection[str]) -> dict[Turn, SampledTurn]:
+def _sampled_turns(session: Session, matches: Collection[str]) -> dict[Turn, SampledTurn]:
     """What local models drew in these matches to the end; of several attempts at a turn the last."""
     models = select(LanguageModel.id, LanguageModel.options).where(LanguageModel.kind == "local")
     local = {row.id: row.options["sha256"] for row in session.execute(models)}
@@ -181,7 +181,7 @@ def _chats(
     own, prompted = _plies(log, seat), prompt == log.started.prompts[seat]
     while own:
         turn = match, own[-1]
-        base = (stored.get(turn) or _stored(session, [turn]).get(turn)) if prompted else None
+        base = (stored.get(turn) or _stored_prompts(session, [turn]).get(turn)) if prompted else None
         if base is None:
             base = _rebuilt(log, seat, own[-1], prompt)
         move = {"role": "assistant", "content": log.moves[own[-1]].text or ""}

@@ -75,14 +75,14 @@ def _empty_events(session: Session, match_id: str, seats: Collection[int]) -> in
 def _without_words(event: LogEvent) -> LogEvent:
     """A move with its figures alone, by which the game comes to the same state; any other event as it is."""
     if isinstance(event, Event):
-        return replace(event, text="", data=_figures(event.data))
+        return replace(event, text="", data=_without_texts(event.data))
     return replace(event, text="", reason="") if isinstance(event, Violated) else event
 
 
-def _figures(value: Any) -> Any:
+def _without_texts(value: Any) -> Any:
     """JSON with its texts emptied."""
     if isinstance(value, str):
         return ""
     if isinstance(value, list | tuple):
-        return [_figures(each) for each in value]
-    return {name: _figures(each) for name, each in value.items()} if isinstance(value, dict) else value
+        return [_without_texts(each) for each in value]
+    return {name: _without_texts(each) for name, each in value.items()} if isinstance(value, dict) else value

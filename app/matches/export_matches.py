@@ -40,7 +40,7 @@ _started, _ended = aliased(EventRow), aliased(EventRow)
 _person, _study = aliased(Participant), aliased(Study)  # two people of a match are of one study
 
 
-def _matches() -> Select[Any]:
+def _select_matches() -> Select[Any]:
     own = (getattr(MatchRow, field) for field in _MATCH_FIELDS)
     place = MatchRow.index.label("place")  # a row has a method called index
     statement = (
@@ -210,5 +210,5 @@ MATCHES = ExportTable(
         Column("game_version", "integer", "Which version of the game's rules the match was played by.", "from 1",
                lambda row: row.started and row.started["game_version"]),
     ),
-    _matches(),
+    _select_matches(),
 )  # fmt: skip

@@ -78,7 +78,7 @@ def _start(session: Session, settings: Settings, request: GuestMatchRequest, opp
     record = live.create(
         session,
         game.name,
-        _drawn(game.name, request.config, settings, opponent, seed),
+        _draw_config(game.name, request.config, settings, opponent, seed),
         seats if person == 0 else (seats[1], seats[0]),
         seed=seed,
         source=LIVE,
@@ -130,7 +130,7 @@ def person_in(record: StoredMatch) -> int:
     return next(number for number, seat in enumerate(record.seats) if seat.kind == PERSON)
 
 
-def _drawn(
+def _draw_config(
     game: str, config: Mapping[str, Any], settings: Settings, opponent: LanguageModel, seed: int
 ) -> Mapping[str, Any]:
     """The config with what guests play with, where it is left open.

@@ -157,13 +157,13 @@ def get_model(session: Session, name: str) -> LanguageModel:
 def find_model(session: Session, game: str, name: str) -> LanguageModel:
     """The model of that name, whatever it is switched to. Raises NotFound if it does not play the game."""
     rows = list_models(session, game)
-    return _named(rows, name, Phrase("one that plays %(game)s", game=game))
+    return _find_named(rows, name, Phrase("one that plays %(game)s", game=game))
 
 
 def find_round_model(session: Session, game: str, name: str) -> LanguageModel:
     """The model of that name. Raises NotFound if it does not play the game or is not usable in rounds."""
     rows = round_models(session, game)
-    return _named(rows, name, Phrase("one that plays %(game)s and is usable in rounds", game=game))
+    return _find_named(rows, name, Phrase("one that plays %(game)s and is usable in rounds", game=game))
 
 
 def find_partner(session: Session, game: str, label: str | None = None) -> LanguageModel:
@@ -179,7 +179,7 @@ def find_partner(session: Session, game: str, label: str | None = None) -> Langu
     raise NotFound("opponent", expected=Phrase("one who plays %(game)s (%(known)s)", game=game, known=known), got=label)
 
 
-def _named(rows: Sequence[LanguageModel], name: str, expected: Phrase) -> LanguageModel:
+def _find_named(rows: Sequence[LanguageModel], name: str, expected: Phrase) -> LanguageModel:
     for row in rows:
         if row.name == name:
             return row

@@ -175,7 +175,7 @@ def is_in_use(session: Session, row: LanguageModel) -> bool:
         LanguageModel.cloned_from_id,
     )
     going_on = session.scalars(select(Campaign.spec).where(Campaign.status != states.DONE))
-    if any(row.name in _named(spec) for spec in going_on):
+    if any(row.name in _models_named(spec) for spec in going_on):
         return True
     aligned = session.scalars(select(Alignment.spec).where(Alignment.status != states.DONE))
     if any(row.name in _members(spec) for spec in aligned):
@@ -197,7 +197,7 @@ def _members(spec: Mapping[str, Any]) -> set[str]:
     return {*(name for name, _ in spec["agents"]), *spec["observers"], *spec["raters"]}
 
 
-def _named(spec: Mapping[str, Any]) -> set[str]:
+def _models_named(spec: Mapping[str, Any]) -> set[str]:
     """The partners and the teacher of a campaign's spec, as this release or one before wrote it."""
     partners = spec.get("partners", [spec.get("partner")])
     found = {spec.get("teacher"), *partners, *(name for name, _ in spec.get("play_with", ()))}

@@ -201,13 +201,13 @@ class _RoundRunner:
 
     async def _play_on(self) -> None:
         """Play one match after the other."""
-        while (runner := await self._next()) is not None:
+        while (runner := await self._next_match()) is not None:
             self._playing += 1
             await selfplay.play(runner, self._writer.tell)
             self._playing -= 1
             await asyncio.sleep(0)  # a match without a wait must not keep others from theirs
 
-    async def _next(self) -> MatchRunner | None:
+    async def _next_match(self) -> MatchRunner | None:
         """The next match to play, or None when the round is over. Begun ones first."""
         async with self._taking:
             while not self._over:
@@ -260,10 +260,10 @@ class _RoundRunner:
                     MatchRow.round_id == self._round_id, MatchRow.index >= taken.start, MatchRow.index < taken.stop
                 )
             ).all()
-            begun = [self._again(session, row.id, row.number) for row in rows if row.status != "over"]
+            begun = [self._resumed(session, row.id, row.number) for row in rows if row.status != "over"]
         return begun, {row.number for row in rows if row.status == "over"}
 
-    def _again(self, session: Session, match_id: str, index: int) -> MatchRunner:
+    def _resumed(self, session: Session, match_id: str, index: int) -> MatchRunner:
         """What plays a match that was begun, with its models sampled as the round says."""
         seat_runners = self._seated(setup(self._plan, index))
         record = replace(load(session, match_id), seats=(seat_runners[0].seat, seat_runners[1].seat))

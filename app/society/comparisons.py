@@ -130,7 +130,7 @@ def rated_rows(
         queries = found.queries(row_type)
         if row_type == REALIGNMENT:
             queries = [single for each in queries for single in each.singles()]
-        rows[row_type], left_out = _drawn(queries, mixing.most(row_type, len(imitation)), f"{row_type} {seed}")
+        rows[row_type], left_out = _draw_queries(queries, mixing.most(row_type, len(imitation)), f"{row_type} {seed}")
         for each_left in left_out:
             found.leave_out(row_type, each_left)
     return SocietyData(
@@ -242,7 +242,7 @@ class _Collector:
         return self.tallies.setdefault((row_type, model), RowTally())
 
 
-def _drawn(queries: Sequence[_Query], most: int, seed: str) -> tuple[list[_Query], list[_Query]]:
+def _draw_queries(queries: Sequence[_Query], most: int, seed: str) -> tuple[list[_Query], list[_Query]]:
     """At most so many of the queries, in their order, and the others."""
     if len(queries) <= most:
         return list(queries), []

@@ -95,7 +95,7 @@ def read_folder(session: Session, folder: Path, model: str, name: str = "") -> S
     row = SOCIETY.new_row(
         queued=False,
         name=name or about.get("name") or folder.resolve().name[:80],
-        config=_config(about, found, labels, agents).model_dump(mode="json"),
+        config=_society_config(about, found, labels, agents).model_dump(mode="json"),
         imported=True,
         agents=[
             {"model_id": None, "model": each, "share": count, "system": False}
@@ -222,7 +222,7 @@ def _read_about(folder: Path) -> Mapping[str, Any]:
     return about
 
 
-def _config(
+def _society_config(
     about: Mapping[str, Any], found: Sequence[Interaction], labels: Mapping[int, Label], agents: int
 ) -> SocietyConfig:
     """The settings that the folder tells, or those that its files look like."""

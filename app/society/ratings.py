@@ -129,7 +129,7 @@ def _without_markup(text: str) -> str:
     return plain
 
 
-def _value(text: str, match: re.Match[str]) -> float | None:
+def _rating_of(text: str, match: re.Match[str]) -> float | None:
     """The number of a match as a rating, judged with what stands behind it."""
     raw, rest = match["value"].lower(), text[match.end("value") :]
     if of := _OUT_OF.match(rest):
@@ -193,7 +193,7 @@ def _is_a_list(text: str, beginning: re.Match[str]) -> bool:
 
 def _found(text: str, match: re.Match[str], begin: int) -> _Found:
     out_of = _OUT_OF.match(text, match.end("value"))
-    return _Found(_value(text, match), begin, out_of.end() if out_of else match.end("value"))
+    return _Found(_rating_of(text, match), begin, out_of.end() if out_of else match.end("value"))
 
 
 def _agreed(found: Iterable[_Found]) -> _Found | None:

@@ -53,8 +53,8 @@ def iteration_figures(interactions: Iterable[Interaction]) -> list[IterationFigu
         return []
     every = [each for _, found in sorted(by_iteration.items()) for each in found]
     return [
-        *(_figures(number, found) for number, found in sorted(by_iteration.items())),
-        _figures(None, every),
+        *(_iteration_figures(number, found) for number, found in sorted(by_iteration.items())),
+        _iteration_figures(None, every),
     ]
 
 
@@ -69,7 +69,7 @@ def data_figures(data: SocietyData) -> list[DataFigures]:
     return found
 
 
-def _figures(number: int | None, found: Sequence[Interaction]) -> IterationFigures:
+def _iteration_figures(number: int | None, found: Sequence[Interaction]) -> IterationFigures:
     # An agent's answers of several iterations go together; in one iteration each agent has one.
     agents = [each.agent for each in found] if number is None else None
     return IterationFigures(number, len(found), *(_aspect(found, name, agents) for name in ASPECTS))

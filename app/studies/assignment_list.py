@@ -169,7 +169,7 @@ def _parse_list(content: bytes, name: str, arms: Sequence[str], *, has_ids: bool
         expected = Phrase("the column order, as the people of this wave have no ids")
         raise Invalid("list", expected=expected, got=Verbatim(_BY_PERSON))
     found = [_parse_line(row.cells, keys[0], arms, f"{name}:{row.line}") for row in table.rows]
-    _check(found, name, by_person=by_person)
+    _check_complete(found, name, by_person=by_person)
     if not by_person:
         found.sort(key=lambda line: int(line[0]))
     return AssignmentList([arm for _, arm in found], [key for key, _ in found] if by_person else [])
@@ -190,7 +190,7 @@ def _parse_line(row: Mapping[str, str], key: str, arms: Sequence[str], place: st
     return str(int(whom)) if key == _BY_ORDER else whom, arms.index(arm)
 
 
-def _check(found: Sequence[tuple[str, int]], name: str, *, by_person: bool) -> None:
+def _check_complete(found: Sequence[tuple[str, int]], name: str, *, by_person: bool) -> None:
     """Raises Invalid for what is in the list twice or not at all."""
     twice = [key for key, count in Counter(key for key, _ in found).items() if count > 1]
     if twice:

@@ -70,7 +70,7 @@ def draft(session: Session, wave: Wave, by: str | None = None, *, unread: str = 
     if not people and owed:
         raise Conflict(
             "wave", expected=Phrase("payments that are in no batch yet and in no doubt"),
-            got=Phrase("doubt about %(people)s", people=_named(held)),
+            got=Phrase("doubt about %(people)s", people=_doubtful_people(held)),
             remedy=_remedy(session, wave),
         )  # fmt: skip
     if not people:
@@ -160,12 +160,12 @@ def _check_doubts(session: Session, batch: PaymentBatch) -> None:
     if found:
         raise Conflict(
             "batch", expected=Phrase("a draft with nobody in doubt"),
-            got=Phrase("batch %(number)s with %(people)s", number=batch.number, people=_named(found)),
+            got=Phrase("batch %(number)s with %(people)s", number=batch.number, people=_doubtful_people(found)),
             remedy=Phrase("take it back and draft again, or decide that they are paid all the same"),
         )  # fmt: skip
 
 
-def _named(held: Mapping[int, PayDoubt]) -> Verbatim:
+def _doubtful_people(held: Mapping[int, PayDoubt]) -> Verbatim:
     shown = [f"{each.code} ({each.kind})" for each in held.values()]
     more = f", and {len(shown) - _NAMED} more" if len(shown) > _NAMED else ""
     return Verbatim(", ".join(shown[:_NAMED]) + more)

@@ -49,7 +49,7 @@ def load_design(path: Path) -> LoadedDesign:
     design = read_part(StudyDesign, document)
     for fault in faults(design):
         raise fault.error.at(Verbatim(document.place(fault.path))) from None
-    texts = {name: _read_text_file(path.parent / name, document, key) for key, name in _named(design)}
+    texts = {name: _read_text_file(path.parent / name, document, key) for key, name in _named_files(design)}
     _check_lengths(design, texts, document)
     _check_placeholders(design, texts, document)
     _check_consent(design, texts, document)
@@ -190,7 +190,7 @@ def _got(error: ErrorDetails) -> object:
 # ---- The files beside it -----------------------------------------------------------
 
 
-def _named(design: StudyDesign) -> list[tuple[KeyPath, str]]:
+def _named_files(design: StudyDesign) -> list[tuple[KeyPath, str]]:
     """The files that a design names, each with its key."""
     found: list[tuple[KeyPath, str | None]] = [
         (("consent", "text"), design.consent.text),
@@ -247,7 +247,7 @@ def _check_consent(design: StudyDesign, texts: Mapping[str, str], document: Docu
 
 def _check_lengths(design: StudyDesign, texts: Mapping[str, str], document: Document) -> None:
     """Raises Invalid for a text that is longer, or nested more deeply, than pages show."""
-    for key, name in _named(design):
+    for key, name in _named_files(design):
         if key[0] == "material":
             continue
         place = Verbatim(document.place(key))
@@ -261,7 +261,7 @@ def _check_lengths(design: StudyDesign, texts: Mapping[str, str], document: Docu
 
 def _check_placeholders(design: StudyDesign, texts: Mapping[str, str], document: Document) -> None:
     """Raises Invalid for a placeholder that nothing takes the place of, or not where it stands."""
-    for key, name in _named(design):
+    for key, name in _named_files(design):
         if key[0] == "material":
             continue
         filled = [each for each in PLACEHOLDERS if each != _GOAL or key == ("instructions",)]

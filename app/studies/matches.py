@@ -144,15 +144,15 @@ def _begun(session: Session, way: Way, step: Step, replaces: str | None = None) 
     )
     record = opened(
         design.game,
-        _config(way, planned),
+        _match_config(way, planned),
         (person, partner) if seat == 0 else (partner, person),
         _seed(design, key),
         longer(clocks, factor_of(session, enrolment.id)),
-        _options(design, replaces),
+        _match_options(design, replaces),
     )
     new = NewMatch(
         record,
-        _source(session, enrolment),
+        _match_source(session, enrolment),
         start_key=key,
         arm_id=enrolment.arm_id,
         position=step.number if step.kind == MATCH else None,
@@ -164,7 +164,7 @@ def _begun(session: Session, way: Way, step: Step, replaces: str | None = None) 
     return record
 
 
-def _source(session: Session, enrolment: Enrolment) -> str:
+def _match_source(session: Session, enrolment: Enrolment) -> str:
     """Bots and previews, which are in no wave, play as people do and are none."""
     wave = None if enrolment.wave_id is None else session.get_one(Wave, enrolment.wave_id)
     return REHEARSAL if wave is None or wave.rehearsal else LIVE
@@ -181,7 +181,7 @@ def _planned(way: Way, step: Step) -> Mapping[str, Any]:
     return {"first": None, "condition": plan["matches"][0]["condition"], **plan["practice"][step.number]}
 
 
-def _config(way: Way, planned: Mapping[str, Any]) -> dict[str, Any]:
+def _match_config(way: Way, planned: Mapping[str, Any]) -> dict[str, Any]:
     """The config of the game: of the condition, with the piece of material and with who begins."""
     game = find_game(way.design.game)
     config = condition_config(way.design, planned["condition"])
@@ -200,7 +200,7 @@ def _partner(session: Session, way: Way, step: Step, condition: Mapping[str, str
     return models_of(session, way.version)[str(name)]
 
 
-def _options(design: StudyDesign, replaces: str | None) -> MatchOptions:
+def _match_options(design: StudyDesign, replaces: str | None) -> MatchOptions:
     same = design.same_for_all
     return MatchOptions(
         ReplyTarget(same.reply_after.seconds_per_word, same.reply_after.least, same.reply_after.most),

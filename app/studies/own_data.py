@@ -65,7 +65,7 @@ def own_data(session: Session, person: Participant) -> JSON:
             for row in session.scalars(_rows_of(Consent, person))
         ],
         "ways": [_way(session, row) for row in session.scalars(_rows_of(Enrolment, person))],
-        "matches": [_match_json(session, record, seat) for record, seat in _matches(session, person)],
+        "matches": [_match_json(session, record, seat) for record, seat in _own_matches(session, person)],
     }  # fmt: skip
 
 
@@ -128,7 +128,7 @@ def _log(session: Session, row: Enrolment) -> Iterator[JSON]:
             yield {"kind": event.kind, "at": _moment(event.at), **body}
 
 
-def _matches(session: Session, person: Participant) -> Iterator[tuple[StoredMatch, int]]:
+def _own_matches(session: Session, person: Participant) -> Iterator[tuple[StoredMatch, int]]:
     seats = session.execute(select(SeatRow.match_id, SeatRow.seat).where(seats_of(person.id))).all()
     found = [(load(session, match_id), seat) for match_id, seat in seats]
     yield from sorted(found, key=lambda each: each[0].log[0].at)

@@ -54,7 +54,7 @@ _MOST = Decimal(10_000)
 
 def earned(session: Session, way: Way) -> Decimal:
     """The bonus so far, of the matches that count and are over, whatever the ending will make of it."""
-    return bonus_owed(way.design, _played(session, way))
+    return bonus_owed(way.design, _finished_matches(session, way))
 
 
 def owed_now(session: Session, way: Way, ending: EndingName) -> tuple[Decimal, Decimal]:
@@ -281,7 +281,7 @@ def _is_playing(session: Session, enrolment_id: int) -> bool:
     return session.scalar(playing.where(MatchRow.position.is_not(None)).limit(1)) is not None
 
 
-def _played(session: Session, way: Way) -> Iterator[PlayedMatch]:
+def _finished_matches(session: Session, way: Way) -> Iterator[PlayedMatch]:
     """The matches that count and are over, in their order."""
     rows = session.execute(
         select(MatchRow.id, MatchRow.position, MatchRow.reason, MatchRow.utility_0, MatchRow.utility_1, SeatRow.seat,

@@ -53,7 +53,7 @@ def quiz_state(design: StudyDesign, quiz: Quiz, condition: Condition, attempts: 
         right_at = _right_at(design, question, condition, given)
         known = right_at is not None
         variant = _asked_at(question, len(attempts) if right_at is None else right_at)
-        options = _options(design, variant, condition)
+        options = _all_answers(design, variant, condition)
         random.Random(f"{seed}/{number}/{len(attempts)}").shuffle(options)
         asked.append(
             AskedQuestion(
@@ -121,7 +121,7 @@ def _right_of(design: StudyDesign, asked: AskedOnce, condition: Condition) -> An
     return asked.right[condition[factor or ""]]
 
 
-def _options(design: StudyDesign, asked: AskedOnce, condition: Condition) -> list[Answer]:
+def _all_answers(design: StudyDesign, asked: AskedOnce, condition: Condition) -> list[Answer]:
     """The right answer, those that are right under another condition, and the wrong ones."""
     rights = list(asked.right.values()) if isinstance(asked.right, dict) else [asked.right]
     return list(dict.fromkeys([_right_of(design, asked, condition), *rights, *asked.wrong]))

@@ -85,7 +85,7 @@ def parse_yaml(text: str, source: str) -> Document:
     try:
         node = loader.get_single_node()
         lines: dict[KeyPath, Line] = {}
-        value = None if node is None else _value(loader, node, (), lines, source)
+        value = None if node is None else _read_node(loader, node, (), lines, source)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{source}:{mark.line + 1}" if mark else source
@@ -139,14 +139,14 @@ def _scalar(loader: yaml.SafeLoader, node: yaml.ScalarNode, place: str) -> Any:
     return value
 
 
-def _value(loader: yaml.SafeLoader, node: yaml.Node, path: KeyPath, lines: dict[KeyPath, Line], source: str) -> Any:
+def _read_node(loader: yaml.SafeLoader, node: yaml.Node, path: KeyPath, lines: dict[KeyPath, Line], source: str) -> Any:
     """The value of a node; the lines of all that is in it are added to `lines`."""
     lines.setdefault(path, Line(source, node.start_mark.line + 1))
     place = f"{source}:{node.start_mark.line + 1}: {dotted(path)}"
     if isinstance(node, yaml.MappingNode) and node.tag == _MAPPING:
         return _mapping(loader, node, path, lines, source)
     if isinstance(node, yaml.SequenceNode) and node.tag == _LIST:
-        return [_value(loader, each, (*path, at), lines, source) for at, each in enumerate(node.value)]
+        return [_read_node(loader, each, (*path, at), lines, source) for at, each in enumerate(node.value)]
     if isinstance(node, yaml.ScalarNode) and node.tag in _SCALARS:
         return _scalar(loader, node, place)
     if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null":
@@ -173,5 +173,5 @@ def _mapping(
             first = lines[(*path, key)].number
             raise Invalid(None, expected="each key once", got=Verbatim(f"it in line {first}, too"), subject=place)
         lines[(*path, key)] = Line(source, line)
-        found[key] = _value(loader, value_node, (*path, key), lines, source)
+        found[key] = _read_node(loader, value_node, (*path, key), lines, source)
     return found

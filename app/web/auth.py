@@ -115,7 +115,7 @@ _guesses: dict[str, Any] = {"methods": ["POST"], "error_message": _until_when}
 def sign_in() -> ResponseReturnValue:
     """Ask for name and password."""
     if current_user.is_authenticated:
-        return redirect(_next())
+        return redirect(_next_page())
     return render_template("sign-in.html", next=request.args.get("next", ""), name="", error=None)
 
 
@@ -136,7 +136,7 @@ def check_password() -> ResponseReturnValue:
     passwords.was_right(name.casefold())
     number, now, life = user.id, datetime.now(UTC), session_life()
     _enter_session(user, write(lambda database: accounts.begin_session(database, number, now, life)))
-    return redirect(_next(), 303)
+    return redirect(_next_page(), 303)
 
 
 @blueprint.post("/sign-out")
@@ -231,5 +231,5 @@ def _account_page(**errors: str) -> str:
     return render_template("admin/account.html", asks_for_old=_asks_for_old(), errors=errors, changed=changed)
 
 
-def _next() -> str:
+def _next_page() -> str:
     return own_path(request.args.get("next", "")) or url_for("admin.home")

@@ -77,7 +77,7 @@ def _read_match(index: int, lines: Sequence[_Numbered]) -> ImportedMatch:
     """One match of a line, or of both lines of a dialogue."""
     sides = [side for _, side in lines]
     main = sides[0]
-    started = Started(NEGOTIATION.name, NEGOTIATION.version, _config(main))
+    started = Started(NEGOTIATION.name, NEGOTIATION.version, _game_config(main))
     talk = [Event("message", who, readable(f"[message] {text}".rstrip())) for who, text in main.turns]
     facts = {
         "form": main.form,
@@ -91,7 +91,7 @@ def _read_match(index: int, lines: Sequence[_Numbered]) -> ImportedMatch:
     return ImportedMatch(index, NEGOTIATION.name, started.config, events, seats, facts)
 
 
-def _config(side: Perspective) -> dict[str, object]:
+def _game_config(side: Perspective) -> dict[str, object]:
     speakers = [who for who, _ in side.turns]
     raw = {
         "objective": "self",

@@ -114,7 +114,7 @@ class LmSelfplay:
         paths = [self._path(f"{LOGS}/{stem}_p{seat}.json") for seat in range(2)]
         logs = [_log(path) for path in paths]
         result_path = self._path(f"{RESULTS}/{stem}.json")
-        result = _result(result_path)
+        result = _read_result(result_path)
         full = read_text(self._path(f"{TEXTS}/{stem}_full.txt"), "the text log of a game")
         texts = [self._player_text(f"{TEXTS}/{stem}_p{seat}.txt") for seat in range(2)]
         source = PublishedGame(logs[0], logs[1], result, full, texts[0], texts[1], score_0, score_1)
@@ -201,7 +201,7 @@ def _log(path: Path) -> list[Message]:
     return raw
 
 
-def _result(path: Path) -> JSON:
+def _read_result(path: Path) -> JSON:
     raw = read_json(path, "the result of a game")
     if not isinstance(raw, dict):
         raise Invalid(None, expected=f"an object with {', '.join(_RESULT_FIELDS)}", got=raw, subject=path)

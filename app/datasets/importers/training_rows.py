@@ -211,7 +211,7 @@ def _query_and_target(row: JSON) -> tuple[str, str]:
     """Query and target by any of their names; of several rated texts, the first of the best."""
     texts, scores = row.get("text"), row.get("scores")
     if texts is None:
-        query, target = (_named(row, names) for names in (("query", "prompt"), ("target", "answer")))
+        query, target = (_first_text(row, names) for names in (("query", "prompt"), ("target", "answer")))
         return query, target
     texts = [texts] if isinstance(texts, str) else texts
     scores = [0] * len(texts) if scores is None and isinstance(texts, list) else scores
@@ -223,11 +223,11 @@ def _query_and_target(row: JSON) -> tuple[str, str]:
     query, mark, target = best.partition(SEPARATOR)
     if not mark:
         raise Invalid("text", expected=Phrase("%(mark)s between query and response", mark=SEPARATOR), got=best)
-    query = _named(row, ("query", "prompt")) if "query" in row or "prompt" in row else query
+    query = _first_text(row, ("query", "prompt")) if "query" in row or "prompt" in row else query
     return read_text("text", query), read_text("text", target)
 
 
-def _named(row: JSON, names: Sequence[str]) -> str:
+def _first_text(row: JSON, names: Sequence[str]) -> str:
     name = next((name for name in names if row.get(name) is not None), names[0])
     return read_text(name, row.get(name))
 

@@ -99,7 +99,7 @@ class FineTuningClient:
             with path.open("rb") as file:
                 return self._sdk.files.create(file=(name, file), purpose=PURPOSE)
 
-        return self._called(call, FileObject).id
+        return self._answer_of(call, FileObject).id
 
     def find_file(self, name: str) -> str | None:
         """The id of the uploaded file of that name."""
@@ -109,14 +109,14 @@ class FineTuningClient:
     def has_file(self, file_id: str) -> bool:
         """Whether the vendor has the file, and it has neither expired nor been found faulty."""
         try:
-            found = self._called(lambda: self._sdk.files.retrieve(file_id), FileObject)
+            found = self._answer_of(lambda: self._sdk.files.retrieve(file_id), FileObject)
         except VendorRefused:
             return False
         return found.status != "error" and (found.expires_at is None or found.expires_at > time.time())
 
     def delete_file(self, file_id: str) -> None:
         """Delete an uploaded file."""
-        self._called(lambda: self._sdk.files.delete(file_id), object)
+        self._answer_of(lambda: self._sdk.files.delete(file_id), object)
 
     # ---- Jobs ----------------------------------------------------------------------
 
@@ -125,7 +125,7 @@ class FineTuningClient:
     ) -> FineTuningJob:
         """Create a job. It is sent once: after VendorAway `find_jobs` says whether there is one."""
         more: dict[str, Any] = {"suffix": suffix, "seed": seed}
-        return self._called(
+        return self._answer_of(
             lambda: self._sdk.fine_tuning.jobs.create(
                 model=model,
                 training_file=file_id,
@@ -148,7 +148,7 @@ class FineTuningClient:
 
     def retrieve(self, job_id: str) -> FineTuningJob:
         """A job as it is now."""
-        return self._called(lambda: self._sdk.fine_tuning.jobs.retrieve(job_id), FineTuningJob)
+        return self._answer_of(lambda: self._sdk.fine_tuning.jobs.retrieve(job_id), FineTuningJob)
 
     def cancel(self, job_id: str) -> FineTuningJob:
         """Ask the vendor to cancel a job; the job as it is then, which may be over in another way.
@@ -156,7 +156,7 @@ class FineTuningClient:
         A job that is over is no error, whatever the vendor has answered.
         """
         try:
-            return self._called(lambda: self._sdk.fine_tuning.jobs.cancel(job_id), FineTuningJob)
+            return self._answer_of(lambda: self._sdk.fine_tuning.jobs.cancel(job_id), FineTuningJob)
         except (VendorRefused, VendorAway) as failed:
             job = self.retrieve(job_id)
             if job.status in OVER or failed.answer_status in _NOTHING_TO_CANCEL:
@@ -175,7 +175,7 @@ class FineTuningClient:
     # ---- What all calls share --------------------------------------------------------
 
     def _list_pages(self, call: Callable[[], Any]) -> Iterator[Any]:
-        page = self._called(call, object)
+        page = self._answer_of(call, object)
         for _ in range(_MOST_LISTED // _PAGE):
             items = getattr(page, "data", None)
             if not isinstance(items, list):
@@ -183,9 +183,9 @@ class FineTuningClient:
             yield from items
             if not page.has_next_page():
                 return
-            page = self._called(page.get_next_page, object)
+            page = self._answer_of(page.get_next_page, object)
 
-    def _called(self, call: Callable[[], T], kind: type[Any]) -> T:
+    def _answer_of(self, call: Callable[[], T], kind: type[Any]) -> T:
         try:
             answer = call()
         except APIStatusError as error:

@@ -137,7 +137,7 @@ class _VendorRunner:
             over = state.remote_status in OVER
             call = self._vendor.cancel if state.status == states.CANCELLING and not over else self._vendor.retrieve
             try:
-                found = self._called(call, state.remote_id)
+                found = self._vendor_answer(call, state.remote_id)
             except VendorRefused as refused:
                 if refused.answer_status == _UNKNOWN:
                     raise AppError(self._unknown(state.remote_id, refused)) from None
@@ -147,7 +147,7 @@ class _VendorRunner:
         if job is None:
             job = self._create(state, fresh)
         elif state.status == states.CANCELLING:
-            job = self._called(self._vendor.cancel, job.id)
+            job = self._vendor_answer(self._vendor.cancel, job.id)
         return self._cancelled() if job is None else self._take_in(job)
 
     # ---- Before the vendor trains ------------------------------------------------------
@@ -168,7 +168,7 @@ class _VendorRunner:
 
         Where two were created, because one request was very late, the first one counts.
         """
-        found = self._called(self._vendor.find_jobs, *self._marks(state))
+        found = self._vendor_answer(self._vendor.find_jobs, *self._marks(state))
         mine = [each for each in found if each.status != CANCELLED] or found
         if not mine:
             return None
@@ -188,12 +188,12 @@ class _VendorRunner:
 
     def _cancel_others(self, state: _JobState, ours: str) -> None:
         """Cancel what a request has created of which nobody knew any more whether it had arrived."""
-        for other in self._called(self._vendor.find_jobs, *self._marks(state)):
+        for other in self._vendor_answer(self._vendor.find_jobs, *self._marks(state)):
             if other.id == ours or other.status in OVER:
                 continue
             self._record.say(f"{other.id} was created beside {ours}, cancelling it")
             try:
-                self._called(self._vendor.cancel, other.id)
+                self._vendor_answer(self._vendor.cancel, other.id)
             except VendorRefused as refused:
                 self._record.say(f"{other.id} could not be cancelled, and may be charged: {refused}")
 
@@ -202,7 +202,7 @@ class _VendorRunner:
         uploaded = False
         file_id = state.file_id
         if file_id is None and not fresh:
-            file_id = self._called(self._vendor.find_file, self._file_name(state))
+            file_id = self._vendor_answer(self._vendor.find_file, self._file_name(state))
             if file_id is not None:
                 self._store(remote_file_id=file_id)
         if self._is_cancelling():
@@ -213,7 +213,7 @@ class _VendorRunner:
             try:
                 return self._created(state, file_id, again=not fresh)
             except VendorRefused as refused:
-                if uploaded or self._called(self._vendor.has_file, file_id):
+                if uploaded or self._vendor_answer(self._vendor.has_file, file_id):
                     self._delete_file(file_id)
                     raise
                 self._record.say(f"the uploaded file is gone ({refused}), uploading it again")
@@ -253,7 +253,7 @@ class _VendorRunner:
         called = f"{dataset.name}@{dataset.version}"
         lines = self._while_renewing(vendor_rows(_dataset_lines(home, dataset), called))
         replace_file(path, lines, private=True)
-        file_id = self._called(self._vendor.upload, path, self._file_name(state))
+        file_id = self._vendor_answer(self._vendor.upload, path, self._file_name(state))
         self._store(remote_file_id=file_id)
         return file_id
 
@@ -268,7 +268,7 @@ class _VendorRunner:
         """Store how far the vendor is, and end the job with its. Whether it is over."""
         before = self._state()
         events = self._events()
-        for event in self._called(self._vendor.events, job.id, {each["id"] for each in events if "id" in each}):
+        for event in self._vendor_answer(self._vendor.events, job.id, {each["id"] for each in events if "id" in each}):
             self._tell_vendors(event)
         created = next((each for each in reversed(events) if each["event"] == "created"), {})
         if created.get("again"):
@@ -323,7 +323,7 @@ class _VendorRunner:
         Raises VendorAway where it is to be tried again.
         """
         try:
-            self._called(self._vendor.delete_file, file_id)
+            self._vendor_answer(self._vendor.delete_file, file_id)
         except (VendorAway, VendorRefused) as error:
             if isinstance(error, VendorAway) and insists:
                 raise
@@ -364,7 +364,7 @@ class _VendorRunner:
             raise RuntimeError("expected a client that was opened, got none")
         return self._client
 
-    def _called(self, call: Callable[..., T], *arguments: Any) -> T:
+    def _vendor_answer(self, call: Callable[..., T], *arguments: Any) -> T:
         """What a call to the vendor brings; the lease is renewed while it lasts."""
         return self._wait_for(self._call_in_thread(call, *arguments))
 

@@ -150,10 +150,10 @@ class Bot:
             elif known is not None:
                 found.append((each.name, known))
             else:
-                found += [(each.name, value) for value in self._value(each)]
+                found += [(each.name, value) for value in self._filled_in(each)]
         return found
 
-    def _value(self, asked: FormField) -> list[str]:
+    def _filled_in(self, asked: FormField) -> list[str]:
         if asked.kind == "checkbox":
             return asked.options[:1]
         options = [option for option in asked.options if option != "skip"]

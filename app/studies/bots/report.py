@@ -31,7 +31,7 @@ def report(session: Session, wave_id: int, notes: Sequence[BotNotes], *, complet
     """Endings by habit, arms, pay, and all that surprised; of bots that are done so far unless it is `complete`."""
     wave = session.get_one(Wave, wave_id)
     design = store.design_of(session.get_one(StudyVersion, wave.study_version_id))
-    stored = _stored(session, wave_id)
+    stored = _stored_facts(session, wave_id)
     surprises = [f"bot {each.number}, which {each.habit}: {what}" for each in notes for what in each.surprises]
     if complete and stored.enrolments.keys() != {each.token for each in notes}:
         surprises.append(f"{len(notes)} bots came, {len(stored.enrolments)} people are stored")
@@ -56,7 +56,7 @@ def report(session: Session, wave_id: int, notes: Sequence[BotNotes], *, complet
     }
 
 
-def _stored(session: Session, wave_id: int) -> _Stored:
+def _stored_facts(session: Session, wave_id: int) -> _Stored:
     enrolments = session.scalars(select(Enrolment).where(Enrolment.wave_id == wave_id)).all()
     over = (
         select(SeatRow.enrolment_id, func.count())

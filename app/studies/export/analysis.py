@@ -170,7 +170,7 @@ def analysis_rows(session: Session, scope: ExportScope) -> Iterator[AnalysedPers
         .outerjoin(Arm, Arm.id == Enrolment.arm_id)
     )
     for people in streamed(session, statement).partitions(ROWS_AT_ONCE):
-        played, times = _played(session, people), _times(session, people)
+        played, times = _played_matches(session, people), _times(session, people)
         for row in people:
             yield _analysed(scope, row, played.get(row.id, ()), times.get(row.id, MoveTimes()))
 
@@ -285,7 +285,7 @@ def _match_values(design: StudyDesign, figure: str, played: Sequence[PlayedRow])
     ]
 
 
-def _played(session: Session, people: Iterable[Any]) -> dict[int, list[PlayedRow]]:
+def _played_matches(session: Session, people: Iterable[Any]) -> dict[int, list[PlayedRow]]:
     """The matches of some people that count and were not broken off by a model, by enrolment."""
     plans = {row.id: row.plan for row in people}
     columns: tuple[Any, ...] = (

@@ -31,7 +31,7 @@ _of_data = aliased(Participant)  # whose data a move is: the person who moved, o
 def tables(scope: ExportScope) -> list[StoredTable]:
     """Both tables."""
     return [
-        StoredTable("matches", _match_columns(scope), _matches(scope)),
+        StoredTable("matches", _match_columns(scope), _select_matches(scope)),
         StoredTable("moves", _move_columns(scope), _moves(scope)),
     ]
 
@@ -84,7 +84,7 @@ _PLAYED = (
 )  # fmt: skip
 
 
-def _matches(scope: ExportScope) -> Select[Any]:
+def _select_matches(scope: ExportScope) -> Select[Any]:
     own: tuple[Any, ...] = (
         MatchRow.position, MatchRow.options, _own.seat.label("own_seat"), Enrolment.plan,
         Participant.code.label("participant"), Wave.name.label("wave"), Arm.name.label("arm"), *DATA_OF,

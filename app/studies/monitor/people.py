@@ -57,7 +57,7 @@ def people(
     rows = session.execute(query.order_by(Enrolment.id.desc()).limit(PAGE + 1)).all()
     shown = rows[:PAGE]
     numbers = [enrolment.id for enrolment, _code, _arm in shown]
-    since, played, pay = _since(session, numbers), _played(session, numbers), _pay(session, numbers)
+    since, played, pay = _since(session, numbers), _match_counts(session, numbers), _pay(session, numbers)
     way = steps(design)
     listed = [
         PersonListItem(
@@ -99,7 +99,7 @@ def _since(session: Session, numbers: Sequence[int]) -> Mapping[int, datetime]:
     return {number: at for number, at in rows if number is not None}
 
 
-def _played(session: Session, numbers: Sequence[int]) -> Mapping[int, int]:
+def _match_counts(session: Session, numbers: Sequence[int]) -> Mapping[int, int]:
     rows = session.execute(
         select(SeatRow.enrolment_id, func.count())
         .join(MatchRow, MatchRow.id == SeatRow.match_id)

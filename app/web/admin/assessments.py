@@ -118,11 +118,11 @@ register_pages(
 def figures_of(row: Assessment) -> Sequence[AssessmentFigures]:
     """The figures of the ratings so far: counted off the event loop, and kept until there are more."""
     key = (str(db.engine.url), "assessment", row.id, row.created_at, row.answers)
-    found: Sequence[AssessmentFigures] = cached(key, partial(in_worker_thread, db.engine, _figures, row.id))
+    found: Sequence[AssessmentFigures] = cached(key, partial(in_worker_thread, db.engine, _rating_figures, row.id))
     return found
 
 
-def _figures(session: Session, number: int) -> Sequence[AssessmentFigures]:
+def _rating_figures(session: Session, number: int) -> Sequence[AssessmentFigures]:
     return listing.figures_of(session, ASSESSMENT.get(session, number))
 
 

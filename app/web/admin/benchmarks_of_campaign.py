@@ -40,7 +40,7 @@ class CampaignBenchmarks(NamedTuple):
 
 def benchmarks_of(session: Session, row: Campaign) -> CampaignBenchmarks:
     """The benchmarks of a campaign's models, the base first."""
-    models = _models(session, row.id)
+    models = _models_by_number(session, row.id)
     iterations = {model.id: number for number, model in models.items()}
     compared = compare(session, [*models.values()])
     chart = None
@@ -75,7 +75,7 @@ def benchmark_campaign(campaign_id: int) -> ResponseReturnValue:
     home, by = settings().home, requester()
 
     def create(session: Session) -> list[int]:
-        models = [*_models(session, CAMPAIGN.get(session, campaign_id).id).values()]
+        models = [*_models_by_number(session, CAMPAIGN.get(session, campaign_id).id).values()]
         return [each.id for each in lifecycle.create_missing(session, models, spec, home=home, requester=by)]
 
     try:
@@ -90,6 +90,6 @@ def benchmark_campaign(campaign_id: int) -> ResponseReturnValue:
     return redirect(url_for("admin.campaign_page", campaign_id=campaign_id, _anchor="benchmarks"), 303)
 
 
-def _models(session: Session, campaign_id: int) -> dict[int, LanguageModel]:
+def _models_by_number(session: Session, campaign_id: int) -> dict[int, LanguageModel]:
     """The models of a campaign by the numbers of their iterations."""
     return {each.row.number: each.model for each in results(session, campaign_id) if each.model is not None}

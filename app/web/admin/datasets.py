@@ -229,7 +229,7 @@ def _score_chart(row: Dataset, language: Language) -> Chart:
         title=title,
         kept=kept.total(),
         all=kept.total() + left_out.total(),
-        dataset=_called(row),
+        dataset=_full_name(row),
     )
     whole = all(float(score).is_integer() for score in kept)
     return histogram(
@@ -244,7 +244,7 @@ def _lengths(row: Dataset, language: Language) -> Chart:
     sentence = gettext(
         "Length of the %(rows)s rows of %(dataset)s, prompts included: %(mean)s words on average.",
         rows=row.rows,
-        dataset=_called(row),
+        dataset=_full_name(row),
         mean=language.decimals(row.words / row.rows, 1),
     )
     return histogram(
@@ -253,5 +253,5 @@ def _lengths(row: Dataset, language: Language) -> Chart:
     )  # fmt: skip
 
 
-def _called(row: Dataset) -> str:
+def _full_name(row: Dataset) -> str:
     return str(gettext("%(name)s, version %(version)s", name=row.name, version=row.version))

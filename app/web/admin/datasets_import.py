@@ -31,13 +31,13 @@ def refuse_upload() -> ResponseReturnValue | None:
     """Show the form again where a signed-in experimenter sends a file that is larger than the setting says."""
     if request.endpoint != "admin.import_dataset" or not isinstance(refused_body(), TooLarge):
         return None
-    return (_form(_DEFAULTS, too_large(_most())), 413) if current_user.is_authenticated else None
+    return (_import_form(_DEFAULTS, too_large(_most())), 413) if current_user.is_authenticated else None
 
 
 @blueprint.get("/datasets/import")
 def new_import() -> str:
     """The form."""
-    return _form(_DEFAULTS)
+    return _import_form(_DEFAULTS)
 
 
 @blueprint.post("/datasets/import")
@@ -61,7 +61,7 @@ def import_dataset() -> ResponseReturnValue:
             raise row_import.refusal(wanted, found.tally)
         number = register.save(write, found.draft, name)
     except AppError as error:
-        return _form(form, error, refused), error.status
+        return _import_form(form, error, refused), error.status
     return redirect(url_for("admin.dataset_page", dataset_id=number), 303)
 
 
@@ -75,7 +75,7 @@ def _read_rows(engine: Engine, home: Path, wanted: RowImport) -> ReadImport:
         return row_import.read_import(session, home, wanted)
 
 
-def _form(form: Mapping[str, str], error: AppError | None = None, rows: Sequence[RefusedRow] = ()) -> str:
+def _import_form(form: Mapping[str, str], error: AppError | None = None, rows: Sequence[RefusedRow] = ()) -> str:
     return render_template(
         "admin/dataset-import.html",
         form=form,

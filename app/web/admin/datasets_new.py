@@ -45,7 +45,7 @@ def new_dataset() -> str:
     """The form, for the rounds and the other conditions on matches that the address names."""
     rounds = ", ".join(each for each in request.args.getlist("round") if each.isdecimal())
     given = {name: request.args[name] for name in _CHOICE if name in request.args}
-    return _form({**_DEFAULTS, **given, "rounds": rounds})
+    return _build_form({**_DEFAULTS, **given, "rounds": rounds})
 
 
 @blueprint.post("/datasets/new")
@@ -63,7 +63,7 @@ def make_dataset() -> ResponseReturnValue:
         number = register.save(write, draft, name)
         write_once(lambda _session: number)
     except AppError as error:
-        return _form(form, error), error.status
+        return _build_form(form, error), error.status
     return redirect(url_for("admin.dataset_page", dataset_id=number), 303)
 
 
@@ -110,7 +110,7 @@ def _field_of(error: AppError) -> str:
     return _FIELDS.get(name, name)
 
 
-def _form(form: Mapping[str, Any], error: AppError | None = None) -> str:
+def _build_form(form: Mapping[str, Any], error: AppError | None = None) -> str:
     with reading() as session:
         models = [model.name for model in list_models(session)]
         return render_template(

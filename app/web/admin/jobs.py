@@ -34,16 +34,16 @@ def job_page(job_id: int) -> str:
 @blueprint.get("/jobs/<int:job_id>/charts/loss.json")
 def job_chart(job_id: int) -> ResponseReturnValue:
     """The loss curve of a job as a Vega-Lite spec, in the colours of `theme`: light or dark."""
-    return _spec(job_id, chart_of)
+    return _chart_spec(job_id, chart_of)
 
 
 @blueprint.get("/jobs/<int:job_id>/charts/method.json")
 def job_method_chart(job_id: int) -> ResponseReturnValue:
     """The same of the extra training metrics of its method; 404 where there are none."""
-    return _spec(job_id, method_chart_of)
+    return _chart_spec(job_id, method_chart_of)
 
 
-def _spec(job_id: int, draw: Callable[[TrainingJob, Any], Chart | None]) -> ResponseReturnValue:
+def _chart_spec(job_id: int, draw: Callable[[TrainingJob, Any], Chart | None]) -> ResponseReturnValue:
     with reading() as session:
         row = TRAINING.get(session, job_id)
         chart = draw(row, listing.events_of(session, job_id))

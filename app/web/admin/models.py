@@ -72,7 +72,7 @@ def models() -> str:
             models=rows,
             archived=archived,
             elsewhere=len(every) - len(rows),
-            played=_played(session),
+            played=_match_counts(session),
             kinds={row.id: _partner_kind(row) for row in rows},
             titles=game_titles(),
             may_be_offered=may_be_offered,
@@ -145,7 +145,7 @@ def _model_page(number: int, refused: AppError | None = None, typed: Mapping[str
             parameters=_parameters(row),
             waits=row.test_request is not None and row.test_request.status in OPEN,
             prompts=_prompts(row),
-            played=_played(session).get(row.id, 0),
+            played=_match_counts(session).get(row.id, 0),
             description=_partner_kind(row),
             may_be_offered=may_be_offered,
             titles=game_titles(),
@@ -175,7 +175,7 @@ def _prompts(row: LanguageModel) -> dict[str, str]:
     return {game: default_prompt(game, row.prompt_style)["template"] for game in row.games}
 
 
-def _played(session: Session) -> dict[int | None, int]:
+def _match_counts(session: Session) -> dict[int | None, int]:
     """Matches by model, without those of bots and previews, as in the list of matches that a page leads to."""
     counted = (
         select(SeatRow.language_model_id, func.count(SeatRow.match_id.distinct()))

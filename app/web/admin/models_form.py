@@ -36,7 +36,7 @@ _OF_LOCAL = ("temperature", "top_k", "top_p", "max_tokens", "in_flight")
 @blueprint.get("/models/new")
 def new_model() -> str:
     """A form for a model behind an OpenAI-compatible server."""
-    return _form({"key_env": "OPENAI_API_KEY"}, list(GAMES), None)
+    return _model_form({"key_env": "OPENAI_API_KEY"}, list(GAMES), None)
 
 
 @blueprint.post("/models/new")
@@ -49,28 +49,28 @@ def add_model() -> ResponseReturnValue:
             raise Invalid("games", expected=Phrase("at least one that the model plays"), got=Phrase("none"))
         return _added(form, games)
     except AppError as error:
-        return _form(form, games, error), error.status
+        return _model_form(form, games, error), error.status
 
 
 @blueprint.get("/models/<int:number>/clone")
 def clone_form(number: int) -> str:
     """A form for a model that is as this one but for its address, checkpoint, sampling or prompt style."""
     with reading() as session:
-        row = _called(session, number)
+        row = _cloneable(session, number)
         given = {"prompt_style": row.prompt_style, **row.options}
     values = {name: json.dumps(value) if isinstance(value, dict) else value for name, value in given.items()}
-    return _form(values, row.games, None, row)
+    return _model_form(values, row.games, None, row)
 
 
 @blueprint.post("/models/<int:number>/clone")
 def clone(number: int) -> ResponseReturnValue:
     """Register the clone, and have a worker make a test call."""
     with reading() as session:
-        row = _called(session, number)
+        row = _cloneable(session, number)
     try:
         return _added(request.form, row.games, row)
     except AppError as error:
-        return _form(request.form, row.games, error, row), error.status
+        return _model_form(request.form, row.games, error, row), error.status
 
 
 def find_row(session: Session, number: int) -> LanguageModel:
@@ -81,7 +81,7 @@ def find_row(session: Session, number: int) -> LanguageModel:
     return row
 
 
-def _called(session: Session, number: int) -> LanguageModel:
+def _cloneable(session: Session, number: int) -> LanguageModel:
     """The model of that number. Raises NotFound, also for a scripted one, which has nothing to change in a clone."""
     row = find_row(session, number)
     if row.kind == "scripted":
@@ -103,7 +103,7 @@ def _added(form: Mapping[str, str], games: list[str], original: LanguageModel | 
     limits: dict[str, Any] = {"hosts": chosen.api_hosts, "key_variables": chosen.key_variables}
     local = original is not None and original.kind == "local"
     names = _OF_LOCAL if local else (*_TEXTS, "key_env", *_OF_API, "extra")
-    options = read_numbers(form, _OF_LOCAL) if local else _options(form)
+    options = read_numbers(form, _OF_LOCAL) if local else _typed_options(form)
     left_out = [option for option in names if option not in options]
 
     def added(session: Session) -> tuple[int, int]:
@@ -120,7 +120,7 @@ def _added(form: Mapping[str, str], games: list[str], original: LanguageModel | 
     return redirect(url_for("admin.model", number=number), 303)
 
 
-def _form(
+def _model_form(
     values: Mapping[str, Any], games: list[str], error: AppError | None, original: LanguageModel | None = None
 ) -> str:
     refused = None if error is None else RefusedField(error.field or "", error)
@@ -132,7 +132,7 @@ def _form(
     )  # fmt: skip
 
 
-def _options(form: Mapping[str, str]) -> dict[str, Any]:
+def _typed_options(form: Mapping[str, str]) -> dict[str, Any]:
     """The options of the registry's row; what was left empty is not among them. Raises Invalid for bad JSON."""
     found: dict[str, Any] = {name: text for name in _TEXTS if (text := form.get(name, "").strip())}
     found["key_env"] = form.get("key_env", "").strip()  # empty means: a server without keys

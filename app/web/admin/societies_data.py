@@ -32,8 +32,8 @@ def society_data(society_id: int) -> ResponseReturnValue:
     form = {**_DEFAULTS, "mixing": request.args.get("mixing", RELEASED)}
     if form["mixing"] not in MIXING:
         wrong = Invalid("mixing", expected=either(MIXING), got=form["mixing"])
-        return _form(society_id, {**form, "mixing": RELEASED}, wrong), 400
-    return _form(society_id, form)
+        return _data_form(society_id, {**form, "mixing": RELEASED}, wrong), 400
+    return _data_form(society_id, form)
 
 
 @blueprint.post("/societies/<int:society_id>/data")
@@ -53,7 +53,7 @@ def cut_society(society_id: int) -> ResponseReturnValue:
         if found.realignment is not None:
             register.save(write, found.realignment, service.realignment_name(name))
     except AppError as error:
-        return _form(society_id, form, error), error.status
+        return _data_form(society_id, form, error), error.status
     return redirect(url_for("admin.dataset_page", dataset_id=number), 303)
 
 
@@ -62,7 +62,7 @@ def _built(engine: Engine, home: Path, number: int, mixing: str, seed: int) -> S
         return service.build(session, home, number, mixing, seed)
 
 
-def _form(society_id: int, form: Mapping[str, str], error: AppError | None = None) -> str:
+def _data_form(society_id: int, form: Mapping[str, str], error: AppError | None = None) -> str:
     with reading() as session:
         row = SOCIETY.get(session, society_id)
         too_large = None

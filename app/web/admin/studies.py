@@ -82,7 +82,7 @@ def _trial(session: Session, version: StudyVersion, design: StudyDesign, by: str
 @blueprint.get("/studies/new")
 def new_study() -> str:
     """The form."""
-    return _form()
+    return _upload_form()
 
 
 @blueprint.post("/studies/new")
@@ -94,7 +94,7 @@ def upload_study() -> ResponseReturnValue:
             loaded = read_design(write_upload(Path(folder), files))
         study_id, version = write(lambda session: _ids(store.load(session, loaded)[0]))
     except AppError as error:
-        return _form(error), error.status
+        return _upload_form(error), error.status
     return redirect(url_for("admin.study_page", study_id=study_id, version=version), 303)
 
 
@@ -102,7 +102,7 @@ def _ids(version: StudyVersion) -> tuple[int, int]:
     return version.study_id, version.number
 
 
-def _form(refused: AppError | None = None) -> str:
+def _upload_form(refused: AppError | None = None) -> str:
     return render_template("admin/study-new.html", refused=refused)
 
 

@@ -100,7 +100,7 @@ def _debrief(session: Session, found: FoundVersion, words: Mapping[str, str]) ->
     return Markup(shown)  # noqa: S704 - a template of our own made it
 
 
-def _again(design: StudyDesign, condition: Condition, asked: Sequence[AskedQuestion]) -> list[AskedQuestion]:
+def _other_wordings(design: StudyDesign, condition: Condition, asked: Sequence[AskedQuestion]) -> list[AskedQuestion]:
     """The other wordings of questions, as they come after wrong answers."""
     found: list[AskedQuestion] = []
     if design.quiz is not None:
@@ -130,5 +130,5 @@ def _goals(design: StudyDesign, text: str, words: Mapping[str, str]) -> list[Goa
             if any(condition.get(OBJECTIVE) == objective for condition in arm.conditions)
         ]
         asked = quiz_state(design, design.quiz, condition, (), 0).questions if design.quiz else ()
-        found.append(GoalTexts(objective, named, instructions, asked, _again(design, condition, asked)))
+        found.append(GoalTexts(objective, named, instructions, asked, _other_wordings(design, condition, asked)))
     return found

@@ -46,7 +46,7 @@ def new_wave(study_id: int) -> str:
         found = find_version(session, study_id)
     form = {**dict.fromkeys(_FIELDS, ""), "wave": "main", "recruiter": "prolific", "places": str(_PLACES)}
     form["most_spent"] = str(study_cost(found.design, _PLACES, Decimal("0.4")).most)
-    return _form(found, form)
+    return _wave_form(found, form)
 
 
 @blueprint.post("/studies/<int:study_id>/waves/new")
@@ -60,7 +60,7 @@ def open_wave(study_id: int) -> ResponseReturnValue:
         file = read_wave_form(form, f"{found.study.name}@{found.version.number}")
         wave_id = write_once(lambda session: _open(session, file, by))
     except AppError as error:
-        return _form(found, form, error), error.status
+        return _wave_form(found, form, error), error.status
     return redirect(url_for("admin.wave_page", wave_id=wave_id), 303)
 
 
@@ -136,7 +136,7 @@ def _field_of(path: list[str]) -> str:
     return "pause_after" if path[0] == "start" else path[0]
 
 
-def _form(found: FoundVersion, form: Mapping[str, str], refused: AppError | None = None) -> str:
+def _wave_form(found: FoundVersion, form: Mapping[str, str], refused: AppError | None = None) -> str:
     return render_template(
         "admin/wave-new.html",
         **found._asdict(),

@@ -121,10 +121,10 @@ class ConnectionLimits:
         """Close a connection, and say so in one line."""
         socket = self._engine.sockets.get(sid)
         if socket is not None and not socket.closed:
-            self._report(why, self._open[sid].address if sid in self._open else "")
+            self._log_closed(why, self._open[sid].address if sid in self._open else "")
             socket.close(wait=False, reason=self._engine.reason.SERVER_DISCONNECT)
 
-    def _report(self, why: str, address: str, event: str = "a connection was closed") -> None:
+    def _log_closed(self, why: str, address: str, event: str = "a connection was closed") -> None:
         if not self._reports.take(time.monotonic()):
             self._unreported += 1
             return
@@ -155,7 +155,7 @@ class ConnectionLimits:
         connection = self._open[handler.__self__.sid]  # type: ignore[attr-defined]
 
         def refused(why: str) -> None:
-            self._report(why, connection.address)
+            self._log_closed(why, connection.address)
 
         return WebSocketConnection(handler, server, WebSocketLimits(connection.pace, check, refused))
 
@@ -181,7 +181,7 @@ class ConnectionLimits:
             f"expected at most {self._most} connections of an address (CONNECTIONS_PER_ADDRESS), got one more;"
             " behind a proxy set TRUSTED_PROXIES, or everybody has its address"
         )
-        self._report(why, address, "a connection was refused")
+        self._log_closed(why, address, "a connection was refused")
         return True
 
     def _heard(self, sid: str, environ: JSON) -> bool:
