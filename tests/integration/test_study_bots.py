@@ -49,7 +49,9 @@ def loaded(parlor: Stack, shell: Shell) -> Stack:
     """A Parlor that knows the study, whose second model it does not ship."""
     folder = shutil.copytree(STUDY.parent, parlor.home / "two-models")
     text = (folder / STUDY.name).read_text()
-    (folder / STUDY.name).write_text(text.replace("model: {a: scripted, b: tiny}", "model: {a: scripted}"))
+    text = text.replace("model: {a: scripted, b: tiny}", "model: {a: scripted}")
+    elsewhere = '    - {id: more, outside: {url: "https://survey.parlor.test/q"}, ask: Please answer these.}\n'
+    (folder / STUDY.name).write_text(text.replace("  end:\n", f"  end:\n{elsewhere}"))
     done = shell.flask(("study", "load", folder / STUDY.name), env=parlor.env)
     assert done.exit_code == 0, done.stderr
     return parlor

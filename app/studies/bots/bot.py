@@ -30,6 +30,7 @@ class Bot:
         self._turn = 0
         self._stop_at = self._rng.randint(2, 7)
         self._has_left = False
+        self._refused = 0  # times in a row
         self._old: tuple[Shown, Form, list[tuple[str, str]]] | None = None
 
     async def run(self) -> BotNotes:
@@ -126,6 +127,7 @@ class Bot:
         habit = self.notes.habit
         if habit == "refreshes":
             shown = await self._browser.get(shown.path)
+        await self._come_back(shown)
         values = self._filled(form, self._answers(self.notes.token or ""), wrong=habit == "fails the quiz")
         if step == "consent" and habit == "declines":
             values = [("answer", "no")]
@@ -133,11 +135,21 @@ class Bot:
             sent, _ = await asyncio.gather(*(self._browser.send(shown, form, values) for _ in range(2)))
         else:
             sent = await self._browser.send(shown, form, values)
-        if sent.status >= 400:
+        self._refused = self._refused + 1 if sent.status >= 400 else 0
+        if self._refused:
             self.notes.surprises.append(f"status {sent.status} after {step}")
+        if self._refused == _TRIES:
+            raise PageFailed(f"{step} was refused {_TRIES} times")
         if habit == "sends old forms" and self._old is not None:
             await self._browser.send(*self._old)
         self._old = shown, form, values
+
+    async def _come_back(self, shown: Shown) -> None:
+        """Press the button at the end of each survey elsewhere, where no bot goes."""
+        for path in shown.page.returns:
+            back = await self._browser.get(path)
+            if (form := next((each for each in back.page.forms if each.method == "post"), None)) is not None:
+                await self._browser.send(back, form, [])
 
     def _filled(self, form: Form, right: Mapping[str, str], *, wrong: bool) -> list[tuple[str, str]]:
         found: list[tuple[str, str]] = []

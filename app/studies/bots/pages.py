@@ -1,10 +1,13 @@
 """Pages as a bot reads them: forms with their fields, and what the page says of itself. Pure."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from urllib.parse import unquote
 
 _UNSENT = {"submit", "button", "reset", "image", "file"}
+_RETURN = re.compile(r"/s/me/back/[\w-]+")
 
 
 @dataclass(slots=True)
@@ -29,11 +32,14 @@ class Form:
 
 @dataclass(slots=True)
 class Page:
-    """What a bot needs of a page. `data` holds the data attributes of `main`."""
+    """What a bot needs of a page. `data` holds the data attributes of `main`; `returns` are the paths by which surveys
+    elsewhere that it links to lead back.
+    """
 
     forms: list[Form] = field(default_factory=list)
     data: dict[str, str] = field(default_factory=dict)
     outputs: dict[str, str] = field(default_factory=dict)  # text by the id of the element
+    returns: list[str] = field(default_factory=list)
 
     def form_with(self, field_name: str) -> Form | None:
         """The first form that has such a field."""
@@ -60,6 +66,8 @@ class _Reader(HTMLParser):
         given = {name: value or "" for name, value in attrs}
         if tag == "main":
             self.page.data = {name[5:]: value for name, value in given.items() if name.startswith("data-")}
+        elif tag == "a":
+            self.page.returns += _RETURN.findall(unquote(given.get("href", "")))
         elif tag == "output":
             self._output = given.get("id", "")
             self.page.outputs[self._output] = ""
