@@ -15,7 +15,7 @@ import click
 from flask import Flask
 from flask.cli import AppGroup, ScriptInfo
 
-from app.cli.groups import BaseGroup, LazyCommand
+from app.cli.groups import BaseGroup, LazyCommand, LazyGroup
 
 # Every command with the file that it is in, and its name there; of a group those too that are in a file of their own.
 # A kind of jobs without a file has the commands of all kinds.
@@ -56,6 +56,7 @@ FILES = {
     "db": "migrations:migrations",
 }
 LIST = Path(__file__).with_name("commands.json")
+_WHOLE = ("db",)  # groups that do something of their own before their commands
 _OF_PAGES = ("run", "shell", "routes")  # Flask's own commands, which need all of the web app
 
 
@@ -71,7 +72,7 @@ def listed(name: str) -> click.Command:
     said = _load_list()[name]
     if "commands" not in said:
         return LazyCommand(name, said["help"], lambda: load(name))
-    group = BaseGroup(name, help=said["help"])
+    group = LazyGroup(name, said["help"], lambda: load(name)) if name in _WHOLE else BaseGroup(name, help=said["help"])
     for each, line in said["commands"].items():
         group.add_command(LazyCommand(each, line, partial(load_below, name, each)))
     return group

@@ -48,6 +48,22 @@ class BaseGroup(AppGroup):
             return super().invoke(ctx)
 
 
+class LazyGroup(BaseGroup):
+    """A group that is listed as it is, and loaded with its own options when one of its commands is run."""
+
+    def __init__(self, name: str, text: str, load: Callable[[], click.Command]) -> None:
+        super().__init__(name, help=text)
+        self._load = load
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """The context of the group itself, unless it is only listed."""
+        if args[:1] in ([], ["--help"]):
+            return super().make_context(info_name, args, parent, **extra)
+        return self._load().make_context(info_name, args, parent, **extra)
+
+
 @contextmanager
 def short_usage_errors(name: str | None, parent: click.Context | None) -> Iterator[None]:
     """Make one line of what click says of arguments that a command does not take."""
