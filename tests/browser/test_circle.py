@@ -143,9 +143,8 @@ def train(admin: Page) -> None:
     admin.locator("#epochs").fill("")
     admin.locator("#batch").fill("4")
     admin.locator("#eval_share").fill("")  # there is one match
-    admin.get_by_text("Further fields").click()
     own = {**{name: value for name, value in SMALL.items() if name != "batch"}, "length": 2048, "max_steps": 2}
-    admin.get_by_label("One a line").fill("\n".join(f"{name} = {value}" for name, value in own.items()))
+    admin.get_by_label("Further fields").fill("\n".join(f"{name} = {value}" for name, value in own.items()))
     admin.get_by_role("button", name="Start the training").click()
     expect(admin.locator("#head .tag")).to_have_text(re.compile("^(done|failed)$"))
     assert admin.locator("#head .tag").inner_text() == "done", admin.get_by_role("main").inner_text()

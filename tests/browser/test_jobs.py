@@ -39,9 +39,8 @@ def test_a_model_is_trained_from_a_dataset_and_plays_a_person_without_a_restart(
     admin.get_by_label("Name", exact=True).fill(NAME)
     admin.locator("#epochs").fill("")
     admin.locator("#batch").fill("8")
-    admin.get_by_text("Further fields").click()
     own = {**{name: value for name, value in SMALL.items() if name != "batch"}, "max_steps": STEPS}
-    admin.get_by_label("One a line").fill("\n".join(f"{name} = {value}" for name, value in own.items()))
+    admin.get_by_label("Further fields").fill("\n".join(f"{name} = {value}" for name, value in own.items()))
     admin.get_by_role("button", name="Start the training").click()
     expect(admin).to_have_url(re.compile(r"/admin/jobs/\d+$"))
     admin.evaluate("window.here = true")

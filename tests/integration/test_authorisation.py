@@ -228,7 +228,7 @@ ROUTES: dict[str, Row] = {
     "GET /admin/assessments/<int:assessment_id>/answers": experimenters("200"),
     "GET /admin/alignments": experimenters("200"),
     "GET /admin/alignments/new": experimenters("200"),
-    "POST /admin/alignments/new": experimenters("404", form={"base": "none that there is"}),
+    "POST /admin/alignments/new": experimenters("400", form={"base": "none that there is"}),
     "GET /admin/alignments/<int:alignment_id>": experimenters("200"),
     "POST /admin/alignments/<int:alignment_id>": experimenters(
         "303 /admin/alignments/{alignment_id}", form={"action": "cancel"}
