@@ -1,5 +1,6 @@
 """Writes the tables of docs/jobs.md from the specs of jobs: `python -m scripts.spec_tables`."""
 
+import re
 from collections.abc import Iterator
 
 from app.core.config import ROOT
@@ -18,7 +19,7 @@ def tables() -> str:
 
 def _name(spec: type[JobSpec]) -> str:
     """What a kind is called: `AssessmentSpec` is of assessments."""
-    return spec.__name__.removesuffix("Spec")
+    return re.sub("(?<=[a-z])[A-Z]", lambda found: f" {found[0].lower()}", spec.__name__.removesuffix("Spec"))
 
 
 def table(spec: type[SpecPart]) -> str:

@@ -20,6 +20,7 @@ from app.assessments.spec import AssessmentSpec
 from app.benchmarks.spec import BenchmarkSpec
 from app.campaigns.presets import PRESETS
 from app.core.config import ENGLISH, ROOT, TRANSLATIONS, known_languages
+from app.datasets.spec import DatasetRequestSpec
 from app.finetuning.backends import all_backends
 from app.finetuning.spec import TrainingSpec
 from app.games import GAMES
@@ -40,7 +41,7 @@ KEYWORDS = {
     **dict.fromkeys(("ngettext", "tn"), (1, 2)),
 }
 
-# Of the kinds of jobs that are described by one.
+# Of the kinds of jobs that are described by one, and of datasets that are cut.
 SPECS: tuple[type[JobSpec], ...] = (
     RoundSpec,
     BenchmarkSpec,
@@ -49,6 +50,7 @@ SPECS: tuple[type[JobSpec], ...] = (
     AlignmentSpec,
     TrainingSpec,
     RehearsalSpec,
+    DatasetRequestSpec,
 )
 _US = "the authors of Parlor"
 ABOUT = {"project": "Parlor", "version": "1", "msgid_bugs_address": _US, "last_translator": _US, "language_team": _US}

@@ -1,7 +1,7 @@
 """`flask dataset`: what was played, cut into rows to train on."""
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,18 +13,18 @@ from app.cli.base import Group, ensure_database, print_json, progress, settings,
 from app.cli.dataset_import import import_rows
 from app.cli.dataset_rebuild import rebuild
 from app.cli.lists import list_options, print_list
-from app.cli.match_filter import filter_options
+from app.cli.spec_options import spec_options
 from app.core import write_priority
 from app.core.errors import Invalid, Verbatim, check_name
 from app.core.extensions import db, reading, transact
 from app.core.files import replace_file, write_all
 from app.datasets import build as builder
-from app.datasets import filters, register, spec, store
+from app.datasets import register, store
 from app.datasets.export import FORMAT_NAMES, export_dataset, export_pieces, form_of
 from app.datasets.exporters.flat import DIALOGUE, TEMPLATES
 from app.datasets.exporters.row_formats import PARLOR
 from app.datasets.listing import LIST
-from app.games.rewards import DECAY
+from app.datasets.spec import DatasetRequestSpec
 from app.models import Dataset
 from training.methods.base import CONVERSATIONS
 
@@ -33,8 +33,6 @@ STDOUT = "-"
 dataset = Group("dataset", help="Rows to train on: cut from what was played, or imported.")
 dataset.add_command(import_rows, "import")
 dataset.add_command(rebuild)
-
-_OF_REWARDS = ("decay", "role_weights", "positive_only")  # options that need --rewards
 
 
 def _format_options(command: Any) -> Any:
@@ -54,56 +52,11 @@ def _format_options(command: Any) -> Any:
 
 
 @dataset.command()
-@click.option("--round", "rounds", multiple=True, metavar="R", help="A round; several may be given.")
-@filter_options("round")
-@click.option(
-    "--filter",
-    "filter_",
-    type=click.Choice(filters.FILTERS),
-    help=f"[default: {filters.ABOVE_AVG}; {filters.ALL} with --rewards]",
-)
-@click.option(
-    "--rewards",
-    type=click.Choice(spec.REWARDS),
-    default=spec.NO_REWARDS,
-    show_default=True,
-    help="Give each move the reward and the weight of its game's formula, for offline-po.",
-)
-@click.option(
-    "--decay", metavar="γ", help=f"A reward is shared among moves by γ to the moves after. [default: {DECAY}]"
-)
-@click.option(
-    "--role-weights/--no-role-weights", default=None, help="Weights by which both roles count alike. [default: so]"
-)
-@click.option("--positive-only", is_flag=True, default=None, help="Moves with a reward of 0 or less get weight 0.")
-@click.option(
-    "--speakers", type=click.Choice(filters.SPEAKERS), help=f"Only what these have said. [default: {filters.BOTH}]"
-)
-@click.option("--model", metavar="NAME", help="Only what this model of the registry said.")
-@click.option(
-    "--style",
-    help="How moves are told that no model was prompted for. [default: as the models in the matches were prompted, if"
-    " all were alike; or full]",
-)
-@click.option(
-    "--wordings",
-    metavar="N",
-    help="Tell each row, whoever was prompted, in one of N wordings of the rules in that style. [default: as played]",
-)
-@click.option("--seed", metavar="S", help="Of the wordings that are drawn. [default: 0]")
-@click.option("--name", metavar="NAME", help="A name again is its next version. [default: its rounds and filter]")
+@spec_options(DatasetRequestSpec)
 @click.option("--out", metavar="FILE", help="Write the rows there, too.")
 @_format_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def build(
-    filter_: str | None,
-    name: str | None,
-    out: str | None,
-    form: str,
-    template: str | None,
-    as_json: bool,
-    **given: Any,
-) -> None:
+def build(spec: DatasetRequestSpec, out: str | None, form: str, template: str | None, as_json: bool) -> None:
     """Keep transcripts of finished matches, one row a seat.
 
     Without --round, --campaign, --source and --match, these are matches outside rounds.
@@ -112,11 +65,8 @@ def build(
     With rewards, moves of losers, of ties and of broken rules have weight 0. docs/formats.md says what a row holds.
     """
     _check_format(out, form, template)
-    _check_options_of_rewards(given)
-    if given["seed"] is not None and given["wordings"] is None:
-        raise Invalid("--seed", expected="--wordings N beside it", got=Verbatim("none"))
-    wanted = spec.read_spec({**given, "filter": filter_})
-    called = store.default_name(wanted) if name is None else name
+    wanted = spec.cut
+    called = spec.name or store.default_name(wanted)
     check_name("--name", called)
     ensure_database()
     home = settings().home
@@ -214,13 +164,6 @@ def _check_format(out: str | None, form: str, template: str | None) -> None:
     form_of(CONVERSATIONS, form, template)
     if out is None and form != PARLOR:
         raise Invalid("--format", expected="--out FILE beside it", got=Verbatim("none"))
-
-
-def _check_options_of_rewards(given: Mapping[str, Any]) -> None:
-    named = [name for name in _OF_REWARDS if given[name] is not None]
-    if given["rewards"] == spec.NO_REWARDS and named:
-        option = f"--{named[0].replace('_', '-')}"
-        raise Invalid(option, expected=f"--rewards {spec.SPAG} beside it", got=Verbatim("none"))
 
 
 def _copy(pieces: Iterable[bytes], out: str) -> None:

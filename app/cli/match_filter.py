@@ -5,26 +5,13 @@ from typing import Any, TypeVar
 
 import click
 
-from app.matches.filter import CONSENTS, NAMES, SOURCES, STATUSES, MatchFilter, read_choice
+from app.jobs.spec import fields_of
+from app.matches.choice import MatchChoice
+from app.matches.filter import NAMES, MatchFilter, read_choice
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_OPTIONS = {
-    "game": ("GAME", "Only this game."),
-    "player": ("NAME", "Only matches of this model, or of people: person."),
-    "role": ("ROLE", "Only matches in which the player had this role."),
-    "reason": ("OUTCOME", "Only matches that ended so, such as deal."),
-    "status": ("STATUS", f"Only these: {', '.join(STATUSES)}."),
-    "source": ("SOURCE", f"Only matches from here: {', '.join(SOURCES)}."),
-    "since": ("DAY", "Only matches that began on this day or later, in UTC."),
-    "until": ("DAY", "Only matches that began on this day or earlier, in UTC."),
-    "match": ("ID", "Only this match."),
-    "round": ("R", "Only this round."),
-    "campaign": ("N", "Only rounds and evaluations of this campaign."),
-    "study": ("NAME", "Only this study."),
-    "arm": ("NAME", "Only arms of this name."),
-    "consent": ("WHETHER", f"Only matches whose people all agreed to training, or not all: {', '.join(CONSENTS)}."),
-}
+_ROUND = {"metavar": "R", "description": "Only this round."}  # datasets have several of them
 
 
 def filter_options(*without: str) -> Callable[[F], F]:
@@ -32,8 +19,8 @@ def filter_options(*without: str) -> Callable[[F], F]:
 
     def add(command: F) -> F:
         for name in reversed([each for each in NAMES if each not in without]):
-            metavar, text = _OPTIONS[name]
-            command = click.option(f"--{name}", metavar=metavar, help=text)(command)
+            schema = {**fields_of(MatchChoice), "round": _ROUND}[name]
+            command = click.option(f"--{name}", metavar=schema["metavar"], help=schema["description"])(command)
         return command
 
     return add

@@ -94,7 +94,8 @@ def _parameter(name: str, schema: Schema, called: str = "") -> Decorator:
     text = f"{schema['title']}. {schema['description']}{words}{shown}{note}"
     option = "--" + (schema.get("option") or name).replace("_", "-")
     if schema.get("type") == "boolean":
-        return click.option(option, called or name, is_flag=True, help=text)
+        both = f"{option}/--no-{option[2:]}" if schema.get("default") else option
+        return click.option(both, called or name, is_flag=True, default=None, help=text)
     if (kind := _repeated(schema)) is not None:
         belongs = is_pair if kind == "pairs" else is_name
         return click.option(option, called or name, cls=RepeatableOption, belongs=belongs, metavar=metavar, help=text)
@@ -118,7 +119,7 @@ def _asked(spec: type[JobSpec], options: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for called, value in options.items():
         name, _, field = called.partition(_IN)
-        if value is None or value is False or value == ():
+        if value is None or value == ():
             continue
         schema = fields_of(spec)[name]
         if field:

@@ -2,13 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, Self
+
+from pydantic import model_validator
 
 from app.core.errors import Invalid, Phrase, either
 from app.core.validation import real_number, whole_number
 from app.datasets.filters import ABOVE_AVG, ALL, BOTH, FILTERS, SPEAKERS
 from app.games.base import JSON
 from app.games.rewards import DECAY
+from app.jobs.spec import JobSpec, asked
+from app.matches.choice import MatchChoice
 from app.matches.filter import EVERYTHING, NAMES, MatchFilter, read_choice
 
 NO_REWARDS, SPAG = "none", "spag"
@@ -153,3 +157,81 @@ def _known(name: str, value: str, known: Sequence[str]) -> str:
 
 def _yes(value: str, name: str) -> bool:
     return _known(name, {"True": "yes", "False": "no"}.get(value, value), ("yes", "no")) == "yes"
+
+
+class DatasetRequestSpec(JobSpec):
+    """What a dataset is cut from, which transcripts are kept, and what their moves are worth."""
+
+    rounds: tuple[str, ...] = asked(
+        "Rounds",
+        "Their numbers. Without a round, a campaign, a source and a match, these are matches outside rounds.",
+        (),
+        option="round",
+        metavar="R",
+        repeats=True,
+        max_length=MOST_ROUNDS,
+    )
+    matches: MatchChoice = asked("Matches", "What a match has to be beside that.", MatchChoice())
+    filter: Literal["above_avg", "nonzero", "all"] | None = asked(
+        "Filter",
+        "Which seats are kept: of a score above the mean of their round, of one above 0, or all.",
+        None,
+        unset=f"{ABOVE_AVG}; {ALL} with rewards",
+        metavar="NAME",
+    )
+    rewards: Literal["none", "spag"] = asked(
+        "Rewards",
+        "Give each move the reward and the weight of its game’s formula, for methods that learn from rewards.",
+        NO_REWARDS,
+        metavar="NAME",
+    )
+    decay: float | None = asked(
+        "Decay (γ)",
+        "A reward is shared among moves by γ to the moves after.",
+        None,
+        unset=str(DECAY),
+        metavar="γ",
+        ge=0,
+        le=1,
+    )
+    role_weights: bool = asked("Weights of roles", "Both roles count alike, however often each wins.", True)
+    positive_only: bool = asked("Positive rewards alone", "Moves with a reward of 0 or less weigh 0.", False)
+    speakers: Literal["models", "people", "both"] = asked("Said by", "Only what these have said.", BOTH, metavar="WHO")
+    model: str | None = asked("Model", "Only what this model of the registry said.", None, unset="any", metavar="NAME")
+    style: str | None = asked(
+        "Prompt style",
+        "Of moves that no model was prompted for: of people, scripted players and imports.",
+        None,
+        unset="that of the models in the matches, if all were prompted alike; or full",
+        metavar="NAME",
+    )
+    wordings: int | None = asked(
+        "Wordings of the rules",
+        "Each row is told in one of so many wordings, whoever was prompted.",
+        None,
+        unset="as played",
+        metavar="N",
+        ge=2,
+        le=MOST_WORDINGS,
+    )
+    seed: int | None = asked("Seed", "Of the wordings that are drawn.", None, unset="0", metavar="S", ge=0, lt=2**32)
+    name: str | None = asked(
+        "Name", "A name again becomes its next version.", None, unset="rounds and filter", metavar="NAME"
+    )
+
+    @model_validator(mode="after")
+    def _fields_fit_each_other(self) -> Self:
+        if self.seed is not None and self.wordings is None:
+            raise Invalid("seed", expected=Phrase("wordings beside it"), got=Phrase("none"))
+        alone = {"decay": self.decay is not None, "role_weights": not self.role_weights}
+        for field in (name for name, given in {**alone, "positive_only": self.positive_only}.items() if given):
+            if self.rewards == NO_REWARDS:
+                raise Invalid(field, expected=Phrase("rewards beside it"), got=Phrase("none"))
+        _ = self.cut
+        return self
+
+    @property
+    def cut(self) -> DatasetSpec:
+        """The same, read. Raises as `read_spec` does."""
+        usual = {"name"} if self.speakers != BOTH else {"name", "speakers"}  # a source of before may be the speakers
+        return read_spec({**self.model_dump(exclude={*usual, "matches"}), **self.matches.model_dump()})

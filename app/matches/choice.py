@@ -1,0 +1,40 @@
+"""The conditions by which matches are chosen, described once for commands and for what is cut from matches."""
+
+from app.jobs.spec import SpecPart, asked
+from app.matches.filter import CONSENTS, SOURCES, STATUSES
+
+_ANY = {"unset": "any"}
+
+
+class MatchChoice(SpecPart):
+    """What a match has to be, as it is typed: `app.matches.filter.read_choice` reads it. Empty does not matter."""
+
+    game: str | None = asked("Game", "Only this game.", None, metavar="GAME", **_ANY)
+    player: str | None = asked(
+        "Player", "Only matches of this model, or of people: person.", None, metavar="NAME", **_ANY
+    )
+    role: str | None = asked("Role", "Only matches in which the player had this role.", None, metavar="ROLE", **_ANY)
+    reason: str | None = asked("Ended as", "Only matches that ended so, such as deal.", None, metavar="OUTCOME", **_ANY)
+    status: str | None = asked("Status", f"Only these: {', '.join(STATUSES)}.", None, metavar="STATUS", **_ANY)
+    source: str | None = asked(
+        "Source", f"Only matches from here: {', '.join(SOURCES)}.", None, metavar="SOURCE", **_ANY
+    )
+    since: str | None = asked(
+        "Since", "Only matches that began on this day or later, in UTC.", None, metavar="DAY", **_ANY
+    )
+    until: str | None = asked(
+        "Until", "Only matches that began on this day or earlier, in UTC.", None, metavar="DAY", **_ANY
+    )
+    match: str | None = asked("Match", "Only this match, by its id.", None, metavar="ID", **_ANY)
+    campaign: int | None = asked(
+        "Campaign", "Only rounds and evaluations of this campaign, by its number.", None, metavar="N", ge=1, **_ANY
+    )
+    study: str | None = asked("Study", "Only this study.", None, metavar="NAME", **_ANY)
+    arm: str | None = asked("Arm", "Only arms of this name.", None, metavar="NAME", **_ANY)
+    consent: str | None = asked(
+        "Consent to training",
+        f"Only matches whose people all agreed to training, or not all: {', '.join(CONSENTS)}.",
+        None,
+        metavar="WHETHER",
+        **_ANY,
+    )
