@@ -1,10 +1,14 @@
 """`flask model`: the registry of language models."""
 
+from dataclasses import replace
 from typing import Any
 
 import click
+from sqlalchemy import ColumnElement
+from sqlalchemy.orm import Session
 
 from app.cli.base import Group, ensure_database, print_json, settings
+from app.cli.lists import list_options, print_list
 from app.cli.model_format import described, in_words, next_steps
 from app.cli.model_options import (
     further_option,
@@ -16,9 +20,12 @@ from app.cli.model_options import (
     style_option,
     with_further,
 )
-from app.core.errors import Invalid, Verbatim
-from app.core.extensions import reading, writing
+from app.core.errors import Invalid, Phrase, Verbatim
+from app.core.extensions import writing
+from app.core.lists import COMMANDS, ListColumn
 from app.games import find_game
+from app.matches.model_list import LIST
+from app.models import LanguageModel
 from app.registry import (
     add_api_model,
     add_scripted_model,
@@ -38,22 +45,31 @@ model = Group("model", help="List, add, test and switch the models of rounds and
 @model.command("list")
 @click.option("--game", metavar="GAME", help="Only models that play this game.")
 @click.option("--archived", is_flag=True, help="Those in the archive as well.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
-def list_(game: str | None, archived: bool, as_json: bool) -> None:
+@list_options
+def list_(game: str | None, archived: bool, **given: Any) -> None:
     """Show the registered models."""
     if game is not None:
         find_game(game)
-    ensure_database()
-    with reading() as session:
-        found = [described(row, settings().home) for row in list_models(session, game, archived=archived)]
-    if as_json:
-        print_json(found)
-        return
-    titles = {"name": "NAME", "label": "LABEL", "kind": "KIND", "games": "GAMES", "for": "FOR", "detail": "DETAIL"}
-    lines = [titles, *({**each, "games": ", ".join(each["games"]), **in_words(each)} for each in found)]
-    widths = {field: max(len(line[field]) for line in lines) for field in titles}
-    for line in lines:
-        click.echo("  ".join(line[field].ljust(width) for field, width in widths.items()).rstrip())
+    home = settings().home
+    detail = ListColumn(
+        name="detail",
+        title=Phrase("Detail"),
+        value=lambda each: in_words(described(each.row, home))["detail"],
+        seen=COMMANDS,
+    )
+
+    def where(session: Session) -> list[ColumnElement[bool]]:
+        numbers = [row.id for row in list_models(session, game, archived=archived)]
+        return [LanguageModel.id.in_(numbers)]
+
+    print_list(
+        replace(LIST, columns=(*LIST.columns, detail)),
+        "flask model list",
+        "No models yet: flask model add-api NAME --model ID",
+        described=lambda _session, rows: [described(row, home) for row in rows],
+        where=where,
+        **given,
+    )
 
 
 @model.command("add-api")

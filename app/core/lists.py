@@ -125,8 +125,8 @@ class Listing(Generic[R]):
     """A list: its name, its table, its columns, and what makes items, which columns read, of many rows at once.
 
     The first column leads to the item, and the second is its number or key. `key` sorts the list where nothing else
-    does, the highest first; without one the number does. `start` makes the statement that chooses the rows, where not
-    all of the table are in the list.
+    does, the highest first where it is `descending`; without one the number does. `start` makes the statement that
+    chooses the rows, where not all of the table are in the list.
     """
 
     name: str
@@ -134,6 +134,7 @@ class Listing(Generic[R]):
     columns: Sequence[ListColumn]
     items: Callable[[Session, Sequence[R]], Sequence[Any]]
     key: Any = None
+    descending: bool = True
     start: Callable[[], Select[Any]] | None = None
 
     def column(self, name: str, field: str) -> ListColumn:
@@ -150,7 +151,7 @@ class Listing(Generic[R]):
     def order(self, text: str, field: str = "sort") -> ListOrder:
         """How to sort: by the column of that name, with a minus before it the other way round. Raises Invalid."""
         if not text:
-            return ListOrder(None, descending=True)
+            return ListOrder(None, descending=self.descending)
         column = self.column(text.removeprefix(DESCENDING), field)
         if column.sort is None:
             sorting = either(each.name for each in self.columns if each.sort is not None)

@@ -396,7 +396,7 @@ def test_a_model_is_labelled_and_switched(client: FlaskClient, engine: Engine) -
     assert row is not None
     assert (row.label, row.usable_in_rounds, row.offered_to_people) == ("Kim", False, False)
     back = client.post(where, data={"action": "rounds-on", "from": "list"})
-    assert back.location == f"/admin/models#model-{row.id}"
+    assert back.location == f"/admin/models#line-{row.id}"
     assert stored(engine).usable_in_rounds  # type: ignore[union-attr]
 
 

@@ -67,8 +67,9 @@ class ListPage:
     path: below that of all admin pages, and its endpoint. new: what leads to forms: endpoints, and what each button
     says. about: what is in the list, where nothing is yet, and `first` the button there. command: the same in a
     terminal. compare: where ticked lines are compared, an endpoint that takes their numbers as `ticked`. subject: what
-    a line is called by its number. values: cells of columns that pages have otherwise. filters: the fields of the form
-    above, and `where` the conditions of those that were given; fields: what a template of the list's own needs besides.
+    a line is called by its number. values: cells of columns that pages have otherwise. fixed: what each address of the
+    list has. filters: the fields of the form above, and `where` the conditions of those that were given. fields: what a
+    template of the list's own needs besides.
     """
 
     listing: Listing[Any]
@@ -85,6 +86,7 @@ class ListPage:
     template: str = "admin/list.html"
     is_live: Callable[[Any], bool] = lambda _item: False
     values: Mapping[str, Callable[[Session, Sequence[Any]], Sequence[Any]]] = field(default_factory=dict)
+    fixed: Mapping[str, str] = field(default_factory=dict)
     filters: Callable[[Session], Sequence[ListFilter]] = lambda _session: ()
     where: Callable[[Session, Mapping[str, str]], Sequence[ColumnElement[bool]]] = lambda _session, _given: ()
     fields: Callable[[Session, Mapping[str, str]], Mapping[str, Any]] = lambda _session, _given: {}

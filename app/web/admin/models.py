@@ -1,11 +1,15 @@
 """The registry of language models: the list, and a page for each, to test, switch, edit, play and archive it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
-from flask import redirect, render_template, request, url_for
+from flask import get_template_attribute, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
-from sqlalchemy import func, select
+from flask_babel import lazy_gettext
+from markupsafe import Markup
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from app.benchmarks.listing import compare
@@ -15,16 +19,15 @@ from app.core.queues import enqueue_request, enqueue_turn
 from app.games import GAMES
 from app.jobs.states import OPEN
 from app.lineage import models_of
-from app.matches.filter import REHEARSAL
 from app.matches.lobby import person_in, start_match_against
+from app.matches.model_list import LIST, ModelListItem, played_matches
 from app.model_calls.test_call import request_test
-from app.models import LanguageModel, MatchRow, SeatRow
+from app.models import LanguageModel
 from app.players.description import partner_kind
 from app.players.local import options as local_options
 from app.players.prompts import default_prompt
 from app.registry import (
     is_shipped,
-    list_models,
     may_be_offered,
     needs_test,
     player_spec,
@@ -41,7 +44,7 @@ from app.registry.changes import (
     restore_model,
 )
 from app.web.admin.blueprint import blueprint
-from app.web.admin.lists import add_address
+from app.web.admin.lists import ListPage, add_address, register_list, show_list
 from app.web.admin.models_form import find_row, read_numbers
 from app.web.form_writes import write, write_once
 from app.web.seats import hold, settings
@@ -57,26 +60,78 @@ _ACTIONS: Mapping[str, Callable[[Session, str], None]] = {
     "remove": remove_model,
 }
 blueprint.add_app_template_test(needs_test, "needs_test")
+blueprint.add_app_template_global(may_be_offered)
 add_address("model", lambda number: url_for("admin.model", number=number))
 
 
+def _switches(use: str) -> Callable[[Session, Sequence[ModelListItem]], list[Markup]]:
+    """The switches of a use, a form each."""
+
+    def drawn(_session: Session, items: Sequence[ModelListItem]) -> list[Markup]:
+        write_switch = get_template_attribute("admin/model-parts.html", "uses_switch")
+        return [write_switch(each.row, use, "list") for each in items]
+
+    return drawn
+
+
+def _labels(_session: Session, items: Sequence[ModelListItem]) -> list[Markup]:
+    """What people read of each model before they play it."""
+    write_label = get_template_attribute("admin/model-parts.html", "label_and_kind")
+    return [write_label(each.row.label, _partner_kind(each.row)) for each in items]
+
+
+def _test_calls(_session: Session, items: Sequence[ModelListItem]) -> list[Markup]:
+    write_test = get_template_attribute("admin/parts.html", "tested")
+    return [write_test(each.row) for each in items]
+
+
+def _elsewhere(archived: bool) -> Callable[[Session, Mapping[str, str]], dict[str, Any]]:
+    """How many models are in the archive, or outside of it where the list shows the archive."""
+
+    def counted(session: Session, _given: Mapping[str, str]) -> dict[str, Any]:
+        others = select(func.count()).select_from(LanguageModel).where(_in_archive(not archived))
+        return {"archived": archived, "elsewhere": session.scalar(others)}
+
+    return counted
+
+
+def _in_archive(archived: bool) -> ColumnElement[bool]:
+    since = LanguageModel.archived_at
+    return since.is_not(None) if archived else since.is_(None)
+
+
+_IN_USE = ListPage(
+    LIST,
+    lazy_gettext("Models"),
+    "models",
+    new=[("admin.new_model", lazy_gettext("Add an API model"))],
+    template="admin/models.html",
+    where=lambda _session, _given: [_in_archive(False)],
+    fields=_elsewhere(False),
+    values={
+        "usable_in_rounds": _switches("rounds"),
+        "offered_to_people": _switches("people"),
+        "test_call": _test_calls,
+        "label": _labels,
+    },
+)
+_ARCHIVE = replace(
+    _IN_USE,
+    title=lazy_gettext("Archived models"),
+    new=(),
+    intro=lazy_gettext("Nothing new can play these. On its page a model is taken out of the archive."),
+    about=lazy_gettext("The archive is empty."),
+    where=lambda _session, _given: [_in_archive(True)],
+    fields=_elsewhere(True),
+    fixed={"archived": "1"},
+)
+register_list(_IN_USE)
+
+
 @blueprint.get("/models")
-def models() -> str:
+def models() -> ResponseReturnValue:
     """The registered models; those in the archive where that is asked for."""
-    archived = request.args.get("archived") == "1"
-    with reading() as session:
-        every = list_models(session)
-        rows = [row for row in every if (row.archived_at is not None) == archived]
-        return render_template(
-            "admin/models.html",
-            models=rows,
-            archived=archived,
-            elsewhere=len(every) - len(rows),
-            played=_match_counts(session),
-            kinds={row.id: _partner_kind(row) for row in rows},
-            titles=game_titles(),
-            may_be_offered=may_be_offered,
-        )
+    return show_list(_ARCHIVE if request.args.get("archived") == "1" else _IN_USE)
 
 
 @blueprint.get("/models/<int:number>")
@@ -99,7 +154,7 @@ def change_model(number: int) -> ResponseReturnValue:
     if action == "remove":
         return redirect(url_for("admin.models"), 303)
     if form.get("from") == "list":
-        return redirect(url_for("admin.models", _anchor=f"model-{number}"), 303)
+        return redirect(url_for("admin.models", _anchor=f"line-{number}"), 303)
     return redirect(url_for("admin.model", number=number), 303)
 
 
@@ -145,9 +200,8 @@ def _model_page(number: int, refused: AppError | None = None, typed: Mapping[str
             parameters=_parameters(row),
             waits=row.test_request is not None and row.test_request.status in OPEN,
             prompts=_prompts(row),
-            played=_match_counts(session).get(row.id, 0),
+            played=played_matches(session).get(row.id, 0),
             description=_partner_kind(row),
-            may_be_offered=may_be_offered,
             titles=game_titles(),
             refused=refused,
             editable=EDITABLE[row.kind],
@@ -173,14 +227,3 @@ def _prompts(row: LanguageModel) -> dict[str, str]:
     if row.prompt_style is None:
         return {}
     return {game: default_prompt(game, row.prompt_style)["template"] for game in row.games}
-
-
-def _match_counts(session: Session) -> dict[int | None, int]:
-    """Matches by model, without those of bots and previews, as in the list of matches that a page leads to."""
-    counted = (
-        select(SeatRow.language_model_id, func.count(SeatRow.match_id.distinct()))
-        .join(MatchRow, MatchRow.id == SeatRow.match_id)
-        .where(MatchRow.source != REHEARSAL)
-        .group_by(SeatRow.language_model_id)
-    )
-    return {row[0]: row[1] for row in session.execute(counted)}

@@ -3,7 +3,7 @@
 import { closest, find, isPage, parsed } from "../dom.js";
 import { put } from "./put.js";
 
-const list = find("#registry-list, #uses");
+const list = find("#listed, #uses");
 const error = find("#switch-error");
 
 list.addEventListener("submit", async (event) => {

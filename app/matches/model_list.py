@@ -1,0 +1,122 @@
+"""The list of the registry's models, in the order of their registration, with what each has played."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session, selectinload
+
+from app.core.errors import Phrase, Verbatim
+from app.core.lists import COMMANDS, NOWHERE, PAGES, ListColumn, Listing, Reference, of_other
+from app.matches.filter import REHEARSAL
+from app.models import LanguageModel, MatchRow, SeatRow
+from app.registry.listing import game_cell
+
+
+class ModelListItem(NamedTuple):
+    """A model in a list."""
+
+    row: LanguageModel
+
+
+def played_matches(session: Session) -> dict[int | None, int]:
+    """Matches by model, without those of bots and previews, as in the list of matches that a page leads to."""
+    counted = (
+        select(SeatRow.language_model_id, func.count(SeatRow.match_id.distinct()))
+        .join(MatchRow, MatchRow.id == SeatRow.match_id)
+        .where(MatchRow.source != REHEARSAL)
+        .group_by(SeatRow.language_model_id)
+    )
+    return {row[0]: row[1] for row in session.execute(counted)}
+
+
+def _played(session: Session, items: Sequence[ModelListItem]) -> list[int]:
+    found = played_matches(session)
+    return [found.get(each.row.id, 0) for each in items]
+
+
+def used_for(row: LanguageModel) -> Phrase:
+    """What a model is used for."""
+    uses = [Phrase(word) for word, on in (("rounds", row.usable_in_rounds), ("people", row.offered_to_people)) if on]
+    if not row.games and row.archived_at is None:
+        return Phrase("societies")
+    if len(uses) > 1:
+        return Phrase("%(one)s and %(other)s", one=uses[0], other=uses[1])
+    return uses[0] if uses else Phrase("nothing") if row.archived_at is None else Phrase("nothing (archived)")
+
+
+LIST: Listing[LanguageModel] = Listing(
+    name="models",
+    table=LanguageModel,
+    columns=(
+        ListColumn(
+            name="name",
+            title=Phrase("Name"),
+            value=lambda each: Reference("model", each.row.id, each.row.name),
+            sort=LanguageModel.name,
+            notes=lambda each: [Phrase(each.row.kind), Verbatim(each.row.prompt_style or "")],
+        ),
+        ListColumn(name="model_id", title=Phrase("Number"), value=lambda each: each.row.id, numeric=True, seen=NOWHERE),
+        ListColumn(
+            name="usable_in_rounds",
+            title=Phrase("Usable in rounds"),
+            value=lambda each: each.row.usable_in_rounds,
+            sort=LanguageModel.usable_in_rounds,
+            seen=PAGES,
+        ),
+        ListColumn(
+            name="offered_to_people",
+            title=Phrase("Offered to people"),
+            value=lambda each: each.row.offered_to_people,
+            sort=LanguageModel.offered_to_people,
+            seen=PAGES,
+        ),
+        ListColumn(
+            name="test_call",
+            title=Phrase("Test call"),
+            value=lambda each: each.row.test_request and each.row.test_request.result is not None,
+            seen=PAGES,
+        ),
+        ListColumn(
+            name="label",
+            title=Phrase("Participants see"),
+            value=lambda each: each.row.label,
+            sort=LanguageModel.label,
+        ),
+        ListColumn(
+            name="kind",
+            title=Phrase("Kind"),
+            value=lambda each: each.row.kind,
+            sort=LanguageModel.kind,
+            seen=COMMANDS,
+        ),
+        ListColumn(
+            name="games", title=Phrase("Plays"), value=lambda each: [game_cell(name) for name in each.row.games]
+        ),
+        ListColumn(name="for", title=Phrase("Used for"), value=lambda each: used_for(each.row), seen=COMMANDS),
+        ListColumn(
+            name="matches",
+            title=Phrase("Matches"),
+            values=_played,
+            sort=of_other(
+                func.count(SeatRow.match_id.distinct()),
+                (SeatRow.language_model_id == LanguageModel.id)
+                & (MatchRow.id == SeatRow.match_id)
+                & (MatchRow.source != REHEARSAL),
+            ),
+            numeric=True,
+            seen=PAGES,
+        ),
+        ListColumn(
+            name="created_at",
+            title=Phrase("Since, UTC"),
+            value=lambda each: each.row.created_at,
+            sort=LanguageModel.created_at,
+            numeric=True,
+            seen=PAGES,
+        ),
+    ),
+    items=lambda _session, rows: [ModelListItem(row) for row in rows],
+    start=lambda: select(LanguageModel).options(selectinload(LanguageModel.test_request)),
+    descending=False,
+)
