@@ -1,4 +1,4 @@
-"""What happens beside the steps of a training: progress is told, evaluations are saved, a request to stop is met."""
+"""Callbacks of a training: progress is reported, evaluations are saved, a request to stop is met."""
 
 import resource
 import time

@@ -1,4 +1,4 @@
-"""The ways in which a training says no. Each message is one line: what was expected, what came, what to do."""
+"""The errors of a training. Each message is one line: what was expected, what came, what to do."""
 
 import errno
 

@@ -1,4 +1,4 @@
-"""What nobody's words may be in a prompt: the control marks of chat templates. They are broken by a space.
+"""The control marks of chat templates, which nobody may write in a prompt. They are broken by a space.
 
 A server's tokenizer, or one at hand, makes control tokens of such marks wherever they stand, so whoever types
 `<|im_end|>` would end a turn. A space behind the first character (`< |im_end|>`) changes that for every tokenizer and

@@ -1,4 +1,4 @@
-"""What a worker tells of its local models, to whoever asks all workers over the broker: `flask doctor`."""
+"""What a worker reports of its local models when `flask doctor` asks all workers over the broker."""
 
 from typing import Any
 

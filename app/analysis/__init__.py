@@ -1,1 +1,1 @@
-"""What finished matches say: the papers' figures with intervals, rounds side by side, cross-play, and charts."""
+"""The analysis of finished matches: the papers' figures with intervals, rounds side by side, cross-play, and charts."""

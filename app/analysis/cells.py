@@ -1,4 +1,4 @@
-"""Matches in cells, and what can be said of the sums of many resamples at once. Pure."""
+"""Matches grouped into cells, and statistics of the sums of many resamples at once. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

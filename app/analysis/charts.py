@@ -1,4 +1,4 @@
-"""The charts of a round, or of other matches: scores, what one model has over the other, lengths, outcomes."""
+"""The charts of a round, or of other matches: scores, differences between models, lengths, outcomes."""
 
 from app.analysis.bootstrap import Figure
 from app.analysis.chart import HEIGHT, ROW, WIDTH, Chart, Description, Spec, ends, in_lines, tooltip, whiskers

@@ -1,4 +1,4 @@
-"""What an evaluation says of one model: its own figures, and its score beside that of the model that came first."""
+"""The figures of one model in an evaluation, and its score beside that of the first model."""
 
 from typing import Any
 

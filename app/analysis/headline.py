@@ -1,4 +1,4 @@
-"""What a list says of a round of two different models: what each of them scored, and what one has over the other."""
+"""The headline of a round of two models in a list: the score of each, and their difference."""
 
 from typing import NamedTuple
 

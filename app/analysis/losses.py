@@ -1,4 +1,4 @@
-"""How a model has learned, as a chart: the loss on what it learns from and on what was held out, by step. Pure."""
+"""Loss curves: the training loss and the held-out loss, by step. Pure."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial

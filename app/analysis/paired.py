@@ -1,4 +1,4 @@
-"""What one of two models has over the other, pair by pair. Pure; docs/analysis.md says what a pair is.
+"""Paired differences between two models. Pure; docs/analysis.md says what a pair is.
 
 Where a round swaps seats, a pair is a seed: the same game from either side, so that neither the deal nor the seat
 favours a model. Where it does not, a pair is a match, in which both sat: the deal is the same, the seats are not.

@@ -1,4 +1,4 @@
-"""How trainings went, beside one job's loss curve: what a method's loss tells, and several jobs in one chart. Pure."""
+"""Further training charts: the extra metrics of a method, and several jobs in one chart. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

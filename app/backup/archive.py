@@ -108,7 +108,7 @@ class ArchiveWriter:
 
 
 class ArchiveReader:
-    """Reads an archive. Raises Invalid for a file that is none, was changed, or was written by a newer Parlor.
+    """Reads an archive. Raises Invalid for a file that is no archive, was changed, or was written by a newer Parlor.
 
     Memory holds a manifest and some thousand rows at most, whatever the archive unpacks to.
     """

@@ -122,7 +122,7 @@ def _read_value(read: Callable[[Any], Any], value: Any, table: str, column: str)
 
 
 def _reader(kind: TypeEngine[Any]) -> Callable[[Any], Any]:
-    """How a value of JSON becomes one of a column. Raises ValueError or TypeError for what is none."""
+    """A value of JSON as its column holds it. Raises ValueError or TypeError for anything else."""
     if isinstance(kind, DateTime):
         return datetime.fromisoformat
     if isinstance(kind, Date):

@@ -140,7 +140,7 @@ def _doubt(each: PayDoubt) -> str:
 
 
 def _check_action(action: str, what: str, **options: object) -> None:
-    """Raises Invalid for an action that is none, or for what it does not take or does not get."""
+    """Raises Invalid for an unknown action, and for options that it does not take or lacks."""
     if action not in _NEEDS:
         raise Invalid("action", expected=", ".join(filter(None, _NEEDS)), got=action)
     for name, given in {"what": what or None, **options}.items():

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from app.core.errors import Invalid, Phrase, Verbatim
 
-# What zipfile raises for an archive that is none, is broken off, lies about itself or is locked by a password.
+# What zipfile raises for a file that is no archive, is broken off, lies about itself or is locked by a password.
 BROKEN: tuple[type[Exception], ...] = (
     OSError, zipfile.BadZipFile, zlib.error, struct.error, RuntimeError, EOFError, ValueError, LookupError,
     OverflowError,

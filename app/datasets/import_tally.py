@@ -23,7 +23,7 @@ _NONE = (None, (None,))  # the origin of a row that no match here gave
 
 @dataclass(frozen=True, slots=True)
 class RefusedRow:
-    """A row that is none of its format: its number in the file, from 1, and why."""
+    """A row that its format does not allow: its number in the file, from 1, and why."""
 
     number: int
     error: Invalid

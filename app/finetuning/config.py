@@ -1,4 +1,4 @@
-"""What may be said of a training job: its method, and the fields of `python -m training` that it may give. Pure.
+"""What can be asked of a training job: its method, and the fields of `python -m training` that it may give. Pure.
 
 The methods in `training/methods/` describe their fields. Names and numbers are checked here, where nothing that trains
 is loaded; what only the data or the base can tell is said by the training itself.

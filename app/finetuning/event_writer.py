@@ -1,4 +1,4 @@
-"""What a job tells, stored in groups: at most two short transactions a second, each of which renews the lease.
+"""Stores the events of a job in groups: at most two short transactions a second, each of which renews the lease.
 
 Who has lost the lease writes nothing any more.
 """

@@ -1,4 +1,4 @@
-"""What was computed for conversations that may go on: the next prompt of a seat begins with its last one.
+"""A cache of what was computed for conversations that may go on: the next prompt of a seat begins with its last one.
 
 A conversation is found by its tokens alone. It is kept as far as it was computed, and found again there or where its
 prompt ended, should the answer have been refused. The one that was used least recently goes first.

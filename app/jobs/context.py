@@ -1,4 +1,4 @@
-"""What a job is run with: by a worker, by a command in a terminal, or in a test."""
+"""The context in which a job is run: by a worker, by a command in a terminal, or in a test."""
 
 import threading
 from dataclasses import dataclass, field

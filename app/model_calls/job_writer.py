@@ -1,4 +1,4 @@
-"""What a worker has made of a job that calls models, in groups: one transaction for all that came together.
+"""Stores what a worker has made of a job that calls models, in groups, one transaction each.
 
 Each transaction renews the lease, and is rolled back where somebody else has it meanwhile.
 """

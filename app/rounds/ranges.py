@@ -1,4 +1,4 @@
-"""Who plays which part of a round: ranges of indices, taken by lease. One conditional UPDATE decides.
+"""Ranges of indices that workers play of a round, taken by lease. One conditional UPDATE decides.
 
 A range whose worker died is taken by the next who asks once its lease has run out. Nothing here commits.
 """

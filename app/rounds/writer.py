@@ -1,4 +1,4 @@
-"""What a worker has played of a round, stored in groups of what came together, a short transaction each.
+"""Stores what a worker has played of a round, in groups, a short transaction each.
 
 A group is written only as far as its ranges are still the worker's own: who lost a lease writes nothing any more, and
 whoever has it now goes on from what was written before.

@@ -1,4 +1,4 @@
-"""What a society teaches: its interactions as rated responses, and as answers for supervised training. Pure.
+"""Training data of a society: its interactions as rated responses, and as answers for supervised training. Pure.
 
 Three types of rows. Imitation: a question, with drafts and revisions as responses, rated by the observers.
 Self-criticism: a question and a draft, with what critics said of it as responses, rated as the critics rated the draft.

@@ -1,4 +1,4 @@
-"""Who is where in a society, who criticises whom, who is asked what, and who remembers what at the start. Pure.
+"""The layout of a society: positions, critics, questions and first memories. Pure.
 
 Everything follows from the config and the numbers of the iteration and the agent: each draw has a generator of its own,
 seeded with them, so that it is the same in any order and after any interruption.

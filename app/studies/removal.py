@@ -16,7 +16,7 @@ LONGEST_REASON = 200
 def remove(session: Session, way: Way, reason: str, by: str | None = None) -> None:
     """End an enrolment as removed, with the matches that are under way in it; what was earned is owed all the same.
 
-    Raises Invalid for a reason that is none, and Conflict for somebody who has ended.
+    Raises Invalid for an invalid reason, and Conflict for somebody who has ended.
     """
     text = " ".join(reason.split())
     if not 0 < len(text) <= LONGEST_REASON:

@@ -1,4 +1,4 @@
-"""What goes by itself when its day has come. Upkeep runs it once an hour; nothing here commits."""
+"""Data that is deleted automatically on its day. Upkeep does it once an hour; nothing here commits."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Guessing passwords costs: attempts are counted before anything is hashed, and hashing has a thread of its own.
+"""Sign-in attempts are counted before anything is hashed, and hashing has a thread of its own.
 
 An address has so many attempts, and fewer for one name. Nobody can lock a name for others: when many attempts for it
 were wrong, wherever they came from, each further one takes longer.

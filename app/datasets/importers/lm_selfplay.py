@@ -62,7 +62,7 @@ _SCORE = re.compile(r"-?[0-9]{1,6}(\.[0-9]{1,9})?")
 class LmSelfplay:
     """The games of a folder in the order of their numbers; iterate as often as needed, `len` is their number.
 
-    Raises Invalid for a folder that is none, and while it is read, for a file that is missing or not as it should be.
+    Raises Invalid for what is no folder, and while it is read, for a file that is missing or not as it should be.
     """
 
     game = NEGOTIATION.name

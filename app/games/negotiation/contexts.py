@@ -1,4 +1,4 @@
-"""What lies on the table of a negotiation: contexts, drawn at random or read from a file.
+"""The contexts of a negotiation, drawn at random or read from a file.
 
 Source: Lewis et al. 2017, whose `selfplay.txt` has this format.
 """

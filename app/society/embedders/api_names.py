@@ -6,7 +6,7 @@ from app.players.api.options import ApiOptions, read_options
 
 
 def named_options(text: str) -> ApiOptions:
-    """The options of MODEL, MODEL@ADDRESS or MODEL@ADDRESS#VARIABLE. Raises Invalid for what is none.
+    """The options of MODEL, MODEL@ADDRESS or MODEL@ADDRESS#VARIABLE. Raises Invalid for anything else.
 
     Without an address the model is at the vendor or where OPENAI_BASE_URL says, with the key in OPENAI_API_KEY. An
     address gets no key but that in the variable that is named with it.

@@ -1,4 +1,4 @@
-"""What one connection may send, how fast, and how many connections one address may have.
+"""Limits of connections: what one may send, how fast, and how many one address may have.
 
 A connection is one of Engine.IO, over a WebSocket or by polling, of whatever namespace. Whoever sends faster than the
 budget is read more slowly, so that nobody else waits; whoever sends what is no packet is closed, with one line in the

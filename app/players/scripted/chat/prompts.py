@@ -1,6 +1,6 @@
 """Reads what the prompts of a society ask for: which task it is, and the texts that it is about. Pure.
 
-The prompts are those of data/prompts/society. A chat that is none of them is a question that is to be answered.
+The prompts are those of data/prompts/society. Any other chat is a question to answer.
 """
 
 import re
