@@ -76,11 +76,11 @@ FAULTS = {
         "3: expected YAML, got more than 20 levels of keys and lists",
     ),
     "what only looks like a number": (
-        "minutes: 25", "minutes: 0x_", "5: minutes: expected a number, or text in quotes, got '0x_'",
+        "minutes: 25", "minutes: 0x_", "5: minutes: expected a number in digits, or text in quotes, got '0x_'",
     ),
     "no finite number": (
         "seconds_per_word: 0.3", "seconds_per_word: .inf",
-        "21: same_for_all.reply_after.seconds_per_word: expected a number, or text in quotes, got '.inf'",
+        "21: same_for_all.reply_after.seconds_per_word: expected a number in digits, or text in quotes, got '.inf'",
     ),
     "no word at all": (
         "title: Sharing things", 'title: ""', "3: title: expected at least 1 character, got ''",
@@ -297,7 +297,7 @@ def test_what_extends_a_study_has_a_name_of_its_own(folder):
 
 
 def test_digits_without_end_are_told_as_no_number(folder):
-    with pytest.raises(Invalid, match=r"^two-models.yaml:5: minutes: expected a number, or text in quotes, got '9999"):
+    with pytest.raises(Invalid, match=r"^two-models.yaml:5: minutes: expected a number in digits, or text in quotes, got '9999"):
         load_design(changed(folder, "minutes: 25", f"minutes: {'9' * 5000}"))
 
 
