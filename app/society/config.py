@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import model_validator
 
 from app.core.errors import Invalid, Phrase
-from app.jobs.spec import PRESET, SpecPart, asked
+from app.jobs.spec import SpecPart, asked
 
 Setting = Literal["all_good", "all_bad", "half_half", "mixed_half_half"]
 Label = Literal["good", "bad"]
@@ -97,11 +97,3 @@ class SocietyConfig(SocietySettings):
     """The same with the seed, from which everything follows that is drawn."""
 
     seed: int = asked("Seed", "The same seed gives the same world.", 0, ge=0, le=LARGEST_SEED)
-
-
-PRESETS = SocietyConfig.presets
-
-
-def read_config(raw: Mapping[str, Any], preset: str | None = None) -> SocietyConfig:
-    """The settings of a mapping, laid over a preset. Raises Invalid, naming the field."""
-    return SocietyConfig.read({**raw, PRESET: preset})

@@ -5,7 +5,11 @@ from typing import Any
 import pytest
 
 from app.core.errors import Invalid
-from app.society.config import SocietyConfig, read_config
+from app.society.config import SocietyConfig
+
+
+def read_config(raw: dict[str, Any], preset: str | None = None) -> SocietyConfig:
+    return SocietyConfig.read({**raw, "preset": preset})
 
 
 def test_nothing_said_is_the_published_society() -> None:

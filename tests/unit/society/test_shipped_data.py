@@ -2,7 +2,7 @@
 
 import re
 
-from app.society.config import BAD, GOOD, PRESETS, SocietyConfig
+from app.society.config import BAD, GOOD, SocietyConfig
 from app.society.embedders import find_embedder
 from app.society.priors import read_priors
 from app.society.questions import read_questions
@@ -17,7 +17,7 @@ def test_there_are_at_least_a_hundred_memories_of_each_label_enough_for_every_pr
     priors = read_priors()
     assert set(priors) == {GOOD, BAD}
     assert all(len(pairs) >= 100 for pairs in priors.values())
-    wanted = max(SocietyConfig.model_validate(preset).first_memories for preset in PRESETS.values())
+    wanted = max(SocietyConfig.model_validate(preset).first_memories for preset in SocietyConfig.presets.values())
     assert all(len(pairs) >= 2 * wanted for pairs in priors.values())  # so that agents of a label differ
 
 

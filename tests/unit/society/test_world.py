@@ -4,7 +4,7 @@ import random
 import pytest
 
 from app.core.errors import Invalid
-from app.society.config import PRESETS, SocietyConfig
+from app.society.config import SocietyConfig
 from app.society.world import critics_of, first_memories, labels, neighbours, question_of
 
 
@@ -98,10 +98,10 @@ def test_dropout_of_a_decimal_share_is_not_lost_to_rounding() -> None:
     assert all(len(near & set(critics_of(config, iteration, agent))) >= 2 for iteration in range(30))
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", SocietyConfig.presets)
 def test_published_settings_find_critics_for_everybody_of_the_published_grid(preset: str) -> None:
     # The reference stops at an assertion for its own 10 × 10 grid.
-    config = SocietyConfig.model_validate(PRESETS[preset])
+    config = SocietyConfig.model_validate(SocietyConfig.presets[preset])
     assert {len(critics_of(config, 0, agent)) for agent in range(config.agents)} == {config.critics}
 
 
