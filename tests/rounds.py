@@ -24,6 +24,8 @@ from app.rounds.lifecycle import Material
 from app.rounds.plan import IN_ORDER
 from app.rounds.runner import play_round
 from app.rounds.spec import RoundSpec
+from app.web.admin.rounds_new import first_values
+from app.web.admin.spec_form import filled_in
 from tests.stub_openai import Messages
 
 CONTEXTS = Material(
@@ -68,6 +70,11 @@ def make_round(engine: Engine, *models: str, game: str = "negotiation", queued: 
     spec = RoundSpec.read({**usual, **wish})
     with writing(engine) as session:
         return lifecycle.create(session, spec, material, queued=queued).id
+
+
+def round_form(game: str) -> dict[str, Any]:
+    """The form of rounds of the scripted player, as a browser sends it when nothing was changed."""
+    return {**filled_in(RoundSpec, {**first_values(game), "models": ["scripted"]}), "action": "start"}
 
 
 def play(

@@ -51,7 +51,7 @@ def asked(title: str, text: str, default: Any = ..., **said: Any) -> Any:
     heading: of the section of the form that it begins. prefix: of the names that a part's fields have in a form.
         fills: whether presets fill the form in. without: fields of a part that are not asked for in a form.
         unless: the field and the value with which it is hidden.
-    repeats: whether a list may name one twice.
+    beside: material, of a field that a form has where the game has some. repeats: whether a list may name one twice.
     once: whether a form that is filled in like an earlier job leaves it empty.
     """
     limits = {name: said.pop(name) for name in _LIMITS if name in said}

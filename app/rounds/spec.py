@@ -94,7 +94,7 @@ class RoundSpec(JobSpec):
         "Matches",
         "Of each pair.",
         None,
-        unset="100, or each piece of a file once where the game is played so",
+        unset="100, or each piece of a named list once where the game is played so",
         metavar="N",
         ge=1,
         le=MOST_MATCHES,
@@ -118,6 +118,7 @@ class RoundSpec(JobSpec):
         unset="as is usual for the game",
         metavar="HOW",
         note=_PICKED,
+        beside="material",
         labels={"in-order": "In the order of the list", "shuffled": "Shuffled", "random": "Drawn for each match"},
     )
     sampling: RoundSampling = asked(

@@ -52,10 +52,10 @@ def body_limits(settings: Settings) -> Mapping[str, BodyLimit]:
     texts = (
         "act_on_draft",
         "act_on_wave",
-        "launch_round",
         "start_alignment",
         "start_assessment",
         "start_campaign",
+        "start_round",
         "start_society",
     )
     return {

@@ -39,7 +39,8 @@ def launch(parlor: Stack, page: Page, matches: int, game: str = "negotiation", *
         page.get_by_label(label, exact=True).fill(text)
     page.get_by_role("button", name="Start").click()
     if matches > Settings.model_fields["CONFIRM_MATCHES"].default:
-        page.get_by_role("button", name="Start 1 round").click()
+        expect(page.get_by_role("alert")).to_contain_text("Press Start again to confirm")
+        page.get_by_role("button", name="Start").click()
     expect(page).to_have_url(PAGE)
     found = PAGE.search(page.url)
     assert found
@@ -217,7 +218,8 @@ def test_without_javascript_a_round_is_launched_and_shown(
     page.get_by_role("button", name="Estimate").click()
     expect(page.locator("#expected")).to_contain_text("cost nothing")
     page.get_by_role("button", name="Start").click()
-    page.get_by_role("button", name="Start 1 round").click()  # it asks before so many
+    expect(page.get_by_role("alert")).to_contain_text("more than 2,000 matches")  # it asks before so many
+    page.get_by_role("button", name="Start").click()
     expect(page).to_have_url(PAGE)
     expect(page.locator("#progress")).to_contain_text("of 20,000 matches")
     assert "This page shows the round as it was when you opened it." in page.content()

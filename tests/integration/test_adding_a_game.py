@@ -33,11 +33,11 @@ from app.players.base import PlayerSpec
 from app.registry import PERSON, ensure_baselines
 from app.rounds.job import ROUND, RoundKind
 from app.web import tickets
-from app.web.admin import campaigns_form, rounds_form
+from app.web.admin import campaigns_form
 from tests import jobs
 from tests.datasets import cut, own_moves, rows_of
 from tests.experimenter import signed_in
-from tests.rounds import check, play, row_of
+from tests.rounds import check, play, round_form, row_of
 
 DOC = (ROOT / "docs" / "adding-a-game.md").read_text(encoding="utf-8")
 
@@ -195,11 +195,11 @@ def test_a_bad_config_is_refused_by_field(chain: Game[Any]) -> None:
 def test_it_is_played_in_a_round_exported_and_learned(
     app: Flask, engine: Engine, settings: Settings, chain: Game[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(RoundKind, "enqueue", lambda *_: None)
+    monkeypatch.setattr(RoundKind, "enqueue", lambda *_, **_queue: None)
     client = signed_in(app)
     page = client.get("/admin/rounds/new?game=chain")
     assert (page.status_code, 'name="limit"' in page.text, 'name="contexts"' in page.text) == (200, True, False)
-    form = rounds_form.defaults("chain", ()) | {"model_0": "scripted", "model_1": "scripted", "matches": "60"}
+    form = round_form("chain") | {"matches": "60"}
     estimated = client.post("/admin/rounds/new", data=form | {"action": "estimate"})
     assert estimated.status_code == 200
     refused = client.post("/admin/rounds/new", data=form | {"limit": "1"})

@@ -24,9 +24,9 @@ from app.registry import PERSON, add_api_model, add_scripted_model, find_model
 from app.registry.changes import edit_model
 from app.rounds import lifecycle, transcripts
 from app.rounds.job import RoundKind
-from app.web.admin import lists, rounds_form
+from app.web.admin import lists
 from tests.experimenter import labelled, leafed_through, signed_in
-from tests.rounds import make_round, play, row_of
+from tests.rounds import make_round, play, round_form, row_of
 from tests.stub_openai import StubServer
 
 CONTEXT = "1 4 2 2 1 2\n1 0 2 1 1 8\n"
@@ -68,8 +68,7 @@ def rounds_in(page: str) -> list[int]:
 
 def form(game: str = "negotiation", **fields: Any) -> dict[str, Any]:
     """The launch form as a browser sends it when nothing was changed."""
-    values = {**rounds_form.defaults(game, []), "model_0": "scripted", "model_1": "scripted", "action": "start"}
-    return {**values, **fields}
+    return {**round_form(game), **fields}
 
 
 def counted(engine: Engine) -> int:
@@ -162,7 +161,7 @@ def test_a_round_of_taboo_plays_each_word_once_if_no_number_is_given(
 
 def test_a_cross_play_is_a_round_of_each_pair(client: FlaskClient, engine: Engine, enqueued: list[int]) -> None:
     other_model(engine)
-    answer = client.post("/admin/rounds/new", data=form(players="cross", models=["scripted", "other"]))
+    answer = client.post("/admin/rounds/new", data=form(cross_play="1", models=["scripted", "other"]))
     assert answer.location == "/admin/rounds/matrix/1"
     assert enqueued == [1, 2, 3]
     page = client.get(answer.location).text
@@ -180,7 +179,7 @@ def test_a_cross_play_is_one_row_of_the_list_with_one_stop(
 ) -> None:
     other_model(engine)
     alone = make_round(engine, "scripted", matches=4)
-    where = client.post("/admin/rounds/new", data=form(players="cross", models=["scripted", "other"])).location
+    where = client.post("/admin/rounds/new", data=form(cross_play="1", models=["scripted", "other"])).location
     assert where == "/admin/rounds/matrix/2"
     for path in ("/admin/rounds", "/admin/rounds?model=other", "/admin/rounds?status=waiting", "/admin/"):
         page = client.get(path).text
@@ -221,23 +220,20 @@ def test_what_is_much_is_asked_for_once_more(
     app.config["SETTINGS"] = app.config["SETTINGS"].model_copy(update=limits)
     other_model(engine, price_in=1, price_out=2)
     file = (io.BytesIO(CONTEXT.encode()), "mine.txt")
-    wanted = form(
-        players="cross", models=["scripted", "other"], contexts_file=file, contexts="upload", name="All & one"
-    )
+    wanted = form(cross_play="1", models=["scripted", "other"], contexts_file=file, contexts="upload", name="All & one")
     first = client.post("/admin/rounds/new", data=wanted, content_type="multipart/form-data")
     if asks is None:
         assert first.status_code == 303
         return
     assert (first.status_code, asks in first.text, enqueued) == (200, True, [])
-    assert "Start 3 rounds with 300 matches?" in first.text
-    asked = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', first.text)
-    again: dict[str, Any] = {name: html.unescape(value) for name, value in asked if name != "models"}
-    again["models"] = [value for name, value in asked if name == "models"]
-    back = client.post("/admin/rounds/new", data={**again, "action": "change"})
-    assert (back.status_code, enqueued) == (200, [])
-    assert back.text.count('name="models" value="scripted" checked') == 1
+    assert ("these are 300" in first.text) == (limits["CONFIRM_MATCHES"] > 0)
+    assert first.text.count('name="models" value="scripted" checked') == 1
+    assert CONTEXT.strip() in first.text
+    (agreed,) = re.findall(r'<input type="hidden" name="agreed" value="([^"]+)">', first.text)
+    again = {**wanted, "contexts_text": CONTEXT, "contexts_name": "mine.txt", "agreed": agreed}
+    del again["contexts_file"]
     more = client.post("/admin/rounds/new", data={**again, "matches": "200"})
-    assert (more.status_code, "Start 3 rounds with 600 matches?" in more.text, enqueued) == (200, True, [])
+    assert (more.status_code, asks in more.text, enqueued) == (200, True, [])
     assert client.post("/admin/rounds/new", data={**again, "action": "start"}).location == "/admin/rounds/matrix/1"
     assert enqueued == [1, 2, 3]
     with reading(engine) as session:
@@ -265,7 +261,7 @@ def test_contexts_come_from_the_servers_file(
 ) -> None:
     (tmp_path / "contexts.txt").write_text(CONTEXT)
     app = make_app(CONTEXTS_FILE=str(tmp_path / "contexts.txt"))
-    monkeypatch.setattr(RoundKind, "enqueue", lambda *_: None)
+    monkeypatch.setattr(RoundKind, "enqueue", lambda *_, **_queue: None)
     client = signed_in(app)
     assert "contexts.txt" in client.get("/admin/rounds/new").text
     assert client.post("/admin/rounds/new", data=form(contexts="server")).status_code == 303
@@ -273,15 +269,13 @@ def test_contexts_come_from_the_servers_file(
 
 BAD: list[tuple[str, dict[str, Any], str, str]] = [
     ("negotiation", {"matches": "many"}, "matches", "matches: expected a whole number from 1"),
-    ("negotiation", {"matches": ""}, "matches", "matches: expected a whole number from 1"),
     ("negotiation", {"matches": "7", "swap_seats": "1"}, "matches", "matches: expected an even number"),
     ("negotiation", {"objective": "greed"}, "objective", "objective: expected self or coop or comp or lambda"),
     ("negotiation", {"objective": "lambda", "lam": "2"}, "lam", "lam: expected a number from -1 to 1"),
     ("negotiation", {"limit": "0"}, "limit", "limit: expected a whole number from 1 to 1000"),
     ("negotiation", {"model_0": "nobody"}, "model_0", "model: expected one that plays"),
     ("negotiation", {"model_1": ""}, "model_1", "model_1: expected a model, got none"),
-    ("negotiation", {"players": "cross", "models": ["scripted"]}, "models", "models: expected 2 to 20"),
-    ("negotiation", {"players": "all"}, "players", "players: expected pair or cross"),
+    ("negotiation", {"cross_play": "1", "models": ["scripted"]}, "models", "expected 2 to 20"),
     ("negotiation", {"temperature": "hot"}, "temperature", "temperature: expected a number from 0"),
     ("negotiation", {"top_k": "-1"}, "top_k", "top_k: expected a whole number"),
     ("negotiation", {"max_tokens": "0"}, "max_tokens", "max_tokens: expected a whole number"),
@@ -297,7 +291,7 @@ BAD: list[tuple[str, dict[str, Any], str, str]] = [
     ("taboo", {"words": "upload", "words_text": "a cat"}, "words", "line 1: "),
     ("taboo", {"max_turns": "x"}, "max_turns", "max_turns: expected a whole number"),
     ("taboo", {"rule": "kind"}, "rule", "rule: expected strict or released"),
-    ("taboo", {"order": "none"}, "order", "order: expected each or random"),
+    ("taboo", {"pick": "none"}, "pick", "expected in-order or shuffled or random"),
 ]
 
 
@@ -307,7 +301,7 @@ def test_a_form_that_cannot_be_comes_back_filled_in_with_one_line(
     client: FlaskClient, engine: Engine, enqueued: list[int], action: str, game: str, fields: dict[str, Any],
     field: str, says: str,
 ) -> None:  # fmt: skip
-    if (action == "estimate" and field in ("name", "temperature", "top_k", "max_tokens")) or "swap_seats" in fields:
+    if "swap_seats" in fields:
         action = "start"  # what only the start looks at
     answer = client.post("/admin/rounds/new", data=form(game, **{"name": "Kept", **fields, "action": action}))
     assert answer.status_code in (400, 404)
@@ -320,11 +314,9 @@ def test_a_form_that_cannot_be_comes_back_filled_in_with_one_line(
     assert (counted(engine), enqueued) == (0, [])
 
 
-@pytest.mark.parametrize(
-    "path", ["/admin/rounds/new?game=chess", "/admin/rounds/new?like=9", "/admin/rounds/new?like=x"]
-)
-def test_a_form_of_what_is_not_there_is_not_found(client: FlaskClient, path: str) -> None:
-    assert client.get(path).status_code == 404
+@pytest.mark.parametrize(("path", "status"), [("game=chess", 404), ("like=9", 404), ("like=x", 400)])
+def test_a_form_of_what_is_not_there_is_not_found(client: FlaskClient, path: str, status: int) -> None:
+    assert client.get(f"/admin/rounds/new?{path}").status_code == status
 
 
 def test_a_round_is_duplicated_with_all_that_it_was_played_with(client: FlaskClient, engine: Engine) -> None:
@@ -336,7 +328,8 @@ def test_a_round_is_duplicated_with_all_that_it_was_played_with(client: FlaskCli
     assert f'Filled in as it was for <a href="/admin/rounds/{number}">Round {number}</a>.' in page
     for kept in (
         'name="matches" type="text" value="8"', 'name="lam" type="text" value="0.25"', 'value="lambda" selected',
-        'name="limit" type="text" value="9"', 'name="swap_seats" value="1" checked', 'name="greedy" value="1" checked',
+        'name="limit" type="text" value="9"', 'name="swap_seats" value="1" checked',
+        'name="temperature" type="text" value="0"',
         'name="max_tokens" type="text" value="40"', 'name="seed" type="text" value="5"',
     ):  # fmt: skip
         assert kept in page
@@ -688,7 +681,7 @@ def test_a_cross_play_is_a_matrix_with_links_to_its_rounds(
     options = {"model": "stub-taboo", "base_url": stub.url, "key_env": "", "retries": 0}
     with writing(engine) as session:
         add_api_model(session, "stub", None, ["taboo"], options)
-    data = form("taboo", players="cross", models=["scripted", "stub"], matches="3")
+    data = form("taboo", cross_play="1", models=["scripted", "stub"], matches="3")
     assert client.post("/admin/rounds/new", data=data).location == "/admin/rounds/matrix/1"
     for number in (1, 2, 3, 4):
         play(engine, settings, number)

@@ -9,11 +9,11 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from app.web.admin import campaigns_form, rounds_form
+from app.web.admin import campaigns_form
 from tests.experimenter import signed_in
+from tests.rounds import round_form
 
-ROUND = {**rounds_form.defaults("negotiation", []), "model_0": "scripted", "model_1": "scripted", "action": "start"}
-TABOO = {**rounds_form.defaults("taboo", []), "model_0": "scripted", "model_1": "scripted", "action": "start"}
+ROUND, TABOO = round_form("negotiation"), round_form("taboo")
 CAMPAIGN = {**campaigns_form.defaults("negotiation", ()), "base": "scripted"}
 JOB = {"dataset": "1", "method": "tiny", "base": "", "name": "small", "epochs": "3"}
 DATASET = {"rounds": "", "game": "negotiation", "filter": "above_avg", "source": "both", "style": "full"}

@@ -3,21 +3,27 @@
 Both forms of rounds and campaigns have these fields. Their values are text, as a browser sends it back.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from flask import Request
+from flask import Request, request
+from sqlalchemy.orm import Session
 
 from app.core.config import Settings
 from app.core.errors import AppError, Invalid, Phrase
 from app.core.validation import Schema, kinds_of, real_number, words_of
+from app.games import find_game
 from app.games.base import JSON, Game
 from app.matches.material import server_file
+from app.registry import round_models
 from app.rounds.lifecycle import Material
 from app.rounds.material import material_of_file, material_of_text, own_material
 from app.web.forms import RefusedField, one_of
+from app.web.game_options import option_fields
+from app.web.seats import settings
 from app.web.threads import off_loop
 
+GAME, MATERIAL = "game", "material"  # widgets, and the fields of a spec that have them
 MOST_UPLOADED = 400_000  # characters of a file of material
 GENERATED, LIST, SERVER, UPLOAD, AGAIN = "generated", "list", "server", "upload", "again"
 
@@ -43,6 +49,11 @@ def option_values(game: Game[Any], config: Mapping[str, Any]) -> JSON:
     return found
 
 
+def sent_options(game: Game[Any]) -> JSON:
+    """These fields as they were sent."""
+    return {name: request.form.get(name, "").strip() for name in option_defaults(game)}
+
+
 def read_options(game: Game[Any], form: Mapping[str, Any]) -> JSON:
     """The options that a form gives, whole; an empty field stands for its default. Raises Invalid."""
     raw = {name: _read_option(name, schema, form) for name, schema in game.options.items() if form[name]}
@@ -64,6 +75,33 @@ def _typed_value(value: Any) -> str:
     return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
+# ---- Seats ------------------------------------------------------------------------
+
+_SEATS = ("model_0", "model_1")
+
+
+def sent_seats(_game: Game[Any]) -> JSON:
+    """The models of both seats, and all that were ticked for a cross-play."""
+    return {**{name: request.form.get(name, "") for name in _SEATS}, "models": request.form.getlist("models")}
+
+
+def shown_seats(_game: Game[Any], models: Sequence[str] | None, _like: bool) -> JSON:
+    """These fields for the models of a spec."""
+    first, last = (models[0], models[-1]) if models else ("", "")
+    return {_SEATS[0]: first, _SEATS[1]: last, "models": []}
+
+
+def read_seats(_game: Game[Any], form: Mapping[str, Any]) -> Sequence[str]:
+    """The models that play. Raises Invalid for a seat without one."""
+    if form["cross_play"]:
+        ticked: Sequence[str] = form["models"]
+        return ticked
+    for name in _SEATS:
+        if not form[name]:
+            raise Invalid(name, expected=Phrase("a model"), got=Phrase("none"))
+    return [form[name] for name in _SEATS]
+
+
 # ---- Material -------------------------------------------------------------------
 
 
@@ -73,6 +111,18 @@ def material_defaults(game: Game[Any]) -> JSON:
     if kind is None:
         return {}
     return {kind.name: LIST if kind.listed() else GENERATED, f"{kind.name}_text": "", f"{kind.name}_name": ""}
+
+
+def sent_material(game: Game[Any]) -> JSON:
+    """These fields as they were sent; what came as a file stands in its text field."""
+    texts = {name: request.form.get(name, "").strip() for name in material_defaults(game)}
+    return {**texts, **material_files(game, request)}
+
+
+def shown_material(game: Game[Any], source: str | None, like: bool) -> JSON:
+    """These fields, for material from `source` where the form is filled in like an earlier job."""
+    again = {material_field(game): AGAIN} if like and source is not None and game.material is not None else {}
+    return {**material_defaults(game), **again}
 
 
 def material_files(game: Game[Any], request: Request) -> JSON:
@@ -91,11 +141,11 @@ def material_field(game: Game[Any]) -> str:
 
 
 def read_material(
-    game: Game[Any], form: Mapping[str, Any], settings: Settings, again: Callable[[], Material] | None = None
+    game: Game[Any], form: Mapping[str, Any], known_settings: Settings, again: Material | None = None
 ) -> Material | None:
     """The material that a form names; None where each match draws its own. Raises Invalid and RefusedField.
 
-    `again` gives the material of the round that the form is filled in like.
+    `again` is the material of the round that the form is filled in like.
     """
     kind = game.material
     if kind is None:
@@ -103,13 +153,13 @@ def read_material(
     name = kind.name
     known = [LIST if kind.listed() else GENERATED, *([SERVER] if kind.setting else []), UPLOAD]
     chosen = one_of(name, form, known if again is None else [*known, AGAIN])
-    if chosen == AGAIN and again is not None:
-        return again()
+    if chosen == AGAIN:
+        return again
     if chosen == UPLOAD:
         return _uploaded(name, form, lambda text, source: material_of_text(kind, text, source))
     if chosen != SERVER:
         return own_material(game)
-    path = server_file(kind, settings)
+    path = server_file(kind, known_settings)
     if not path:
         raise Invalid(
             name,
@@ -142,3 +192,38 @@ def _about(name: str, work: Callable[[], Material]) -> Material:
         return work()
     except AppError as error:
         raise RefusedField(name, error) from None
+
+
+# ---- Widgets of a spec ----------------------------------------------------------
+
+
+class _GameWidget(NamedTuple):
+    """A field of a spec that is several of a form, by the game of the form; `shown` is told whether the form is filled
+    in like an earlier job.
+    """
+
+    sent: Callable[[Game[Any]], JSON]
+    read: Callable[[Game[Any], Mapping[str, Any]], Any]
+    shown: Callable[[Game[Any], Any, bool], JSON]
+
+
+GAME_WIDGETS: Mapping[str, _GameWidget] = {
+    "seats": _GameWidget(sent_seats, read_seats, shown_seats),
+    "options": _GameWidget(sent_options, read_options, lambda game, config, _like: option_values(game, config or {})),
+    MATERIAL: _GameWidget(sent_material, lambda _game, _form: None, shown_material),
+}
+
+
+def of_game(session: Session, widget: str, form: Mapping[str, Any]) -> tuple[Sequence[tuple[str, ...]], Any]:
+    """The choices of such a field, none where there are no such ones; and what its fragment shows beside them."""
+    game = find_game(form[GAME])
+    if widget == "seats":
+        return [(row.name, row.name) for row in round_models(session, game.name)], game.roles
+    if widget == "options":
+        return (), option_fields(game)
+    return (), (game.material, server_file(game.material, settings()))
+
+
+def hidden_material(form: Mapping[str, Any]) -> str:
+    """The field and the value with which is hidden what is asked of a list of material."""
+    return f"{material_field(find_game(form[GAME]))}={GENERATED}"

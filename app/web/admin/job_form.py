@@ -3,10 +3,12 @@
 A kind registers a subclass of JobForm, which says what is so for it alone.
 """
 
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, Generic, NamedTuple, NoReturn, TypeVar
 
 from flask import redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
+from flask_babel import gettext
 from sqlalchemy.orm import Session
 
 from app.core.errors import AppError, Invalid, Phrase, either
@@ -18,8 +20,8 @@ from app.jobs.spec import PRESET, JobSpec, fields_of, parts_of
 from app.registry import SCRIPTED_CHATS, list_models
 from app.registry.named import TRAINED, USES
 from app.web.admin.blueprint import blueprint
+from app.web.admin.game_fields import GAME
 from app.web.admin.job_pages import job_address, pages_of, requester
-from app.web.admin.rounds_new import form_action
 from app.web.admin.spec_form import (
     ONE_TEXT,
     Form,
@@ -29,6 +31,7 @@ from app.web.admin.spec_form import (
     presets_of,
     refusal,
     sections,
+    takes_material,
     typed,
     values_of,
 )
@@ -36,6 +39,7 @@ from app.web.admin.uploaded_texts import AGAIN
 from app.web.form_writes import write_once
 from app.web.forms import RefusedField
 from app.web.seats import settings
+from app.web.translations import game_titles
 
 S = TypeVar("S", bound=JobSpec)
 
@@ -79,6 +83,23 @@ class JobForm(Generic[R, S]):
         """Write the job down, in the thread that writes, which has no request. Raises AppError."""
         raise NotImplementedError
 
+    def create_all(self, session: Session, asked: Asked[S], by: Requester) -> Sequence[R]:
+        """The same, of a kind whose form may ask for several jobs at once."""
+        return [self.create(session, asked, by)]
+
+    def address(self, numbers: Sequence[int]) -> str:
+        """The page that shows the new jobs."""
+        return job_address(self.kind, numbers[0])
+
+    def agreement(self, expected: Any) -> str:
+        """What a second press of the button agrees to."""
+        return f"{expected.calls} calls"
+
+    def excess(self, expected: Any) -> str:
+        """Of what a job takes so much that the page asks before it is started: cost; empty where it just starts."""
+        dearest = settings().CONFIRM_COST
+        return "cost" if dearest and (expected.cost or 0) > dearest else ""
+
     def files_of(self, row: R) -> JSON:  # noqa: ARG002 - most kinds take no files
         """The texts that a job was given, by field."""
         return {}
@@ -86,10 +107,12 @@ class JobForm(Generic[R, S]):
     def spec_of(self, session: Session, row: R) -> JSON:  # noqa: ARG002 - a kind may have to look
         """The spec of a job as JSON. Raises Invalid for one that has none."""
         stored: JSON | None = row.spec
-        if stored is None:
-            expected, got = Phrase("one that was run here"), Phrase("one that was imported")
-            raise Invalid("like", expected=expected, got=got, subject=self.kind.subject(row.id))
-        return self.spec.of_json(stored).to_json()
+        return self.refuse_imported(row) if stored is None else self.spec.of_json(stored).to_json()
+
+    def refuse_imported(self, row: R) -> NoReturn:
+        """Raises Invalid."""
+        expected, got = Phrase("one that was run here"), Phrase("one that was imported")
+        raise Invalid("like", expected=expected, got=got, subject=self.kind.subject(row.id))
 
     def estimated(self, session: Session, asked: Asked[S]) -> Any:
         """What a job will take, for `estimate_template`: its `calls`, and its `cost` in USD if that is known."""
@@ -135,22 +158,27 @@ class JobForm(Generic[R, S]):
         by = requester()
         try:
             with reading() as session:
-                asked = self._read(session, form)
+                asked = self.read(session, form)
                 expected = self.estimated(session, asked)
-                dear = expected is not None and self._asks_again(form, expected)
-                if expected is not None and (form_action() == "estimate" or dear):
-                    return self._page(session, form, expected=expected, asks=dear and form_action() != "estimate")
+                estimates = _sent("action") == "estimate"
+                agreed = estimates or expected is None or form["agreed"] == self.agreement(expected)
+                excess = "" if agreed else self.excess(expected)
+                if expected is not None and (estimates or excess):
+                    return self._page(session, form, expected=expected, excess=excess)
             asked = asked._replace(known=self.check(asked))
-            number = write_once(lambda session: self.create(session, asked, by).id)
-        except AppError as error:
+            numbers = write_once(lambda session: [row.id for row in self.create_all(session, asked, by)])
+        except (AppError, RefusedField) as error:
+            refused = error if isinstance(error, RefusedField) else self.refusal(error, form)
             with reading() as session:
-                return self._page(session, form, refused=self._refusal(error, form)), error.status
+                return self._page(session, form, refused=refused), refused.error.status
         with reading() as session:
-            queue = self.kind.queue_of(session, number)
-        self.kind.enqueue(settings().broker_url, number, queue=queue)
-        return redirect(job_address(self.kind, number), 303)
+            queue = self.kind.queue_of(session, numbers[0])
+        for number in numbers:
+            self.kind.enqueue(settings().broker_url, number, queue=queue)
+        return redirect(self.address(numbers), 303)
 
-    def _read(self, session: Session, form: Form) -> Asked[S]:
+    def read(self, session: Session, form: Form) -> Asked[S]:
+        """What a form asks for. Raises AppError and RefusedField."""
         again = None
         if form["like"]:
             row = self.kind.get(session, whole_number(form["like"], "like", 1, LARGEST))
@@ -159,14 +187,10 @@ class JobForm(Generic[R, S]):
         files = files_of(self.spec, form, again)
         return Asked(self.spec.read(values_of(self.spec, form)), files)
 
-    def _refusal(self, error: AppError, form: Form) -> RefusedField:
+    def refusal(self, error: AppError, form: Form) -> RefusedField:
+        """An error at the field of the form that it is about."""
         found = refusal(self.spec, error, form)
         return found if found.field or not self.field else RefusedField(self.field, error)
-
-    def _asks_again(self, form: Form, expected: Any) -> bool:
-        """Whether somebody has to say once more that this is meant; a form that was changed since asks again."""
-        dearest = settings().CONFIRM_COST
-        return bool(dearest and (expected.cost or 0) > dearest and form["agreed"] != _agreement(expected))
 
     def _page(
         self,
@@ -176,24 +200,28 @@ class JobForm(Generic[R, S]):
         *,
         refused: RefusedField | None = None,
         expected: Any = None,
-        asks: bool = False,
+        excess: str = "",
     ) -> str:
         fills = presets_of(self.spec)
+        presets = None if fills is None else (gettext("Presets"), *fills[1:])
+        if GAME in form:
+            presets = (gettext("Game"), GAME, [*game_titles().items()])
         return render_template(
             "admin/job-form.html",
-            form={**form, "agreed": _agreement(expected) if expected is not None and asks else ""},
+            form={**form, "agreed": self.agreement(expected) if excess else ""},
             kind=self.kind,
             pages=pages_of(self.kind),
             action=url_for(f"admin.start_{self.kind.name}"),
             words=self.words,
             sections=sections(session, self.spec, form),
-            files=bool(self.spec.files),
-            presets=None if fills is None else fills[1:],
-            preset=preset,
+            files=bool(self.spec.files) or takes_material(self.spec),
+            presets=presets,
+            preset=form.get(GAME, preset),
             refused=refused,
             expected=expected,
-            asks=asks,
+            excess=excess,
             dearest=settings().CONFIRM_COST,
+            most=settings().CONFIRM_MATCHES,
             estimate_template=self.estimate_template,
             below=self.below,
             **self.further(),
@@ -209,8 +237,3 @@ def register_form(form: JobForm[Any, Any]) -> None:
 
 def _sent(name: str) -> str:
     return request.form.get(name, "").strip()
-
-
-def _agreement(expected: Any) -> str:
-    """What a second press of the button agrees to."""
-    return f"{expected.calls} calls"

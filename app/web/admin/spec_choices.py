@@ -111,7 +111,8 @@ def choices_of(
         case "registry":
             return _REGISTRIES[schema["registry"]]()
         case "choice":
-            return word_choices(schema, words_of(schema)), None
+            found = word_choices(schema, words_of(schema))
+            return [("", unset), *found] if (unset := _unset(schema)) else found, None
         case "preset":
             return preset_choices(schema), None
     return (), None

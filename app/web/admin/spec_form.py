@@ -13,11 +13,13 @@ from app.core.errors import AppError, FieldError, Invalid, Phrase
 from app.core.validation import Schema, kinds_of, words_of
 from app.finetuning.backends import backend_names
 from app.finetuning.config import Fields, find_method
+from app.games import find_game
 from app.games.base import JSON
 from app.jobs.spec import PRESET, JobSpec, SpecPart, fields_of, parts_of
 from app.models import LanguageModel
-from app.registry import list_models
+from app.registry import list_models, round_models
 from app.registry.named import SCORED, TRAINED, USES
+from app.web.admin.game_fields import GAME, GAME_WIDGETS, MATERIAL, hidden_material, of_game, read_material
 from app.web.admin.spec_choices import Choices, called, choices_of
 from app.web.admin.training_fields import (
     boxes,
@@ -29,6 +31,7 @@ from app.web.admin.training_fields import (
 )
 from app.web.admin.uploaded_texts import AGAIN, SHIPPED, UPLOAD, read_uploads, uploaded_text
 from app.web.forms import RefusedField, one_of
+from app.web.seats import settings
 
 Form = Mapping[str, Any]
 _SHARE = "share "  # before the name of a model, in the name of the field of its share
@@ -101,9 +104,10 @@ def _text(value: Any) -> str:
 
 
 _TEXT = _Widget(_sent_text, lambda _name, text: text, _text)
-ONE_TEXT = ("text", "number", "choice", "model", "dataset", "base", "box", "registry")
+ONE_TEXT = ("text", "number", "choice", "model", "dataset", "base", "box", "registry", GAME)
 _WIDGETS: Mapping[str, _Widget] = {
     **dict.fromkeys(ONE_TEXT, _TEXT),
+    GAME: _TEXT._replace(layout="hidden"),
     PRESET: _TEXT,
     "registry": _TEXT._replace(layout="registry"),
     "file": _TEXT._replace(layout="file"),
@@ -152,7 +156,8 @@ def leaves(spec: type[SpecPart]) -> Iterator[SpecField]:
             continue
         if parts[name].presets and not schema.get("fills"):
             yield SpecField(name, (name, PRESET), PRESET, schema)
-        for field, of in sorted(fields_of(parts[name]).items(), key=lambda each: _widget_of(each[1]) == "tick"):
+        own = {field: of for field, of in fields_of(parts[name]).items() if field not in schema.get("without", ())}
+        for field, of in sorted(own.items(), key=lambda each: _widget_of(each[1]) == "tick"):
             yield SpecField(schema.get("prefix", "") + field, (name, field), _widget_of(of), of)
 
 
@@ -169,7 +174,12 @@ def _is_asked(spec: type[SpecPart], field: SpecField, given: Mapping[str, Any]) 
 
 def typed(spec: type[JobSpec]) -> JSON:
     """The fields as they were sent; what came as a file stands in its text field, and so comes back with the page."""
-    found = {each.name: _WIDGETS[each.widget].sent(each.name) for each in leaves(spec)}
+    found: JSON = {}
+    for each in leaves(spec):
+        if (widget := GAME_WIDGETS.get(each.widget)) is not None:
+            found |= widget.sent(find_game(found[GAME]))
+        else:
+            found[each.name] = _WIDGETS[each.widget].sent(each.name)
     for name in spec.files:
         found |= {f"{name}_{part}": request.form.get(f"{name}_{part}", "").strip() for part in ("text", "name")}
     return {**found, **read_uploads(request, [*spec.files])}
@@ -197,7 +207,10 @@ def filled_in(
                 value = {field: of for field, of in value.items() if field not in boxed[first]}
         elif name := (known or {}).get(each.schema.get("suggested", "")):
             value = name if each.widget == "model" else {name: 1}
-        found[each.name] = files if each.widget == "file" else _WIDGETS[each.widget].shown(value)
+        if (widget := GAME_WIDGETS.get(each.widget)) is not None:
+            found |= widget.shown(find_game(found[GAME]), value, files == AGAIN)
+        else:
+            found[each.name] = files if each.widget == "file" else _WIDGETS[each.widget].shown(value)
     return found
 
 
@@ -207,7 +220,11 @@ def values_of(spec: type[JobSpec], form: Form) -> JSON:
     for each in leaves(spec):
         if not _is_asked(spec, each, form):
             continue
-        value: Any = None if each.widget == "file" else _WIDGETS[each.widget].read(each.name, form[each.name])
+        value: Any = None
+        if (widget := GAME_WIDGETS.get(each.widget)) is not None:
+            value = widget.read(find_game(form[GAME]), form)
+        elif each.widget != "file":
+            value = _WIDGETS[each.widget].read(each.name, form[each.name])
         if len(each.path) > 1:
             part = found.setdefault(each.path[0], {})
             if each.widget != "box" or value:
@@ -238,7 +255,14 @@ def files_of(spec: type[JobSpec], form: Form, again: Mapping[str, Any] | None) -
                 raise type(error)(name, **error.parts) from None
         else:
             found[name] = None if file.shipped is None else file.parse(file.shipped.read_bytes(), SHIPPED)
+    if takes_material(spec):
+        found[MATERIAL] = read_material(find_game(form[GAME]), form, settings(), again[MATERIAL] if again else None)
     return found
+
+
+def takes_material(spec: type[JobSpec]) -> bool:
+    """Whether a form has the material of its game, which is read as files are."""
+    return any(each.widget == MATERIAL for each in leaves(spec))
 
 
 def refusal(spec: type[JobSpec], error: AppError, form: Form = MappingProxyType({})) -> RefusedField:
@@ -266,6 +290,8 @@ def sections(session: Session, spec: type[JobSpec], form: Form) -> list[tuple[st
     models = list_models(session, archived=False)
     found: list[tuple[str, list[SpecField]]] = []
     for each in leaves(spec):
+        if MATERIAL in (each.widget, each.schema.get("beside")) and find_game(form[GAME]).material is None:
+            continue
         heading = fields_of(spec)[each.path[0]].get("heading", "")
         if not found or (heading and heading != found[-1][0]):
             found.append((heading, []))
@@ -287,12 +313,14 @@ def _groups(
     session: Session, spec: type[JobSpec], form: Form, fields: Sequence[SpecField], models: Sequence[LanguageModel]
 ) -> list[FieldGroup]:
     groups = []
-    for layout, of in groupby(fields, lambda each: _WIDGETS[each.widget].layout):
+    for layout, of in groupby(fields, _layout):
         own = list(of)
         use = next((each.schema["use"] for each in own if "use" in each.schema), None)
         known = [row.name for row in models if use is None or USES[use](row)]
         named = [name for each in own for name in form[each.name]] if layout == "members" else []
         empty = "" if known or use is None else _none_known(use)
+        if layout == "seats" and not round_models(session, form[GAME]):
+            empty = gettext("No model that is usable in rounds plays this game.")
         shown = [_shown(session, spec, each, form, models) for each in own]
         groups.append(FieldGroup(layout, shown, empty, [*dict.fromkeys(name for name in named if name not in known)]))
     return groups
@@ -305,7 +333,10 @@ def _shown(
     title, text = schema["title"], schema["description"]  # a call with a text in it would be taken for that text
     said = schema.get("unset", "")
     unset, help_, title, inputmode = gettext(said) if said else "", gettext(text), gettext(title), "text"
-    choices, more = choices_of(session, field.widget, schema, form[field.name], models)
+    if field.widget in GAME_WIDGETS:
+        choices, more = of_game(session, field.widget, form)
+    else:
+        choices, more = choices_of(session, field.widget, schema, form[field.name], models)
     if field.widget == "box":
         _, title, help_, inputmode, _ = training_field(field.path[-1], field.of)
     elif field.widget == "training":
@@ -318,8 +349,12 @@ def _shown(
     if field.widget == "number":
         inputmode = "numeric" if {kind.get("type") for kind in kinds_of(schema)} == {"integer"} else "decimal"
     only = "" if field.only is None else f"{field.only[0]}={'|'.join(field.only[1])}"
-    unless = schema.get("unless", "")
+    unless = hidden_material(form) if schema.get("beside") == MATERIAL else schema.get("unless", "")
     return ShownField(field.name, field.widget, title, help_, unset, inputmode, choices, unless, only, more)
+
+
+def _layout(field: SpecField) -> str:
+    return field.widget if field.widget in GAME_WIDGETS else _WIDGETS[field.widget].layout
 
 
 def _none_known(use: str) -> str:
