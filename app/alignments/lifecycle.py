@@ -41,6 +41,9 @@ def create(
     Its models will be called NAME-sft and NAME-aligned; without a name it gets one. Raises NotFound for what does not
     exist, Conflict for a taken name or an archived model, and Invalid for all else that cannot be run.
     """
+    sources = {"questions": questions.source, "priors": priors.source}
+    if held_out is not None:
+        sources["held_out"] = held_out.source
     questions, held_out = parted(spec, questions, held_out)
     base = _base(session, spec)
     if spec.demonstrations is not None:
@@ -55,7 +58,6 @@ def create(
     _check_held_out(questions, held_out)
     name = spec.name or _default_name(session, spec)
     _refuse_taken(session, name)
-    sources = {"questions": questions.source, "priors": priors.source, "held_out": held_out.source}
     row = ALIGNMENT.new_row(
         queued=queued,
         requester=requester,

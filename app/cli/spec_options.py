@@ -11,7 +11,7 @@ from app.cli.base import RepeatableOption, is_name, is_pair, read_pairs
 from app.cli.material import material_parameters, own_file
 from app.core.errors import Invalid
 from app.core.validation import Schema, words_of
-from app.jobs.spec import PRESET, VERSION, JobSpec, fields_of, parts_of
+from app.jobs.spec import PRESET, SHIPPED, VERSION, JobSpec, fields_of, parts_of
 from app.society.text_files import read_bytes
 from app.studies.yaml_reader import read_yaml
 
@@ -53,9 +53,9 @@ def read_files(spec: JobSpec) -> dict[str, Any]:
     """What the files hold that a spec names, by field; None where none is given and none ships. Raises Invalid."""
     found = {}
     for name, file in spec.files.items():
-        given = getattr(spec, name)
-        path = file.shipped if given is None else Path(given)
-        found[name] = None if path is None else file.parse(read_bytes(path, name), given or "shipped")
+        given = getattr(spec, name) or SHIPPED
+        path = file.shipped if given == SHIPPED else Path(given)
+        found[name] = None if path is None else file.parse(read_bytes(path, name), given)
     return found
 
 

@@ -17,6 +17,7 @@ from app.core.validation import Schema, invalid_of, kinds_of, read_value
 from app.core.validation import fields_of as fields_of
 
 VERSION = "version"  # the key of a stored spec's version
+SHIPPED = "shipped"  # in place of a file: the one that comes with Parlor
 PRESET = "preset"  # the key of a part's preset, over which its fields are laid
 _LIMITS = ("ge", "gt", "le", "lt", "min_length", "max_length", "default_factory")  # what pydantic is told of a field
 

@@ -8,7 +8,7 @@ from click.testing import Result
 from flask import Flask
 from sqlalchemy import Engine
 
-from tests.societies import add_chat_models
+from tests.societies import add_chat_models, row_of
 
 SMALL = ("--config", "size=2", "iterations=2", "critics=2", "first_memories=2", "setting=mixed_half_half")
 RUN = ("society", "run", "--agents", "scripted-agent", "--observers", "scripted-observer", *SMALL)
@@ -48,6 +48,18 @@ def test_the_same_seed_gives_the_same_society_and_none_draws_one(app: Flask) -> 
     told = [json.loads(flask(app, "society", "show", str(number), "--json").stdout) for number in (1, 2, 3, 4)]
     assert told[0]["means"] == told[1]["means"]
     assert told[2]["seed"] != told[3]["seed"]
+
+
+def test_what_a_row_keeps_runs_the_same_society_once_more(app: Flask, engine: Engine, tmp_path: Path) -> None:
+    assert flask(app, *RUN, "--seed", "3").exit_code == 0
+    kept = row_of(engine, 1).spec
+    assert kept is not None
+    assert (kept["questions"], kept["config"]["size"], kept["seed"]) == ("shipped", 2, 3)
+    (tmp_path / "again.json").write_text(json.dumps(kept))
+    assert flask(app, "society", "run", "--spec", str(tmp_path / "again.json")).exit_code == 0
+    told = [json.loads(flask(app, "society", "show", str(number), "--json").stdout) for number in (1, 2)]
+    assert told[0]["means"] == told[1]["means"]
+    assert row_of(engine, 2).spec == kept
 
 
 def test_an_estimate_runs_nothing(app: Flask, engine: Engine) -> None:

@@ -15,7 +15,7 @@ from app.finetuning.backends import backend_names
 from app.finetuning.config import Fields, find_method
 from app.games import find_game
 from app.games.base import JSON
-from app.jobs.spec import PRESET, JobSpec, SpecPart, fields_of, parts_of
+from app.jobs.spec import PRESET, SHIPPED, JobSpec, SpecPart, fields_of, parts_of
 from app.models import LanguageModel
 from app.registry import list_models, round_models
 from app.registry.named import SCORED, TRAINED, USES
@@ -29,7 +29,7 @@ from app.web.admin.training_fields import (
     training_fields,
     with_further_fields,
 )
-from app.web.admin.uploaded_texts import AGAIN, SHIPPED, UPLOAD, read_uploads, uploaded_text
+from app.web.admin.uploaded_texts import AGAIN, UPLOAD, read_uploads, uploaded_text
 from app.web.forms import RefusedField, one_of
 from app.web.seats import settings
 

@@ -10,7 +10,7 @@ from app.core.errors import Invalid, Phrase
 from app.games.base import JSON
 
 MOST_UPLOADED = 200_000  # characters of one text
-SHIPPED, UPLOAD, AGAIN = "shipped", "upload", "again"  # which of them: what ships, one's own, that of an earlier job
+UPLOAD, AGAIN = "upload", "again"  # which of them beside what ships: one's own, that of an earlier job
 
 
 def read_uploads(request: Request, names: Sequence[str]) -> JSON:
