@@ -19,6 +19,7 @@ _ON_BOTH = (
     "test_export.py",
     "test_idle.py",
     "test_jobs.py",
+    "test_lists.py",
     "test_live.py",
     "test_locked.py",
     "test_migrations.py",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, Select, and_, or_, select
+from sqlalchemy import ColumnElement, Select, and_, literal, or_, select
 from sqlalchemy.orm import Session
 
 from app.core.csv_tables import Column
@@ -283,7 +283,8 @@ def _behind(key: Any, tie: Any, descending: bool, value: Any, last: Any) -> Colu
     """Whether a row comes behind the one with that key and tie, for a WHERE."""
 
     def further(column: Any, than: Any) -> ColumnElement[bool]:
-        found: ColumnElement[bool] = column < than if descending else column > than
+        bound = literal(than, column.type) if isinstance(than, bool) else than  # else taken for a TRUE of SQL
+        found: ColumnElement[bool] = column < bound if descending else column > bound
         return found
 
     if key is tie:
@@ -298,6 +299,8 @@ def _written(value: Any) -> str:
     """The key of a place as an address has it: text begins with `=`, so that none is not empty text."""
     if isinstance(value, datetime):
         return value.isoformat()
+    if isinstance(value, bool):
+        return str(int(value))
     return "" if value is None else f"={value}" if isinstance(value, str) else str(value)
 
 
@@ -327,6 +330,8 @@ def _read(text: str, kind: type) -> Any:
         if not text.isprintable():
             raise ValueError(text)
         return text.removeprefix("=")
+    if kind is bool:
+        return bool(int(text))
     number = float(text) if kind is float else int(text)
     if not (text.isascii() and math.isfinite(number) and abs(number) <= _LARGEST):
         raise ValueError(text)
