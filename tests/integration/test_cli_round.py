@@ -13,9 +13,9 @@ from flask import Flask
 from sqlalchemy import Engine, func, select
 
 from app.core.extensions import reading
-from app.models import MatchRow, RoundRow
+from app.models import MatchRow, RoundMaterial, RoundRow
 from app.rounds.job import ROUND
-from tests.rounds import add_models, facts
+from tests.rounds import add_models, facts, row_of
 from tests.stub_openai import Reply, StubServer
 
 CONTEXTS = "1 10 2 0 2 0\n1 0 2 3 2 2\n3 1 1 4 1 3\n3 2 1 1 1 3\n"
@@ -234,3 +234,27 @@ def test_rounds_that_do_not_exist_are_said_so(app: Flask) -> None:
             "Error: round: expected the number of one that exists, got 7; `flask round list` shows them\n",
         )
     assert flask(app, "list").stdout.startswith("No rounds yet: ")
+
+
+def test_a_round_is_asked_for_in_a_file(app: Flask, engine: Engine, tmp_path: Path) -> None:
+    file = tmp_path / "round.yaml"
+    text = "game: taboo\nmodels: [scripted, scripted]\nmatches: 2\nswap_seats: true\nseed: 3\n"
+    text += "sampling:\n  temperature: {}\n"
+    file.write_text(text.format(3))
+    refused = flask(app, "run", "--spec", str(file))
+    line = "round.yaml:7: sampling.temperature: expected a number from 0 to 2, got 3\n"
+    assert (refused.exit_code, refused.stderr.endswith(line)) == (2, True), refused.stderr
+    file.write_text(text.format(0.5))
+    words = tmp_path / "words.txt"
+    words.write_text("lemon\nriver\n")
+    done = flask(app, "run", "--spec", str(file), "--words", str(words), "--seed", "4", "--json")
+    row = row_of(engine, json.loads(done.stdout)["round_id"])
+    assert (row.game, row.matches, row.swap_seats, row.seed, row.sampling) == (
+        "taboo",
+        2,
+        True,
+        4,
+        {"temperature": 0.5},
+    )
+    with reading(engine) as session:
+        assert session.get_one(RoundMaterial, row.id).items == ["lemon", "river"]
