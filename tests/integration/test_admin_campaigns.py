@@ -537,7 +537,7 @@ def test_words_come_as_a_file_and_a_tenth_is_held_out(
         ({"objective": "lambda", "lam": "2"}, 400, "lam", "lam: expected a number from -1 to 1, got '2'"),
         ({"epochs": "many"}, 400, "epochs", "epochs: expected a number above 0, got 'many'"),
         ({"learning_rate": "-1"}, 400, "learning_rate", "learning_rate: expected a number above 0, got '-1'"),
-        ({"temperature": "3"}, 400, "temperature", "temperature: expected a number from 0 (greedy) to 2, got '3'"),
+        ({"temperature": "3"}, 400, "temperature", "temperature: expected a number from 0 to 2, got '3'"),
         ({"contexts": "upload", "contexts_text": CONTEXT}, 400, "contexts", "a list of which a tenth can be held out"),
         ({"contexts": "upload", "contexts_text": "1 2"}, 400, "contexts", "the contexts of the form, line 1: expected"),
         ({"play_with": "scripted=2"}, 400, "play_with", "play_with: expected a share above 0 and below 1, got '2'"),

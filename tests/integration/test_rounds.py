@@ -433,7 +433,7 @@ def test_a_request_that_is_refused_aborts_its_match_alone(engine: Engine, settin
         ({"matches": 5, "swap_seats": True}, "matches: expected an even number where seats are swapped, got 5"),
         ({"pick": "best"}, "pick: expected in-order or shuffled or random, got 'best'"),
         ({"config": {"objective": 3}}, "objective: expected self, coop, comp or a number from -1 to 1, got 3"),
-        ({"sampling": {"temperature": 9}}, "temperature: expected a number from 0 (greedy) to 2, got 9"),
+        ({"sampling": {"temperature": 9}}, "sampling.temperature: expected a number from 0 to 2, got 9"),
         (
             {"config": {"counts": [1, 1, 1], "values": [[1, 1, 8], [8, 1, 1]]}, "material": CONTEXTS},
             "config: expected no counts where a test gives each match its own, got one",
