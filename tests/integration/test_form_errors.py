@@ -42,8 +42,8 @@ WRONG = [
     ("campaigns", CAMPAIGN, {"epochs": "many"}, "epochs", "erwartet: eine Zahl über 0, erhalten: 'many'"),
     ("jobs", JOB, {"dataset": "mine"}, "dataset", "Datensatz: erwartet: Nummer, Name oder Name@Version eines"),
     ("jobs", JOB, {"epochs": "0"}, "epochs", "erwartet: eine Zahl über 0, erhalten: '0'"),
-    ("jobs", JOB, {"further": "width"}, "further", "eine Zeile wie width = 64, einmal je Feld, erhalten: 'width'"),
-    ("jobs", JOB, {"further": "depth = 1"}, "further", "erwartet: ein Feld von tiny"),
+    ("jobs", JOB, {"config": "width"}, "config", "eine Zeile wie width = 64, einmal je Feld, erhalten: 'width'"),
+    ("jobs", JOB, {"config": "depth = 1"}, "config", "erwartet: ein Feld von tiny"),
     (
         "datasets",
         DATASET,
