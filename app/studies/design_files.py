@@ -183,6 +183,8 @@ def _got(error: ErrorDetails) -> object:
         return Verbatim("none")
     if error["type"] == "extra_forbidden":
         return Verbatim(dotted((str(error["loc"][-1]),)))
+    if said := error.get("ctx", {}).get("got"):  # by a check of ours, of one in many
+        return Verbatim(said)
     value = error["input"]
     return Verbatim("keys with values") if isinstance(value, dict) else Verbatim(shown(value))
 

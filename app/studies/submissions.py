@@ -92,7 +92,9 @@ def read_statuses(path: Path) -> Sequence[VisitStatus]:
     except OSError as error:
         raise Invalid(None, expected="a CSV table", got=Verbatim(str(error)), subject=path.name) from None
     table = read_csv(content, path.name, {name for each in _COLUMNS for name in each}, western=True)
-    columns = next((each for each in _COLUMNS if {each.visit, each.status} <= set(table.columns)), None)
+    written = {_plain(column): column for column in table.columns}
+    named = (_Columns(*(written.get(_plain(column), "") for column in each)) for each in _COLUMNS)
+    columns = next((each for each in named if each.visit and each.status), None)
     if columns is None:
         known = ", or ".join(f"{each.visit} and {each.status}" for each in _COLUMNS)
         got = Verbatim(f"{', '.join(table.columns)[:200] or 'none'} ({table.written})")
@@ -234,14 +236,20 @@ def _other_codes(session: Session, wave: Wave) -> Sequence[str]:
 
 
 def _visit(row: Mapping[str, str], columns: _Columns, place: str) -> VisitStatus:
-    external_id, status, person, code = (row.get(column, "") for column in columns)
+    # A spreadsheet, and what guards cells from being taken for formulas, marks a text by an apostrophe before it.
+    external_id, status, person, code = (row.get(column, "").removeprefix("'") for column in columns)
     for each in (external_id, person):
         refuse_rounded(each, place)
-    found = _STATUSES.get(status.lower().replace("-", "_").replace(" ", "_"))
+    found = _STATUSES.get(_plain(status))
     if not external_id or found is None:
         expected = f"an id and a status ({', '.join(_STATUSES)})"
         raise Invalid(None, expected=expected, got=Verbatim(f"{external_id!r}, {status!r}"), subject=place)
     return VisitStatus(external_id, found, person, code)
+
+
+def _plain(word: str) -> str:
+    """A heading or a status as it is compared: of one case, its words joined, whatever blanks were between them."""
+    return "_".join(word.casefold().replace("-", " ").replace("_", " ").split())
 
 
 def _is_latest(session: Session, submission: Submission) -> bool:

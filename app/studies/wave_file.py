@@ -264,14 +264,16 @@ class WaveFile(Part):
     @field_validator("codes")
     @classmethod
     def _codes_differ(cls, codes: dict[EndingName, str], known: ValidationInfo) -> dict[EndingName, str]:
-        folded = {plain_code(code) for code in codes.values()}
-        is_new = _STORED not in (known.context or ())  # a wave that was opened before stays readable
-        if is_new and (none := sorted(folded & set(NO_CODES))):
-            raise PydanticCustomError(
-                "codes", "codes other than {word}, by which recruiters say that none was given", {"word": none[0]}
-            )
-        if is_new and len(folded) < len(codes):
-            raise PydanticCustomError("codes", "codes that differ from each other, whatever the case of their letters")
+        folded: dict[str, str] = {}
+        for name, code in codes.items() if _STORED not in (known.context or ()) else ():  # a wave of before is read
+            plain, got = plain_code(code), f"{name}: {code}"
+            if plain in NO_CODES:
+                text = "codes other than {word}, by which recruiters say that none was given"
+                raise PydanticCustomError("codes", text, {"word": plain, "got": got})
+            if plain in folded:
+                text = "codes that differ from each other, whatever the case of their letters"
+                raise PydanticCustomError("codes", text, {"got": f"{folded[plain]}, {got}"})
+            folded[plain] = got
         provider = known.data.get("provider")
         if provider is not None and provider.name in _NEED_CODE and COMPLETED not in codes:
             raise PydanticCustomError(

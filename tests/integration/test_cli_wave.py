@@ -169,6 +169,11 @@ def test_how_visits_stand_is_taken_from_the_recruiters_table(
     assert ben.endswith(": under way here, and submitted at the recruiter.")
     again = json.loads(flask("study", "submissions", "two-models:main", table, "--json").stdout)
     assert (again["changed"], again["statuses"]) == (0, {"returned": 1, "submitted": 1})
+    table.write_text(
+        "SUBMISSION ID,participant_id,status\n'visit of ann,'ann,RETURNED\nvisit of ben,ben,AWAITING\xa0REVIEW\n"
+    )
+    again = json.loads(flask("study", "submissions", "two-models:main", table, "--json").stdout)
+    assert (again["changed"], again["statuses"]) == (0, {"returned": 1, "submitted": 1})
     table.write_text("Submission id,Status\nvisit of ben,LOST\n")
     refused = flask("study", "submissions", "two-models:main", table)
     assert (refused.exit_code, refused.stdout) == (2, "")

@@ -52,12 +52,18 @@ def test_a_file_says_who_recruits_how_many_and_for_how_much(path: Path) -> None:
         (
             '"CQ2M81TT"',
             '"c7rx94lm"',
-            "main.yaml:6: codes: expected codes that differ from each other, whatever the case of their letters, got",
+            (
+                "main.yaml:6: codes: expected codes that differ from each other, whatever the case of their letters,"
+                " got completed: C7RX94LM, quiz_failed: c7rx94lm"
+            ),
         ),
         (
             '"CQ2M81TT"',
             '"NoCode"',
-            "main.yaml:6: codes: expected codes other than nocode, by which recruiters say that none was given, got",
+            (
+                "main.yaml:6: codes: expected codes other than nocode, by which recruiters say that none was given,"
+                " got quiz_failed: NoCode"
+            ),
         ),
         ("completed:", "complete:", "main.yaml:6: codes.complete"),
         (
