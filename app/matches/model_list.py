@@ -54,7 +54,10 @@ LIST: Listing[LanguageModel] = Listing(
             title=Phrase("Name"),
             value=lambda each: Reference("model", each.row.id, each.row.name),
             sort=LanguageModel.name,
-            notes=lambda each: [Phrase(each.row.kind), Verbatim(each.row.prompt_style or "")],
+            notes=lambda each: [
+                Verbatim("API") if each.row.kind == "api" else Phrase(each.row.kind),
+                Verbatim(each.row.prompt_style or ""),
+            ],
         ),
         ListColumn(name="model_id", title=Phrase("Number"), value=lambda each: each.row.id, numeric=True, seen=NOWHERE),
         ListColumn(

@@ -193,8 +193,8 @@ def is_in_use(session: Session, row: LanguageModel) -> bool:
 
 
 def _members(spec: Mapping[str, Any]) -> set[str]:
-    """The further agents, the observers and the raters of an alignment's spec."""
-    return {*(name for name, _ in spec["agents"]), *spec["observers"], *spec["raters"]}
+    """The further agents, observers and raters of an alignment's spec, as this release or one before wrote it."""
+    return {*dict(spec.get("agents", ())), *spec.get("observers", ()), *spec.get("raters", ())}
 
 
 def _models_named(spec: Mapping[str, Any]) -> set[str]:

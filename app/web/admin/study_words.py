@@ -56,6 +56,11 @@ PAY_DOUBTS: Mapping[str, str] = {
     "under way": N_("The recruiter calls this submission submitted or approved, and the person is under way here."),
     "overpaid": N_("More was sent to be paid than is owed. It is held against what this person is still to be paid."),
 }
+# What happened to somebody, of events of which the page says no more.
+HAPPENED: Mapping[str, str] = {
+    "entry": N_("opened the link"), "consent": N_("answered the consent"), "assignment": N_("was given an arm"),
+    "match": N_("began a match"), "settled": N_("pay was worked out"), "place freed": N_("place was freed"),
+}  # fmt: skip
 HANDED_IN: Mapping[str, str] = {
     "no code": N_("without a code"), "other code": N_("with a code of no ending"),
 }  # fmt: skip
@@ -77,5 +82,5 @@ def _word_lists() -> dict[str, object]:
         "ending_words": ENDINGS, "step_words": STEPS, "stage_words": STAGES, "where_words": WHERE,
         "wave_words": WAVE_STATES, "batch_words": BATCH_STATES, "submission_words": SUBMISSION_STATES,
         "report_reasons": REPORT_REASONS, "report_states": REPORT_STATES, "recruiter_words": RECRUITERS,
-        "doubt_words": PAY_DOUBTS, "handed_in_words": HANDED_IN,
+        "doubt_words": PAY_DOUBTS, "handed_in_words": HANDED_IN, "happened_words": HAPPENED,
     }  # fmt: skip
