@@ -19,6 +19,7 @@ from app.finetuning.job import TRAINING
 from app.jobs import states
 from app.jobs.kind import fail
 from app.models import Alignment
+from app.registry.changes import is_in_use
 from app.web.watched import watched_kinds
 from tests.assessments import carry_on, make_alignment
 from tests.campaigns import add_local, model_named
@@ -67,6 +68,19 @@ def row_of(engine: Engine, number: int) -> Alignment:
         row = ALIGNMENT.get(session, number)
         assert row.material
         return row
+
+
+@pytest.mark.parametrize("agents", [{"scripted-agent": 1.0}, [["scripted-agent", 1.0]]], ids=["now", "before"])
+def test_the_models_that_an_alignment_names_are_in_use(client: FlaskClient, engine: Engine, agents: Any) -> None:
+    number = make_alignment(engine, "learner", "mine", **SMALL)
+    with writing(engine) as session:
+        row = ALIGNMENT.get(session, number)
+        row.spec = {**row.spec, "agents": agents}
+    for name in ("scripted-agent", "scripted-observer"):
+        model = model_named(engine, name)
+        assert client.get(f"/admin/models/{model.id}").status_code == 200
+        with reading(engine) as session:
+            assert is_in_use(session, model)
 
 
 # ---- The list and the form ---------------------------------------------------------------

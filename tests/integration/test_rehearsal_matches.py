@@ -109,7 +109,7 @@ def test_pages_count_people_and_their_matches_and_reports_alone(
         }  # fmt: skip
     admin = signed_in(app)
     assert "1 report of a participant has not been read." in text_of(admin.get("/admin/"))
-    assert sum(map(int, re.findall(r'data-as="Matches">(\d+)<', admin.get("/admin/models").text))) == 1
+    assert sum(map(int, re.findall(r'data-as="Matches"[^>]*><span>(\d+)<', admin.get("/admin/models").text))) == 1
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
