@@ -1,5 +1,6 @@
 """The participant protocol as a stranger's client meets it, on a running Parlor (docs/protocol.md)."""
 
+import contextlib
 import json
 import time
 import urllib.request
@@ -11,6 +12,7 @@ from itsdangerous import TimestampSigner
 
 from app.core.config import load_settings
 from app.web import tickets
+from app.web.sockets import rooms
 from tests.another_web import another_web
 from tests.participant import JSON, Participant, Refused, Table, request
 from tests.stack import TURNS_ALONE, Stack, running_parlor
@@ -402,12 +404,12 @@ def wait_out_patience(parlor: Stack, *people: Participant) -> None:
 def test_a_lost_connection_is_told_to_the_partner_and_so_is_its_return(parlor: Stack) -> None:
     first, second = two_people(parlor, "taboo", {"word": "lemon"})
     with Participant(first) as person:
-        person.wait(lambda: person.all_of("presence") == [{"on": False}], "that the partner is not there yet", 10)
+        person.wait(lambda: person.all_of("presence") == [{"on": False}], "that the partner is not there yet")
         with Participant(second) as partner:
             person.wait(lambda: person.all_of("presence")[1:] == [{"on": True}], "that the partner has come")
             partner.tell("typing", {"on": True})
             person.wait(lambda: person.all_of("typing") == [{"on": True}], "that the partner types")
-        person.wait(lambda: person.all_of("presence")[2:] == [{"on": False}], "that the partner is gone", 10)
+        person.wait(lambda: person.all_of("presence")[2:] == [{"on": False}], "that the partner is gone")
         person.wait(lambda: person.all_of("typing")[1:] == [{"on": False}], "that nobody types any more")
         with Participant(first) as other_tab:
             other_tab.wait(lambda: other_tab.all_of("presence") == [{"on": False}], "the same in a second tab")
@@ -416,18 +418,31 @@ def test_a_lost_connection_is_told_to_the_partner_and_so_is_its_return(parlor: S
             assert partner.all_of("presence") == []
 
 
-def test_a_page_that_is_loaded_again_or_a_second_tab_that_closes_is_no_lost_connection(parlor: Stack) -> None:
-    tables = [two_people(parlor, "taboo", {"word": "lemon"}) for _ in range(2)]
-    (first, loads_again), (other, has_two_tabs) = tables
-    with Participant(first) as person, Participant(other) as another, Participant(has_two_tabs):
+def test_a_second_tab_that_closes_is_no_lost_connection(parlor: Stack) -> None:
+    first, second = two_people(parlor, "taboo", {"word": "lemon"})
+    with Participant(second), Participant(first) as person:
         for _ in range(3):
-            with Participant(has_two_tabs):
+            with Participant(second):
                 pass
-        with Participant(loads_again):
-            pass
-        with Participant(loads_again):
-            wait_out_patience(parlor, person, another)
-            assert person.all_of("presence") == another.all_of("presence") == []
+        wait_out_patience(parlor, person)
+        assert person.all_of("presence") == []
+
+
+def test_a_page_that_is_loaded_again_is_no_lost_connection(parlor: Stack) -> None:
+    """On a busy machine that may take longer than a lost connection is waited for: the first quick one counts."""
+    for _ in range(50):
+        first, second = two_people(parlor, "taboo", {"word": "lemon"})
+        with contextlib.ExitStack() as later, contextlib.ExitStack() as before:
+            before.enter_context(Participant(second))
+            person = later.enter_context(Participant(first))
+            left_at = time.monotonic()
+            before.close()
+            later.enter_context(Participant(second))
+            if time.monotonic() - left_at < rooms.PATIENCE:
+                wait_out_patience(parlor, person)
+                assert person.all_of("presence") == []
+                return
+    pytest.fail(f"expected one of fifty pages to load again within {rooms.PATIENCE} s")
 
 
 def test_nothing_is_said_of_a_models_presence_or_of_a_game_that_is_over(parlor: Stack) -> None:
