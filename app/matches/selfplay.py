@@ -48,6 +48,7 @@ class OutageTimer:
         self._since = None if away is None else time.monotonic() - away
         self.waits_for: str | None = None  # what the model answered last, while it gives no answer
         self.stuck: set[MatchRunner] = set()  # the matches that got no answer and have not been given one since
+        self._was_coming = False  # the training part, at the last wait
 
     def answered(self) -> None:
         """The model gave somebody an answer."""
@@ -65,9 +66,10 @@ class OutageTimer:
 
     async def wait(self, failure: PlayerFailed, tries: int) -> None:
         """Wait before another try. Raises CannotGoOn when the model has been away for too long."""
-        now = time.monotonic()
-        if self._since is None or training_part.is_coming():  # which may take long, and then comes by itself
+        now, is_coming = time.monotonic(), training_part.is_coming()  # which may take long, and then comes by itself
+        if self._since is None or is_coming or self._was_coming:  # a call may have begun while it was still to come
             self._since = now
+        self._was_coming = is_coming
         self.waits_for = failure.message
         if now - self._since > self._seconds:
             raise RoundBlocked(f"no answer for {self._seconds:g} s: {failure.message}")
