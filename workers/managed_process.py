@@ -200,7 +200,8 @@ class ManagedProcess:
     def terminate(self) -> None:
         """Ask the process to end itself and its family in good order."""
         if self._process is not None:
-            self._process.terminate()
+            # Not Popen.terminate, which reaps one that has just ended: its number is needed until `died` has looked.
+            os.kill(self._process.pid, signal.SIGTERM)
 
     def kill(self) -> None:
         """Kill the whole family."""

@@ -277,6 +277,18 @@ def test_a_child_that_dies_young_waits_twice_as_long_each_time(
     assert child.start_at <= time.monotonic()
 
 
+def test_a_child_that_has_just_ended_by_itself_can_be_told_to_end(
+    make_child: Callable[[str], ManagedProcess], home: Path
+) -> None:
+    child = make_child("exit 2")
+    child.start()
+    pid = int((home / "example.pid").read_text())
+    wait_until(lambda: not alive(pid), "the end of the child")
+    child.terminate()
+    child.kill()
+    assert child.died() == "ended with exit code 2"
+
+
 def test_the_whole_family_of_a_dead_child_is_killed(make_child: Callable[[str], ManagedProcess], home: Path) -> None:
     child = make_child("trap '' TERM; sleep 1000 & echo $!; wait")
     child.start()
