@@ -15,14 +15,14 @@ from app.assessments import listing as assessments
 from app.assessments.figures import AssessmentFigures
 from app.assessments.job import ASSESSMENT
 from app.core.errors import Phrase
-from app.core.lists import ListColumn, Listing, of_other
+from app.core.lists import Listing, of_other
 from app.finetuning.job import TRAINING
 from app.games.base import JSON
 from app.jobs import states
 from app.jobs.chained import AwaitedJob
 from app.jobs.listing import JobListItem, job_columns, job_facts, job_figures, job_items
 from app.models import Alignment, Dataset, LanguageModel, TrainingJob
-from app.registry.listing import model_cell, model_name
+from app.registry.listing import model_column
 from app.society.store import agents_of, read_ratings
 
 
@@ -201,17 +201,11 @@ LIST: Listing[Alignment] = Listing(
     table=Alignment,
     columns=job_columns(
         ALIGNMENT,
-        ListColumn(
-            name="base",
-            title=Phrase("Base"),
-            value=lambda each: model_cell(each.base),
-            sort=model_name(Alignment.base_id),
-        ),
-        ListColumn(
-            name="model",
-            title=Phrase("Model"),
-            value=lambda each: model_cell(each.model),
-            sort=model_name(of_other(TrainingJob.model_id, TrainingJob.id == Alignment.job_id)),
+        model_column("base", Phrase("Base"), Alignment.base_id),
+        model_column(
+            "model",
+            Phrase("Model"),
+            of_other(TrainingJob.model_id, TrainingJob.id == Alignment.job_id),
             none=Phrase("not yet"),
         ),
         title=Phrase("Alignment"),

@@ -15,7 +15,7 @@ from app.core.lists import ListColumn, Listing
 from app.games.base import JSON
 from app.jobs.listing import JobListItem, job_columns, job_facts, job_figures, job_items
 from app.models import AssessedAnswer, Assessment, LanguageModel
-from app.registry.listing import model_cell, model_name
+from app.registry.listing import model_column, model_name
 from app.rounds.prices import prices_of_model
 
 _COUNTS = ("failed", "ratings", "unread_ratings", "calls", "failed_calls", "prompt_tokens", "completion_tokens")
@@ -130,18 +130,8 @@ LIST: Listing[Assessment] = Listing(
     table=Assessment,
     columns=job_columns(
         ASSESSMENT,
-        ListColumn(
-            name="model",
-            title=Phrase("Model"),
-            value=lambda each: model_cell(each.model),
-            sort=model_name(Assessment.model_id),
-        ),
-        ListColumn(
-            name="base",
-            title=Phrase("Beside"),
-            value=lambda each: model_cell(each.base),
-            sort=model_name(Assessment.base_id),
-        ),
+        model_column("model", Phrase("Model"), Assessment.model_id),
+        model_column("base", Phrase("Beside"), Assessment.base_id),
         ListColumn(
             name="raters", title=Phrase("Raters"), value=lambda each: [rater["model"] for rater in each.row.raters]
         ),

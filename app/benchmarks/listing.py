@@ -14,7 +14,7 @@ from app.core.lists import NOWHERE, ListColumn, Listing, of_other
 from app.games.base import JSON
 from app.jobs.listing import JobListItem, job_columns, job_figures, job_items
 from app.models import BenchmarkAnswer, BenchmarkJob, BenchmarkResult, GenerationRow, LanguageModel
-from app.registry.listing import model_cell, model_name
+from app.registry.listing import model_column, model_name
 from app.rounds.cost import cost_of
 from app.rounds.prices import prices_of_model
 
@@ -192,13 +192,7 @@ LIST: Listing[BenchmarkJob] = Listing(
     table=BenchmarkJob,
     columns=job_columns(
         BENCHMARK,
-        ListColumn(
-            name="model",
-            title=Phrase("Model"),
-            value=lambda each: model_cell(each.model),
-            sort=model_name(BenchmarkJob.model_id),
-            seen=NOWHERE,
-        ),
+        model_column("model", Phrase("Model"), BenchmarkJob.model_id, seen=NOWHERE),
         ListColumn(name="tasks", title=Phrase("Tasks"), value=lambda each: each.row.tasks),
         title=Phrase("Benchmark"),
         done=Phrase("Tasks done"),

@@ -32,7 +32,7 @@ from app.models import (
     RoundRow,
     TrainingJob,
 )
-from app.registry.listing import game_cell, model_cell, model_name
+from app.registry.listing import game_cell, model_column
 from app.rounds.job import ROUND
 
 PLAY, CUT, TRAIN, EVALUATE = "play", "cut", "train", "evaluate"
@@ -282,12 +282,7 @@ LIST: Listing[Campaign] = Listing(
             name="score", title=Phrase("Latest score"), value=lambda each: each.headline, none=Phrase("none yet")
         ),
         ListColumn(name="game", title=Phrase("Game"), value=lambda each: game_cell(each.row.game), sort=Campaign.game),
-        ListColumn(
-            name="base",
-            title=Phrase("Base"),
-            value=lambda each: model_cell(each.base),
-            sort=model_name(Campaign.base_id),
-        ),
+        model_column("base", Phrase("Base"), Campaign.base_id),
         title=Phrase("Campaign"),
         done=Phrase("Iterations done"),
         sort_done=of_other(

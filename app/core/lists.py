@@ -101,6 +101,13 @@ class ListColumn:
         return [self.value(item) for item in items] if self.value is not None else [None] * len(items)
 
 
+def attribute(column: Any, title: Phrase, name: str = "", **said: Any) -> ListColumn:
+    """A column of the list's own table, by which it is sorted; called as in the table, unless it has a `name`."""
+    return ListColumn(
+        name=name or column.key, title=title, value=lambda item: getattr(item.row, column.key), sort=column, **said
+    )
+
+
 class ListOrder(NamedTuple):
     """How a list is sorted: by a column, or without one as it comes, which is the latest first."""
 

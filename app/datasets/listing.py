@@ -7,7 +7,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.core.errors import Phrase, Verbatim
-from app.core.lists import COMMANDS, NOWHERE, Labelled, ListColumn, Listing, Reference
+from app.core.lists import COMMANDS, NOWHERE, Labelled, ListColumn, Listing, Reference, attribute
 from app.datasets.store import LATEST_FIRST
 from app.models import Dataset
 
@@ -76,47 +76,16 @@ LIST: Listing[Dataset] = Listing(
                 *([Phrase("unusable")] if each.row.unusable_at else []),
             ],
         ),
-        ListColumn(
-            name="dataset_id",
-            title=Phrase("Number"),
-            value=lambda each: each.row.id,
-            sort=Dataset.id,
-            numeric=True,
-            seen=COMMANDS,
-        ),
-        ListColumn(
-            name="version",
-            title=Phrase("Version"),
-            value=lambda each: each.row.version,
-            sort=Dataset.version,
-            numeric=True,
-            seen=COMMANDS,
-        ),
+        attribute(Dataset.id, Phrase("Number"), "dataset_id", numeric=True, seen=COMMANDS),
+        attribute(Dataset.version, Phrase("Version"), numeric=True, seen=COMMANDS),
         ListColumn(name="origin", title=Phrase("From"), value=_origin),
         ListColumn(name="kept", title=Phrase("Kept"), value=_kept),
-        ListColumn(
-            name="rows", title=Phrase("Rows"), value=lambda each: each.row.rows, sort=Dataset.rows, numeric=True
-        ),
+        attribute(Dataset.rows, Phrase("Rows"), numeric=True),
         ListColumn(name="matches", title=Phrase("Matches"), values=_matches, sort=_MATCHES, numeric=True),
-        ListColumn(
-            name="words", title=Phrase("Words"), value=lambda each: each.row.words, sort=Dataset.words, numeric=True
-        ),
+        attribute(Dataset.words, Phrase("Words"), numeric=True),
         ListColumn(name="sha256", title=Phrase("SHA-256"), value=lambda each: each.row.sha256, seen=NOWHERE),
-        ListColumn(
-            name="unusable_since",
-            title=Phrase("Unusable since, UTC"),
-            value=lambda each: each.row.unusable_at,
-            sort=Dataset.unusable_at,
-            numeric=True,
-            seen=COMMANDS,
-        ),
-        ListColumn(
-            name="created_at",
-            title=Phrase("Made, UTC"),
-            value=lambda each: each.row.created_at,
-            sort=Dataset.created_at,
-            numeric=True,
-        ),
+        attribute(Dataset.unusable_at, Phrase("Unusable since, UTC"), "unusable_since", numeric=True, seen=COMMANDS),
+        attribute(Dataset.created_at, Phrase("Made, UTC"), numeric=True),
     ),
     items=lambda _session, rows: [DatasetListItem(row) for row in rows],
     start=lambda: LATEST_FIRST,

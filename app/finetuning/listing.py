@@ -8,14 +8,14 @@ from sqlalchemy import ColumnElement, and_, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from app.core.errors import Phrase
-from app.core.lists import NOWHERE, ListColumn, Listing, Reference, of_other
+from app.core.lists import NOWHERE, ListColumn, Listing, Reference, attribute, of_other
 from app.finetuning.config import SFT_DATA
 from app.finetuning.job import TRAINING
 from app.finetuning.progress import LATELY, figures
 from app.games.base import JSON
 from app.jobs.listing import JobListItem, job_columns, job_items
 from app.models import Dataset, LanguageModel, TrainingEvent, TrainingJob
-from app.registry.listing import model_cell, model_name
+from app.registry.listing import model_column
 
 
 @dataclass(frozen=True)
@@ -138,42 +138,17 @@ LIST: Listing[TrainingJob] = Listing(
     table=TrainingJob,
     columns=job_columns(
         TRAINING,
-        ListColumn(name="method", title=Phrase("Method"), value=lambda each: each.row.method, sort=TrainingJob.method),
-        ListColumn(
-            name="loss",
-            title=Phrase("Loss"),
-            value=lambda each: each.row.loss,
-            sort=TrainingJob.loss,
-            digits="0.000",
-            numeric=True,
-        ),
-        ListColumn(
-            name="base",
-            title=Phrase("From"),
-            value=lambda each: model_cell(each.base),
-            sort=model_name(TrainingJob.base_id),
-            none=Phrase("nothing"),
-        ),
+        attribute(TrainingJob.method, Phrase("Method")),
+        attribute(TrainingJob.loss, Phrase("Loss"), digits="0.000", numeric=True),
+        model_column("base", Phrase("From"), TrainingJob.base_id, none=Phrase("nothing")),
         ListColumn(
             name="dataset",
             title=Phrase("Dataset"),
             value=lambda each: [dataset_cell(found) for found in (each.dataset, each.sft_dataset) if found is not None],
             sort=of_other(Dataset.name, Dataset.id == TrainingJob.dataset_id),
         ),
-        ListColumn(
-            name="model",
-            title=Phrase("Model"),
-            value=lambda each: model_cell(each.model),
-            sort=model_name(TrainingJob.model_id),
-            none=Phrase("not yet"),
-        ),
-        ListColumn(
-            name="backend",
-            title=Phrase("Where it is trained"),
-            value=lambda each: each.row.backend,
-            sort=TrainingJob.backend,
-            seen=NOWHERE,
-        ),
+        model_column("model", Phrase("Model"), TrainingJob.model_id, none=Phrase("not yet")),
+        attribute(TrainingJob.backend, Phrase("Where it is trained"), seen=NOWHERE),
         title=Phrase("Job"),
         done=Phrase("Steps"),
         id_name="job_id",

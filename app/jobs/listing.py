@@ -13,7 +13,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.core.errors import Phrase, Verbatim
-from app.core.lists import COMMANDS, NOWHERE, Done, English, ListColumn, Listing, Reference, State
+from app.core.lists import COMMANDS, NOWHERE, Done, English, ListColumn, Listing, Reference, State, attribute
 from app.jobs import states
 from app.jobs.kind import JobKind
 
@@ -139,14 +139,7 @@ def job_columns(
             sort=getattr(table, "name", None) if sort is None else sort,
             notes=below,
         ),
-        ListColumn(
-            name=id_name or f"{kind.name}_id",
-            title=Phrase("Number"),
-            value=lambda each: each.row.id,
-            sort=table.id,
-            numeric=True,
-            seen=COMMANDS,
-        ),
+        attribute(table.id, Phrase("Number"), id_name or f"{kind.name}_id", numeric=True, seen=COMMANDS),
         ListColumn(
             name="status",
             title=Phrase("Status"),
@@ -157,27 +150,14 @@ def job_columns(
         ListColumn(name="done", title=done, value=lambda each: Done(each.done, each.of), sort=sort_done),
         ListColumn(name="of", title=Phrase("Of"), value=lambda each: each.of, numeric=True, seen=NOWHERE),
         *further,
-        _moment("started_at", Phrase("Began, UTC"), table, none=Phrase("not yet")),
-        _moment("created_at", Phrase("Requested, UTC"), table, seen=NOWHERE),
-        _moment("ended_at", Phrase("Ended, UTC"), table, seen=NOWHERE),
-        ListColumn(
-            name="requested_by",
-            title=Phrase("Requested by"),
-            value=lambda each: each.row.requested_by,
-            sort=table.requested_by,
-            seen=NOWHERE,
-        ),
+        attribute(table.started_at, Phrase("Began, UTC"), numeric=True, none=Phrase("not yet")),
+        attribute(table.created_at, Phrase("Requested, UTC"), numeric=True, seen=NOWHERE),
+        attribute(table.ended_at, Phrase("Ended, UTC"), numeric=True, seen=NOWHERE),
+        attribute(table.requested_by, Phrase("Requested by"), seen=NOWHERE),
         ListColumn(
             name="error",
             title=Phrase("Error"),
             value=lambda each: each.row.error and English(each.row.error),
             seen=NOWHERE,
         ),
-    )
-
-
-def _moment(name: str, title: Phrase, table: Any, **options: Any) -> ListColumn:
-    column = getattr(table, name)
-    return ListColumn(
-        name=name, title=title, value=lambda each: getattr(each.row, name), sort=column, numeric=True, **options
     )

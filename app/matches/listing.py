@@ -1,7 +1,7 @@
 """The list of matches: the latest first, or by any column that the database has an order of."""
 
 from app.core.errors import Phrase, Verbatim
-from app.core.lists import NOWHERE, ListColumn, Listing, Reference, State
+from app.core.lists import NOWHERE, ListColumn, Listing, Reference, State, attribute
 from app.matches.overview import MatchListItem, match_items
 from app.models import MatchRow
 from app.registry import PERSON
@@ -59,9 +59,7 @@ LIST: Listing[MatchRow] = Listing(
             sort=MatchRow.utility_0 + MatchRow.utility_1,
             numeric=True,
         ),
-        ListColumn(
-            name="moves", title=Phrase("Moves"), value=lambda line: line.match.ply, sort=MatchRow.ply, numeric=True
-        ),
+        attribute(MatchRow.ply, Phrase("Moves"), "moves", numeric=True),
         ListColumn(
             name="refused",
             title=Phrase("Refused"),
@@ -69,29 +67,9 @@ LIST: Listing[MatchRow] = Listing(
             sort=MatchRow.violations,
             numeric=True,
         ),
-        ListColumn(
-            name="words",
-            title=Phrase("Words"),
-            value=lambda line: line.match.words,
-            sort=MatchRow.words,
-            numeric=True,
-            seen=NOWHERE,
-        ),
-        ListColumn(
-            name="started_at",
-            title=Phrase("Began, UTC"),
-            value=lambda line: line.match.started_at,
-            sort=MatchRow.started_at,
-            numeric=True,
-        ),
-        ListColumn(
-            name="ended_at",
-            title=Phrase("Ended, UTC"),
-            value=lambda line: line.match.ended_at,
-            sort=MatchRow.ended_at,
-            numeric=True,
-            seen=NOWHERE,
-        ),
+        attribute(MatchRow.words, Phrase("Words"), numeric=True, seen=NOWHERE),
+        attribute(MatchRow.started_at, Phrase("Began, UTC"), numeric=True),
+        attribute(MatchRow.ended_at, Phrase("Ended, UTC"), numeric=True, seen=NOWHERE),
     ),
     items=match_items,
     key=MatchRow.started_at,

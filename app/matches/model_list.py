@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session, selectinload
 
 from app.core.errors import Phrase, Verbatim
-from app.core.lists import COMMANDS, NOWHERE, PAGES, ListColumn, Listing, Reference, of_other
+from app.core.lists import COMMANDS, NOWHERE, PAGES, ListColumn, Listing, Reference, attribute, of_other
 from app.matches.filter import REHEARSAL
 from app.models import LanguageModel, MatchRow, SeatRow
 from app.registry.listing import game_cell
@@ -60,39 +60,16 @@ LIST: Listing[LanguageModel] = Listing(
             ],
         ),
         ListColumn(name="model_id", title=Phrase("Number"), value=lambda each: each.row.id, numeric=True, seen=NOWHERE),
-        ListColumn(
-            name="usable_in_rounds",
-            title=Phrase("Usable in rounds"),
-            value=lambda each: each.row.usable_in_rounds,
-            sort=LanguageModel.usable_in_rounds,
-            seen=PAGES,
-        ),
-        ListColumn(
-            name="offered_to_people",
-            title=Phrase("Offered to people"),
-            value=lambda each: each.row.offered_to_people,
-            sort=LanguageModel.offered_to_people,
-            seen=PAGES,
-        ),
+        attribute(LanguageModel.usable_in_rounds, Phrase("Usable in rounds"), seen=PAGES),
+        attribute(LanguageModel.offered_to_people, Phrase("Offered to people"), seen=PAGES),
         ListColumn(
             name="test_call",
             title=Phrase("Test call"),
             value=lambda each: each.row.test_request and each.row.test_request.result is not None,
             seen=PAGES,
         ),
-        ListColumn(
-            name="label",
-            title=Phrase("Participants see"),
-            value=lambda each: each.row.label,
-            sort=LanguageModel.label,
-        ),
-        ListColumn(
-            name="kind",
-            title=Phrase("Kind"),
-            value=lambda each: each.row.kind,
-            sort=LanguageModel.kind,
-            seen=COMMANDS,
-        ),
+        attribute(LanguageModel.label, Phrase("Participants see")),
+        attribute(LanguageModel.kind, Phrase("Kind"), seen=COMMANDS),
         ListColumn(
             name="games", title=Phrase("Plays"), value=lambda each: [game_cell(name) for name in each.row.games]
         ),
@@ -110,14 +87,7 @@ LIST: Listing[LanguageModel] = Listing(
             numeric=True,
             seen=PAGES,
         ),
-        ListColumn(
-            name="created_at",
-            title=Phrase("Since, UTC"),
-            value=lambda each: each.row.created_at,
-            sort=LanguageModel.created_at,
-            numeric=True,
-            seen=PAGES,
-        ),
+        attribute(LanguageModel.created_at, Phrase("Since, UTC"), numeric=True, seen=PAGES),
     ),
     items=lambda _session, rows: [ModelListItem(row) for row in rows],
     start=lambda: select(LanguageModel).options(selectinload(LanguageModel.test_request)),

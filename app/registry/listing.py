@@ -3,7 +3,7 @@
 from typing import Any
 
 from app.core.errors import Phrase
-from app.core.lists import Labelled, Reference, of_other
+from app.core.lists import Labelled, ListColumn, Reference, of_other
 from app.games import titles
 from app.models import LanguageModel
 
@@ -21,3 +21,10 @@ def model_cell(model: LanguageModel | None) -> Reference | None:
 def model_name(number: Any) -> Any:
     """The name of the model whose number a column has, to sort by."""
     return of_other(LanguageModel.name, LanguageModel.id == number)
+
+
+def model_column(name: str, title: Phrase, number: Any, **said: Any) -> ListColumn:
+    """A column with the model that items hold as `name`, sorted by its name; `number` is the column with its number."""
+    return ListColumn(
+        name=name, title=title, value=lambda item: model_cell(getattr(item, name)), sort=model_name(number), **said
+    )

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Select, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from app.core.errors import Invalid, Phrase, either
-from app.core.lists import NOWHERE, PAGES, ListColumn, Listing, State
+from app.core.lists import NOWHERE, PAGES, ListColumn, Listing, State, attribute
 from app.games import find_game
 from app.jobs import states
 from app.jobs.listing import MARKS, job_columns
@@ -259,9 +259,7 @@ LIST: Listing[RoundRow] = Listing(
             numeric=True,
             seen=NOWHERE,
         ),
-        ListColumn(
-            name="seed", title=Phrase("Seed"), value=lambda line: line.row.seed, sort=RoundRow.seed, seen=NOWHERE
-        ),
+        attribute(RoundRow.seed, Phrase("Seed"), seen=NOWHERE),
         title=Phrase("Round"),
         done=Phrase("Matches over"),
         name=_called,
