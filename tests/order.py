@@ -24,6 +24,7 @@ FIRST = (
     "tests/integration/test_cli_doctor.py",
     "tests/integration/test_admin",
     "tests/training/test_resume.py",
+    "tests/unit/bench/test_parsers.py",
     "tests/integration/",
     "tests/training/",
     "tests/unit/",

@@ -1,5 +1,7 @@
 """What the cost of each parser grows with, for the worst that the bench knows to send it."""
 
+import gc
+
 import pytest
 
 from bench.parsers import CHEAP, MOST_GROWTH, PARSERS, Parser, growth, seconds
@@ -7,6 +9,13 @@ from bench.parsers import CHEAP, MOST_GROWTH, PARSERS, Parser, growth, seconds
 _NOISE = 0.5  # what a busy machine may add; what grows with the square of its input costs four times as much
 _LEAST = 4096  # bytes of an input that is tried first
 _TRIES = 8  # the best of which counts: what grows faster than its input does so each time
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_garbage_of_others() -> None:
+    """Each measurement collects garbage first, which takes a second where the tests before have left much."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.mark.parametrize("longest", [0.03, pytest.param(1.0, marks=pytest.mark.long)], ids=["short", "long"])
