@@ -6,6 +6,7 @@ from app.analysis.campaign_charts import DrawnPanel, panels_of
 from app.core.config import ROOT
 from app.games import GAMES, metrics_of
 from app.games.metrics import Metric
+from scripts.page_tables import between
 
 PAGE = ROOT / "docs" / "analysis.md"
 METRICS = "<!-- metrics: python -m scripts.metric_tables -->", "<!-- end of metrics -->"
@@ -47,10 +48,7 @@ def _panel(drawn: DrawnPanel) -> str:
 
 def with_tables(text: str) -> str:
     """The page with its tables as they are to be."""
-    for marks, written in ((METRICS, tables()), (PANELS, panels())):
-        before, _, rest = text.partition(marks[0])
-        text = f"{before}{marks[0]}\n{written}\n{marks[1]}{rest.partition(marks[1])[2]}"
-    return text
+    return between(between(text, METRICS, tables()), PANELS, panels())
 
 
 def main() -> None:

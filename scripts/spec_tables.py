@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from app.core.config import ROOT
 from app.core.validation import words_of
 from app.jobs.spec import PRESET, JobSpec, SpecPart, fields_of, parts_of
+from scripts.page_tables import between
 from scripts.translations import SPECS
 
 PAGE = ROOT / "docs" / "jobs.md"
-BEGIN, END = "<!-- fields: python -m scripts.spec_tables -->", "<!-- end of fields -->"
+MARKS = "<!-- fields: python -m scripts.spec_tables -->", "<!-- end of fields -->"
 
 
 def tables() -> str:
@@ -49,8 +50,7 @@ def _rows(spec: type[SpecPart], under: str) -> Iterator[str]:
 
 def with_tables(text: str) -> str:
     """The page with its tables as they are to be."""
-    before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n{tables()}\n{END}{rest.partition(END)[2]}"
+    return between(text, MARKS, tables())
 
 
 def main() -> None:

@@ -5,11 +5,12 @@ from typing import Any
 
 from app.core.config import ROOT
 from app.finetuning.openai.fields import fields as openai_fields
+from scripts.page_tables import between
 from training.methods import all_methods
 from training.methods.base import Config, FromCheckpoint
 
 PAGE = ROOT / "docs" / "training.md"
-BEGIN, END = "<!-- fields: python -m scripts.training_fields -->", "<!-- end of fields -->"
+MARKS = "<!-- fields: python -m scripts.training_fields -->", "<!-- end of fields -->"
 
 
 def tables() -> str:
@@ -43,8 +44,7 @@ def _rows(fields: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 def with_tables(text: str) -> str:
     """The page with its tables as they are to be."""
-    before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n{tables()}\n{END}{rest.partition(END)[2]}"
+    return between(text, MARKS, tables())
 
 
 def main() -> None:
