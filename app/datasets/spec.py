@@ -34,8 +34,8 @@ class DatasetSpec:
     told whose player was not prompted: those of people, scripted players and imported matches; None is that of the
     models in the matches. With `rewards`, each game's formula gives moves rewards and weights: `decay` (γ) shares a
     seat's reward among its moves; without `role_weights` every move that is learnt weighs 1; with `positive_only` moves
-    whose reward is not above 0 weigh 0. With `wordings`, each row is told in one of so many wordings of the prompt of
-    `style`, drawn by `seed`, whoever was prompted in any style.
+    whose reward is not above 0 weigh 0. With `wordings`, each row states the rules in one of this many wordings of
+    the prompt of `style`, drawn by `seed`, whatever prompt the move was made with.
     """
 
     rounds: tuple[int, ...]
@@ -207,7 +207,7 @@ class DatasetRequestSpec(JobSpec):
     )
     wordings: int | None = asked(
         "Wordings of the rules",
-        "Each row is told in one of so many wordings, whoever was prompted.",
+        "Each row states the rules in one of this many wordings, whatever prompt the move was made with.",
         None,
         unset="as played",
         metavar="N",

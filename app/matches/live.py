@@ -1,4 +1,4 @@
-"""The one way for moves into a match, whoever makes them.
+"""Every move enters a match here, whoever makes it.
 
 People, language models and scripts meet at `submit`: check, step, append. It runs inside the caller's transaction;
 `commit` is the edge that opens one, retries when another process was faster, and returns what to tell the world.
