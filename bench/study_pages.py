@@ -36,7 +36,7 @@ from app.schema import upgrade
 from app.studies import batches, payments
 from app.studies.export.archive import read_one_moment, write_archive
 from app.studies.export.scope import find_scope
-from app.studies.progress import Way, advance, answer, note
+from app.studies.progress import StudyProgress, advance, answer, note
 from bench.processes import yardstick_ms
 from tests.enrolments import begin, break_off, enrol, finish, load_example, open_wave, play, time_moves
 from tests.experimenter import signed_in
@@ -76,18 +76,18 @@ def fill(session: Session, folder: Path, people: int) -> FilledWave:
     terms = {"provider": {"prolific": {"study_id": "66f0c1", "fee": 0.333}}, "codes": {"completed": "C7RX94LM"}}
     wave.settings = {**wave.settings, **terms, "of": name, "places": people, "most_spent": "100000.00"}
     session.flush()
-    ways = [_completed(session, version, wave, at) for at in range(8)]
-    ways += [_under_way(session, version, wave), _withdrawn(session, version, wave)]
+    known = [_completed(session, version, wave, at) for at in range(8)]
+    known += [_under_way(session, version, wave), _withdrawn(session, version, wave)]
     payments.settle_all(session, wave)
-    payments.adjust(session, ways[-1], Decimal(1), "The page did not load")
-    numbers = [way.enrolment.id for way in ways]
-    half = (people - len(ways)) // 2
+    payments.adjust(session, known[-1], Decimal(1), "The page did not load")
+    numbers = [progress.enrolment.id for progress in known]
+    half = (people - len(known)) // 2
     copy_people(session, numbers, half)
     for batch in batches.draft(session, wave):
         batches.mark(session, batch, batches.UPLOADED)
-    free = [way.enrolment.id for way in (_completed(session, version, wave, 8), *ways[8:9])]
+    free = [progress.enrolment.id for progress in (_completed(session, version, wave, 8), *known[8:9])]
     payments.settle_all(session, wave)
-    copy_people(session, free, people - len(ways) - 1 - half)
+    copy_people(session, free, people - len(known) - 1 - half)
     return FilledWave(
         version.study_id, wave.id, numbers[0],
         session.scalar(select(func.count()).select_from(Enrolment).where(Enrolment.wave_id == wave.id)) or 0,
@@ -107,23 +107,23 @@ def _size(session: Session, wave: Wave) -> tuple[int, int]:
     return matches, events
 
 
-def _played(session: Session, version: StudyVersion, wave: Wave, code: str, arm: int, matches: int) -> Way:
+def _played(session: Session, version: StudyVersion, wave: Wave, code: str, arm: int, matches: int) -> StudyProgress:
     """Who practised, and played so many matches that count."""
     arms = len(session.scalars(select(Arm.id).where(Arm.study_version_id == version.id)).all())
-    way = enrol(session, wave, f"{code}{version.id}", version, arm=arm % arms)
-    play(session, way, None)
+    progress = enrol(session, wave, f"{code}{version.id}", version, arm=arm % arms)
+    play(session, progress, None)
     for position in range(matches):
-        time_moves(session, play(session, way, position), 0, _TIMING)
-    return way
+        time_moves(session, play(session, progress, position), 0, _TIMING)
+    return progress
 
 
-def _completed(session: Session, version: StudyVersion, wave: Wave, number: int) -> Way:
-    way = _played(session, version, wave, f"C{number}", number, 4)
-    while way.step.kind != "done":
-        if way.step.kind == "survey":
-            answer(way, way.step.key, _ANSWERS[way.step.part or ""])
-        advance(session, way, way.step.key)
-    return finish(session, way)
+def _completed(session: Session, version: StudyVersion, wave: Wave, number: int) -> StudyProgress:
+    progress = _played(session, version, wave, f"C{number}", number, 4)
+    while progress.step.kind != "done":
+        if progress.step.kind == "survey":
+            answer(progress, progress.step.key, _ANSWERS[progress.step.part or ""])
+        advance(session, progress, progress.step.key)
+    return finish(session, progress)
 
 
 _ANSWERS: Mapping[str, Mapping[str, Any]] = {
@@ -133,21 +133,21 @@ _ANSWERS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def _under_way(session: Session, version: StudyVersion, wave: Wave) -> Way:
-    way = _played(session, version, wave, "H", 0, 3)
-    begin(session, way, 3)
-    while way.step.key != "match 4":
-        advance(session, way, way.step.key)
-    return way
+def _under_way(session: Session, version: StudyVersion, wave: Wave) -> StudyProgress:
+    progress = _played(session, version, wave, "H", 0, 3)
+    begin(session, progress, 3)
+    while progress.step.key != "match 4":
+        advance(session, progress, progress.step.key)
+    return progress
 
 
-def _withdrawn(session: Session, version: StudyVersion, wave: Wave) -> Way:
-    way = _played(session, version, wave, "W", 1, 3)
-    match_id = break_off(session, way, 3)
-    while way.step.key != "match 4":
-        advance(session, way, way.step.key)
-    note(session, way, "report", {"match": match_id, "text": "Nothing happened any more."})
-    return finish(session, way, "withdrawn", minutes=8)
+def _withdrawn(session: Session, version: StudyVersion, wave: Wave) -> StudyProgress:
+    progress = _played(session, version, wave, "W", 1, 3)
+    match_id = break_off(session, progress, 3)
+    while progress.step.key != "match 4":
+        advance(session, progress, progress.step.key)
+    note(session, progress, "report", {"match": match_id, "text": "Nothing happened any more."})
+    return finish(session, progress, "withdrawn", minutes=8)
 
 
 # ---- Measuring ---------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""People in a wave of a study, written to the database as their ways and their matches leave them there."""
+"""People in a wave of a study, written to the database as their steps and their matches leave them there."""
 
 import random
 import shutil
@@ -30,7 +30,7 @@ from app.studies import store
 from app.studies.arms import arms
 from app.studies.design_files import load_design
 from app.studies.endings import EndingName
-from app.studies.progress import Way, end, find_way
+from app.studies.progress import StudyProgress, end, find_progress
 from tests.waves import STUDIES
 
 CONTEXT = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]], "first": 0}  # a deal gives 7 and 8 points
@@ -81,7 +81,7 @@ def open_wave(session: Session, version: StudyVersion, recruiter: str = "prolifi
 def enrol(
     session: Session, wave: Wave | None, code: str, version: StudyVersion, *, arm: int | None = 0,
     at: datetime = START, listed: bool = True,
-) -> Way:  # fmt: skip
+) -> StudyProgress:  # fmt: skip
     """A person who came in at a time, with an arm if there is one; without a wave it is a preview.
 
     `listed`: a table of the recruiter's has named their visit.
@@ -115,9 +115,9 @@ def enrol(
             listed_at=at if listed else None,
         )  # fmt: skip
         session.add(visit)
-    way = find_way(session, enrolment.id)
+    progress = find_progress(session, enrolment.id)
     if arm is not None:
-        planned = arms(way.design)[arm]
+        planned = arms(progress.design)[arm]
         enrolment.arm_id = session.scalars(
             select(Arm.id).where(Arm.study_version_id == version.id, Arm.name == planned.name)
         ).one()
@@ -131,7 +131,7 @@ def enrol(
             "practice": [],
         }
     session.flush()
-    return way
+    return progress
 
 
 class KnownWave(NamedTuple):
@@ -141,36 +141,38 @@ class KnownWave(NamedTuple):
     version: int
 
 
-def person(session: Session, known: KnownWave, code: str, **options: Any) -> Way:
+def person(session: Session, known: KnownWave, code: str, **options: Any) -> StudyProgress:
     """Somebody who came into that wave, as `enrol` has it."""
     return enrol(
         session, session.get_one(Wave, known.wave), code, session.get_one(StudyVersion, known.version), **options
     )
 
 
-def begin(session: Session, way: Way, position: int | None, **config: Any) -> StoredMatch:
+def begin(session: Session, progress: StudyProgress, position: int | None, **config: Any) -> StoredMatch:
     """A match of a person, who has seat 0; without a position it is practice."""
-    condition = {} if position is None else way.enrolment.plan["matches"][position]["condition"]  # type: ignore[index]
+    condition = {} if position is None else progress.enrolment.plan["matches"][position]["condition"]  # type: ignore[index]
     given = {**CONTEXT, "objective": condition.get("objective", "self"), **config}
     partner = session.scalars(select(LanguageModel).where(LanguageModel.name == "casual")).one()
     seats = (StoredSeat(PERSON), StoredSeat(PERSON))
     record = live.create(
-        session, way.design.game, given if way.design.game == "negotiation" else config, seats,
-        seed=random.Random(str((way.enrolment.id, position))).getrandbits(40), source="live", instant=False,
+        session, progress.design.game, given if progress.design.game == "negotiation" else config, seats,
+        seed=random.Random(str((progress.enrolment.id, position))).getrandbits(40), source="live", instant=False,
     )  # fmt: skip
     session.flush()
     row = session.get_one(MatchRow, record.id)
-    row.arm_id, row.position = way.enrolment.arm_id, position
+    row.arm_id, row.position = progress.enrolment.arm_id, position
     own, other = (session.get_one(SeatRow, (record.id, seat)) for seat in (0, 1))
-    own.enrolment_id, own.participant_id = way.enrolment.id, way.enrolment.participant_id
+    own.enrolment_id, own.participant_id = progress.enrolment.id, progress.enrolment.participant_id
     other.kind, other.language_model_id = "model", partner.id
     session.flush()
     return record
 
 
-def play(session: Session, way: Way, position: int | None, moves: Sequence[str] = DEAL, **config: Any) -> str:
+def play(
+    session: Session, progress: StudyProgress, position: int | None, moves: Sequence[str] = DEAL, **config: Any
+) -> str:
     """A match of a person that is played to its end."""
-    record = begin(session, way, position, **config)
+    record = begin(session, progress, position, **config)
     for ply, text in enumerate(moves):
         receipt = live.submit(session, live.MoveSubmission(record.id, ply % 2, text), instant=False)
         assert receipt.answer.ok, receipt.answer
@@ -178,9 +180,9 @@ def play(session: Session, way: Way, position: int | None, moves: Sequence[str] 
     return record.id
 
 
-def break_off(session: Session, way: Way, position: int) -> str:
+def break_off(session: Session, progress: StudyProgress, position: int) -> str:
     """A match that the model breaks off."""
-    record = begin(session, way, position)
+    record = begin(session, progress, position)
     live.abort(session, record, "model", 1, "no answer")
     session.expire_all()
     return record.id
@@ -193,9 +195,11 @@ def time_moves(session: Session, match_id: str, seat: int, timing: Mapping[str, 
     session.flush()
 
 
-def finish(session: Session, way: Way, ending: EndingName = "completed", minutes: float = 20) -> Way:
-    """The end of a way, so many minutes after its beginning."""
-    end(session, way, ending)
-    way.enrolment.ended_at = way.enrolment.enrolled_at + timedelta(minutes=minutes)
+def finish(
+    session: Session, progress: StudyProgress, ending: EndingName = "completed", minutes: float = 20
+) -> StudyProgress:
+    """The end of an enrolment, so many minutes after its beginning."""
+    end(session, progress, ending)
+    progress.enrolment.ended_at = progress.enrolment.enrolled_at + timedelta(minutes=minutes)
     session.flush()
-    return way
+    return progress

@@ -1,4 +1,4 @@
-"""A person on the way through a study, with a plan that the test writes instead of drawing it."""
+"""A person in a study, with a plan that the test writes instead of drawing it."""
 
 import secrets
 import shutil
@@ -14,7 +14,7 @@ from app.models import Arm, Enrolment, EventRow, MatchRow, Participant, StudyVer
 from app.studies import store
 from app.studies.design_files import load_design
 from app.studies.participant_steps import Step
-from app.studies.progress import Way
+from app.studies.progress import StudyProgress
 
 EXAMPLES = ROOT / "data" / "studies"
 
@@ -31,7 +31,7 @@ def loaded(session: Session, tmp_path: Path, study: str, *replaced: tuple[str, s
     return store.load(session, load_design(file))[0]
 
 
-def enrolled(session: Session, version: StudyVersion, **planned: Any) -> Way:
+def enrolled(session: Session, version: StudyVersion, **planned: Any) -> StudyProgress:
     """A person in a wave of a study, with an arm and a plan; `planned` changes what each match of it says."""
     arm = session.scalars(select(Arm).where(Arm.study_version_id == version.id).order_by(Arm.id)).first()
     assert arm is not None
@@ -60,14 +60,14 @@ def enrolled(session: Session, version: StudyVersion, **planned: Any) -> Way:
     )  # fmt: skip
     session.add(enrolment)
     session.flush()
-    return Way(enrolment, version)
+    return StudyProgress(enrolment, version)
 
 
-def go_to(way: Way, key: str) -> Step:
+def go_to(progress: StudyProgress, key: str) -> Step:
     """Put a person at the step of that key."""
-    at = next(number for number, step in enumerate(way.steps) if step.key == key)
-    way.enrolment.step, way.enrolment.stage = at, way.steps[at].kind
-    return way.step
+    at = next(number for number, step in enumerate(progress.steps) if step.key == key)
+    progress.enrolment.step, progress.enrolment.stage = at, progress.steps[at].kind
+    return progress.step
 
 
 def move_back(session: Session, match_id: str, time: timedelta) -> None:

@@ -18,7 +18,7 @@ from app.studies.design import StudyDesign
 from app.studies.design_files import load_design
 from app.studies.enrolment import Visitor, enter, take_place
 from app.studies.loaded_design import LoadedDesign
-from app.studies.progress import Way
+from app.studies.progress import StudyProgress
 from app.studies.wave_file import WaveFile
 from app.studies.waves import open_wave
 
@@ -99,21 +99,21 @@ def visitor(name: object, **keys: Any) -> Visitor:
     return Visitor("prolific", str(name), **own)
 
 
-def arrive(session: Session, wave: Wave, name: object, **keys: Any) -> Way:
+def arrive(session: Session, wave: Wave, name: object, **keys: Any) -> StudyProgress:
     """Somebody who opens the link of a wave."""
     return enter(session, wave, visitor(name, **keys), SECRET)
 
 
-def join(session: Session, wave: Wave, name: object, **keys: Any) -> Way:
+def join(session: Session, wave: Wave, name: object, **keys: Any) -> StudyProgress:
     """Somebody who opens the link of a wave and agrees to take part."""
-    way = arrive(session, wave, name, **keys)
-    take_place(session, way)
-    return way
+    progress = arrive(session, wave, name, **keys)
+    take_place(session, progress)
+    return progress
 
 
-def assigned(session: Session, wave: Wave, name: object, **keys: Any) -> Way:
+def assigned(session: Session, wave: Wave, name: object, **keys: Any) -> StudyProgress:
     """Somebody who came as far as to have an arm."""
-    way = join(session, wave, name, **keys)
-    if way.enrolment.ending is None:
-        assign(session, way)
-    return way
+    progress = join(session, wave, name, **keys)
+    if progress.enrolment.ending is None:
+        assign(session, progress)
+    return progress

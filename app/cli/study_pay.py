@@ -226,14 +226,14 @@ def _of_batch(session: Session, wave: Wave, action: str, what: str, out: Path | 
 
 def _adjust(session: Session, wave: Wave, code: str, amount: str, reason: str, over_cap: str) -> Done:
     exact = read_amount(amount, "--amount", signed=True, such="1.50 or -0.25")
-    way = payments.find_way_by_code(session, wave, code)
-    return _by_hand(code, payments.adjust(session, way, exact, reason, _BY, over_cap=over_cap))
+    progress = payments.find_progress_by_code(session, wave, code)
+    return _by_hand(code, payments.adjust(session, progress, exact, reason, _BY, over_cap=over_cap))
 
 
 def _reverse(session: Session, wave: Wave, code: str, number: str, reason: str, over_cap: str) -> Done:
     which = whole_number(number, "--adjustment", 1, _MOST_ADJUSTMENTS)
-    way = payments.find_way_by_code(session, wave, code)
-    return _by_hand(code, payments.reverse(session, way, which, reason, _BY, over_cap=over_cap))
+    progress = payments.find_progress_by_code(session, wave, code)
+    return _by_hand(code, payments.reverse(session, progress, which, reason, _BY, over_cap=over_cap))
 
 
 def _by_hand(code: str, row: Payment) -> Done:
@@ -245,7 +245,7 @@ def _by_hand(code: str, row: Payment) -> Done:
 
 def _decide(session: Session, wave: Wave, code: str, action: str, reason: str) -> Done:
     keep = _DECISIONS[action]
-    found = decide(session, payments.find_way_by_code(session, wave, code), keep=keep, reason=reason, by=_BY)
+    found = decide(session, payments.find_progress_by_code(session, wave, code), keep=keep, reason=reason, by=_BY)
     kinds = [each.kind for each in found]
     done = "paid all the same" if keep else "left out"
     return {

@@ -11,7 +11,7 @@ from app.core.errors import Conflict, Invalid, Verbatim
 from app.core.extensions import writing
 from app.models import Study
 from app.studies import extra_time, waves
-from app.studies.payments import find_way_by_code
+from app.studies.payments import find_progress_by_code
 from app.studies.wave_file import PERSON_ID, person_path
 
 _BY = "command line"
@@ -44,8 +44,8 @@ def give_time(reference: str, factor: str, person: str, external_id: str | None,
 
 
 def _given(session: Session, reference: str, person: str, factor: Decimal) -> dict[str, str]:
-    way = find_way_by_code(session, waves.find_wave(session, reference), person)
-    extra_time.give(session, way, factor, _BY)
+    progress = find_progress_by_code(session, waves.find_wave(session, reference), person)
+    extra_time.give(session, progress, factor, _BY)
     return {"participant": person}
 
 

@@ -25,7 +25,7 @@ class Rehearsal(JobMixin, LeaseMixin, Model):
 
 
 class RehearsedBot(Model):
-    """What a bot saw that came to an end of its way."""
+    """What a bot that has finished saw."""
 
     __tablename__ = "rehearsed_bot"
 

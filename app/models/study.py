@@ -62,7 +62,7 @@ class Participant(Model):
 
 
 class Enrolment(Model):
-    """A participant's way through a version of a study, step by step."""
+    """A participant in a version of a study, with their progress step by step."""
 
     __tablename__ = "enrolment"
     __table_args__ = (UniqueConstraint("wave_id", "participant_id"),)
@@ -79,7 +79,7 @@ class Enrolment(Model):
     holds_place: Mapped[bool] = mapped_column(default=True)  # from the consent until an ending frees it
     agreed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # None: arrived, and has not taken part
     plan: Mapped[dict[str, Any] | None] = mapped_column(Json)  # what was drawn: orders, material, sides, who starts
-    step: Mapped[int] = mapped_column(default=0)  # the place of `stage` among the steps of the way
+    step: Mapped[int] = mapped_column(default=0)  # the place of `stage` among the steps
     stage: Mapped[str] = mapped_column(String(20))  # the kind of page that the person is on
     ending: Mapped[str | None] = mapped_column(String(20))  # completed, declined, withdrawn …; None: under way
     answers: Mapped[dict[str, Any]] = mapped_column(Json)  # to quizzes and surveys

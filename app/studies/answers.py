@@ -1,4 +1,4 @@
-"""What a person sends at a step of the way: checked, kept, and what follows. Nothing here commits.
+"""What a person sends at a step: checked, kept, and what follows. Nothing here commits.
 
 What is sent for a step that is not due changes nothing: a form that is sent twice, from an old page or from a second
 tab leads to the page that is due.
@@ -31,7 +31,7 @@ from app.studies.participant_steps import (
     Step,
     shows_arm,
 )
-from app.studies.progress import STILL_THERE, Way, advance, answer, end, note
+from app.studies.progress import STILL_THERE, StudyProgress, advance, answer, end, note
 from app.studies.quiz import QuizState, are_right, quiz_state, read_answers
 from app.studies.survey import SurveyForm, Values, read_survey, typed_numbers
 from app.studies.texts import first_condition
@@ -48,37 +48,37 @@ class StepOutcome(NamedTuple):
     begun: StoredMatch | None = None
 
 
-def take(session: Session, way: Way, key: str, form: SurveyForm, text: str = "") -> StepOutcome:
-    """Take what was sent for the step with that key. `way` is locked; `text` is what a consent was given to.
+def take(session: Session, progress: StudyProgress, key: str, form: SurveyForm, text: str = "") -> StepOutcome:
+    """Take what was sent for the step with that key. `progress` is locked; `text` is what a consent was given to.
 
     Raises NotAllowed for who agrees while the wave is paused.
     """
-    step = way.step
+    step = progress.step
     if step.key != key or step.kind not in _TAKERS:
         return StepOutcome()
-    return _TAKERS[step.kind](session, way, form, text)
+    return _TAKERS[step.kind](session, progress, form, text)
 
 
-def finish(session: Session, way: Way, name: EndingName, **facts: Any) -> None:
-    """End a way, if it has not ended, and write what is owed for it."""
-    end(session, way, name, **facts)
-    payments.settle(session, way)
+def finish(session: Session, progress: StudyProgress, name: EndingName, **facts: Any) -> None:
+    """End an enrolment, if it has not ended, and write what is owed for it."""
+    end(session, progress, name, **facts)
+    payments.settle(session, progress)
 
 
-def draw_arm(session: Session, way: Way) -> None:
+def draw_arm(session: Session, progress: StudyProgress) -> None:
     """Draw the arm if the page that is due depends on it."""
-    if way.enrolment.plan is None and shows_arm(way.design, way.step):
-        assign(session, way)
+    if progress.enrolment.plan is None and shows_arm(progress.design, progress.step):
+        assign(session, progress)
 
 
-def seed_of(way: Way, step: Step) -> str:
+def seed_of(progress: StudyProgress, step: Step) -> str:
     """What options of a page are shuffled by: another order for each person and page."""
-    return f"{way.enrolment.token}/{step.key}"
+    return f"{progress.enrolment.token}/{step.key}"
 
 
-def asked_now(way: Way) -> Questions:
+def asked_now(progress: StudyProgress) -> Questions:
     """The questions of the survey that is due."""
-    survey, part = way.design.survey, way.step.part
+    survey, part = progress.design.survey, progress.step.part
     by_part = {
         "start": survey.start,
         "after each match": survey.after_each_match,
@@ -88,22 +88,22 @@ def asked_now(way: Way) -> Questions:
     return by_part[part or "end"]
 
 
-def earlier_answers(way: Way) -> Values:
+def earlier_answers(progress: StudyProgress) -> Values:
     """What was answered in surveys before; of a question that was asked several times, the last answer."""
     found: dict[str, Any] = {}
-    for step in way.steps[: way.enrolment.step]:
+    for step in progress.steps[: progress.enrolment.step]:
         if step.kind == SURVEY:
-            found |= way.enrolment.answers.get(step.key, {}).get("values", {})
+            found |= progress.enrolment.answers.get(step.key, {}).get("values", {})
     return found
 
 
-def quiz_now(way: Way) -> QuizState:
+def quiz_now(progress: StudyProgress) -> QuizState:
     """The quiz that is due, at the attempt that is."""
-    quiz = way.design.quiz
+    quiz = progress.design.quiz
     if quiz is None:
         raise ValueError("expected a design with a quiz")
-    attempts = way.enrolment.answers.get(way.step.key, {}).get("values", {}).get("attempts", [])
-    return quiz_state(way.design, quiz, _condition(way), attempts, seed_of(way, way.step))
+    attempts = progress.enrolment.answers.get(progress.step.key, {}).get("values", {}).get("attempts", [])
+    return quiz_state(progress.design, quiz, _condition(progress), attempts, seed_of(progress, progress.step))
 
 
 def outside_key(step: Step) -> str:
@@ -111,124 +111,124 @@ def outside_key(step: Step) -> str:
     return f"outside {step.key}"
 
 
-def returned(way: Way) -> list[str]:
+def returned(progress: StudyProgress) -> list[str]:
     """The questions of the step that is due whose outside survey was left by its last link."""
-    return list(way.enrolment.answers.get(outside_key(way.step), {}).get("values", {}))
+    return list(progress.enrolment.answers.get(outside_key(progress.step), {}).get("values", {}))
 
 
-def come_back(session: Session, way: Way, key: str, question: str) -> None:
+def come_back(session: Session, progress: StudyProgress, key: str, question: str) -> None:
     """Keep that somebody came back from a survey elsewhere, at the step where it is asked."""
-    if way.step.key == key:
-        answer(way, outside_key(way.step), {**dict.fromkeys(returned(way), True), question: True})
+    if progress.step.key == key:
+        answer(progress, outside_key(progress.step), {**dict.fromkeys(returned(progress), True), question: True})
     session.flush()
 
 
-def asks_for_place(session: Session, way: Way, key: str, form: SurveyForm) -> bool:
+def asks_for_place(session: Session, progress: StudyProgress, key: str, form: SurveyForm) -> bool:
     """Whether what was sent would take a place of a wave for people."""
-    if way.step.key != key or way.step.kind != CONSENT or way.enrolment.wave_id is None:
+    if progress.step.key != key or progress.step.kind != CONSENT or progress.enrolment.wave_id is None:
         return False
     says_yes = _sent(form, "answer") != NO and _sent(form, "part") == YES
-    return says_yes and not session.get_one(Wave, way.enrolment.wave_id).rehearsal
+    return says_yes and not session.get_one(Wave, progress.enrolment.wave_id).rehearsal
 
 
 # ---- Each kind of step -------------------------------------------------------------
 
 
-def _consent(session: Session, way: Way, form: SurveyForm, text: str) -> StepOutcome:
+def _consent(session: Session, progress: StudyProgress, form: SurveyForm, text: str) -> StepOutcome:
     if _sent(form, "answer") == NO:
-        finish(session, way, DECLINED)
+        finish(session, progress, DECLINED)
         return StepOutcome()
     if _sent(form, "part") != YES:
         return _refused("part", Phrase("a tick, or “No” below"))
-    take_place(session, way)
-    if way.enrolment.ending is not None:
-        payments.settle(session, way)
+    take_place(session, progress)
+    if progress.enrolment.ending is not None:
+        payments.settle(session, progress)
         return StepOutcome()
-    asked = way.design.consent.training == "ask"
+    asked = progress.design.consent.training == "ask"
     training = _sent(form, "training") == YES if asked else None
-    consents.give(session, way, participation=True, training=training, text=text)
-    return _go_on(session, way)
+    consents.give(session, progress, participation=True, training=training, text=text)
+    return _go_on(session, progress)
 
 
-def _done(session: Session, way: Way, _form: SurveyForm, _text: str) -> StepOutcome:
+def _done(session: Session, progress: StudyProgress, _form: SurveyForm, _text: str) -> StepOutcome:
     """Whoever was sent away before they had agreed looks once more whether they can begin."""
-    come_again(session, way)
+    come_again(session, progress)
     return StepOutcome()
 
 
-def _instructions(session: Session, way: Way, _form: SurveyForm, _text: str) -> StepOutcome:
-    return _go_on(session, way)
+def _instructions(session: Session, progress: StudyProgress, _form: SurveyForm, _text: str) -> StepOutcome:
+    return _go_on(session, progress)
 
 
-def _quiz(session: Session, way: Way, form: SurveyForm, _text: str) -> StepOutcome:
-    design, quiz, key = way.design, way.design.quiz, way.step.key
+def _quiz(session: Session, progress: StudyProgress, form: SurveyForm, _text: str) -> StepOutcome:
+    design, quiz, key = progress.design, progress.design.quiz, progress.step.key
     if quiz is None:
-        return _go_on(session, way)
-    state = quiz_now(way)
+        return _go_on(session, progress)
+    state = quiz_now(progress)
     if _sent(form, "attempt") != str(state.attempt):
         return StepOutcome()  # the form of an attempt before
     try:
         given = read_answers(state, {name: values[0] for name, values in form.items() if values})
     except Invalid as error:
         return StepOutcome({error.field or "": error})
-    attempts = way.enrolment.answers.get(key, {}).get("values", {}).get("attempts", [])
-    right = are_right(design, quiz, _condition(way), attempts, given)
+    attempts = progress.enrolment.answers.get(key, {}).get("values", {}).get("attempts", [])
+    right = are_right(design, quiz, _condition(progress), attempts, given)
     now = datetime.now(UTC).isoformat()
-    answer(way, key, {"attempts": [*attempts, {"at": now, "answers": given, "right": right}]})
+    answer(progress, key, {"attempts": [*attempts, {"at": now, "answers": given, "right": right}]})
     if right:
-        return _go_on(session, way)
+        return _go_on(session, progress)
     if state.left == 1:
-        finish(session, way, QUIZ_FAILED, step=key)
+        finish(session, progress, QUIZ_FAILED, step=key)
     return StepOutcome()
 
 
-def _survey(session: Session, way: Way, form: SurveyForm, _text: str) -> StepOutcome:
-    asked = asked_now(way)
-    values, errors = read_survey(asked, form, earlier_answers(way), returned(way), way.design.language)
+def _survey(session: Session, progress: StudyProgress, form: SurveyForm, _text: str) -> StepOutcome:
+    asked = asked_now(progress)
+    values, errors = read_survey(asked, form, earlier_answers(progress), returned(progress), progress.design.language)
     if errors:
         return StepOutcome(errors)
-    answer(way, way.step.key, values, typed_numbers(asked, form, values))
-    return _go_on(session, way)
+    answer(progress, progress.step.key, values, typed_numbers(asked, form, values))
+    return _go_on(session, progress)
 
 
-def _match(session: Session, way: Way, form: SurveyForm, _text: str) -> StepOutcome:
+def _match(session: Session, progress: StudyProgress, form: SurveyForm, _text: str) -> StepOutcome:
     """Begins the match that is due, or goes on from one that is over, to the next one if that comes then."""
-    row = matches.due(session, way)
+    row = matches.due(session, progress)
     if row is not None and row.status == "over":
-        replacement = matches.after(session, way, way.step)
+        replacement = matches.after(session, progress, progress.step)
         if replacement is not None:
             return StepOutcome(begun=replacement)
-        if way.enrolment.ending is not None:
-            payments.settle(session, way)
+        if progress.enrolment.ending is not None:
+            payments.settle(session, progress)
             return StepOutcome()
-        if matches.asked(session, way) is not None:
-            return _still_there(session, way, form, row.id)
-        _go_on(session, way)
-        if way.step.kind not in (PRACTICE, MATCH):
+        if matches.asked(session, progress) is not None:
+            return _still_there(session, progress, form, row.id)
+        _go_on(session, progress)
+        if progress.step.kind not in (PRACTICE, MATCH):
             return StepOutcome()
-    draw_arm(session, way)
-    return StepOutcome(begun=matches.start(session, way, way.step))
+    draw_arm(session, progress)
+    return StepOutcome(begun=matches.start(session, progress, progress.step))
 
 
-def _still_there(session: Session, way: Way, form: SurveyForm, match_id: str) -> StepOutcome:
+def _still_there(session: Session, progress: StudyProgress, form: SurveyForm, match_id: str) -> StepOutcome:
     """Goes on to the next page once somebody has said that they are there; a form of another page does not say so."""
     if _sent(form, HERE) != YES:
         return StepOutcome()
-    note(session, way, STILL_THERE, {"match": match_id})
-    return _go_on(session, way)
+    note(session, progress, STILL_THERE, {"match": match_id})
+    return _go_on(session, progress)
 
 
-def _partner(session: Session, way: Way, form: SurveyForm, _text: str) -> StepOutcome:
+def _partner(session: Session, progress: StudyProgress, form: SurveyForm, _text: str) -> StepOutcome:
     sent = _sent(form, "partner")
     if sent not in PARTNERS:
         return _refused("partner", Phrase("one of the answers"))
-    answer(way, way.step.key, {"partner": sent})
-    return _go_on(session, way)
+    answer(progress, progress.step.key, {"partner": sent})
+    return _go_on(session, progress)
 
 
-def _debrief(session: Session, way: Way, form: SurveyForm, text: str) -> StepOutcome:
+def _debrief(session: Session, progress: StudyProgress, form: SurveyForm, text: str) -> StepOutcome:
     """Asks both consents again. A no to the data deletes it, once it is written what is owed."""
-    asked = way.design.consent.training == "ask"
+    asked = progress.design.consent.training == "ask"
     wanted = ["data", "training"] if asked else ["data"]
     errors: dict[str, FieldError] = {}
     for name in wanted:
@@ -238,15 +238,15 @@ def _debrief(session: Session, way: Way, form: SurveyForm, text: str) -> StepOut
         return StepOutcome(errors)
     keep = _sent(form, "data") == YES
     training = (keep and _sent(form, "training") == YES) if asked else None
-    finish(session, way, COMPLETED)
-    consents.give(session, way, participation=keep, training=training, text=text)
-    outcome = _go_on(session, way)
+    finish(session, progress, COMPLETED)
+    consents.give(session, progress, participation=keep, training=training, text=text)
+    outcome = _go_on(session, progress)
     if not keep:
-        withdrawal.delete_data(session, way, at_debrief=True)
+        withdrawal.delete_data(session, progress, at_debrief=True)
     return outcome
 
 
-_TAKERS: Mapping[str, Callable[[Session, Way, SurveyForm, str], StepOutcome]] = {
+_TAKERS: Mapping[str, Callable[[Session, StudyProgress, SurveyForm, str], StepOutcome]] = {
     CONSENT: _consent,
     INSTRUCTIONS: _instructions,
     QUIZ: _quiz,
@@ -259,14 +259,14 @@ _TAKERS: Mapping[str, Callable[[Session, Way, SurveyForm, str], StepOutcome]] = 
 }
 
 
-def _go_on(session: Session, way: Way) -> StepOutcome:
-    advance(session, way, way.step.key)
-    draw_arm(session, way)
+def _go_on(session: Session, progress: StudyProgress) -> StepOutcome:
+    advance(session, progress, progress.step.key)
+    draw_arm(session, progress)
     return StepOutcome()
 
 
-def _condition(way: Way) -> Mapping[str, str]:
-    return way.condition or first_condition(way.design)
+def _condition(progress: StudyProgress) -> Mapping[str, str]:
+    return progress.condition or first_condition(progress.design)
 
 
 def _sent(form: SurveyForm, field: str) -> str:

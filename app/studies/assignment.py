@@ -34,7 +34,7 @@ from app.studies.assignment_list import (
 from app.studies.design import StudyDesign
 from app.studies.endings import PROLIFIC
 from app.studies.places import FREED, takes_place
-from app.studies.progress import Way, lock_wave, note
+from app.studies.progress import StudyProgress, lock_wave, note
 from app.studies.stimuli import PlanPlace, distinct, plan_of
 from app.studies.store import design_of
 from app.studies.wave_terms import CHANGED, PLACES
@@ -65,25 +65,25 @@ class Replayed(NamedTuple):
         return self.logged == self.expected
 
 
-def assign(session: Session, way: Way) -> None:
+def assign(session: Session, progress: StudyProgress) -> None:
     """Draw the arm of an enrolment and its plan; one that has them keeps them."""
-    enrolment = way.enrolment
+    enrolment = progress.enrolment
     if enrolment.plan is not None:
         return
-    rows = _arm_rows(session, way.version)
+    rows = _arm_rows(session, progress.version)
     listed: AssignmentList | None = None
     if enrolment.wave_id is None:
         names = [row.id for row in rows]
-        rng = random.Random(f"{_preview_seed(way)}/arm")
+        rng = random.Random(f"{_preview_seed(progress)}/arm")
         at = rng.randrange(len(rows)) if enrolment.arm_id is None else names.index(enrolment.arm_id)
-        slot, seed = Slot("", 0, at), _preview_seed(way)
+        slot, seed = Slot("", 0, at), _preview_seed(progress)
     else:
         wave = lock_wave(session, enrolment.wave_id)
         session.refresh(enrolment, ["plan", "arm_id"])
         if enrolment.plan is not None:
             return
-        seed = wave_seed(way.design, wave.name)
-        listed, held = list_of(session, wave.id), _held(session, wave, way.design, rows)
+        seed = wave_seed(progress.design, wave.name)
+        listed, held = list_of(session, wave.id), _held(session, wave, progress.design, rows)
         if listed is not None:
             found = listed_slot(listed, mark_of_enrolment(session, enrolment), held)
         else:
@@ -96,9 +96,9 @@ def assign(session: Session, way: Way) -> None:
     enrolment.arm_id, enrolment.assigned_at = rows[slot.arm].id, datetime.now(UTC)
     turn = slot.number // len(rows) if listed is None else listed.round_of(slot.number)
     place = PlanPlace(slot.arm, slot.stratum, turn, seed)
-    drawn = plan_of(way.design, _usable_pieces(way), place)
+    drawn = plan_of(progress.design, _usable_pieces(progress), place)
     enrolment.plan = {"slot": slot.number, **drawn}
-    note(session, way, ASSIGNMENT, {"stratum": slot.stratum, "slot": slot.number, "arm": slot.arm})
+    note(session, progress, ASSIGNMENT, {"stratum": slot.stratum, "slot": slot.number, "arm": slot.arm})
     session.flush()
 
 
@@ -209,13 +209,13 @@ def _arm_rows(session: Session, version: StudyVersion) -> Sequence[Arm]:
     return session.scalars(select(Arm).where(Arm.study_version_id == version.id).order_by(Arm.id)).all()
 
 
-def _preview_seed(way: Way) -> str:
-    return f"{way.design.plan.assign.seed}/{way.design.study}/preview {way.enrolment.id}"
+def _preview_seed(progress: StudyProgress) -> str:
+    return f"{progress.design.plan.assign.seed}/{progress.design.study}/preview {progress.enrolment.id}"
 
 
-def _usable_pieces(way: Way) -> list[int]:
+def _usable_pieces(progress: StudyProgress) -> list[int]:
     """The places of the pieces that are not the same to those who play them."""
-    kind = find_game(way.design.game).material
-    if way.design.material is None or kind is None:
+    kind = find_game(progress.design.game).material
+    if progress.design.material is None or kind is None:
         return []
-    return distinct(json.dumps(kind.held_out_key(piece)) for piece in way.version.design["material"])
+    return distinct(json.dumps(kind.held_out_key(piece)) for piece in progress.version.design["material"])

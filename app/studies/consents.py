@@ -12,22 +12,22 @@ from sqlalchemy import ColumnElement, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.models import Consent, Enrolment, MatchRow, Participant, SeatRow
-from app.studies.progress import Way, note
+from app.studies.progress import StudyProgress, note
 from app.studies.withdrawn_data import WithdrawnData, withdraw_matches
 
 PARTICIPATION, TRAINING = "participation", "training"
 
 
-def give(session: Session, way: Way, *, participation: bool, training: bool | None, text: str) -> None:
+def give(session: Session, progress: StudyProgress, *, participation: bool, training: bool | None, text: str) -> None:
     """Keep what a person answered to a text, at the first step and again at the debrief; the same again adds nothing.
 
     `training` is None where it was not asked. A no to training holds for what was played before, too.
     """
-    participant_id = way.enrolment.participant_id
+    participant_id = progress.enrolment.participant_id
     answers = {PARTICIPATION: participation, **({} if training is None else {TRAINING: training})}
     new = [kind for kind, given in answers.items() if _add_answer(session, participant_id, kind, given, text)]
     if new:
-        note(session, way, "consent", {kind: answers[kind] for kind in new})
+        note(session, progress, "consent", {kind: answers[kind] for kind in new})
     if TRAINING in new:
         set_seats(session, participant_id, agreed=bool(training))
 

@@ -41,7 +41,7 @@ from app.studies.endings import (
     EndingName,
 )
 from app.studies.places import committed, places_taken
-from app.studies.progress import Way, begin_anew, end, find_way, lock_wave, note
+from app.studies.progress import StudyProgress, begin_anew, end, find_progress, lock_wave, note
 from app.studies.store import design_of
 from app.studies.waves import CLOSED as CLOSED_WAVE
 from app.studies.waves import OPEN, PAUSED, ids_go_on, settings_of
@@ -93,14 +93,14 @@ def person_hashes(secret: str, recruiter: str, external_id: str) -> tuple[str, .
     return tuple(_hash(secret, recruiter, each) for each in some)
 
 
-def enter(session: Session, wave: Wave, visitor: Visitor, secret: str) -> Way:
-    """Somebody's way through a wave: theirs if they have been here, else a new one, which may end at once.
+def enter(session: Session, wave: Wave, visitor: Visitor, secret: str) -> StudyProgress:
+    """Somebody's progress through a wave: theirs if they have been here, else a new one, which may end at once.
 
     A new one has no place yet: that comes with the consent (`take_place`). It is `ineligible` for who took part in what
     the wave excludes or is not in its list, `full` when all places are taken or the spend cap is reached, and `closed`
     where the recruiter waits to hear how the visit ended. Who was sent away without having taken part is let in
     when that no longer holds. Nobody is turned away for good by a pause. Until somebody has agreed, whoever comes last
-    with the id has the way, by a new private link: who came first by another's id keeps nobody out.
+    with the id has the enrolment, by a new private link: who came first by another's id keeps nobody out.
 
     Raises NotAllowed for who is new to a wave that is paused or frozen, or closed with nobody waiting; NotTheirs for
     who names a person of the wave who has agreed, and does not show that it is them, and for whoever is doubted and is
@@ -119,21 +119,21 @@ def enter(session: Session, wave: Wave, visitor: Visitor, secret: str) -> Way:
         return _come_back(session, wave, known, visitor, may_return=False)
     _check_takes_new(wave, visitor)
     refusal = _refusal(session, wave, people)
-    way = _enrol(session, wave, visitor, people)
-    note(session, way, ENTRY, {"device": visitor.device, "recruiter": visitor.recruiter})
-    _keep_submission(session, way, visitor)
+    progress = _enrol(session, wave, visitor, people)
+    note(session, progress, ENTRY, {"device": visitor.device, "recruiter": visitor.recruiter})
+    _keep_submission(session, progress, visitor)
     if refusal is not None:
-        end(session, way, refusal, door=True)
-    return way
+        end(session, progress, refusal, door=True)
+    return progress
 
 
-def take_place(session: Session, way: Way) -> None:
+def take_place(session: Session, progress: StudyProgress) -> None:
     """Give somebody who agrees to take part a place, and keep the most that they may be paid under the cap.
 
     Where there is none any more, the enrolment ends as it would have on entering. Raises NotAllowed while the wave is
     paused; then nothing has changed.
     """
-    enrolment = way.enrolment
+    enrolment = progress.enrolment
     if enrolment.wave_id is None or enrolment.ending is not None or enrolment.agreed_at is not None:
         return
     wave = lock_wave(session, enrolment.wave_id)
@@ -143,7 +143,7 @@ def take_place(session: Session, way: Way) -> None:
         person = session.get_one(Participant, enrolment.participant_id).person_hash
         refusal = _refusal(session, wave, () if person is None else (person,))
         if refusal is not None:
-            end(session, way, refusal, door=True)
+            end(session, progress, refusal, door=True)
             return
         enrolment.holds_place = True
     enrolment.agreed_at = datetime.now(UTC)
@@ -152,13 +152,13 @@ def take_place(session: Session, way: Way) -> None:
         _pause_after_first(session, wave, start.first)
 
 
-def come_again(session: Session, way: Way) -> bool:
+def come_again(session: Session, progress: StudyProgress) -> bool:
     """Let somebody begin who was sent away, or went, before they had agreed to anything. Whether that was done.
 
-    `way` is locked. It is not where the same would send them away once more.
+    `progress` is locked. It is not where the same would send them away once more.
     """
-    enrolment = way.enrolment
-    if enrolment.wave_id is None or not may_come_again(way):
+    enrolment = progress.enrolment
+    if enrolment.wave_id is None or not may_come_again(progress):
         return False
     wave = lock_wave(session, enrolment.wave_id)
     if wave.frozen_at is not None or wave.status != OPEN:
@@ -172,15 +172,15 @@ def come_again(session: Session, way: Way) -> bool:
     for payment in session.scalars(owed):  # nothing, which is written once more at the end that comes
         session.delete(payment)
     enrolment.ending = enrolment.ended_at = None
-    begin_anew(way)
-    note(session, way, ENTRY, {"again": True})
+    begin_anew(progress)
+    note(session, progress, ENTRY, {"again": True})
     session.flush()
     return True
 
 
-def may_come_again(way: Way) -> bool:
+def may_come_again(progress: StudyProgress) -> bool:
     """Whether the ending of somebody is one after which they may begin: they took no part, and did not say no."""
-    return way.enrolment.ending in _NOT_FOR_GOOD and way.enrolment.agreed_at is None
+    return progress.enrolment.ending in _NOT_FOR_GOOD and progress.enrolment.agreed_at is None
 
 
 def mark_of_link(token: str) -> str:
@@ -212,59 +212,59 @@ def _known(session: Session, wave_id: int, people: Sequence[str]) -> int | None:
     )
 
 
-def _come_back(session: Session, wave: Wave, known: int, visitor: Visitor, *, may_return: bool = True) -> Way:
-    """The way of somebody who is known. Raises NotTheirs, and what somebody new is told where nobody new comes in."""
-    way = find_way(session, known)
-    if not _is_theirs(session, way, visitor):
+def _come_back(session: Session, wave: Wave, known: int, visitor: Visitor, *, may_return: bool = True) -> StudyProgress:
+    """The progress of somebody who is known. Raises NotTheirs, and where nobody new comes in what they are told."""
+    progress = find_progress(session, known)
+    if not _is_theirs(session, progress, visitor):
         _check_takes_new(wave, visitor)
         if visitor.doubted:
             raise NotTheirs(_NOT_LET_IN)
         # Nobody locks an enrolment who has locked its wave.
-        way = find_way(session, known, lock=may_return)
-        if not may_return or not _can_be_taken_over(session, way):
+        progress = find_progress(session, known, lock=may_return)
+        if not may_return or not _can_be_taken_over(session, progress):
             raise NotTheirs(_NOT_LET_IN)
-        _take_over(session, wave, way)
+        _take_over(session, wave, progress)
     if wave.frozen_at is None:
-        if may_return and may_come_again(way):
-            way = find_way(session, known, lock=True)
-            come_again(session, way)
-        _keep_submission(session, way, visitor)
-    return way
+        if may_return and may_come_again(progress):
+            progress = find_progress(session, known, lock=True)
+            come_again(session, progress)
+        _keep_submission(session, progress, visitor)
+    return progress
 
 
-def _is_theirs(session: Session, way: Way, visitor: Visitor) -> bool:
+def _is_theirs(session: Session, progress: StudyProgress, visitor: Visitor) -> bool:
     """Whether somebody who names a person of the wave is that person.
 
     They are by the same visit, whose id others do not know, or in a browser that has had the private link.
     """
-    if visitor.proven or mark_of_link(str(way.enrolment.token)) in visitor.marks:
+    if visitor.proven or mark_of_link(str(progress.enrolment.token)) in visitor.marks:
         return True
     if visitor.submission_id is None:
         return False
-    visits = session.scalars(select(Submission.external_id).where(Submission.enrolment_id == way.enrolment.id))
+    visits = session.scalars(select(Submission.external_id).where(Submission.enrolment_id == progress.enrolment.id))
     given = visitor.submission_id.encode()
     return any(hmac.compare_digest(each.encode(), given) for each in visits if each is not None)
 
 
-def _can_be_taken_over(session: Session, way: Way) -> bool:
-    """Whether nobody has agreed to anything on a way, nor was paid for it."""
-    enrolment = way.enrolment
+def _can_be_taken_over(session: Session, progress: StudyProgress) -> bool:
+    """Whether nobody has agreed to anything in an enrolment, nor was paid for it."""
+    enrolment = progress.enrolment
     if enrolment.agreed_at is not None or enrolment.holds_place or enrolment.ending not in (None, *_BEFORE_CONSENT):
         return False
     paid = select(Payment.id).where(Payment.enrolment_id == enrolment.id, Payment.batch_id.is_not(None))
     return session.scalar(paid.limit(1)) is None
 
 
-def _take_over(session: Session, wave: Wave, way: Way) -> None:
-    """Give a way to who comes now: neither the private link nor the visits of before lead to it any more.
+def _take_over(session: Session, wave: Wave, progress: StudyProgress) -> None:
+    """Give an enrolment to who comes now: neither the private link nor the visits of before lead to it any more.
 
-    `way` is locked. Somebody else's no is not theirs.
+    `progress` is locked. Somebody else's no is not theirs.
     """
-    way.enrolment.token = secrets.token_urlsafe(32)
-    session.execute(delete(Submission).where(Submission.enrolment_id == way.enrolment.id))
-    if way.enrolment.ending == DECLINED and wave.status == OPEN:
-        way.enrolment.ending = WITHDRAWN
-    note(session, way, ENTRY, {"taken over": True})
+    progress.enrolment.token = secrets.token_urlsafe(32)
+    session.execute(delete(Submission).where(Submission.enrolment_id == progress.enrolment.id))
+    if progress.enrolment.ending == DECLINED and wave.status == OPEN:
+        progress.enrolment.ending = WITHDRAWN
+    note(session, progress, ENTRY, {"taken over": True})
     session.flush()
 
 
@@ -319,7 +319,7 @@ def _took_part(session: Session, reference: str, people: Sequence[str]) -> bool:
     return session.scalar(found.limit(1)) is not None
 
 
-def _enrol(session: Session, wave: Wave, visitor: Visitor, people: Sequence[str]) -> Way:
+def _enrol(session: Session, wave: Wave, visitor: Visitor, people: Sequence[str]) -> StudyProgress:
     version = session.get_one(StudyVersion, wave.study_version_id)
     now = datetime.now(UTC)
     person = session.scalar(
@@ -336,13 +336,13 @@ def _enrol(session: Session, wave: Wave, visitor: Visitor, people: Sequence[str]
     _keep_identity(session, wave, visitor, person.id, design_of(version), now)
     strata = {"device": visitor.device, "provider": visitor.recruiter}
     stratum = "/".join(strata[each] for each in design_of(version).plan.assign.strata)
-    return new_way(session, version, person, wave.id, visitor.device, stratum)
+    return new_progress(session, version, person, wave.id, visitor.device, stratum)
 
 
-def new_way(
+def new_progress(
     session: Session, version: StudyVersion, person: Participant, wave_id: int | None, device: str, stratum: str
-) -> Way:
-    """The way of somebody from its beginning, by a private link of its own."""
+) -> StudyProgress:
+    """A new enrolment, at its first step, with a private link of its own."""
     enrolment = Enrolment(
         participant_id=person.id,
         study_version_id=version.id,
@@ -357,11 +357,11 @@ def new_way(
         enrolled_at=datetime.now(UTC),
         seen_at=datetime.now(UTC),
     )
-    way = Way(enrolment, version)
-    enrolment.stage = way.step.kind
+    progress = StudyProgress(enrolment, version)
+    enrolment.stage = progress.step.kind
     session.add(enrolment)
     session.flush()
-    return way
+    return progress
 
 
 def _keep_identity(
@@ -382,9 +382,9 @@ def _keep_identity(
     identity.remove_on = ids_go_on(design.privacy, now, wave.closed_at)
 
 
-def _keep_submission(session: Session, way: Way, visitor: Visitor) -> None:
+def _keep_submission(session: Session, progress: StudyProgress, visitor: Visitor) -> None:
     """A row for each visit that the recruiter has an id of. One that is another person's stays that person's."""
-    wave_id = way.enrolment.wave_id
+    wave_id = progress.enrolment.wave_id
     if visitor.submission_id is None or wave_id is None:
         return
     found = session.scalar(
@@ -396,7 +396,7 @@ def _keep_submission(session: Session, way: Way, visitor: Visitor) -> None:
     session.add(
         Submission(
             wave_id=wave_id,
-            enrolment_id=way.enrolment.id,
+            enrolment_id=progress.enrolment.id,
             recruiter=visitor.recruiter,
             external_id=visitor.submission_id,
             status=ACTIVE,

@@ -17,7 +17,7 @@ from app.core.errors import Conflict, Invalid, NotFound, Phrase
 from app.core.typed_numbers import ENGLISH, read_amount
 from app.matches.clocks import Clocks
 from app.models import StudyEvent, Wave
-from app.studies.progress import Way, note
+from app.studies.progress import StudyProgress, note
 from app.studies.waves import check_not_frozen
 
 EXTRA_TIME = "extra time"
@@ -57,15 +57,15 @@ def factor_of(session: Session, enrolment_id: int) -> Decimal:
     return NO_MORE if body is None else Decimal(body["factor"])
 
 
-def give(session: Session, way: Way, factor: Decimal, by: str | None = None) -> None:
+def give(session: Session, progress: StudyProgress, factor: Decimal, by: str | None = None) -> None:
     """Give a person extra time from the next match on; 1 takes it back. Raises Conflict for somebody who has ended."""
-    if way.enrolment.wave_id is not None:
-        check_not_frozen(session.get_one(Wave, way.enrolment.wave_id))
-    if way.enrolment.ending is not None:
+    if progress.enrolment.wave_id is not None:
+        check_not_frozen(session.get_one(Wave, progress.enrolment.wave_id))
+    if progress.enrolment.ending is not None:
         raise Conflict("participant", expected=Phrase("one who is under way"), got=Phrase("one who has ended"))
-    if factor != factor_of(session, way.enrolment.id):
+    if factor != factor_of(session, progress.enrolment.id):
         body = {"factor": str(factor)}
-        note(session, way, EXTRA_TIME, body if by is None else {**body, "by": by})
+        note(session, progress, EXTRA_TIME, body if by is None else {**body, "by": by})
         session.flush()
 
 

@@ -33,11 +33,11 @@ from app.models import (
     Submission,
 )
 from app.registry import PERSON
-from app.studies import progress
 from app.studies.batches import CONFIRMED
 from app.studies.consents import seats_of, withdraw_training
 from app.studies.endings import WITHDRAWN
 from app.studies.payments import is_by_approval, settle
+from app.studies.progress import end, find_progress, lock_enrolments
 from app.studies.reports import WORDS
 from app.studies.withdrawn_data import withdraw_matches
 
@@ -102,16 +102,16 @@ def find_person(session: Session, reference: str) -> Participant:
 
 def forget_person(session: Session, participant_id: int) -> ForgetReport:
     """Delete all that a person wrote and answered, and how recruiters name them. What is under way ends before."""
-    enrolments = progress.lock_enrolments(session, Enrolment.participant_id == participant_id)
+    enrolments = lock_enrolments(session, Enrolment.participant_id == participant_id)
     person = session.get_one(Participant, participant_id, with_for_update=True)
     person.erased_at = person.erased_at or datetime.now(UTC)
     report = ForgetReport(people=[person.code])
     seats = select(SeatRow.match_id, SeatRow.seat).where(seats_of(person.id)).order_by(SeatRow.match_id)
     _erase(session, report, [(match_id, seat) for match_id, seat in session.execute(seats)])
     for enrolment in enrolments:
-        way = progress.find_way(session, enrolment.id)
-        progress.end(session, way, WITHDRAWN)
-        settle(session, way)  # while it is there by what the pay is worked out
+        progress = find_progress(session, enrolment.id)
+        end(session, progress, WITHDRAWN)
+        settle(session, progress)  # while it is there by what the pay is worked out
         report.answers += len(enrolment.answers)
         enrolment.answers = {}
         _empty_log(session, enrolment.id)
@@ -180,7 +180,7 @@ def unpaid(session: Session, participant_id: int) -> int:
         .where(Enrolment.participant_id == participant_id, PaymentBatch.status.is_distinct_from(CONFIRMED))
     )
     rows = [row for row in session.scalars(owed.order_by(Payment.enrolment_id)) if row.amount]
-    by_file = [row for row in rows if not is_by_approval(session, progress.find_way(session, row.enrolment_id), row)]
+    by_file = [row for row in rows if not is_by_approval(session, find_progress(session, row.enrolment_id), row)]
     return sum(
         len(group)
         for group in (list(each) for _, each in groupby(by_file, key=lambda row: row.enrolment_id))

@@ -17,7 +17,7 @@ from app.studies.design import REPLACE, StudyDesign
 from app.studies.endings import INACTIVE
 from app.studies.extra_time import factor_of
 from app.studies.participant_steps import DEBRIEF, DONE
-from app.studies.progress import STILL_THERE, Way, find_way, note
+from app.studies.progress import STILL_THERE, StudyProgress, find_progress, note
 from app.studies.withdrawal import leave
 
 LEAST = timedelta(hours=1)
@@ -45,28 +45,29 @@ def end_silent(session: Session, enrolment_id: int, now: datetime | None = None)
     whoever is at the debrief has completed the study. What was earned is stored. Returns the ids of the matches
     that were ended, and None for somebody who is here or has ended.
     """
-    way = find_way(session, enrolment_id, lock=True)
-    longest = longest_silence(way.design) * float(factor_of(session, enrolment_id))
+    progress = find_progress(session, enrolment_id, lock=True)
+    longest = longest_silence(progress.design) * float(factor_of(session, enrolment_id))
     now = now or datetime.now(UTC)
-    if way.enrolment.ending is not None or _silence(session, way.enrolment, now) <= longest:
+    if progress.enrolment.ending is not None or _silence(session, progress.enrolment, now) <= longest:
         return None
-    _follow_last_match(session, way)
-    return leave(session, way, INACTIVE)
+    _follow_last_match(session, progress)
+    return leave(session, progress, INACTIVE)
 
 
-def left(session: Session, way: Way, now: datetime | None = None) -> timedelta | None:
+def left(session: Session, progress: StudyProgress, now: datetime | None = None) -> timedelta | None:
     """How long somebody may still give no sign of life; None for who cannot lose anything by it."""
-    if way.enrolment.ending is not None or way.enrolment.wave_id is None or way.step.kind in (DEBRIEF, DONE):
+    enrolment = progress.enrolment
+    if enrolment.ending is not None or enrolment.wave_id is None or progress.step.kind in (DEBRIEF, DONE):
         return None
-    longest = longest_silence(way.design) * float(factor_of(session, way.enrolment.id))
-    return max(timedelta(0), longest - _silence(session, way.enrolment, now or datetime.now(UTC)))
+    longest = longest_silence(progress.design) * float(factor_of(session, progress.enrolment.id))
+    return max(timedelta(0), longest - _silence(session, progress.enrolment, now or datetime.now(UTC)))
 
 
-def say_here(session: Session, way: Way) -> None:
+def say_here(session: Session, progress: StudyProgress) -> None:
     """Keep that somebody said they are still there, on whatever page."""
-    if way.enrolment.ending is None:
-        way.enrolment.seen_at = datetime.now(UTC)
-        note(session, way, STILL_THERE, {"step": way.step.key})
+    if progress.enrolment.ending is None:
+        progress.enrolment.seen_at = datetime.now(UTC)
+        note(session, progress, STILL_THERE, {"step": progress.step.key})
 
 
 def _silence(session: Session, enrolment: Enrolment, now: datetime) -> timedelta:
@@ -84,8 +85,8 @@ def _last_sign(session: Session, enrolment: Enrolment) -> datetime:
     return max(at for at in (enrolment.enrolled_at, *found) if at is not None)
 
 
-def _follow_last_match(session: Session, way: Way) -> None:
+def _follow_last_match(session: Session, progress: StudyProgress) -> None:
     """What the end of the match that was last means, unless that is another match: nobody is here to play it."""
-    row = matches.due(session, way)
-    if row is not None and not (row.reason == ABORTED and way.design.same_for_all.model_failure.then == REPLACE):
-        matches.after(session, way, way.step)
+    row = matches.due(session, progress)
+    if row is not None and not (row.reason == ABORTED and progress.design.same_for_all.model_failure.then == REPLACE):
+        matches.after(session, progress, progress.step)

@@ -22,7 +22,7 @@ from app.models import Enrolment, MatchRow, SeatRow
 from app.studies.design import SHORTEST_GRACE
 from app.studies.extra_time import factor_of
 from app.studies.participant_steps import MATCH
-from app.studies.progress import Way
+from app.studies.progress import StudyProgress
 
 MOST = 2  # lapses, of which the last ends the study
 _BY_TIME = (TIMEOUT, ABANDONED)
@@ -51,19 +51,19 @@ def was_silent(session: Session, row: MatchRow) -> bool:
     return any(isinstance(event, TimedOut) and event.clock == TURN for event in events)
 
 
-def lapse_of(session: Session, way: Way, row: MatchRow | None, now: datetime) -> Lapse | None:
+def lapse_of(session: Session, progress: StudyProgress, row: MatchRow | None, now: datetime) -> Lapse | None:
     """What the match of the step that is due asks of its person; None where it did not end by silence."""
-    if row is None or row.status != "over" or way.enrolment.ending is not None or not was_silent(session, row):
+    if row is None or row.status != "over" or progress.enrolment.ending is not None or not was_silent(session, row):
         return None
-    if way.step.kind != MATCH:
+    if progress.step.kind != MATCH:
         return Lapse(row, None)
-    grace = grace_of(session, way) + time_away(session, row.moved_at, now)
+    grace = grace_of(session, progress) + time_away(session, row.moved_at, now)
     return Lapse(row, row.moved_at + grace)
 
 
-def grace_of(session: Session, way: Way) -> timedelta:
+def grace_of(session: Session, progress: StudyProgress) -> timedelta:
     """How long a person has to say that they are there; longer for somebody with extra time."""
-    return way.design.same_for_all.idle.end * float(factor_of(session, way.enrolment.id))
+    return progress.design.same_for_all.idle.end * float(factor_of(session, progress.enrolment.id))
 
 
 def count(session: Session, enrolment_id: int) -> int:
@@ -76,11 +76,11 @@ def count(session: Session, enrolment_id: int) -> int:
     return sum(was_silent(session, row) for row in session.scalars(rows))
 
 
-def ends_study(session: Session, way: Way, lapse: Lapse, now: datetime) -> bool:
+def ends_study(session: Session, progress: StudyProgress, lapse: Lapse, now: datetime) -> bool:
     """Whether it is too late to go on: it was not the first lapse, or nobody has answered within the grace."""
     if lapse.until is None:
         return False
-    return lapse.has_passed(now) or count(session, way.enrolment.id) >= MOST
+    return lapse.has_passed(now) or count(session, progress.enrolment.id) >= MOST
 
 
 def waiting(session: Session, now: datetime) -> Sequence[int]:

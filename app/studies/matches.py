@@ -1,4 +1,4 @@
-"""The matches of a person's way through a study: how they begin, and what follows when they are over.
+"""The matches of a person in a study: how they begin, and what follows when they are over.
 
 What is played comes from the enrolment's plan, and everything around it from the design, never from the settings of
 the server. A step has one match, however often it is asked for, and one more if a model broke the first one off and
@@ -23,7 +23,7 @@ from app.matches.store import NewMatch, SeatPerson, insert_matches
 from app.matches.stored import StoredMatch, StoredSeat, load, opened
 from app.models import Consent, Enrolment, LanguageModel, MatchRow, SeatRow, Wave
 from app.registry import PERSON
-from app.studies import lapses, payments, progress
+from app.studies import lapses, payments
 from app.studies.arms import level_of, matches_a_person
 from app.studies.checks import MODEL, condition_config
 from app.studies.consents import TRAINING
@@ -32,33 +32,32 @@ from app.studies.endings import INACTIVE, TECHNICAL, WITHDRAWN
 from app.studies.extra_time import factor_of, longer
 from app.studies.lapses import Lapse
 from app.studies.participant_steps import MATCH, PRACTICE, Step
-from app.studies.progress import Way
+from app.studies.progress import StudyProgress, end, find_progress, note
 from app.studies.store import models_of
 
 
-def due(session: Session, way: Way) -> MatchRow | None:
+def due(session: Session, progress: StudyProgress) -> MatchRow | None:
     """The match of the step that is due; None before it has begun, and at a step that has none."""
-    return _of_step(session, way, way.step) if way.step.kind in (PRACTICE, MATCH) else None
+    return _of_step(session, progress, progress.step) if progress.step.kind in (PRACTICE, MATCH) else None
 
 
-def _of_step(session: Session, way: Way, step: Step) -> MatchRow | None:
+def _of_step(session: Session, progress: StudyProgress, step: Step) -> MatchRow | None:
     """The match of a step, the one that replaced the first if there is one."""
-    rows = {
-        row.start_key: row for row in session.scalars(select(MatchRow).where(MatchRow.start_key.in_(_keys(way, step))))
-    }
-    return next((rows[key] for key in reversed(_keys(way, step)) if key in rows), None)
+    keys = _keys(progress, step)
+    rows = {row.start_key: row for row in session.scalars(select(MatchRow).where(MatchRow.start_key.in_(keys)))}
+    return next((rows[key] for key in reversed(keys) if key in rows), None)
 
 
-def start(session: Session, way: Way, step: Step) -> StoredMatch:
+def start(session: Session, progress: StudyProgress, step: Step) -> StoredMatch:
     """The match of a step, begun if it has not been; its arm has to be drawn.
 
     Two that begin it at once begin one: the slower of the transactions fails with IntegrityError and is run again.
     """
-    existing = _of_step(session, way, step)
-    return _begun(session, way, step) if existing is None else load(session, existing.id)
+    existing = _of_step(session, progress, step)
+    return _begun(session, progress, step) if existing is None else load(session, existing.id)
 
 
-def after(session: Session, way: Way, step: Step, now: datetime | None = None) -> StoredMatch | None:
+def after(session: Session, progress: StudyProgress, step: Step, now: datetime | None = None) -> StoredMatch | None:
     """What follows when the match of a step is over: the match that replaces it, or None.
 
     With None the person goes on, unless the enrolment has ended: who leaves a match has withdrawn; who was silent in a
@@ -66,45 +65,45 @@ def after(session: Session, way: Way, step: Step, now: datetime | None = None) -
     failure end the study.
     """
     now = now or datetime.now(UTC)
-    row = _of_step(session, way, step)
-    if row is None or row.status != "over" or way.enrolment.ending is not None:
+    row = _of_step(session, progress, step)
+    if row is None or row.status != "over" or progress.enrolment.ending is not None:
         return None
     if row.reason == RESIGNED:
-        progress.end(session, way, WITHDRAWN, match=row.id)
-    elif (lapse := lapses.lapse_of(session, way, row, now)) is not None:
-        if lapses.ends_study(session, way, lapse, now):
-            progress.end(session, way, INACTIVE, match=row.id)
+        end(session, progress, WITHDRAWN, match=row.id)
+    elif (lapse := lapses.lapse_of(session, progress, row, now)) is not None:
+        if lapses.ends_study(session, progress, lapse, now):
+            end(session, progress, INACTIVE, match=row.id)
     elif row.reason == ABORTED:
-        return _after_failure(session, way, step, row)
+        return _after_failure(session, progress, step, row)
     return None
 
 
-def asked(session: Session, way: Way, now: datetime | None = None) -> Lapse | None:
+def asked(session: Session, progress: StudyProgress, now: datetime | None = None) -> Lapse | None:
     """What the person is asked who is at a step whose match ended by their silence: whether they are still there."""
-    if way.enrolment.ending is not None:
+    if progress.enrolment.ending is not None:
         return None
-    return lapses.lapse_of(session, way, due(session, way), now or datetime.now(UTC))
+    return lapses.lapse_of(session, progress, due(session, progress), now or datetime.now(UTC))
 
 
 def unanswered(session: Session, now: datetime | None = None) -> list[int]:
     """The enrolments of people who did not say in time that they are still there; `end_unanswered` ends them."""
     now = now or datetime.now(UTC)
-    ways = (progress.find_way(session, number) for number in lapses.waiting(session, now))
+    waiting = (find_progress(session, number) for number in lapses.waiting(session, now))
     return [
-        way.enrolment.id
-        for way in ways
-        if (lapse := asked(session, way, now)) is not None and lapses.ends_study(session, way, lapse, now)
+        progress.enrolment.id
+        for progress in waiting
+        if (lapse := asked(session, progress, now)) is not None and lapses.ends_study(session, progress, lapse, now)
     ]
 
 
 def end_unanswered(session: Session, enrolment_id: int, now: datetime | None = None) -> bool:
     """End the study of somebody who has not said within the grace that they are still there."""
-    way = progress.find_way(session, enrolment_id, lock=True)
-    if way.enrolment.ending is not None or way.step.kind != MATCH:
+    progress = find_progress(session, enrolment_id, lock=True)
+    if progress.enrolment.ending is not None or progress.step.kind != MATCH:
         return False
-    after(session, way, way.step, now)
-    payments.settle(session, way)
-    return way.enrolment.ending is not None
+    after(session, progress, progress.step, now)
+    payments.settle(session, progress)
+    return progress.enrolment.ending is not None
 
 
 def settle(session: Session, match_id: str) -> None:
@@ -114,29 +113,29 @@ def settle(session: Session, match_id: str) -> None:
     )
     if number is None:
         return
-    way = progress.find_way(session, number, lock=True)
-    row = due(session, way)
+    progress = find_progress(session, number, lock=True)
+    row = due(session, progress)
     if row is not None and row.id == match_id:
-        after(session, way, way.step)
-    payments.settle(session, way)
+        after(session, progress, progress.step)
+    payments.settle(session, progress)
 
 
-def _after_failure(session: Session, way: Way, step: Step, row: MatchRow) -> StoredMatch | None:
+def _after_failure(session: Session, progress: StudyProgress, step: Step, row: MatchRow) -> StoredMatch | None:
     """What the design wants after a match that was broken off, which is replaced once at most."""
-    then = way.design.same_for_all.model_failure.then
-    if then == REPLACE and row.start_key == _keys(way, step)[0]:
-        return _begun(session, way, step, replaces=row.id)
+    then = progress.design.same_for_all.model_failure.then
+    if then == REPLACE and row.start_key == _keys(progress, step)[0]:
+        return _begun(session, progress, step, replaces=row.id)
     if then == END_STUDY:
-        progress.end(session, way, TECHNICAL, match=row.id)
+        end(session, progress, TECHNICAL, match=row.id)
     return None
 
 
-def _begun(session: Session, way: Way, step: Step, replaces: str | None = None) -> StoredMatch:
-    design, enrolment = way.design, way.enrolment
-    planned = _planned(way, step)
-    partner = StoredSeat.of(_partner(session, way, step, planned["condition"]))
+def _begun(session: Session, progress: StudyProgress, step: Step, replaces: str | None = None) -> StoredMatch:
+    design, enrolment = progress.design, progress.enrolment
+    planned = _planned(progress, step)
+    partner = StoredSeat.of(_partner(session, progress, step, planned["condition"]))
     person, seat = StoredSeat(PERSON), planned["seat"]
-    key = _keys(way, step)[0 if replaces is None else 1]
+    key = _keys(progress, step)[0 if replaces is None else 1]
     limits = design.same_for_all.limits
     clocks = Clocks(
         None if limits.turn is None else limits.turn.total_seconds(),
@@ -144,7 +143,7 @@ def _begun(session: Session, way: Way, step: Step, replaces: str | None = None) 
     )
     record = opened(
         design.game,
-        _match_config(way, planned),
+        _match_config(progress, planned),
         (person, partner) if seat == 0 else (partner, person),
         _seed(design, key),
         longer(clocks, factor_of(session, enrolment.id)),
@@ -156,11 +155,11 @@ def _begun(session: Session, way: Way, step: Step, replaces: str | None = None) 
         start_key=key,
         arm_id=enrolment.arm_id,
         position=step.number if step.kind == MATCH else None,
-        people={seat: SeatPerson(_training_consent(session, way), enrolment.participant_id, enrolment.id)},
+        people={seat: SeatPerson(_training_consent(session, progress), enrolment.participant_id, enrolment.id)},
     )
     insert_matches(session, [new])
     noted = {"match": record.id, "step": step.key}
-    progress.note(session, way, "match", noted if replaces is None else {**noted, "replaces": replaces})
+    note(session, progress, "match", noted if replaces is None else {**noted, "replaces": replaces})
     return record
 
 
@@ -170,9 +169,9 @@ def _match_source(session: Session, enrolment: Enrolment) -> str:
     return REHEARSAL if wave is None or wave.rehearsal else LIVE
 
 
-def _planned(way: Way, step: Step) -> Mapping[str, Any]:
+def _planned(progress: StudyProgress, step: Step) -> Mapping[str, Any]:
     """What was drawn for a match. Practice is played as the first match that counts will be."""
-    plan = way.enrolment.plan
+    plan = progress.enrolment.plan
     if plan is None or step.number is None or step.kind not in (PRACTICE, MATCH):
         raise ValueError(f"expected a step of a match of a person whose arm is drawn, got {step.key}")
     if step.kind == MATCH:
@@ -181,23 +180,23 @@ def _planned(way: Way, step: Step) -> Mapping[str, Any]:
     return {"first": None, "condition": plan["matches"][0]["condition"], **plan["practice"][step.number]}
 
 
-def _match_config(way: Way, planned: Mapping[str, Any]) -> dict[str, Any]:
+def _match_config(progress: StudyProgress, planned: Mapping[str, Any]) -> dict[str, Any]:
     """The config of the game: of the condition, with the piece of material and with who begins."""
-    game = find_game(way.design.game)
-    config = condition_config(way.design, planned["condition"])
+    game = find_game(progress.design.game)
+    config = condition_config(progress.design, planned["condition"])
     if game.first_field is not None and planned["first"] is not None:
         config[game.first_field] = planned["first"]
     if game.material is not None and planned["piece"] is not None:
-        config.update(game.material.config_of(way.version.design["material"][planned["piece"]]))
+        config.update(game.material.config_of(progress.version.design["material"][planned["piece"]]))
     return config
 
 
-def _partner(session: Session, way: Way, step: Step, condition: Mapping[str, str]) -> LanguageModel:
+def _partner(session: Session, progress: StudyProgress, step: Step, condition: Mapping[str, str]) -> LanguageModel:
     """The pinned model: whatever the registry says of it by now, it plays on."""
-    design = way.design
+    design = progress.design
     practice = design.plan.practice if step.kind == PRACTICE else None
     name = level_of(design, condition, MODEL) if practice is None else practice.against
-    return models_of(session, way.version)[str(name)]
+    return models_of(session, progress.version)[str(name)]
 
 
 def _match_options(design: StudyDesign, replaces: str | None) -> MatchOptions:
@@ -212,16 +211,16 @@ def _match_options(design: StudyDesign, replaces: str | None) -> MatchOptions:
     )
 
 
-def _training_consent(session: Session, way: Way) -> bool | None:
+def _training_consent(session: Session, progress: StudyProgress) -> bool | None:
     """Whether the person agrees to training now; None if that was not asked."""
-    asked = select(Consent).where(Consent.participant_id == way.enrolment.participant_id, Consent.kind == TRAINING)
+    asked = select(Consent).where(Consent.participant_id == progress.enrolment.participant_id, Consent.kind == TRAINING)
     last = session.scalar(asked.order_by(Consent.id.desc()).limit(1))
     return None if last is None else last.given and last.withdrawn_at is None
 
 
-def _keys(way: Way, step: Step) -> tuple[str, str]:
+def _keys(progress: StudyProgress, step: Step) -> tuple[str, str]:
     """What makes the start of a step's match, and that of its replacement, happen once. No guest's key has a slash."""
-    first = f"study/{way.enrolment.id}/{step.key}"
+    first = f"study/{progress.enrolment.id}/{step.key}"
     return first, f"{first}/replacement"
 
 

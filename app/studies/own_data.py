@@ -52,7 +52,7 @@ def own_data(session: Session, person: Participant) -> JSON:
             "came": _moment(person.created_at),
             "deleted": _moment(person.erased_at),
             "linked_to_other_studies": person.person_hash is not None,
-            # Who is not linked has nothing that goes; None while a wave is open or a way is under way as well.
+            # Who is not linked has nothing that goes; None while a wave is open or an enrolment is under way as well.
             "link_deleted_after": None if person.person_hash is None else _day(linked_until(session, person.id)),
             "recruiter_ids": [
                 {"recruiter": row.recruiter, "id": row.external_id, "deleted_on": _day(row.remove_on)}
@@ -64,7 +64,7 @@ def own_data(session: Session, person: Participant) -> JSON:
              "sha256_of_text": row.text_version}
             for row in session.scalars(_rows_of(Consent, person))
         ],
-        "ways": [_way(session, row) for row in session.scalars(_rows_of(Enrolment, person))],
+        "enrolments": [_enrolment_json(session, row) for row in session.scalars(_rows_of(Enrolment, person))],
         "matches": [_match_json(session, record, seat) for record, seat in _own_matches(session, person)],
     }  # fmt: skip
 
@@ -73,7 +73,7 @@ def _rows_of(table: type[Any], person: Participant) -> Any:
     return select(table).where(table.participant_id == person.id).order_by(table.id)
 
 
-def _way(session: Session, row: Enrolment) -> JSON:
+def _enrolment_json(session: Session, row: Enrolment) -> JSON:
     wave = None if row.wave_id is None else session.get_one(Wave, row.wave_id)
     arm = None if row.arm_id is None or row.ending is None else session.get_one(Arm, row.arm_id)
     return {

@@ -1,7 +1,7 @@
-"""The steps of a person's way through a study, in their order. Pure.
+"""The steps of a person in a study, in their order. Pure.
 
 All persons of a design have the same steps; what a match is played under is drawn, not how many there are. A step is
-one page, and its `key` is where its answers lie.
+one page, and its `key` is where its answers are kept.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ DONE: StepKind = "done"
 
 
 class Step(NamedTuple):
-    """A page of the way. `block` and `number` count from 0: of a match among all that count, or of a practice match.
+    """A page of a study. `block` and `number` count from 0: of a match among all that count, or of a practice match.
 
     `part` is the key of the survey in the design.
     """
@@ -38,7 +38,7 @@ class Step(NamedTuple):
 
 def steps(design: StudyDesign) -> tuple[Step, ...]:
     """All steps; the last is `done`."""
-    return tuple(_way(design))
+    return tuple(_in_order(design))
 
 
 def shows_arm(design: StudyDesign, step: Step) -> bool:
@@ -54,7 +54,7 @@ def shows_arm(design: StudyDesign, step: Step) -> bool:
     return step.kind in (INSTRUCTIONS, QUIZ) and OBJECTIVE in design.conditions
 
 
-def _way(design: StudyDesign) -> Iterator[Step]:
+def _in_order(design: StudyDesign) -> Iterator[Step]:
     survey = design.survey
     yield Step(CONSENT, "consent")
     if survey.start:

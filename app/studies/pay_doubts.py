@@ -23,7 +23,7 @@ from app.studies.endings import EndingName
 from app.studies.pay_decisions import PAY_DECISION, kept
 from app.studies.payable import UNPAYABLE, unpayable
 from app.studies.payments import BASE, read_reason, recruiter_of
-from app.studies.progress import Way
+from app.studies.progress import StudyProgress
 from app.studies.store import design_of
 from app.studies.visits import APPROVED, PARTIAL, REJECTED, RETURNED, SCREENED_OUT, done_elsewhere
 
@@ -93,14 +93,16 @@ def held_in(session: Session, batch: PaymentBatch) -> Mapping[int, PayDoubt]:
     }
 
 
-def decide(session: Session, way: Way, *, keep: bool, reason: str, by: str | None = None) -> Sequence[PayDoubt]:
+def decide(
+    session: Session, progress: StudyProgress, *, keep: bool, reason: str, by: str | None = None
+) -> Sequence[PayDoubt]:
     """Decide that somebody is paid in spite of all doubts that there are now, or is left out again; returns these.
 
     Raises Invalid for a reason that cannot be, and Conflict where there is nothing to decide.
     """
     text = read_reason("reason", reason)
-    wave = session.get_one(Wave, way.enrolment.wave_id)
-    own = [each for each in pay_doubts(session, wave) if each.enrolment_id == way.enrolment.id]
+    wave = session.get_one(Wave, progress.enrolment.wave_id)
+    own = [each for each in pay_doubts(session, wave) if each.enrolment_id == progress.enrolment.id]
     if any(each.kind in UNPAYABLE for each in own):
         raise Conflict(
             "participant", expected=Phrase("one whom a file of the recruiter can pay"),
@@ -114,7 +116,7 @@ def decide(session: Session, way: Way, *, keep: bool, reason: str, by: str | Non
         body = {"doubt": each.kind, "keep": keep, "reason": text, "by": by}
         session.add(
             StudyEvent(
-                wave_id=wave.id, enrolment_id=way.enrolment.id, kind=PAY_DECISION, body=body, at=datetime.now(UTC)
+                wave_id=wave.id, enrolment_id=progress.enrolment.id, kind=PAY_DECISION, body=body, at=datetime.now(UTC)
             )
         )
     session.flush()

@@ -41,7 +41,7 @@ from app.studies.amounts import (
 from app.studies.checks import OBJECTIVE
 from app.studies.endings import DECLINED, INACTIVE, INELIGIBLE, EndingName
 from app.studies.places import committed_before_fee
-from app.studies.progress import ENDING, Way, find_way, lock_wave, note
+from app.studies.progress import ENDING, StudyProgress, find_progress, lock_wave, note
 from app.studies.quantities import CENT, places_of
 from app.studies.reports import REPORT
 
@@ -52,24 +52,24 @@ _ENDS = ("resigned", "timeout", "ended")  # events that no sign of life comes wi
 _MOST = Decimal(10_000)
 
 
-def earned(session: Session, way: Way) -> Decimal:
+def earned(session: Session, progress: StudyProgress) -> Decimal:
     """The bonus so far, of the matches that count and are over, whatever the ending will make of it."""
-    return bonus_owed(way.design, _finished_matches(session, way))
+    return bonus_owed(progress.design, _finished_matches(session, progress))
 
 
-def owed_now(session: Session, way: Way, ending: EndingName) -> tuple[Decimal, Decimal]:
+def owed_now(session: Session, progress: StudyProgress, ending: EndingName) -> tuple[Decimal, Decimal]:
     """The base and the bonus that somebody who is under way would be owed for an ending at this moment."""
-    bonus = earned(session, way) if pays_bonus(way.design, ending) else NOTHING
-    return base_owed(way.design, ending, time_taken(_signs_of_life(session, way.enrolment, ending))), bonus
+    bonus = earned(session, progress) if pays_bonus(progress.design, ending) else NOTHING
+    return base_owed(progress.design, ending, time_taken(_signs_of_life(session, progress.enrolment, ending))), bonus
 
 
-def settle(session: Session, way: Way) -> Sequence[Payment]:
+def settle(session: Session, progress: StudyProgress) -> Sequence[Payment]:
     """Write what an enrolment is owed, once, when it has ended and none of its matches is under way.
 
     Whoever was turned away from a full or closed wave had no place, and is owed nothing. Returns the rows
     of its base and bonus; none while it is too early, and for a preview.
     """
-    enrolment = way.enrolment
+    enrolment = progress.enrolment
     if enrolment.ending is None or enrolment.wave_id is None or _is_playing(session, enrolment.id):
         return []
     rows = session.scalars(
@@ -78,14 +78,14 @@ def settle(session: Session, way: Way) -> Sequence[Payment]:
     if rows:
         return rows
     ending = cast(EndingName, enrolment.ending)
-    bonus = earned(session, way) if pays_bonus(way.design, ending) else NOTHING
-    base = base_owed(way.design, ending, time_taken(_signs_of_life(session, enrolment, ending)))
+    bonus = earned(session, progress) if pays_bonus(progress.design, ending) else NOTHING
+    base = base_owed(progress.design, ending, time_taken(_signs_of_life(session, enrolment, ending)))
     # Who never agreed had no place and no share of the spend cap, but a design may pay those whom it turns away.
     if enrolment.agreed_at is None and ending not in (DECLINED, INELIGIBLE):
         base = bonus = NOTHING
-    written = [_payment(way, BASE, base), _payment(way, BONUS, bonus)]
+    written = [_payment(progress, BASE, base), _payment(progress, BONUS, bonus)]
     session.add_all(written)
-    note(session, way, "settled", {BASE: str(base), BONUS: str(bonus)})
+    note(session, progress, "settled", {BASE: str(base), BONUS: str(bonus)})
     session.flush()
     return written
 
@@ -95,13 +95,19 @@ def settle_all(session: Session, wave: Wave) -> int:
     settled = select(Payment.id).where(Payment.enrolment_id == Enrolment.id, Payment.key == BONUS).exists()
     waiting = select(Enrolment.id).where(Enrolment.wave_id == wave.id, Enrolment.ending.is_not(None), ~settled)
     return sum(
-        bool(settle(session, find_way(session, number, lock=True)))
+        bool(settle(session, find_progress(session, number, lock=True)))
         for number in session.scalars(waiting.order_by(Enrolment.id)).all()
     )
 
 
 def adjust(
-    session: Session, way: Way, amount: Decimal, reason: str, by: str | None = None, *, over_cap: str = ""
+    session: Session,
+    progress: StudyProgress,
+    amount: Decimal,
+    reason: str,
+    by: str | None = None,
+    *,
+    over_cap: str = "",
 ) -> Payment:
     """Add an amount by hand, or take one away of what is not yet in a batch, down to nothing.
 
@@ -109,26 +115,26 @@ def adjust(
     for an amount or a reason that cannot be, and Conflict for an enrolment that is under way.
     """
     text = read_reason("reason", reason)
-    places = places_of(way.design.pay.currency)
+    places = places_of(progress.design.pay.currency)
     if not amount.is_finite() or amount == 0 or abs(amount) > _MOST or amount != amount.quantize(_places(places)):
         expected = Phrase(
             "an amount other than 0 with %(places)s decimals at most, such as 1.50 or -0.25", places=places
         )
         raise Invalid("amount", expected=expected, got=Verbatim(amount))
-    rows = _settled(session, way)
-    left = _left(session, way, rows)
+    rows = _settled(session, progress)
+    left = _left(session, progress, rows)
     if amount < 0 and left + amount < 0:
         raise Invalid(
             "amount", expected=Phrase("at most %(left)s taken away, as no more is left to pay", left=left),
             got=Verbatim(amount),
         )  # fmt: skip
-    body = {"amount": str(amount.quantize(CENT)), "by": by, **_over_cap(session, way, amount, over_cap)}
+    body = {"amount": str(amount.quantize(CENT)), "by": by, **_over_cap(session, progress, amount, over_cap)}
     number = 1 + sum(row.key.startswith(ADJUSTMENT) for row in rows)
-    return _by_hand(session, way, f"{ADJUSTMENT} {number}", amount, text, by, ADJUSTMENT, body)
+    return _by_hand(session, progress, f"{ADJUSTMENT} {number}", amount, text, by, ADJUSTMENT, body)
 
 
 def reverse(
-    session: Session, way: Way, number: int, reason: str, by: str | None = None, *, over_cap: str = ""
+    session: Session, progress: StudyProgress, number: int, reason: str, by: str | None = None, *, over_cap: str = ""
 ) -> Payment:
     """Take an adjustment back by a row of its own, `reversal N`, once.
 
@@ -136,7 +142,7 @@ def reverse(
     NotFound, Invalid, and Conflict for an adjustment that was reversed, or that is in a draft.
     """
     text = read_reason("reason", reason)
-    rows = _settled(session, way)
+    rows = _settled(session, progress)
     by_key = {row.key: row for row in rows}
     row = by_key.get(f"{ADJUSTMENT} {number}")
     if row is None:
@@ -152,7 +158,7 @@ def reverse(
             remedy=Phrase("take that draft back first"),
         )  # fmt: skip
     amount = -row.amount
-    if batch is None and amount < 0 and (left := _left(session, way, rows)) + amount < 0:
+    if batch is None and amount < 0 and (left := _left(session, progress, rows)) + amount < 0:
         raise Invalid(
             "adjustment", expected=Phrase("at most %(left)s taken away, as no more is left to pay", left=left),
             got=Verbatim(amount), remedy=Phrase("reverse what was taken away since"),
@@ -160,9 +166,9 @@ def reverse(
     body = {
         "number": number, "amount": str(amount), "by": by,
         **({} if batch is None else {"paid in batch": batch.number}),
-        **_over_cap(session, way, amount, over_cap),
+        **_over_cap(session, progress, amount, over_cap),
     }  # fmt: skip
-    return _by_hand(session, way, key, amount, text, by, REVERSAL, body)
+    return _by_hand(session, progress, key, amount, text, by, REVERSAL, body)
 
 
 def number_of(row: Payment) -> int:
@@ -179,25 +185,26 @@ def read_reason(field: str, reason: str) -> str:
     return text
 
 
-def _settled(session: Session, way: Way) -> Sequence[Payment]:
+def _settled(session: Session, progress: StudyProgress) -> Sequence[Payment]:
     """All payments of somebody who has ended, kept from drafts until the transaction ends. Raises Conflict."""
-    if way.enrolment.wave_id is not None:
-        lock_wave(session, way.enrolment.wave_id)  # so that no draft takes up what is taken away here
-    if not settle(session, way):
+    if progress.enrolment.wave_id is not None:
+        lock_wave(session, progress.enrolment.wave_id)  # so that no draft takes up what is taken away here
+    if not settle(session, progress):
         raise Conflict("participant", expected=Phrase("one who has ended"), got=Phrase("one who is under way"))
-    return payments_of(session, way.enrolment.id)
+    return payments_of(session, progress.enrolment.id)
 
 
-def _left(session: Session, way: Way, rows: Sequence[Payment]) -> Decimal:
+def _left(session: Session, progress: StudyProgress, rows: Sequence[Payment]) -> Decimal:
     """What of payments is in no batch yet and will be paid by one."""
-    return sum((row.amount for row in rows if row.batch_id is None and not is_by_approval(session, way, row)), NOTHING)
+    left = (row.amount for row in rows if row.batch_id is None and not is_by_approval(session, progress, row))
+    return sum(left, NOTHING)
 
 
-def _over_cap(session: Session, way: Way, amount: Decimal, reason: str) -> dict[str, str]:
+def _over_cap(session: Session, progress: StudyProgress, amount: Decimal, reason: str) -> dict[str, str]:
     """What the log keeps of an amount that goes over the spend cap. Raises Invalid if it does so without a reason."""
-    if amount < 0 or way.enrolment.wave_id is None:
+    if amount < 0 or progress.enrolment.wave_id is None:
         return {}
-    wave = session.get_one(Wave, way.enrolment.wave_id)
+    wave = session.get_one(Wave, progress.enrolment.wave_id)
     cap, terms = Decimal(wave.settings["most_spent"]), wave.settings["provider"][recruiter_of(wave)]
     with_fee = 1 + Decimal(terms.get("fee", 0))
     left = cap - committed_before_fee(session, wave) * with_fee
@@ -216,12 +223,19 @@ def _over_cap(session: Session, way: Way, amount: Decimal, reason: str) -> dict[
 
 
 def _by_hand(
-    session: Session, way: Way, key: str, amount: Decimal, reason: str, by: str | None, kind: str, body: dict[str, Any]
+    session: Session,
+    progress: StudyProgress,
+    key: str,
+    amount: Decimal,
+    reason: str,
+    by: str | None,
+    kind: str,
+    body: dict[str, Any],
 ) -> Payment:
-    row = _payment(way, key, amount.quantize(CENT))
+    row = _payment(progress, key, amount.quantize(CENT))
     row.reason, row.created_by = reason, by
     session.add(row)
-    note(session, way, kind, body)
+    note(session, progress, kind, body)
     session.flush()
     return row
 
@@ -236,7 +250,7 @@ def payments_of(session: Session, enrolment_id: int) -> Sequence[Payment]:
     return session.scalars(rows, execution_options={"populate_existing": True}).all()
 
 
-def find_way_by_code(session: Session, wave: Wave, code: str) -> Way:
+def find_progress_by_code(session: Session, wave: Wave, code: str) -> StudyProgress:
     """The enrolment of a participant in a wave, locked. Raises NotFound."""
     found = session.scalar(
         select(Enrolment.id)
@@ -245,7 +259,7 @@ def find_way_by_code(session: Session, wave: Wave, code: str) -> Way:
     )
     if found is None:
         raise NotFound("participant", expected=Phrase("a participant code of this wave"), got=code)
-    return find_way(session, found, lock=True)
+    return find_progress(session, found, lock=True)
 
 
 def recruiter_of(wave: Wave) -> str:
@@ -253,24 +267,24 @@ def recruiter_of(wave: Wave) -> str:
     return str(next(iter(wave.settings["provider"])))
 
 
-def is_by_approval(session: Session, way: Way, row: Payment) -> bool:
+def is_by_approval(session: Session, progress: StudyProgress, row: Payment) -> bool:
     """Whether the recruiter pays it, so that no file does."""
     status = session.scalar(
         select(Submission.status)
-        .where(Submission.enrolment_id == way.enrolment.id)
+        .where(Submission.enrolment_id == progress.enrolment.id)
         .order_by(Submission.created_at.desc(), Submission.id.desc())
         .limit(1)
     )
-    ending, wave = cast(EndingName, way.enrolment.ending), session.get_one(Wave, way.enrolment.wave_id)
-    return row.key == BASE and is_paid_by_approval(way.design, ending, recruiter_of(wave), status)
+    ending, wave = cast(EndingName, progress.enrolment.ending), session.get_one(Wave, progress.enrolment.wave_id)
+    return row.key == BASE and is_paid_by_approval(progress.design, ending, recruiter_of(wave), status)
 
 
-def _payment(way: Way, key: str, amount: Decimal) -> Payment:
+def _payment(progress: StudyProgress, key: str, amount: Decimal) -> Payment:
     return Payment(
-        enrolment_id=way.enrolment.id,
+        enrolment_id=progress.enrolment.id,
         key=key,
         amount=amount,
-        currency=way.design.pay.currency,
+        currency=progress.design.pay.currency,
         created_at=datetime.now(UTC),
     )
 
@@ -281,19 +295,19 @@ def _is_playing(session: Session, enrolment_id: int) -> bool:
     return session.scalar(playing.where(MatchRow.position.is_not(None)).limit(1)) is not None
 
 
-def _finished_matches(session: Session, way: Way) -> Iterator[PlayedMatch]:
+def _finished_matches(session: Session, progress: StudyProgress) -> Iterator[PlayedMatch]:
     """The matches that count and are over, in their order."""
     rows = session.execute(
         select(MatchRow.id, MatchRow.position, MatchRow.reason, MatchRow.utility_0, MatchRow.utility_1, SeatRow.seat,
                EventRow.body)
         .join(SeatRow, SeatRow.match_id == MatchRow.id)
         .outerjoin(EventRow, (EventRow.match_id == MatchRow.id) & (EventRow.kind == "ended"))
-        .where(SeatRow.enrolment_id == way.enrolment.id, MatchRow.position.is_not(None), MatchRow.status == "over")
+        .where(SeatRow.enrolment_id == progress.enrolment.id, MatchRow.position.is_not(None), MatchRow.status == "over")
         .order_by(MatchRow.position, MatchRow.started_at, MatchRow.id)
     ).all()  # fmt: skip
-    planned = (way.enrolment.plan or {}).get("matches", [])
-    reported = _reported(session, way.enrolment.id)
-    own_points = way.design.pay.bonus.of == "own points" and OBJECTIVE in find_game(way.design.game).fields
+    planned = (progress.enrolment.plan or {}).get("matches", [])
+    reported = _reported(session, progress.enrolment.id)
+    own_points = progress.design.pay.bonus.of == "own points" and OBJECTIVE in find_game(progress.design.game).fields
     for row in rows:
         points = (row.utility_0, row.utility_1)[row.seat]
         if own_points:
@@ -311,7 +325,7 @@ def _reported(session: Session, enrolment_id: int) -> set[str]:
 
 
 def _signs_of_life(session: Session, enrolment: Enrolment, ending: EndingName) -> Iterator[datetime]:
-    """When something happened on the way of an enrolment, from its beginning to its end.
+    """When something happened in an enrolment, from its beginning to its end.
 
     Somebody inactive was there until their last step or the last move of their matches, not until that was noticed.
     """

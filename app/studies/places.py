@@ -23,7 +23,7 @@ from app.studies.endings import (
     PROLIFIC,
     EndingName,
 )
-from app.studies.progress import Way, lock_wave, note
+from app.studies.progress import StudyProgress, lock_wave, note
 from app.studies.store import design_of
 from app.studies.waves import settings_of
 
@@ -69,12 +69,12 @@ def committed_before_fee(session: Session, wave: Wave) -> Decimal:
     return total
 
 
-def free_place(session: Session, way: Way) -> None:
+def free_place(session: Session, progress: StudyProgress) -> None:
     """Give the place of somebody who has ended to another person, whatever the ending says."""
-    if way.enrolment.wave_id is not None and way.enrolment.holds_place:
-        lock_wave(session, way.enrolment.wave_id)
-        way.enrolment.holds_place = False
-        note(session, way, FREED, {})
+    if progress.enrolment.wave_id is not None and progress.enrolment.holds_place:
+        lock_wave(session, progress.enrolment.wave_id)
+        progress.enrolment.holds_place = False
+        note(session, progress, FREED, {})
 
 
 def _design(session: Session, wave: Wave) -> StudyDesign:

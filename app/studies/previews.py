@@ -16,8 +16,8 @@ from app.models import (
     Participant,
     StudyVersion,
 )
-from app.studies.enrolment import new_way
-from app.studies.progress import Way
+from app.studies.enrolment import new_progress
+from app.studies.progress import StudyProgress
 
 PREVIEW = "preview"
 _PREVIEW_SALT = "parlor.study-preview"
@@ -65,7 +65,7 @@ def is_used_up(session: Session, preview: Preview) -> bool:
     return walks.get(preview.arm_id, 0) >= (preview.part + 1) * MOST_WALKS
 
 
-def enter_preview(session: Session, preview: Preview, device: str) -> Way:
+def enter_preview(session: Session, preview: Preview, device: str) -> StudyProgress:
     """A new walk through a version. It takes no place, belongs to no wave, and is in no export.
 
     Raises Invalid, and TooMany for a link that has made its walks.
@@ -82,6 +82,6 @@ def enter_preview(session: Session, preview: Preview, device: str) -> Way:
     )
     session.add(person)
     session.flush()
-    way = new_way(session, version, person, None, device, device)
-    way.enrolment.arm_id = preview.arm_id
-    return way
+    progress = new_progress(session, version, person, None, device, device)
+    progress.enrolment.arm_id = preview.arm_id
+    return progress

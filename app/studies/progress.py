@@ -1,4 +1,4 @@
-"""A person's way through a study: which step is due, what was answered, and how it ends. Nothing here commits.
+"""A person's progress through a study: which step is due, what was answered, and how it ends. Nothing here commits.
 
 A page is always that of the step that is due, wherever somebody comes from: back, a refresh, a second tab and another
 device lead there. What is sent for another step than that changes nothing.
@@ -22,7 +22,7 @@ STEP = "step"  # the kind of the event that somebody goes on to a step
 STILL_THERE = "still there"  # of one that says that a person was asked, and is
 
 
-class Way:
+class StudyProgress:
     """An enrolment with the design that it goes by."""
 
     def __init__(self, enrolment: Enrolment, version: StudyVersion) -> None:
@@ -47,22 +47,22 @@ class Way:
         return found
 
 
-def find_way(session: Session, enrolment_id: int, *, lock: bool = False) -> Way:
-    """An enrolment on its way. `lock` keeps others from changing it until the transaction ends. Raises NotFound."""
+def find_progress(session: Session, enrolment_id: int, *, lock: bool = False) -> StudyProgress:
+    """An enrolment and its progress; `lock` keeps others from changing it in this transaction. Raises NotFound."""
     enrolment = session.get(Enrolment, enrolment_id, with_for_update=lock, populate_existing=lock)
     if enrolment is None:
         raise NotFound("enrolment", expected=Phrase("one that exists"), got=enrolment_id)
-    return Way(enrolment, session.get_one(StudyVersion, enrolment.study_version_id))
+    return StudyProgress(enrolment, session.get_one(StudyVersion, enrolment.study_version_id))
 
 
-def find_way_by_token(session: Session, token: str, *, lock: bool = False) -> Way:
+def find_progress_by_token(session: Session, token: str, *, lock: bool = False) -> StudyProgress:
     """An enrolment by its private link, with `lock` as `find_way` has it. Raises NotFound."""
     found = select(Enrolment).where(Enrolment.token == token)
     locked = found.with_for_update() if lock else found
     enrolment = session.scalar(locked, execution_options={"populate_existing": lock})
     if enrolment is None:
         raise unknown_link()
-    return Way(enrolment, session.get_one(StudyVersion, enrolment.study_version_id))
+    return StudyProgress(enrolment, session.get_one(StudyVersion, enrolment.study_version_id))
 
 
 def unknown_link() -> NotFound:
@@ -70,48 +70,50 @@ def unknown_link() -> NotFound:
     return NotFound("link", expected=Phrase("one that Parlor gave out"), got=Phrase("another one"))
 
 
-def answer(way: Way, key: str, values: Mapping[str, Any], typed: Mapping[str, str] | None = None) -> None:
+def answer(
+    progress: StudyProgress, key: str, values: Mapping[str, Any], typed: Mapping[str, str] | None = None
+) -> None:
     """Keep what was answered at a step; the last answers count. `typed` are numbers as they were written."""
     given: dict[str, Any] = {"at": datetime.now(UTC).isoformat(), "values": dict(values)}
     if typed:
         given["typed"] = dict(typed)
-    way.enrolment.answers = {**way.enrolment.answers, key: given}
-    way.enrolment.seen_at = datetime.now(UTC)
+    progress.enrolment.answers = {**progress.enrolment.answers, key: given}
+    progress.enrolment.seen_at = datetime.now(UTC)
 
 
-def advance(session: Session, way: Way, key: str) -> Step:
+def advance(session: Session, progress: StudyProgress, key: str) -> Step:
     """Go on from the step with that key, if it is the one that is due; returns the step that is due then."""
-    if way.step.key == key and way.step.kind != DONE:
-        _go_to(way, way.enrolment.step + 1)
-        note(session, way, STEP, {"step": way.step.key})
-    return way.step
+    if progress.step.key == key and progress.step.kind != DONE:
+        _go_to(progress, progress.enrolment.step + 1)
+        note(session, progress, STEP, {"step": progress.step.key})
+    return progress.step
 
 
-def end(session: Session, way: Way, name: EndingName, **facts: Any) -> bool:
+def end(session: Session, progress: StudyProgress, name: EndingName, **facts: Any) -> bool:
     """End an enrolment, once. False if it has ended before, which stays its ending.
 
     Whoever has played goes by the debrief to the page with the code, everybody else straight to it.
     """
-    enrolment = way.enrolment
+    enrolment = progress.enrolment
     if enrolment.ending is not None:
         return False
     if enrolment.wave_id is not None and enrolment.arm_id is not None:
         lock_wave(
             session, enrolment.wave_id
         )  # so that the log has arms and freed places in the order in which they were
-    ending = way.design.ending(name, PROLIFIC)
+    ending = progress.design.ending(name, PROLIFIC)
     enrolment.ending, enrolment.ended_at = name, datetime.now(UTC)
     enrolment.holds_place = enrolment.holds_place and not ending.frees_place
-    if way.step.kind not in (DEBRIEF, DONE):
+    if progress.step.kind not in (DEBRIEF, DONE):
         kind = DEBRIEF if has_played(session, enrolment.id) else DONE
-        _go_to(way, next(at for at, step in enumerate(way.steps) if step.kind == kind))
-    note(session, way, ENDING, {"ending": name, **facts})
+        _go_to(progress, next(at for at, step in enumerate(progress.steps) if step.kind == kind))
+    note(session, progress, ENDING, {"ending": name, **facts})
     return True
 
 
-def begin_anew(way: Way) -> None:
+def begin_anew(progress: StudyProgress) -> None:
     """Lead somebody to the first page again."""
-    _go_to(way, 0)
+    _go_to(progress, 0)
 
 
 def has_played(session: Session, enrolment_id: int) -> bool:
@@ -121,9 +123,9 @@ def has_played(session: Session, enrolment_id: int) -> bool:
     return session.scalar(counted.limit(1)) is not None
 
 
-def note(session: Session, way: Way, kind: str, body: Mapping[str, Any]) -> None:
+def note(session: Session, progress: StudyProgress, kind: str, body: Mapping[str, Any]) -> None:
     """Keep in the log of its wave that something happened; a preview has none."""
-    enrolment = way.enrolment
+    enrolment = progress.enrolment
     if enrolment.wave_id is not None:
         event = StudyEvent(
             wave_id=enrolment.wave_id, enrolment_id=enrolment.id, kind=kind, body=dict(body), at=datetime.now(UTC)
@@ -145,7 +147,7 @@ def lock_wave(session: Session, wave_id: int) -> Wave:
     return session.get_one(Wave, wave_id, with_for_update={"key_share": True}, populate_existing=True)
 
 
-def _go_to(way: Way, at: int) -> None:
-    way.enrolment.step = at
-    way.enrolment.stage = way.step.kind
-    way.enrolment.seen_at = datetime.now(UTC)
+def _go_to(progress: StudyProgress, at: int) -> None:
+    progress.enrolment.step = at
+    progress.enrolment.stage = progress.step.kind
+    progress.enrolment.seen_at = datetime.now(UTC)

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.core.errors import Invalid, NotFound, Phrase, either
 from app.models import StudyEvent
-from app.studies.progress import Way, lock_wave, note
+from app.studies.progress import StudyProgress, lock_wave, note
 
 REPORT = "report"
 WORDS = ("text",)  # what the log of a wave has of a person's own words
@@ -31,20 +31,20 @@ def read_reason(text: str) -> str:
     return text
 
 
-def keep_report(session: Session, way: Way, reason: str, text: str, match_id: str | None = None) -> None:
+def keep_report(session: Session, progress: StudyProgress, reason: str, text: str, match_id: str | None = None) -> None:
     """Keep what went wrong, in a person's words if there are any, and the match that it is about, if it is one.
 
     The same report sent twice is kept once.
     """
-    body: dict[str, Any] = {"reported": reason, "text": text, "step": way.step.key}
+    body: dict[str, Any] = {"reported": reason, "text": text, "step": progress.step.key}
     if match_id is not None:
         body["match"] = match_id
-    last = select(StudyEvent.body).where(StudyEvent.enrolment_id == way.enrolment.id, StudyEvent.kind == REPORT)
+    last = select(StudyEvent.body).where(StudyEvent.enrolment_id == progress.enrolment.id, StudyEvent.kind == REPORT)
     if _same(session.scalar(last.order_by(StudyEvent.id.desc()).limit(1)), body):
         return
-    if way.enrolment.wave_id is not None:
-        lock_wave(session, way.enrolment.wave_id)  # of a freeze at the same moment it comes before, or after
-    note(session, way, REPORT, body)
+    if progress.enrolment.wave_id is not None:
+        lock_wave(session, progress.enrolment.wave_id)  # of a freeze at the same moment it comes before, or after
+    note(session, progress, REPORT, body)
 
 
 def _same(last: Mapping[str, Any] | None, body: Mapping[str, Any]) -> bool:
@@ -52,9 +52,9 @@ def _same(last: Mapping[str, Any] | None, body: Mapping[str, Any]) -> bool:
     return last is not None and all(last.get(name) == body[name] for name in ("reported", "text"))
 
 
-def has_reported(session: Session, way: Way) -> bool:
-    """Whether somebody has reported anything on this way."""
-    sent = select(StudyEvent.id).where(StudyEvent.enrolment_id == way.enrolment.id, StudyEvent.kind == REPORT)
+def has_reported(session: Session, progress: StudyProgress) -> bool:
+    """Whether somebody has reported anything in this enrolment."""
+    sent = select(StudyEvent.id).where(StudyEvent.enrolment_id == progress.enrolment.id, StudyEvent.kind == REPORT)
     return session.scalar(sent.limit(1)) is not None
 
 

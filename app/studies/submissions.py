@@ -18,7 +18,7 @@ from app.models import Enrolment, Participant, RecruitmentIdentity, StudyEvent, 
 from app.studies.endings import INACTIVE, WITHDRAWN
 from app.studies.enrolment import one_case
 from app.studies.places import free_place
-from app.studies.progress import find_way, lock_enrolments
+from app.studies.progress import find_progress, lock_enrolments
 from app.studies.visits import (
     ACTIVE,
     APPROVED,
@@ -136,11 +136,11 @@ def set_status(session: Session, submission: Submission, status: str) -> bool:
     submission.status, submission.changed_at = status, datetime.now(UTC)
     session.flush()
     if status in (RETURNED, TIMED_OUT) and _is_latest(session, submission):
-        way = find_way(session, submission.enrolment_id, lock=True)
-        if way.enrolment.ending is None:
-            stop(session, way, WITHDRAWN if status == RETURNED else INACTIVE, submission=status)
+        progress = find_progress(session, submission.enrolment_id, lock=True)
+        if progress.enrolment.ending is None:
+            stop(session, progress, WITHDRAWN if status == RETURNED else INACTIVE, submission=status)
         else:
-            free_place(session, way)
+            free_place(session, progress)
     return True
 
 

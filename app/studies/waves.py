@@ -16,7 +16,7 @@ from app.models import Enrolment, RecruitmentIdentity, Study, StudyEvent, StudyV
 from app.studies import placeholders, store
 from app.studies.design import Privacy, StudyDesign
 from app.studies.endings import CLOSED as ENDED_CLOSED
-from app.studies.progress import end, find_way, lock_enrolments, lock_wave
+from app.studies.progress import end, find_progress, lock_enrolments, lock_wave
 from app.studies.untrained import check_untrained
 from app.studies.wave_file import WaveFile, most_with_fee, stored_wave_file
 
@@ -118,7 +118,7 @@ def freeze(session: Session, wave: Wave, by: str | None = None) -> None:
         raise _refused(wave, Phrase("a closed wave"), Phrase("one that is %(status)s", status=Verbatim(wave.status)))
     for enrolment in arrived:
         if not enrolment.holds_place:
-            end(session, find_way(session, enrolment.id), ENDED_CLOSED, door=True)
+            end(session, find_progress(session, enrolment.id), ENDED_CLOSED, door=True)
     under_way = session.scalars(select(Enrolment.id).where(Enrolment.wave_id == wave.id, Enrolment.ending.is_(None)))
     if count := len(under_way.all()):
         raise _refused(

@@ -13,17 +13,18 @@ from sqlalchemy.orm import Session
 from app.core.errors import NotAllowed, Phrase, Verbatim
 from app.matches.erasing import end_by_leaving
 from app.models import Enrolment, MatchRow, Participant, SeatRow, StudyVersion, Wave
-from app.studies import progress, store
+from app.studies import store
 from app.studies.consents import withdraw_training
 from app.studies.deadlines import day_of
 from app.studies.endings import COMPLETED, DECLINED, INACTIVE, WITHDRAWN, EndingName
 from app.studies.forget import ForgetReport, forget_person
 from app.studies.participant_steps import CONSENT, DEBRIEF
 from app.studies.payments import settle
+from app.studies.progress import StudyProgress, end
 from app.studies.withdrawn_data import WithdrawnData
 
 
-def stop(session: Session, way: progress.Way, ending: EndingName = WITHDRAWN, **facts: Any) -> list[str]:
+def stop(session: Session, progress: StudyProgress, ending: EndingName = WITHDRAWN, **facts: Any) -> list[str]:
     """End a person's enrolment and the matches that are under way in it, and write what is owed.
 
     Returns the ids of the matches that were ended.
@@ -31,28 +32,28 @@ def stop(session: Session, way: progress.Way, ending: EndingName = WITHDRAWN, **
     under_way = (
         select(SeatRow.match_id, SeatRow.seat)
         .join(MatchRow, MatchRow.id == SeatRow.match_id)
-        .where(SeatRow.enrolment_id == way.enrolment.id, MatchRow.status != "over")
+        .where(SeatRow.enrolment_id == progress.enrolment.id, MatchRow.status != "over")
     )
     ended = [match_id for match_id, seat in session.execute(under_way) if end_by_leaving(session, match_id, seat)]
-    progress.end(session, way, ending, **facts)
-    settle(session, way)
+    end(session, progress, ending, **facts)
+    settle(session, progress)
     return ended
 
 
-def leave(session: Session, way: progress.Way, ending: EndingName = WITHDRAWN) -> list[str]:
+def leave(session: Session, progress: StudyProgress, ending: EndingName = WITHDRAWN) -> list[str]:
     """Stop for a person who leaves or is gone. Whoever is at the debrief has done all there was, and has completed it;
     whoever leaves before the consent has declined.
 
     Returns the ids of the matches that were ended.
     """
-    if way.step.kind == DEBRIEF:
+    if progress.step.kind == DEBRIEF:
         ending = COMPLETED
-    elif way.step.kind == CONSENT and ending != INACTIVE:
+    elif progress.step.kind == CONSENT and ending != INACTIVE:
         ending = DECLINED
-    return stop(session, way, ending)
+    return stop(session, progress, ending)
 
 
-def delete_data(session: Session, person: progress.Way | Participant, *, at_debrief: bool = False) -> ForgetReport:
+def delete_data(session: Session, person: StudyProgress | Participant, *, at_debrief: bool = False) -> ForgetReport:
     """Delete all that a person wrote and answered, until the day that the design names.
 
     Raises NotAllowed afterwards, with that day, but for whoever is asked at the debrief, and whose data were deleted

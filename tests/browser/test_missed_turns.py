@@ -68,8 +68,8 @@ def test_a_study_says_when_its_turns_warn(parlor: Stack, visitors: Callable[...,
     with database(parlor) as engine, writing(engine) as session:
         turns = ("limits: {turn: 2 min", "idle: {warn: 90 s, end: 2 min}\n  limits: {turn: 2 min")
         version = loaded(session, tmp_path, "two-models", ("b: tiny", "b: quartz-thinks"), turns)
-        way = enrolled(session, version)
-        record = matches.start(session, way, go_to(way, "match 3"))
+        progress = enrolled(session, version)
+        record = matches.start(session, progress, go_to(progress, "match 3"))
         move_back(session, record.id, timedelta(seconds=75))
     ticket = tickets.issue(settings_of(parlor), record.id, 0)
     page = visitors(viewport=PHONE).open(f"{parlor.url}/play/{record.id}?ticket={ticket}")
@@ -85,10 +85,10 @@ def test_after_a_missed_turn_a_study_asks_and_a_press_goes_on(
 ) -> None:
     with database(parlor) as engine, writing(engine) as session:
         version = loaded(session, tmp_path, "two-models", ("b: tiny", "b: quartz-thinks"))
-        way = enrolled(session, version)
-        record = matches.start(session, way, go_to(way, "match 3"))
+        progress = enrolled(session, version)
+        record = matches.start(session, progress, go_to(progress, "match 3"))
         move_back(session, record.id, timedelta(seconds=112))  # of two minutes
-        token, number = way.enrolment.token, way.enrolment.id
+        token, number = progress.enrolment.token, progress.enrolment.id
     ticket = tickets.issue(settings_of(parlor), record.id, 0)
     page = visitors(viewport=PHONE).open(f"{parlor.url}/play/{record.id}?ticket={ticket}")
     page.wait_for_url(f"**/s/me/{token}", timeout=60_000)

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, Route, expect
 
 from app.core.extensions import writing
 from app.studies.answers import finish
-from app.studies.progress import find_way_by_token
+from app.studies.progress import find_progress_by_token
 from app.studies.wave_file import link_path
 from app.studies.waves import settings_of
 from tests.browser.steps import faults
@@ -59,7 +59,8 @@ def complete(parlor: Stack, page: Page) -> None:
     main_button(page).click()
     page.wait_for_url("**/s/me/*")
     with database(parlor) as engine, writing(engine) as session:
-        finish(session, find_way_by_token(session, urlsplit(page.url).path.rpartition("/")[2], lock=True), "completed")
+        token = urlsplit(page.url).path.rpartition("/")[2]
+        finish(session, find_progress_by_token(session, token, lock=True), "completed")
     page.reload()
     expect(page.locator("h1")).to_have_text("That’s all. Thank you!")
     assert faults(page) == []

@@ -127,7 +127,7 @@ def test_a_study_is_left_and_its_data_deleted_without_a_pointer(
     try_dialogs(keys)
     keys.press("#leave")
     keys.turn("#leave-dialog a[href$='/leave']")
-    keys.look_around("ways out")
+    keys.look_around("leaving")
     keys.turn("footer a[href$='/report']")
     keys.look_around("report")
     keys.pick("Something else")

@@ -29,14 +29,14 @@ def test_how_a_move_was_written_is_measured_and_the_partner_stays_hidden(
             ("b: tiny", "b: casual"),
             ("feedback: own", "reply_after: {least: 1}\n  feedback: own"),
         )
-        way = enrolled(session, version, first=None)
+        progress = enrolled(session, version, first=None)
         attacks = next(
             f"match {number}"
-            for number, match in enumerate(way.enrolment.plan["matches"], 1)  # type: ignore[index]
+            for number, match in enumerate(progress.enrolment.plan["matches"], 1)  # type: ignore[index]
             if match["condition"]["role"] == "attacker"
         )
-        record = matches.start(session, way, go_to(way, attacks))
-        token = way.enrolment.token
+        record = matches.start(session, progress, go_to(progress, attacks))
+        token = progress.enrolment.token
     ticket = tickets.issue(settings_of(parlor), record.id, 0)
     page = visitor.open(f"{parlor.url}/play/{record.id}?ticket={ticket}")
     expect(page.locator(".bar-title p")).to_contain_text(" of 4")

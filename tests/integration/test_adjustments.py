@@ -19,7 +19,7 @@ from app.core.extensions import reading, writing
 from app.models import Payment, StudyEvent, Wave
 from app.studies import batches, payments, places
 from app.studies.pay_doubts import pay_doubts
-from app.studies.progress import Way
+from app.studies.progress import StudyProgress
 from tests.enrolments import KnownWave, enrol, finish, load_example, open_wave, person, play
 from tests.experimenter import signed_in
 from tests.integration.test_cli_dataset import flask as run
@@ -38,9 +38,9 @@ def wave(app: Flask, engine: Engine, tmp_path: Path) -> int:
         terms = {"prolific": {"study_id": "66f0c1", "fee": "0.5"}}
         found.settings = {**found.settings, "of": "two-models", "provider": terms, "codes": {"completed": "C"},
                           "most_spent": "40.00"}  # fmt: skip
-        way = enrol(session, found, "P1", version)
-        play(session, way, 0)
-        payments.settle(session, finish(session, way))
+        progress = enrol(session, found, "P1", version)
+        play(session, progress, 0)
+        payments.settle(session, finish(session, progress))
         return found.id
 
 
@@ -88,7 +88,7 @@ def test_a_form_that_is_sent_three_times_adjusts_once(app: Flask, engine: Engine
 def test_a_page_of_a_person_adjusts_once_as_well(app: Flask, engine: Engine, wave: int) -> None:
     client = signed_in(app)
     with reading(engine) as session:
-        number = payments.find_way_by_code(session, session.get_one(Wave, wave), "P1").enrolment.id
+        number = payments.find_progress_by_code(session, session.get_one(Wave, wave), "P1").enrolment.id
     here = f"/admin/studies/waves/{wave}/people/{number}"
     form = {**form_of(client.get(here).text, "adjust"), "amount": "0.25", "reason": "late"}
     for _ in range(3):
@@ -167,16 +167,16 @@ def test_the_cap_is_gone_over_only_with_a_typed_reason(app: Flask, engine: Engin
 def test_a_reversed_adjustment_gives_the_cap_back(app: Flask, engine: Engine, wave: int) -> None:
     with writing(engine) as session:
         found = session.get_one(Wave, wave)
-        payments.adjust(session, way_of(session, wave), Decimal(1000), "a slip", over_cap="not looked at")
+        payments.adjust(session, progress_of(session, wave), Decimal(1000), "a slip", over_cap="not looked at")
         assert arrive(session, found, "next").enrolment.ending == "full"
     with writing(engine) as session:
-        payments.reverse(session, way_of(session, wave), 1, "a slip")
+        payments.reverse(session, progress_of(session, wave), 1, "a slip")
         found = session.get_one(Wave, wave)
         assert arrive(session, found, "another").enrolment.ending is None
 
 
-def way_of(session: Session, wave: int, code: str = "P1") -> Way:
-    return payments.find_way_by_code(session, session.get_one(Wave, wave), code)
+def progress_of(session: Session, wave: int, code: str = "P1") -> StudyProgress:
+    return payments.find_progress_by_code(session, session.get_one(Wave, wave), code)
 
 
 def test_an_adjustment_is_reversed_once_by_a_row_of_its_own(app: Flask, engine: Engine, wave: int) -> None:
@@ -192,25 +192,25 @@ def test_an_adjustment_is_reversed_once_by_a_row_of_its_own(app: Flask, engine: 
     assert done.exit_code == 2
     assert "expected one that was not reversed" in done.stderr
     with pytest.raises(NotFound), writing(engine) as session:
-        payments.reverse(session, way_of(session, wave), 2, "none")
+        payments.reverse(session, progress_of(session, wave), 2, "none")
 
 
 def test_money_that_was_sent_is_not_back_by_a_reversal(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
         found = session.get_one(Wave, known.wave)
-        way = person(session, known, "P1")
-        finish(session, way, "quiz_failed")  # owed 1.00
-        payments.adjust(session, way, Decimal(3), "generous")
+        progress = person(session, known, "P1")
+        finish(session, progress, "quiz_failed")  # owed 1.00
+        payments.adjust(session, progress, Decimal(3), "generous")
         (batch,) = batches.draft(session, found)
         with pytest.raises(Conflict, match="take that draft back first"):
-            payments.reverse(session, way, 1, "a slip")
+            payments.reverse(session, progress, 1, "a slip")
         batches.mark(session, batch, "uploaded")
         before = places.committed_before_fee(session, found)
-        payments.reverse(session, way, 1, "a slip")
+        payments.reverse(session, progress, 1, "a slip")
         assert places.committed_before_fee(session, found) == before  # the cap does not get it back either
         assert batches.due(session, found) == []
         assert [(each.kind, each.amount) for each in pay_doubts(session, found)] == [("overpaid", Decimal("3.00"))]
-        payments.adjust(session, way, Decimal(5), "for the interview")
+        payments.adjust(session, progress, Decimal(5), "for the interview")
         (owed,) = batches.due(session, found)
         assert owed.amount == Decimal("2.00")  # 5.00 less what was paid too much
         assert pay_doubts(session, found) == []
@@ -218,12 +218,12 @@ def test_money_that_was_sent_is_not_back_by_a_reversal(engine: Engine, known: Kn
 
 def test_what_was_taken_away_since_keeps_a_reversal_from_going_below_nothing(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
-        way = person(session, known, "P1")
-        finish(session, way, "declined")
-        payments.adjust(session, way, Decimal(2), "thanks")
-        payments.adjust(session, way, Decimal(-2), "paid by hand")
+        progress = person(session, known, "P1")
+        finish(session, progress, "declined")
+        payments.adjust(session, progress, Decimal(2), "thanks")
+        payments.adjust(session, progress, Decimal(-2), "paid by hand")
         with pytest.raises(Invalid, match="reverse what was taken away since"):
-            payments.reverse(session, way, 1, "a slip")
-        payments.reverse(session, way, 2, "not paid by hand")
-        payments.reverse(session, way, 1, "a slip")
-        assert sum(row.amount for row in payments.payments_of(session, way.enrolment.id)) == 0
+            payments.reverse(session, progress, 1, "a slip")
+        payments.reverse(session, progress, 2, "not paid by hand")
+        payments.reverse(session, progress, 1, "a slip")
+        assert sum(row.amount for row in payments.payments_of(session, progress.enrolment.id)) == 0

@@ -25,7 +25,7 @@ from app.studies.endings import EndingName
 from app.studies.monitor import funnel, people
 from app.studies.participant_steps import steps
 from app.studies.payments import settle
-from app.studies.progress import advance, find_way, note
+from app.studies.progress import advance, find_progress, note
 from app.studies.reports import REPORT
 from app.web.admin import study_uploads
 from tests.enrolments import break_off, enrol, finish, load_example, open_wave, play
@@ -70,14 +70,14 @@ def come(engine: Engine, wave_id: int, code: str, done: int = 0, ending: EndingN
     """A person who went on so many steps, and then ended."""
     with writing(engine) as session:
         row = session.get_one(Wave, wave_id)
-        way = enrol(session, row, code, session.get_one(StudyVersion, row.study_version_id))
+        progress = enrol(session, row, code, session.get_one(StudyVersion, row.study_version_id))
         for _ in range(done):
-            advance(session, way, way.step.key)
+            advance(session, progress, progress.step.key)
         if ending is not None:
-            finish(session, way, ending)
+            finish(session, progress, ending)
             session.flush()
-            settle(session, way)
-        return way.enrolment.id
+            settle(session, progress)
+        return progress.enrolment.id
 
 
 # ---- Studies -----------------------------------------------------------------------
@@ -505,9 +505,9 @@ def test_a_wave_is_paused_reopened_closed_and_frozen(client: FlaskClient, engine
 def test_scores_and_models_are_hidden_until_the_wave_is_frozen(client: FlaskClient, engine: Engine, wave: int) -> None:
     number = come(engine, wave, "P1")
     with writing(engine) as session:
-        way = find_way(session, number)
-        play(session, way, 0)
-        finish(session, way)
+        progress = find_progress(session, number)
+        play(session, progress, 0)
+        finish(session, progress)
     address = f"/admin/studies/waves/{wave}"
     page = words(client.get(address).text)
     assert "Scores and models are hidden until this wave is frozen." in page
@@ -526,9 +526,9 @@ def test_scores_and_models_are_hidden_until_the_wave_is_frozen(client: FlaskClie
 def test_reports_and_broken_matches_are_shown(client: FlaskClient, engine: Engine, wave: int) -> None:
     number = come(engine, wave, "P1")
     with writing(engine) as session:
-        way = find_way(session, number)
-        match_id = break_off(session, way, 0)
-        note(session, way, "report", {"match": match_id, "text": "<b>It was rude.</b>"})
+        progress = find_progress(session, number)
+        match_id = break_off(session, progress, 0)
+        note(session, progress, "report", {"match": match_id, "text": "<b>It was rude.</b>"})
     page = client.get(f"/admin/studies/waves/{wave}").text
     assert "P1: something else" in words(page)
     assert "&lt;b&gt;It was rude.&lt;/b&gt;" in page
@@ -539,7 +539,7 @@ def test_reports_and_broken_matches_are_shown(client: FlaskClient, engine: Engin
 def test_many_reports_leave_room_for_the_rest_of_the_page(client: FlaskClient, engine: Engine, wave: int) -> None:
     for number in range(7):
         with writing(engine) as session:
-            note(session, find_way(session, come(engine, wave, f"P{number}")), REPORT, {})
+            note(session, find_progress(session, come(engine, wave, f"P{number}")), REPORT, {})
     page = client.get(f"/admin/studies/waves/{wave}").text
     before, _, folded = page.partition("<summary>Earlier reports</summary>")
     assert re.findall(r"<strong>(P\d):", before) == ["P6", "P5", "P4", "P3", "P2"]
@@ -695,9 +695,9 @@ def test_pages_take_as_many_queries_for_many_people_as_for_few(
         row = session.get_one(Wave, wave)
         loaded = session.get_one(StudyVersion, row.study_version_id)
         for number in range(190):
-            way = enrol(session, row, f"B{number}", loaded)
-            advance(session, way, way.step.key)
+            progress = enrol(session, row, f"B{number}", loaded)
+            advance(session, progress, progress.step.key)
             if number % 2:
-                finish(session, way, "technical")
-                settle(session, way)
+                finish(session, progress, "technical")
+                settle(session, progress)
     assert queries() == few

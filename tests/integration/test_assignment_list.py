@@ -51,7 +51,7 @@ def test_people_get_the_arms_of_the_list_in_their_order(app: Flask) -> None:
         wave = new_wave(session, places=4)
         follow(session, wave, table(session, *reversed(list(enumerate(ORDER, 1)))))
         people = [assigned(session, wave, name) for name in ("ann", "ben", "cem")]
-        assert [arm_of(session, way.enrolment) for way in people] == [2, 0, 0]
+        assert [arm_of(session, progress.enrolment) for progress in people] == [2, 0, 0]
         assert people[1].enrolment.plan != people[2].enrolment.plan  # two people of one arm take turns on the material
         end(session, people[1], "withdrawn")
         later = [assigned(session, wave, name).enrolment for name in ("dua", "eve")]
@@ -136,11 +136,11 @@ def test_a_list_comes_before_the_first_arm(app: Flask) -> None:
             follow(session, wave, by_person)
         follow(session, wave, table(session, (1, 0), (2, 0)))
         follow(session, wave, table(session, (1, 1), (2, 1)))  # the last one counts
-        way = assigned(session, wave, "ann")
-        assert arm_of(session, way.enrolment) == 1
+        progress = assigned(session, wave, "ann")
+        assert arm_of(session, progress.enrolment) == 1
         with pytest.raises(FieldError, match="expected one in which nobody has an arm yet"):
             follow(session, wave, table(session, (1, 0), (2, 0)))
-        end(session, way, "completed")
+        end(session, progress, "completed")
         close(session, wave)
         freeze(session, wave)
         with pytest.raises(FieldError, match="expected a wave that is not frozen"):

@@ -22,9 +22,9 @@ def people(engine: Engine, tmp_path: Path) -> None:
     with writing(engine) as session:
         version = load_example(session, tmp_path)
         wave = open_wave(session, version)
-        way = enrol(session, wave, "P1", version)
-        play(session, way, 0)
-        finish(session, way)
+        progress = enrol(session, wave, "P1", version)
+        play(session, progress, 0)
+        finish(session, progress)
         finish(session, enrol(session, wave, "P2", version), "quiz_failed")
         enrol(session, wave, "P3", version)
 

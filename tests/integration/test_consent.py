@@ -47,7 +47,7 @@ from app.studies import consents, retention, withdrawal
 from app.studies.batches import CONFIRMED, UPLOADED, batch_file, draft, mark
 from app.studies.forget import delete_unusable_files, forget_match, forget_person, forget_person_for_good
 from app.studies.payments import adjust
-from app.studies.progress import Way, answer, end, find_way, note
+from app.studies.progress import StudyProgress, answer, end, find_progress, note
 from app.studies.submissions import VisitStatus, take_statuses
 from app.studies.waves import close
 from tests.datasets import cut, rows_of, seat_of
@@ -80,11 +80,11 @@ def wave(app: Flask) -> int:
         return new_wave(session).id
 
 
-def ended(session: Session, enrolment: int) -> Way:
+def ended(session: Session, enrolment: int) -> StudyProgress:
     """The way of somebody who has come to its end."""
-    way = find_way(session, enrolment)
-    end(session, way, "completed")
-    return way
+    progress = find_progress(session, enrolment)
+    end(session, progress, "completed")
+    return progress
 
 
 class People:
@@ -99,9 +99,9 @@ class People:
     def come(self, name: str, training: bool | None = None) -> int:
         """Somebody who takes part; the number of the enrolment."""
         with writing(self.engine) as session:
-            way = join(session, session.get_one(Wave, self.wave), name)
-            consents.give(session, way, participation=True, training=training, text=TEXT)
-            return way.enrolment.id
+            progress = join(session, session.get_one(Wave, self.wave), name)
+            consents.give(session, progress, participation=True, training=training, text=TEXT)
+            return progress.enrolment.id
 
     def play(self, enrolment: int, *, whole: bool = True) -> str:
         """A match of somebody's, to its deal."""
@@ -233,14 +233,14 @@ def test_the_latest_answer_counts_also_for_what_was_played_before(engine: Engine
     match = people.play(ann)
     for training, keeps in ((True, True), (False, False), (True, True)):
         with writing(engine) as session:
-            consents.give(session, find_way(session, ann), participation=True, training=training, text="debrief")
+            consents.give(session, find_progress(session, ann), participation=True, training=training, text="debrief")
         if keeps:
             assert {seat_of(row)[0] for row in rows_of(home, cut_all(engine, home))} == {match}
         else:
             with pytest.raises(Invalid, match="training consent of the people in the match"):
                 cut_all(engine, home)
     with writing(engine) as session:
-        consents.give(session, find_way(session, ann), participation=True, training=True, text="debrief")
+        consents.give(session, find_progress(session, ann), participation=True, training=True, text="debrief")
         answers = select(Consent.given).where(Consent.kind == consents.TRAINING).order_by(Consent.id)
         assert session.scalars(answers).all() == [True, False, True]  # the same once more is no answer
 
@@ -268,10 +268,10 @@ def test_deleting_leaves_nothing_that_the_person_wrote_and_all_that_is_needed(
     match, under_way, other = people.play(ann), people.play(ann, whole=False), people.play(ben)
     dataset = cut_all(engine, settings.home)
     with writing(engine) as session:
-        way = find_way(session, ann)
-        answer(way, "survey start", {"age": "I am Quux"})
-        end(session, way, "removed")  # which is owed nothing
-        note(session, way, "report", {"text": "Quux said so", "match": match})
+        progress = find_progress(session, ann)
+        answer(progress, "survey start", {"age": "I am Quux"})
+        end(session, progress, "removed")  # which is owed nothing
+        note(session, progress, "report", {"text": "Quux said so", "match": match})
         row = session.get_one(MatchRow, match)
         before = (row.reason, row.utility_0, row.utility_1, row.words, row.violations)
     for _ in range(2):
@@ -311,18 +311,18 @@ def test_people_delete_their_data_until_the_day_that_the_design_names(
     ann = people.come("ann")
     match = people.play(ann)
     with writing(engine) as session:
-        end(session, find_way(session, ann), "completed")
+        end(session, find_progress(session, ann), "completed")
         session.get_one(Enrolment, ann).ended_at = datetime.now(UTC) - timedelta(days=31)
         day = withdrawal.last_day(session, people.person(ann))
     with writing(engine) as session, pytest.raises(NotAllowed, match=f"could be deleted until {day}"):
-        withdrawal.delete_data(session, find_way(session, ann))
+        withdrawal.delete_data(session, find_progress(session, ann))
     assert "Quux" in text_in(engine, match)
     with writing(engine) as session:
         session.get_one(Enrolment, ann).ended_at = datetime.now(UTC) - timedelta(days=29)
-        assert withdrawal.delete_data(session, find_way(session, ann)).matches == [match]
+        assert withdrawal.delete_data(session, find_progress(session, ann)).matches == [match]
     with writing(engine) as session:
         session.get_one(Enrolment, ann).ended_at = datetime.now(UTC) - timedelta(days=31)
-        assert withdrawal.delete_data(session, find_way(session, ann)).events == 0  # it was done in time
+        assert withdrawal.delete_data(session, find_progress(session, ann)).events == 0  # it was done in time
     assert "Quux" not in text_in(engine, match)
 
 
@@ -330,9 +330,9 @@ def test_stopping_ends_the_match_and_keeps_what_was_written(engine: Engine, peop
     ann = people.come("ann")
     match = people.play(ann, whole=False)
     with writing(engine) as session:
-        assert withdrawal.stop(session, find_way(session, ann)) == [match]
+        assert withdrawal.stop(session, find_progress(session, ann)) == [match]
     with writing(engine) as session:
-        assert withdrawal.stop(session, find_way(session, ann)) == []
+        assert withdrawal.stop(session, find_progress(session, ann)) == []
         assert session.get_one(Enrolment, ann).ending == "withdrawn"
         assert session.get_one(MatchRow, match).reason == "resigned"
     assert OWN[0] in text_in(engine, match)
@@ -346,7 +346,7 @@ def test_an_id_stays_until_what_was_earned_is_paid_by_it(engine: Engine, people:
         report = forget_person(session, people.person(ann))
         assert (report.unpaid > 0, report.identities) == (True, 0)
         assert "Recruiter's ids stay until payments are confirmed" in "\n".join(report.lines())
-        end(session, find_way(session, ben), "removed")
+        end(session, find_progress(session, ben), "removed")
         assert forget_person(session, people.person(ben)).identities == 1  # who is owed nothing
         assert retention.remove_what_is_due(session) == 0
     with writing(engine) as session:
@@ -370,7 +370,7 @@ def test_an_id_goes_when_what_was_earned_is_taken_away_because_it_was_paid_by_ha
     ann = people.come("ann")
     with writing(engine) as session:
         adjust(session, ended(session, ann), Decimal("1.20"), "waited long")
-        adjust(session, find_way(session, ann), Decimal("-1.20"), "in cash")
+        adjust(session, find_progress(session, ann), Decimal("-1.20"), "in cash")
         assert forget_person(session, people.person(ann)).identities == 1
 
 
@@ -386,7 +386,7 @@ def test_what_people_wrote_in_one_match_is_deleted_from_the_command_line(
     assert "Quux" not in text_in(engine, match)
     assert "Quux" in text_in(engine, other)
     with writing(engine) as session:  # a later yes does not bring it back
-        consents.give(session, find_way(session, ann), participation=True, training=True, text="debrief")
+        consents.give(session, find_progress(session, ann), participation=True, training=True, text="debrief")
         rows = cut_all
     assert {seat_of(row)[0] for row in rows_of(settings.home, rows(engine, settings.home, "again"))} == {other}
     assert "was deleted at" in signed_in(app).get(f"/admin/matches/{match}").text

@@ -16,7 +16,7 @@ from app.studies import extra_time, matches
 from app.studies.assignment import assign
 from app.studies.extra_time import EXTRA_TIME, factor_of
 from app.studies.idle import end_silent
-from app.studies.progress import end, find_way
+from app.studies.progress import end, find_progress
 from app.studies.waves import close, find_wave, freeze
 from tests.experimenter import signed_in
 from tests.integration.test_cli_dataset import flask
@@ -33,9 +33,9 @@ def ann(app: Flask) -> int:
     """The enrolment of somebody in a wave, with an arm."""
     with writing() as session:
         store_study(session, changed(loaded_study(), **LIMITS))
-        way = join(session, new_wave(session), "ann")
-        assign(session, way)
-        return way.enrolment.id
+        progress = join(session, new_wave(session), "ann")
+        assign(session, progress)
+        return progress.enrolment.id
 
 
 def given() -> list[dict[str, str]]:
@@ -45,15 +45,15 @@ def given() -> list[dict[str, str]]:
 
 def test_clocks_are_longer_from_the_next_match_on(app: Flask, ann: int, tmp_path: Path) -> None:
     with writing() as session:
-        way = find_way(session, ann)
-        code = session.get_one(Participant, way.enrolment.participant_id).code
-        before = matches.start(session, way, go_to(way, "match 1")).match.clocks
+        progress = find_progress(session, ann)
+        code = session.get_one(Participant, progress.enrolment.participant_id).code
+        before = matches.start(session, progress, go_to(progress, "match 1")).match.clocks
     told = flask(app, "study", "extra-time", "two-models:main", "1.5", code)
     assert (told.exit_code, told.stdout) == (0, f"{code} has 1.5 times as long from the next match on.\n")
     with writing() as session:
-        way = find_way(session, ann)
-        after = matches.start(session, way, go_to(way, "match 2")).match.clocks
-        assert matches.start(session, way, go_to(way, "match 1")).match.clocks == before
+        progress = find_progress(session, ann)
+        after = matches.start(session, progress, go_to(progress, "match 2")).match.clocks
+        assert matches.start(session, progress, go_to(progress, "match 1")).match.clocks == before
         assert ((before.turn, before.match), (after.turn, after.match)) == ((90, 600), (135, 900))
     flask(app, "study", "extra-time", "two-models:main", "1.5", code)  # the same once more is no news
     assert given() == [{"factor": "1.5", "by": "command line"}]
@@ -64,15 +64,15 @@ def test_clocks_are_longer_from_the_next_match_on(app: Flask, ann: int, tmp_path
 
 def test_who_has_extra_time_may_be_away_for_longer(app: Flask, ann: int) -> None:
     with writing() as session:
-        way = find_way(session, ann)
-        extra_time.give(session, way, extra_time.read_factor("2"))
-        longest = timedelta(minutes=3 * way.design.minutes)
+        progress = find_progress(session, ann)
+        extra_time.give(session, progress, extra_time.read_factor("2"))
+        longest = timedelta(minutes=3 * progress.design.minutes)
         now = datetime.now(UTC) + longest + timedelta(minutes=30)
         assert end_silent(session, ann, now) is None
-        extra_time.give(session, way, extra_time.read_factor("1"))
+        extra_time.give(session, progress, extra_time.read_factor("1"))
         assert factor_of(session, ann) == 1
         assert end_silent(session, ann, now + timedelta(minutes=1)) == []
-        assert way.enrolment.ending == "inactive"
+        assert progress.enrolment.ending == "inactive"
 
 
 def test_a_personal_link_gives_the_time_to_whom_it_is_for(app: Flask) -> None:
@@ -125,10 +125,10 @@ def test_nobody_is_given_time_who_has_ended_or_has_no_id(app: Flask, ann: int) -
         flask(app, "study", "extra-time", "two-models:main", "2").stderr
     )
     with writing() as session:
-        way, wave = find_way(session, ann), find_wave(session, "two-models:main")
-        end(session, way, "completed")
+        progress, wave = find_progress(session, ann), find_wave(session, "two-models:main")
+        end(session, progress, "completed")
         with pytest.raises(FieldError, match="expected one who is under way"):
-            extra_time.give(session, way, extra_time.read_factor("2"))
+            extra_time.give(session, progress, extra_time.read_factor("2"))
         close(session, wave)
         freeze(session, wave)
     assert "expected a wave that is not frozen" in (

@@ -35,18 +35,18 @@ def archived(engine: Engine, tmp_path: Path) -> int:
             "of": "two-models@1",
             "provider": {"mturk": {"hit_id": "3HIT", "sandbox": True}},
         }
-        way = enrol(session, wave, "W1", version, arm=None)
-        assignment.assign(session, way)
-        play(session, way, 0)
-        finish(session, way, "completed")
-        way.enrolment.step, way.enrolment.stage = len(way.steps) - 1, DONE
+        progress = enrol(session, wave, "W1", version, arm=None)
+        assignment.assign(session, progress)
+        play(session, progress, 0)
+        finish(session, progress, "completed")
+        progress.enrolment.step, progress.enrolment.stage = len(progress.steps) - 1, DONE
         session.add(
             Submission(
-                wave_id=wave.id, enrolment_id=way.enrolment.id, recruiter="mturk", external_id="3ASSIGNMENT",
+                wave_id=wave.id, enrolment_id=progress.enrolment.id, recruiter="mturk", external_id="3ASSIGNMENT",
                 status="approved", created_at=datetime.now(UTC), changed_at=datetime.now(UTC),
             )
         )  # fmt: skip
-        settle(session, way)
+        settle(session, progress)
         batch = PaymentBatch(
             wave_id=wave.id, number=1, format="mturk", status="confirmed", created_at=datetime.now(UTC)
         )

@@ -13,7 +13,7 @@ from app.matches import live, outages
 from app.models import Enrolment, EventRow, Lease, MatchRow, Outage, Payment, StudyEvent, StudyVersion, Wave
 from app.studies.matches import start
 from app.studies.places import places_taken
-from app.studies.progress import Way, answer
+from app.studies.progress import StudyProgress, answer
 from tests.enrolments import KnownWave, begin, enrol, load_example, open_wave, person, play
 from tests.study_matches import go_to
 from workers.upkeep import look_after
@@ -21,7 +21,7 @@ from workers.upkeep import look_after
 HOURS = timedelta(hours=3)  # of two-models, which states 25 minutes, that is long enough
 
 
-def silent_person(session: Session, known: KnownWave, code: str, silent: timedelta = HOURS) -> Way:
+def silent_person(session: Session, known: KnownWave, code: str, silent: timedelta = HOURS) -> StudyProgress:
     """Who came in and went no step further since."""
     return person(session, known, code, at=datetime.now(UTC) - silent)
 
@@ -43,9 +43,9 @@ def test_who_is_silent_for_long_ends_is_settled_and_frees_the_place(
     engine: Engine, app: Flask, known: KnownWave
 ) -> None:
     with writing(engine) as session:
-        way = silent_person(session, known, "P1")
-        play(session, way, 0)
-        number = begin(session, way, 1).id
+        progress = silent_person(session, known, "P1")
+        play(session, progress, 0)
+        number = begin(session, progress, 1).id
         _long_ago(session)
     assert endings(engine, app) == {"P1": "inactive"}
     assert endings(engine, app) == {"P1": "inactive"}
@@ -60,9 +60,9 @@ def test_who_was_silent_at_the_debrief_had_done_all_and_has_completed(
     engine: Engine, app: Flask, known: KnownWave
 ) -> None:
     with writing(engine) as session:
-        way = silent_person(session, known, "P1")
-        play(session, way, 0)
-        go_to(way, "debrief")
+        progress = silent_person(session, known, "P1")
+        play(session, progress, 0)
+        go_to(progress, "debrief")
         _long_ago(session)
     assert endings(engine, app) == {"P1": "completed"}
     with reading(engine) as session:
@@ -109,8 +109,8 @@ def test_previews_are_left_alone(engine: Engine, app: Flask, known: KnownWave) -
 
 def test_who_left_a_match_and_then_the_page_has_withdrawn(engine: Engine, app: Flask, known: KnownWave) -> None:
     with writing(engine) as session:
-        way = silent_person(session, known, "P1")
-        record = start(session, way, go_to(way, "match 1"))
+        progress = silent_person(session, known, "P1")
+        record = start(session, progress, go_to(progress, "match 1"))
     with writing(engine) as session:
         live.submit(session, live.MoveSubmission(record.id, 0, None), instant=False)
         _long_ago(session)
@@ -123,8 +123,8 @@ def test_a_match_that_a_model_broke_off_is_not_begun_again_for_nobody(
     engine: Engine, app: Flask, known: KnownWave
 ) -> None:
     with writing(engine) as session:
-        way = silent_person(session, known, "P1")
-        record = start(session, way, go_to(way, "match 1"))
+        progress = silent_person(session, known, "P1")
+        record = start(session, progress, go_to(progress, "match 1"))
         live.abort(session, record, "model", 1, "no answer")
         _long_ago(session)
     assert endings(engine, app) == {"P1": "inactive"}

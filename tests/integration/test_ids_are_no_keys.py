@@ -17,7 +17,7 @@ from app.matches.stored import load
 from app.matches.turns import WorkerContext, play_turn
 from app.models import Enrolment, EventRow, Participant, RecruitmentIdentity, SeatRow, Submission
 from app.studies.answers import draw_arm
-from app.studies.progress import find_way_by_token
+from app.studies.progress import find_progress_by_token
 from app.web import tickets
 from tests.integration.test_own_data import come
 from tests.study_pages import AT_ONCE, MATCH, Walker
@@ -39,9 +39,9 @@ def ann(app: Flask, opened: None, desk: Callable[..., WorkerContext]) -> Walker:
     walker = come(app, "ann")
     walker.send(part="yes")
     with writing() as session:
-        way = find_way_by_token(session, walker.address.rpartition("/")[2], lock=True)
-        way.enrolment.step = next(at for at, step in enumerate(way.steps) if step.key == "match 1")
-        draw_arm(session, way)
+        progress = find_progress_by_token(session, walker.address.rpartition("/")[2], lock=True)
+        progress.enrolment.step = next(at for at, step in enumerate(progress.steps) if step.key == "match 1")
+        draw_arm(session, progress)
     walker.look()
     found = MATCH.search(walker.send().location or "")
     assert found is not None

@@ -22,7 +22,7 @@ from app.matches.stored import StoredSeat
 from app.models import Enrolment
 from app.registry import PERSON
 from app.studies import answers, consents
-from app.studies.progress import find_way_by_token
+from app.studies.progress import find_progress_by_token
 from tests.enrolments import finish, load_example, open_wave, play
 from tests.experimenter import signed_in
 from tests.integration.test_study_export import export, person
@@ -130,7 +130,7 @@ TRIAL: Mapping[str, Sequence[str]] = {
     ),
     "the result and what is told of the data are the same for every study": (
         "integration/test_study_matches.py::test_the_result_shows_the_points_that_the_design_tells",
-        "integration/test_study_ways_out.py::test_every_page_leads_to_withdrawal_and_to_report_and_leave",
+        "integration/test_study_leaving.py::test_every_page_leads_to_withdrawal_and_to_report_and_leave",
     ),
     "exports and the overview mix guests with participants": (
         f"{HERE}::test_exports_and_the_overview_tell_participants_from_guests",
@@ -167,10 +167,10 @@ def test_an_export_of_more_than_150_people_is_neither_cut_off_nor_misaligned(
     app: Flask, engine: Engine, tmp_path: Path
 ) -> None:
     with writing(engine) as session:
-        way = person(session, open_wave(session, load_example(session, tmp_path)).id, "Q")
-        play(session, way, 0)
-        finish(session, way)
-        copy_people(session, [way.enrolment.id], 160)
+        progress = person(session, open_wave(session, load_example(session, tmp_path)).id, "Q")
+        play(session, progress, 0)
+        finish(session, progress)
+        copy_people(session, [progress.enrolment.id], 160)
     archive = export(engine, tmp_path)
     everybody = {"Q", *(f"Q{FIRST_NUMBER + number}" for number in range(160))}
     for table in ("analysis", "participants", "enrolments", "answers"):
@@ -193,8 +193,8 @@ def test_the_code_is_shown_only_once_everything_is_saved(app: Flask, monkeypatch
         new_wave(session)
     ann = Walker(app.test_client(), door_of("ann"))
     with writing() as session:
-        way = find_way_by_token(session, ann.address.rpartition("/")[2], lock=True)
-        way.enrolment.step = next(at for at, step in enumerate(way.steps) if step.kind == "debrief")
+        progress = find_progress_by_token(session, ann.address.rpartition("/")[2], lock=True)
+        progress.enrolment.step = next(at for at, step in enumerate(progress.steps) if step.kind == "debrief")
     ann.look()
 
     def fails(*_: object, **__: object) -> None:
@@ -242,9 +242,9 @@ def at_match(app: Flask) -> tuple[Walker, str]:
         new_wave(session)
     ann = Walker(app.test_client(), door_of("ann"))
     with writing() as session:
-        way = find_way_by_token(session, ann.address.rpartition("/")[2], lock=True)
-        way.enrolment.step = next(at for at, step in enumerate(way.steps) if step.key == "match 1")
-        answers.draw_arm(session, way)
+        progress = find_progress_by_token(session, ann.address.rpartition("/")[2], lock=True)
+        progress.enrolment.step = next(at for at, step in enumerate(progress.steps) if step.key == "match 1")
+        answers.draw_arm(session, progress)
     ann.look()
     return ann, ann.send().location or ""
 

@@ -14,7 +14,7 @@ from app.core.extensions import reading, writing
 from app.matches.turns import WorkerContext
 from app.models import Consent, Enrolment, Lease, Participant, RecruitmentIdentity, Submission, Wave
 from app.studies.answers import draw_arm
-from app.studies.progress import find_way_by_token
+from app.studies.progress import find_progress_by_token
 from app.studies.retention import unlinked_people
 from app.studies.waves import close, find_wave
 from tests.study_pages import AT_ONCE, MATCH, Walker, door_of, play_out, text_of
@@ -37,9 +37,9 @@ def play_one(walker: Walker, engine: Engine, desk: Callable[..., WorkerContext])
     """Agree, come as far as the first game that counts, and play it; its id."""
     walker.send(part="yes", training="yes")
     with writing() as session:
-        way = find_way_by_token(session, walker.address.rpartition("/")[2], lock=True)
-        way.enrolment.step = next(at for at, step in enumerate(way.steps) if step.key == "match 1")
-        draw_arm(session, way)
+        progress = find_progress_by_token(session, walker.address.rpartition("/")[2], lock=True)
+        progress.enrolment.step = next(at for at, step in enumerate(progress.steps) if step.key == "match 1")
+        draw_arm(session, progress)
     walker.look()
     match = MATCH.search(walker.send().location or "")
     assert match is not None
@@ -72,10 +72,14 @@ def test_a_person_gets_all_that_is_kept_about_them_and_nothing_of_others(
         ("participation", True),
         ("training", True),
     }
-    (way,) = found["ways"]
-    assert (way["wave"], way["ending"], way["arm"]) == ("main", None, None)  # the arm would tell what is compared
-    assert "assignment" not in [each["kind"] for each in way["log"]]
-    assert way["visits"][0]["status"] == "active"
+    (progress,) = found["enrolments"]
+    assert (progress["wave"], progress["ending"], progress["arm"]) == (
+        "main",
+        None,
+        None,
+    )  # the arm would tell what is compared
+    assert "assignment" not in [each["kind"] for each in progress["log"]]
+    assert progress["visits"][0]["status"] == "active"
     (match,) = found["matches"]
     assert match["match"] == played
     assert {entry["by"] for entry in match["transcript"]} == {"you", "partner"}
@@ -84,11 +88,11 @@ def test_a_person_gets_all_that_is_kept_about_them_and_nothing_of_others(
     assert other not in json.dumps(found)
 
     ann.client.post(f"{ann.address}/leave", data={"act": "stop"})
-    (way,) = data_of(ann)["ways"]
-    assert way["ending"] == "withdrawn"
-    assert set(way["arm"]["conditions"][0]) >= {"model", "objective"}
-    assert way["payments"]
-    assert "assignment" in [each["kind"] for each in way["log"]]
+    (progress,) = data_of(ann)["enrolments"]
+    assert progress["ending"] == "withdrawn"
+    assert set(progress["arm"]["conditions"][0]) >= {"model", "objective"}
+    assert progress["payments"]
+    assert "assignment" in [each["kind"] for each in progress["log"]]
 
     ann.client.post(f"{ann.address}/leave", data={"act": "delete", "sure": "yes"})
     rest = data_of(ann)
@@ -111,17 +115,18 @@ IN_FILE: dict[str, dict[str, str]] = {
         "at": "consents.0.at", "withdrawn_at": "consents.0.withdrawn_at",
     },
     "enrolment": {
-        "study_version_id": "ways.0.version", "wave_id": "ways.0.wave", "device": "ways.0.device",
-        "stratum": "ways.0.stratum", "arm_id": "ways.0.arm.name", "assigned_at": "ways.0.arm_drawn",
-        "holds_place": "ways.0.holds_place", "agreed_at": "ways.0.agreed", "plan": "ways.0.arm.plan",
-        "step": "ways.0.at_step", "stage": "ways.0.on_page", "ending": "ways.0.ending", "answers": "ways.0.answers",
-        "enrolled_at": "ways.0.came", "seen_at": "ways.0.last_seen", "ended_at": "ways.0.ended",
+        "study_version_id": "enrolments.0.version", "wave_id": "enrolments.0.wave", "device": "enrolments.0.device",
+        "stratum": "enrolments.0.stratum", "arm_id": "enrolments.0.arm.name", "assigned_at": "enrolments.0.arm_drawn",
+        "holds_place": "enrolments.0.holds_place", "agreed_at": "enrolments.0.agreed", "plan": "enrolments.0.arm.plan",
+        "step": "enrolments.0.at_step", "stage": "enrolments.0.on_page", "ending": "enrolments.0.ending",
+        "answers": "enrolments.0.answers",
+        "enrolled_at": "enrolments.0.came", "seen_at": "enrolments.0.last_seen", "ended_at": "enrolments.0.ended",
     },
     "submission": {
-        "recruiter": "ways.0.visits.0.recruiter", "external_id": "ways.0.visits.0.id",
-        "status": "ways.0.visits.0.status", "created_at": "ways.0.visits.0.began",
-        "changed_at": "ways.0.visits.0.changed", "listed_at": "ways.0.visits.0.listed",
-        "handed_in": "ways.0.visits.0.handed_in", "other_person": "ways.0.visits.0.is_another_persons",
+        "recruiter": "enrolments.0.visits.0.recruiter", "external_id": "enrolments.0.visits.0.id",
+        "status": "enrolments.0.visits.0.status", "created_at": "enrolments.0.visits.0.began",
+        "changed_at": "enrolments.0.visits.0.changed", "listed_at": "enrolments.0.visits.0.listed",
+        "handed_in": "enrolments.0.visits.0.handed_in", "other_person": "enrolments.0.visits.0.is_another_persons",
     },
 }  # fmt: skip
 LEFT_OUT = {
@@ -149,7 +154,7 @@ def test_each_column_about_a_person_is_in_the_file_or_left_out_for_a_reason(
         session.execute(update(Enrolment).values(stratum="phone"))
         session.execute(update(Submission).values(handed_in="other code", listed_at=listed))
     before = data_of(ann)
-    assert (before["ways"][0]["stratum"], before["person"]["link_deleted_after"]) == (None, None)
+    assert (before["enrolments"][0]["stratum"], before["person"]["link_deleted_after"]) == (None, None)
     ann.client.post(f"{ann.address}/leave", data={"act": "stop"})
     with writing() as session:
         close(session, find_wave(session, "two-models:main"))
@@ -162,10 +167,10 @@ def test_each_column_about_a_person_is_in_the_file_or_left_out_for_a_reason(
                 continue
             assert name in IN_FILE[of_table], f"{of_table}.{name} is neither in the file nor left out for a reason"
             at_path(found, IN_FILE[of_table][name])
-    (way,) = found["ways"]
-    assert way["stratum"] == "phone"
-    assert way["agreed"] >= way["came"]
-    assert (way["visits"][0]["handed_in"], way["visits"][0]["listed"]) == ("other code", listed.isoformat())
+    (progress,) = found["enrolments"]
+    assert progress["stratum"] == "phone"
+    assert progress["agreed"] >= progress["came"]
+    assert (progress["visits"][0]["handed_in"], progress["visits"][0]["listed"]) == ("other code", listed.isoformat())
     assert found["person"]["link_deleted_after"] == (datetime.now(UTC).date() + timedelta(days=730)).isoformat()
 
 
@@ -201,7 +206,7 @@ def test_a_guest_gets_the_games_that_were_begun_in_this_browser(app: Flask) -> N
     assert 'href="/privacy/my-data.json"' in page.text
     found = json.loads(guest.get("/privacy/my-data.json").text)
     assert found["person"]["study"] is None
-    assert found["ways"] == []
+    assert found["enrolments"] == []
     (match,) = found["matches"]
     assert match["game"] == "taboo"
 

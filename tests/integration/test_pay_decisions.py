@@ -120,7 +120,8 @@ def test_a_draft_that_came_into_doubt_is_neither_written_nor_uploaded(app: Flask
     with writing(engine) as session:
         found = find_wave(session, WAVE)
         assert session.scalars(select(PaymentBatch.status)).one() == "drafted"
-        decide(session, payments.find_way_by_code(session, found, "BACK"), keep=True, reason="the review was wrong")
+        progress = payments.find_progress_by_code(session, found, "BACK")
+        decide(session, progress, keep=True, reason="the review was wrong")
         batches.mark(session, batches.find_batch(session, found, 1), "uploaded")
     taken(engine, FINE="returned")  # after that the file stays what it was
     assert "fineid,1.00" in lines(engine, 1)
@@ -141,14 +142,14 @@ def test_another_doubt_is_decided_anew_and_a_decision_can_be_taken_back(engine: 
     taken(engine, BACK="returned")
     with writing(engine) as session:
         found = find_wave(session, WAVE)
-        way = payments.find_way_by_code(session, found, "BACK")
+        progress = payments.find_progress_by_code(session, found, "BACK")
         with pytest.raises(Invalid, match="say why"):
-            decide(session, way, keep=True, reason=" ")
-        decide(session, way, keep=True, reason="a mistake")
+            decide(session, progress, keep=True, reason=" ")
+        decide(session, progress, keep=True, reason="a mistake")
         with pytest.raises(Conflict):
-            decide(session, way, keep=True, reason="once more")
-        decide(session, way, keep=False, reason="paid by hand")
-        decide(session, way, keep=True, reason="it was not")
+            decide(session, progress, keep=True, reason="once more")
+        decide(session, progress, keep=False, reason="paid by hand")
+        decide(session, progress, keep=True, reason="it was not")
     taken(engine, BACK="rejected")
     with reading(engine) as session:
         own = [each for each in pay_doubts(session, session.get_one(Wave, wave)) if each.code == "BACK"]

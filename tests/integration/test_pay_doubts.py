@@ -32,8 +32,8 @@ def people(app: Flask, engine: Engine, tmp_path: Path) -> None:
         wave.settings = {**wave.settings, "of": "two-models", "provider": {"prolific": {"study_id": "66f0c1"}},
                          "codes": {"completed": "C"}}  # fmt: skip
         for code, ending in endings.items():
-            way = enrol(session, wave, code, version)
-            payments.settle(session, finish(session, way, ending))
+            progress = enrol(session, wave, code, version)
+            payments.settle(session, finish(session, progress, ending))
         session.execute(delete(Submission).where(Submission.external_id == "visitnone"))
 
 
@@ -91,7 +91,7 @@ def test_a_visit_that_is_another_persons_by_the_table_is_told_and_paid_when_some
     assert "LEFT The recruiter’s table says that this person’s visit is another person’s." in page
     with writing(engine) as session:
         wave = find_wave(session, "two-models:main")
-        decide(session, payments.find_way_by_code(session, wave, "LEFT"), keep=True, reason="Both wrote to us")
+        decide(session, payments.find_progress_by_code(session, wave, "LEFT"), keep=True, reason="Both wrote to us")
         batches.draft(session, wave)
     assert take("leftid") == []
     assert "LEFT" not in doubts(engine)
@@ -102,7 +102,7 @@ def test_a_base_that_was_paid_by_file_and_is_approved_later_is_told(engine: Engi
     assert doubts(engine) == {"NONE": "no submission", "BACK": "returned"}
     with writing(engine) as session:
         wave = find_wave(session, "two-models:main")
-        decide(session, payments.find_way_by_code(session, wave, "BACK"), keep=True, reason="returned by mistake")
+        decide(session, payments.find_progress_by_code(session, wave, "BACK"), keep=True, reason="returned by mistake")
         batches.draft(session, wave)
     assert doubts(engine) == {"NONE": "no submission", "BACK": "returned"}
     taken(engine, BACK="approved", LEFT="approved", QUIZ="screened_out", FINE="partial")

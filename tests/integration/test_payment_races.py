@@ -16,15 +16,15 @@ from app.core.extensions import reading, writing
 from app.models import Enrolment, Payment, Submission, Wave
 from app.studies import batches, payments
 from app.studies.forget import forget_person
-from app.studies.progress import Way, end, lock_wave
+from app.studies.progress import StudyProgress, end, lock_wave
 from app.studies.submissions import VisitStatus, take_statuses
 from tests.enrolments import KnownWave, begin, finish, person, play
 from tests.stack import wait_until
 
 
-def found(session: Session, known: KnownWave, code: str) -> Way:
+def found(session: Session, known: KnownWave, code: str) -> StudyProgress:
     """A person, kept from others."""
-    return payments.find_way_by_code(session, session.get_one(Wave, known.wave), code)
+    return payments.find_progress_by_code(session, session.get_one(Wave, known.wave), code)
 
 
 def meanwhile(
@@ -79,8 +79,8 @@ def test_who_completes_while_the_data_are_deleted_has_completed_and_is_paid_once
 
 def test_what_is_being_drafted_cannot_be_taken_away(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
-        way = finish(session, person(session, known, "P1"), "quiz_failed")
-        payments.settle(session, way)
+        progress = finish(session, person(session, known, "P1"), "quiz_failed")
+        payments.settle(session, progress)
     late = meanwhile(
         engine,
         lambda session: batches.draft(session, session.get_one(Wave, known.wave)),
@@ -123,11 +123,11 @@ def test_a_recruiters_table_waits_for_who_ends_without_keeping_the_wave(engine: 
 
 def test_a_visit_that_is_returned_in_a_match_ends_the_match_and_is_settled(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
-        way = person(session, known, "P1")
-        play(session, way, 0)
-        begin(session, way, 1)
+        progress = person(session, known, "P1")
+        play(session, progress, 0)
+        begin(session, progress, 1)
         take_statuses(session, session.get_one(Wave, known.wave), [VisitStatus("visitp1", "timed_out")])
-        assert [row.key for row in payments.payments_of(session, way.enrolment.id)] == ["base", "bonus"]
+        assert [row.key for row in payments.payments_of(session, progress.enrolment.id)] == ["base", "bonus"]
         assert session.scalars(select(Submission.status)).one() == "timed_out"
 
 

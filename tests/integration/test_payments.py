@@ -20,91 +20,91 @@ from app.models import Payment, PaymentBatch, RecruitmentIdentity, StudyVersion,
 from app.studies import batches, payments
 from app.studies.amounts import LONGEST_BREAK
 from app.studies.pay_doubts import decide, held_back
-from app.studies.progress import Way, note
+from app.studies.progress import StudyProgress, note
 from tests.enrolments import DEAL, KnownWave, begin, break_off, enrol, finish, load_example, open_wave, person, play
 
 
-def completed(session: Session, known: KnownWave, code: str) -> Way:
+def completed(session: Session, known: KnownWave, code: str) -> StudyProgress:
     """Who plays the first match, under self or coop, and completes the study."""
-    way = person(session, known, code)
-    play(session, way, 0)
-    return finish(session, way)
+    progress = person(session, known, code)
+    play(session, progress, 0)
+    return finish(session, progress)
 
 
-def amounts(session: Session, way: Way) -> dict[str, Decimal]:
-    return {row.key: row.amount for row in payments.payments_of(session, way.enrolment.id)}
+def amounts(session: Session, progress: StudyProgress) -> dict[str, Decimal]:
+    return {row.key: row.amount for row in payments.payments_of(session, progress.enrolment.id)}
 
 
 def test_matches_that_count_are_paid_and_practice_is_not(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
-        way = person(session, known, "P1")
-        play(session, way, None)
-        assert payments.earned(session, way) == 0
-        condition = way.enrolment.plan["matches"][0]["condition"]  # type: ignore[index]
+        progress = person(session, known, "P1")
+        play(session, progress, None)
+        assert payments.earned(session, progress) == 0
+        condition = progress.enrolment.plan["matches"][0]["condition"]  # type: ignore[index]
         rate = {"self": Decimal("0.70"), "coop": Decimal("0.75")}[condition["objective"]]  # 7 points, or 15 together
-        play(session, way, 0)
-        assert payments.earned(session, way) == rate
-        break_off(session, way, 1)
-        play(session, way, 1)
-        assert payments.earned(session, way) == 2 * rate + Decimal("0.25")
-        assert payments.settle(session, way) == []  # still under way
-        finish(session, way)
-        payments.settle(session, way)
-        assert amounts(session, way) == {"base": Decimal("5.00"), "bonus": 2 * rate + Decimal("0.25")}
+        play(session, progress, 0)
+        assert payments.earned(session, progress) == rate
+        break_off(session, progress, 1)
+        play(session, progress, 1)
+        assert payments.earned(session, progress) == 2 * rate + Decimal("0.25")
+        assert payments.settle(session, progress) == []  # still under way
+        finish(session, progress)
+        payments.settle(session, progress)
+        assert amounts(session, progress) == {"base": Decimal("5.00"), "bonus": 2 * rate + Decimal("0.25")}
 
 
 def test_what_is_owed_is_written_once_and_only_when_no_match_is_under_way(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
-        way = person(session, known, "P1")
-        play(session, way, 0)
-        open_match = begin(session, way, 1)
-        finish(session, way, "withdrawn", minutes=5)
-        assert payments.settle(session, way) == []
-        assert amounts(session, way) == {}
+        progress = person(session, known, "P1")
+        play(session, progress, 0)
+        open_match = begin(session, progress, 1)
+        finish(session, progress, "withdrawn", minutes=5)
+        assert payments.settle(session, progress) == []
+        assert amounts(session, progress) == {}
     with writing(engine) as session:
-        way = payments.find_way_by_code(session, session.get_one(Wave, known.wave), "P1")
+        progress = payments.find_progress_by_code(session, session.get_one(Wave, known.wave), "P1")
         live.submit(session, live.MoveSubmission(open_match.id, 0, None), instant=False)
-        first = [row.id for row in payments.settle(session, way)]
-        assert [row.id for row in payments.settle(session, way)] == first
+        first = [row.id for row in payments.settle(session, progress)]
+        assert [row.id for row in payments.settle(session, progress)] == first
         assert len(first) == 2
 
 
 def test_what_stopping_now_would_pay_is_known_before(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
-        way = person(session, known, "P1")
-        way.enrolment.enrolled_at = datetime.now(UTC) - timedelta(minutes=5)
-        base, bonus = payments.owed_now(session, way, "withdrawn")
+        progress = person(session, known, "P1")
+        progress.enrolment.enrolled_at = datetime.now(UTC) - timedelta(minutes=5)
+        base, bonus = payments.owed_now(session, progress, "withdrawn")
         assert Decimal("1.00") <= base <= Decimal("1.10")  # 5 of 25 minutes, of 5.00
         assert bonus == 0
 
 
 def test_who_reports_a_problem_loses_no_pay_for_the_match(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
-        way = person(session, known, "P1")
-        left = begin(session, way, 0)
+        progress = person(session, known, "P1")
+        left = begin(session, progress, 0)
         live.submit(session, live.MoveSubmission(left.id, 0, None), instant=False)
-        assert payments.earned(session, way) == 0
-        note(session, way, "report", {"match": left.id, "text": "it was rude"})
-        assert payments.earned(session, way) == Decimal("0.25")
-        lost = play(session, way, 1, (DEAL[0], "[message] hello", "[propose] (0 books, 0 hats, 0 balls)", DEAL[3]))
-        before = payments.earned(session, way)
-        note(session, way, "report", {"match": lost, "text": "it was slow"})
-        assert payments.earned(session, way) == before  # nothing was lost by a report of a match that went on
+        assert payments.earned(session, progress) == 0
+        note(session, progress, "report", {"match": left.id, "text": "it was rude"})
+        assert payments.earned(session, progress) == Decimal("0.25")
+        lost = play(session, progress, 1, (DEAL[0], "[message] hello", "[propose] (0 books, 0 hats, 0 balls)", DEAL[3]))
+        before = payments.earned(session, progress)
+        note(session, progress, "report", {"match": lost, "text": "it was slow"})
+        assert payments.earned(session, progress) == before  # nothing was lost by a report of a match that went on
 
 
 def test_time_away_is_not_paid(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
-        way = finish(session, person(session, known, "P1"), "withdrawn", minutes=24 * 60)
-        base, bonus = payments.settle(session, way)
+        progress = finish(session, person(session, known, "P1"), "withdrawn", minutes=24 * 60)
+        base, bonus = payments.settle(session, progress)
         assert timedelta(minutes=10) == LONGEST_BREAK
         assert [base.amount, bonus.amount] == [Decimal("2.00"), Decimal(0)]  # 10 of 25 minutes, of 5.00
 
 
 def test_a_preview_is_never_paid(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
-        way = enrol(session, None, "preview", session.get_one(StudyVersion, known.version))
-        play(session, way, 0)
-        assert payments.settle(session, finish(session, way)) == []
+        progress = enrol(session, None, "preview", session.get_one(StudyVersion, known.version))
+        play(session, progress, 0)
+        assert payments.settle(session, finish(session, progress)) == []
         assert session.scalars(select(Payment)).all() == []
 
 
@@ -113,21 +113,21 @@ def test_an_ending_without_bonus_pays_none(engine: Engine, app: Flask, tmp_path:
         version = load_example(
             session, tmp_path, **{"quiz_failed: {base: 1.00}": "withdrawn: {base: none, least: 0.50, bonus: none}"}
         )
-        way = enrol(session, open_wave(session, version), "P1", version)
-        play(session, way, 0)
-        payments.settle(session, finish(session, way, "withdrawn"))
-        assert amounts(session, way) == {"base": Decimal("0.50"), "bonus": 0}
+        progress = enrol(session, open_wave(session, version), "P1", version)
+        play(session, progress, 0)
+        payments.settle(session, finish(session, progress, "withdrawn"))
+        assert amounts(session, progress) == {"base": Decimal("0.50"), "bonus": 0}
 
 
 def test_own_points_are_paid_where_the_design_says_so(engine: Engine, app: Flask, tmp_path: Path) -> None:
     with writing(engine) as session:
         version = load_example(session, tmp_path, **{"of: utility": "of: own points"})
-        way = enrol(session, open_wave(session, version), "P1", version)
-        objectives = [match["condition"]["objective"] for match in way.enrolment.plan["matches"]]  # type: ignore[index]
+        progress = enrol(session, open_wave(session, version), "P1", version)
+        objectives = [match["condition"]["objective"] for match in progress.enrolment.plan["matches"]]  # type: ignore[index]
         for position in range(4):
-            play(session, way, position)
+            play(session, progress, position)
         each = {"self": Decimal("0.70"), "coop": Decimal("0.35")}
-        assert payments.earned(session, way) == sum(each[objective] for objective in objectives)
+        assert payments.earned(session, progress) == sum(each[objective] for objective in objectives)
 
 
 def test_people_of_the_other_example_are_paid_by_the_outcome_of_a_word_game(
@@ -135,36 +135,36 @@ def test_people_of_the_other_example_are_paid_by_the_outcome_of_a_word_game(
 ) -> None:
     with writing(engine) as session:
         version = load_example(session, tmp_path, "taboo-roles")
-        way = enrol(session, open_wave(session, version), "P1", version)
-        play(session, way, 0, ["[message] it grows", "I know the word! It is tree."], word="tree")
-        assert payments.earned(session, way) in (Decimal("0.00"), Decimal("0.50"), Decimal("1.00"))
-        finish(session, way, "partner_left")
-        payments.settle(session, way)
-        assert amounts(session, way)["base"] == Decimal("4.00")
+        progress = enrol(session, open_wave(session, version), "P1", version)
+        play(session, progress, 0, ["[message] it grows", "I know the word! It is tree."], word="tree")
+        assert payments.earned(session, progress) in (Decimal("0.00"), Decimal("0.50"), Decimal("1.00"))
+        finish(session, progress, "partner_left")
+        payments.settle(session, progress)
+        assert amounts(session, progress)["base"] == Decimal("4.00")
 
 
 def test_an_adjustment_has_a_reason_and_takes_away_what_is_left_at_most(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
-        way = completed(session, known, "P1")
-        bonus = payments.settle(session, way)[1].amount
-        payments.adjust(session, way, Decimal("1.50"), "  The page\ndid not load ", "ada")
-        payments.adjust(session, way, -bonus, "paid by hand")
-        rows = payments.payments_of(session, way.enrolment.id)
+        progress = completed(session, known, "P1")
+        bonus = payments.settle(session, progress)[1].amount
+        payments.adjust(session, progress, Decimal("1.50"), "  The page\ndid not load ", "ada")
+        payments.adjust(session, progress, -bonus, "paid by hand")
+        rows = payments.payments_of(session, progress.enrolment.id)
         assert [(row.key, row.amount, row.reason) for row in rows[2:]] == [
             ("adjustment 1", Decimal("1.50"), "The page did not load"),
             ("adjustment 2", -bonus, "paid by hand"),
         ]
         with pytest.raises(Invalid, match=r"at most 1\.50 taken away"):  # the base is paid by approval
-            payments.adjust(session, way, Decimal("-1.51"), "too much")
+            payments.adjust(session, progress, Decimal("-1.51"), "too much")
         for amount in ("0", "0.001", "NaN", "Infinity", "99999999"):
             with pytest.raises(Invalid):
-                payments.adjust(session, way, Decimal(amount), "no amount")
+                payments.adjust(session, progress, Decimal(amount), "no amount")
         with pytest.raises(Invalid, match="say why"):
-            payments.adjust(session, way, Decimal(1), "  ")
+            payments.adjust(session, progress, Decimal(1), "  ")
         with pytest.raises(Conflict, match="one who has ended"):
             payments.adjust(session, person(session, known, "P2"), Decimal(1), "early")
         with pytest.raises(NotFound):
-            payments.find_way_by_code(session, session.get_one(Wave, known.wave), "P9")
+            payments.find_progress_by_code(session, session.get_one(Wave, known.wave), "P9")
 
 
 def test_a_batch_pays_bonuses_and_what_approval_cannot_pay(engine: Engine, known: KnownWave) -> None:
@@ -196,7 +196,7 @@ def test_a_batch_pays_bonuses_and_what_approval_cannot_pay(engine: Engine, known
 def test_a_batch_goes_forward_only_and_its_file_stays_the_same(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
         wave = session.get_one(Wave, known.wave)
-        way = completed(session, known, "P1")
+        progress = completed(session, known, "P1")
         (batch,) = batches.draft(session, wave)
         number, before = batch.number, batches.batch_file(session, batch)
         batches.discard(session, batch)
@@ -204,7 +204,7 @@ def test_a_batch_goes_forward_only_and_its_file_stays_the_same(engine: Engine, k
         assert again.number == number + 1  # so that no two files share a name
         assert batches.batch_file(session, again).content == before.content
         batches.mark(session, again, "uploaded")
-        payments.adjust(session, way, Decimal("0.40"), "late")
+        payments.adjust(session, progress, Decimal("0.40"), "late")
         completed(session, known, "P2")
         (third,) = batches.draft(session, wave)
         assert batches.batch_file(session, again).content == before.content
@@ -285,9 +285,9 @@ def test_who_cannot_be_paid_is_left_out_and_named_and_the_others_are_paid(
         assert [(each.code, each.kind) for each in held_back(session, wave, batches.due(session, wave)).values()] == [
             ("P1", why)
         ]
-        way = payments.find_way_by_code(session, session.get_one(Wave, known.wave), "P1")
-        payments.settle(session, way)
-        payments.adjust(session, way, -amounts(session, way)["bonus"], "paid by hand")
+        progress = payments.find_progress_by_code(session, session.get_one(Wave, known.wave), "P1")
+        payments.settle(session, progress)
+        payments.adjust(session, progress, -amounts(session, progress)["bonus"], "paid by hand")
         assert batches.due(session, session.get_one(Wave, known.wave)) == []
 
 

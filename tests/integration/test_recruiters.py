@@ -16,7 +16,7 @@ from app.core.extensions import reading, writing
 from app.models import Enrolment, Participant, Submission
 from app.studies.answers import finish
 from app.studies.endings import EndingName
-from app.studies.progress import find_way_by_token
+from app.studies.progress import find_progress_by_token
 from app.studies.wave_file import link_path
 from app.studies.waves import close, find_wave, settings_of
 from tests.http_agent import HttpAgent, served
@@ -49,7 +49,7 @@ class House:
     def end(self, walker: Walker, ending: EndingName) -> Walker:
         """What the last step of the way, or something on it, does."""
         with writing() as session:
-            finish(session, find_way_by_token(session, walker.address.rpartition("/")[2], lock=True), ending)
+            finish(session, find_progress_by_token(session, walker.address.rpartition("/")[2], lock=True), ending)
         walker.look()
         return walker
 

@@ -27,7 +27,7 @@ from app.schema import allow_migrations
 from app.studies import matches
 from app.studies.bots.copies import open_rehearsal
 from app.studies.monitor.inbox import inbox, unread, waves_with_reports
-from app.studies.progress import Way
+from app.studies.progress import StudyProgress
 from app.studies.reports import keep_report
 from app.studies.store import studies
 from tests.experimenter import signed_in
@@ -48,13 +48,13 @@ def played(engine: Engine, tmp_path: Path) -> Mapping[str, str]:
         wave = open_rehearsal(session, f"{session.get_one(Study, version.study_id).name}@1", 4, live=False)
         bot = enrolled(session, version)
         bot.enrolment.wave_id = wave.id
-        for way in (bot, person):
-            keep_report(session, way, "other", "It hung.")
-        return {name: _played(session, way) for name, way in ((BOTS, bot), (PREVIEW, preview), (PERSON, person))}
+        for progress in (bot, person):
+            keep_report(session, progress, "other", "It hung.")
+        return {name: _played(session, each) for name, each in ((BOTS, bot), (PREVIEW, preview), (PERSON, person))}
 
 
-def _played(session: Session, way: Way) -> str:
-    record = matches.start(session, way, go_to(way, "match 1"))
+def _played(session: Session, progress: StudyProgress) -> str:
+    record = matches.start(session, progress, go_to(progress, "match 1"))
     return live.abort(session, load(session, record.id, lock=True), MODEL_FAULT, 1, "no valid move").id
 
 

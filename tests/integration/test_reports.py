@@ -18,16 +18,16 @@ from tests.integration.test_cli_dataset import flask
 from tests.study_matches import go_to
 from tests.study_pages import text_of
 
-WAY = "/s/me/P1"
+LINK = "/s/me/P1"
 
 
 def playing(engine: Engine, known: KnownWave, code: str = "P1") -> int:
     """Somebody who has made a deal, and is in the second match."""
     with writing(engine) as session:
-        way = person(session, known, code, at=datetime.now(UTC) - timedelta(minutes=1))
-        play(session, way, 0)
-        go_to(way, "match 2")
-        return way.enrolment.id
+        progress = person(session, known, code, at=datetime.now(UTC) - timedelta(minutes=1))
+        play(session, progress, 0)
+        go_to(progress, "match 2")
+        return progress.enrolment.id
 
 
 def report(client: FlaskClient, code: str = "P1", **form: str) -> int:
@@ -39,7 +39,7 @@ def test_leaving_with_a_report_pays_the_whole_base_and_stands_in_the_inbox(
 ) -> None:
     number = playing(engine, known)
     client = app.test_client()
-    page = text_of(client.get(f"{WAY}/report"))
+    page = text_of(client.get(f"{LINK}/report"))
     assert "What went wrong?" in page
     assert "If you leave with this report, you are paid about $5." in page
     assert report(client) == 303
@@ -59,7 +59,7 @@ def test_a_report_without_a_reason_is_asked_for_one_and_ends_nothing(
     number = playing(engine, known)
     client = app.test_client()
     for reason in ("", "money"):
-        answer = client.post(f"{WAY}/report", data={"reason": reason, "then": "leave", "text": "It was rude."})
+        answer = client.post(f"{LINK}/report", data={"reason": reason, "then": "leave", "text": "It was rude."})
         assert answer.status_code == 400
         assert "Please choose one of the answers." in text_of(answer)
         assert "It was rude." in text_of(answer)
@@ -155,7 +155,7 @@ def test_many_reports_of_one_person_hide_nobodys_unread_one(engine: Engine, app:
 
 
 def session_seen(engine: Engine, number: int) -> list[datetime]:
-    """When the log of a person's way has something."""
+    """When the log of a person has something."""
     with reading(engine) as session:
         return list(session.scalars(select(StudyEvent.at).where(StudyEvent.enrolment_id == number)))
 
@@ -266,8 +266,8 @@ def test_reports_are_listed_and_marked_by_a_command(engine: Engine, app: Flask, 
 
 def test_a_mark_on_a_frozen_wave_changes_no_archive(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
-        way = person(session, known, "P1")
-        keep_report(session, way, "other", "Once.")
+        progress = person(session, known, "P1")
+        keep_report(session, progress, "other", "Once.")
         session.get_one(Wave, known.wave).frozen_at = datetime.now(UTC)
     with writing(engine) as session:
         (found,) = inbox(session)

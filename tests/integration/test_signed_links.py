@@ -17,7 +17,7 @@ from flask import Flask
 from app.core.extensions import reading, writing
 from app.models import Enrolment, Submission
 from app.studies.answers import finish
-from app.studies.progress import find_way_by_token
+from app.studies.progress import find_progress_by_token
 from app.studies.waves import find_wave, pause
 from app.web.study import signing_keys
 from tests.experimenter import signed_in
@@ -167,7 +167,7 @@ def test_with_a_signature_one_comes_in_and_back_in_any_browser_and_on_another_vi
     )
     assert app.test_client().post(loud).location == ann.address
     with writing() as session:
-        finish(session, find_way_by_token(session, ann.address.rpartition("/")[2], lock=True), "completed")
+        finish(session, find_progress_by_token(session, ann.address.rpartition("/")[2], lock=True), "completed")
     assert app.test_client().post(link("ann", prolific.token("ann", "visit4"), "visit4")).location == ann.address
     assert (count(Enrolment), prolific.asked) == (1, 1)
 

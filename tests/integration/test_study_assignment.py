@@ -12,7 +12,7 @@ from app.core.extensions import insist, reading, writing
 from app.models import Arm, Enrolment, StudyEvent, Wave
 from app.studies.assignment import assign, replay
 from app.studies.places import free_place, places_taken
-from app.studies.progress import Way, end, find_way
+from app.studies.progress import StudyProgress, end, find_progress
 from tests.waves import assigned, changed, join, loaded_study, new_wave, store_study
 
 
@@ -27,17 +27,17 @@ def test_arms_are_equal_at_close_whoever_dropped_out(app: Flask, seed: int) -> N
     rng = random.Random(seed)
     with writing() as session:
         wave = new_wave(session, places=16)
-        under_way: list[Way] = []
+        under_way: list[StudyProgress] = []
         for number in range(200):
             if under_way and rng.random() < 0.5:
-                way = under_way.pop(rng.randrange(len(under_way)))
-                end(session, way, rng.choice(["completed", "completed", "withdrawn", "inactive"]))
+                progress = under_way.pop(rng.randrange(len(under_way)))
+                end(session, progress, rng.choice(["completed", "completed", "withdrawn", "inactive"]))
                 continue
-            way = assigned(session, wave, f"person {number}", device=rng.choice(["desktop", "tablet", "phone"]))
-            if way.enrolment.ending is None:
-                under_way.append(way)
-        for way in under_way:
-            end(session, way, "completed")
+            progress = assigned(session, wave, f"person {number}", device=rng.choice(["desktop", "tablet", "phone"]))
+            if progress.enrolment.ending is None:
+                under_way.append(progress)
+        for progress in under_way:
+            end(session, progress, "completed")
         assert places_taken(session, wave) == 16
         assert set(arms_of(session, wave).values()) == {4}
         assert len(arms_of(session, wave)) == 4
@@ -65,10 +65,10 @@ def test_where_nobody_is_replaced_a_drop_out_keeps_the_slot(app: Flask) -> None:
     with writing() as session:
         store_study(session, changed(loaded_study(), plan={"assign": {"seed": 1, "replace": "nobody"}}))
         wave = new_wave(session, places=5)
-        ways = [assigned(session, wave, number) for number in range(4)]
+        people = [assigned(session, wave, number) for number in range(4)]
         join(session, wave, "left before the first match")
         end(session, join(session, wave, "left before the first match"), "withdrawn")
-        end(session, ways[0], "withdrawn")
+        end(session, people[0], "withdrawn")
         assert places_taken(session, wave) == 4
         slots = [assigned(session, wave, name).enrolment.plan["slot"] for name in ("next",)]
         assert slots == [4]
@@ -78,17 +78,17 @@ def test_where_nobody_is_replaced_a_drop_out_keeps_the_slot(app: Flask) -> None:
 
 def test_a_plan_is_drawn_once_and_names_pieces_of_the_material(app: Flask) -> None:
     with writing() as session:
-        way = assigned(session, new_wave(session), "ann")
-        plan, arm = way.enrolment.plan, way.enrolment.arm_id
-        assign(session, way)
-        assert (way.enrolment.plan, way.enrolment.arm_id) == (plan, arm)
+        progress = assigned(session, new_wave(session), "ann")
+        plan, arm = progress.enrolment.plan, progress.enrolment.arm_id
+        assign(session, progress)
+        assert (progress.enrolment.plan, progress.enrolment.arm_id) == (plan, arm)
         assert plan is not None
         assert [each["condition"] for each in plan["matches"]] == [
             {name: label for name, label in each.items() if name != "block"}
             for each in session.get_one(Arm, arm).conditions
         ]
-        assert max(each["piece"] for each in plan["matches"]) < len(way.version.design["material"])
-        assert (way.condition, way.enrolment.stratum) == (plan["matches"][0]["condition"], "desktop")
+        assert max(each["piece"] for each in plan["matches"]) < len(progress.version.design["material"])
+        assert (progress.condition, progress.enrolment.stratum) == (plan["matches"][0]["condition"], "desktop")
         assert session.query(StudyEvent).filter_by(kind="assignment").count() == 1
 
 
@@ -112,7 +112,7 @@ def test_people_who_begin_at_the_same_moment_get_different_slots(app: Flask, eng
 
     def begin(enrolment_id: int) -> None:
         ready.wait()
-        insist(engine, lambda session: assign(session, find_way(session, enrolment_id)), 60)
+        insist(engine, lambda session: assign(session, find_progress(session, enrolment_id)), 60)
 
     threads = [threading.Thread(target=begin, args=(each,)) for each in (*people, *people)]
     for thread in threads:

@@ -19,7 +19,7 @@ from app.studies.answers import finish
 from app.studies.enrolment import person_hash
 from app.studies.idle import end_silent
 from app.studies.places import committed, places_taken
-from app.studies.progress import end, find_way, find_way_by_token
+from app.studies.progress import end, find_progress, find_progress_by_token
 from app.studies.submissions import VisitStatus, take_statuses
 from app.studies.waves import close, find_wave, pause
 from tests.experimenter import signed_in
@@ -54,7 +54,7 @@ def test_who_only_knows_somebodys_id_gets_nothing_of_theirs(app: Flask, wave: No
     ben = Walker(app.test_client(), door_of("ben"))
     if ended is not None:
         with writing() as session:
-            finish(session, find_way_by_token(session, ann.address.rpartition("/")[2], lock=True), ended)
+            finish(session, find_progress_by_token(session, ann.address.rpartition("/")[2], lock=True), ended)
     before = [(row.id, row.ending, row.step) for row in people()]
     for other in (app.test_client(), ben.client):
         answer = other.post(door_of("ann", visit=visit))
@@ -99,7 +99,7 @@ def test_the_page_is_the_same_whatever_became_of_the_person(app: Flask, wave: No
         walker.send(part="yes")
         if ended is not None:
             with writing() as session:
-                finish(session, find_way_by_token(session, walker.address.rpartition("/")[2], lock=True), ended)
+                finish(session, find_progress_by_token(session, walker.address.rpartition("/")[2], lock=True), ended)
         shown.add(text_of(app.test_client().post(door_of(name, visit="another"))))
     assert len(shown) == 1
 
@@ -281,9 +281,9 @@ def test_of_ten_who_agree_for_the_last_place_one_gets_it(app: Flask, engine: Eng
 
     def agree(token: str) -> None:
         def act(session: Any) -> str | None:
-            way = find_way_by_token(session, token, lock=True)
-            enrolments.take_place(session, way)
-            return way.enrolment.ending
+            progress = find_progress_by_token(session, token, lock=True)
+            enrolments.take_place(session, progress)
+            return progress.enrolment.ending
 
         ready.wait()
         endings.append(insist(engine, act, 60))
@@ -318,7 +318,7 @@ def test_who_was_turned_away_as_full_begins_when_a_place_is_free(app: Flask) -> 
     assert ben.step == "instructions 1"
     assert [(row.ending, row.holds_place) for row in people()] == [("withdrawn", False), (None, True)]
     with writing() as session:
-        finish(session, find_way_by_token(session, ben.address.rpartition("/")[2], lock=True), "completed")
+        finish(session, find_progress_by_token(session, ben.address.rpartition("/")[2], lock=True), "completed")
     assert "$5.00" in ben.look()
     cem = Walker(app.test_client(), door_of("cem"))
     assert cem.heading == "All places are taken."
@@ -334,7 +334,7 @@ def test_who_was_full_is_let_in_at_the_door_as_well(app: Flask) -> None:
     ben = Walker(app.test_client(), door_of("ben"))
     assert ben.heading == "All places are taken."
     with writing() as session:
-        end(session, find_way(session, ann), "withdrawn")
+        end(session, find_progress(session, ann), "withdrawn")
     again = Walker(app.test_client(), door_of("ben"))
     assert (again.address, again.step) == (ben.address, "consent")
 
@@ -353,9 +353,9 @@ def test_who_closed_the_first_page_and_was_given_up_may_begin_later(app: Flask, 
 def test_who_never_agreed_has_not_taken_part(app: Flask, ended: Any) -> None:
     with writing() as session:
         pilot = new_wave(session, wave="pilot")
-        way = arrive(session, pilot, "ann")
+        progress = arrive(session, pilot, "ann")
         if ended is not None:
-            end(session, way, ended)
+            end(session, progress, ended)
         join(session, pilot, "ben")
         wave = new_wave(session, not_if_took_part_in=["two-models:pilot"])
         assert join(session, wave, "ann").enrolment.ending is None

@@ -144,9 +144,9 @@ def test_who_came_again_goes_by_the_latest_visit(app: Flask) -> None:
     with writing() as session:
         wave = new_wave(session)
         marks = frozenset([mark_of_link(str(join(session, wave, "ann").enrolment.token))])
-        way = join(session, wave, "ann", submission_id="second visit", marks=marks)
+        progress = join(session, wave, "ann", submission_id="second visit", marks=marks)
         take_statuses(session, wave, [VisitStatus("visit of ann", "returned"), VisitStatus("second visit", "approved")])
-        assert way.enrolment.ending is None
+        assert progress.enrolment.ending is None
         assert {row.status for row in session.query(Submission)} == {"returned", "approved"}
 
 
@@ -201,7 +201,7 @@ def test_a_closed_wave_records_only_those_whose_recruiter_waits_for_a_code(app: 
 def test_a_wave_that_is_closed_lets_those_finish_who_are_in_it(app: Flask) -> None:
     with writing() as session:
         wave = new_wave(session)
-        way = join(session, wave, "ann")
+        progress = join(session, wave, "ann")
         pause(session, wave)
         close(session, wave, by="eva")
         assert join(session, wave, "ben").enrolment.ending == "closed"
@@ -210,7 +210,7 @@ def test_a_wave_that_is_closed_lets_those_finish_who_are_in_it(app: Flask) -> No
         ):
             freeze(session, wave)
         assert join(session, wave, "ann").enrolment.ending is None
-        end(session, way, "completed")
+        end(session, progress, "completed")
         freeze(session, wave)
         for act in (pause, reopen, close, freeze):
             with pytest.raises(FieldError, match="expected a wave that is not frozen, got one that is"):
@@ -281,9 +281,9 @@ def test_a_preview_takes_no_place_and_has_the_arm_of_its_link(app: Flask) -> Non
         token = preview_token(SECRET, version, arms[2])
         assert read_preview(SECRET, token) == Preview(version, arms[2])
         for _ in range(2):
-            way = enter_preview(session, read_preview(SECRET, token), "desktop")
-            assign(session, way)
-            assert (way.enrolment.arm_id, way.enrolment.wave_id, len(way.enrolment.plan["matches"])) == (
+            progress = enter_preview(session, read_preview(SECRET, token), "desktop")
+            assign(session, progress)
+            assert (progress.enrolment.arm_id, progress.enrolment.wave_id, len(progress.enrolment.plan["matches"])) == (
                 arms[2],
                 None,
                 4,

@@ -29,7 +29,7 @@ from app.models import (
     StudyVersion,
     Wave,
 )
-from app.studies import batches, matches, payments, progress
+from app.studies import batches, matches, payments
 from app.studies.consents import withdraw_training
 from app.studies.export import analysis, columns
 from app.studies.export import archive as archives
@@ -37,7 +37,7 @@ from app.studies.export.archive import read_one_moment, write_archive
 from app.studies.export.scope import find_scope
 from app.studies.forget import forget_person
 from app.studies.monitor.inbox import inbox
-from app.studies.progress import Way, answer, note
+from app.studies.progress import StudyProgress, advance, answer, end, find_progress, note
 from app.studies.submissions import VisitStatus, take_statuses
 from app.studies.waves import close, freeze
 from tests.enrolments import START, break_off, enrol, finish, load_example, open_wave, play, time_moves
@@ -80,10 +80,10 @@ def test_a_report_after_the_freeze_is_kept_beside_what_was_frozen(
     app: Flask, engine: Engine, wave_id: int, tmp_path: Path
 ) -> None:
     with writing(engine) as session:
-        way = finish(session, person(session, wave_id, "P1"))
+        progress = finish(session, person(session, wave_id, "P1"))
         close(session, session.get_one(Wave, wave_id))
         freeze(session, session.get_one(Wave, wave_id))
-        token = way.enrolment.token
+        token = progress.enrolment.token
     before = export(engine, tmp_path).content
     app.test_client().post(f"/s/me/{token}/report", data={"reason": "other", "text": "I was not paid.", "then": "stay"})
     with reading(engine) as session:
@@ -113,11 +113,13 @@ def test_a_frozen_archive_stays_as_it_was_and_what_came_since_is_apart(
     with writing(engine) as session:
         one, two = (person(session, wave_id, code) for code in ("P1", "P2"))
         play(session, one, 0)
-        for way in (one, two):
-            finish(session, way, "completed" if way is one else "quiz_failed")
-            session.add(Consent(participant_id=way.enrolment.participant_id, kind="training", text_version="a" * 64,
-                                given=True, at=START))  # fmt: skip
-        progress.end(session, person(session, wave_id, "P3"), "withdrawn")
+        for progress in (one, two):
+            finish(session, progress, "completed" if progress is one else "quiz_failed")
+            participant_id = progress.enrolment.participant_id
+            session.add(
+                Consent(participant_id=participant_id, kind="training", text_version="a" * 64, given=True, at=START)
+            )
+        end(session, person(session, wave_id, "P3"), "withdrawn")
         wave = session.get_one(Wave, wave_id)
         payments.settle_all(session, wave)
         first, *_ = batches.draft(session, wave)
@@ -129,7 +131,7 @@ def test_a_frozen_archive_stays_as_it_was_and_what_came_since_is_apart(
         number, first_batch = two.enrolment.id, first.number
     frozen = export(engine, tmp_path)
     with writing(engine) as session:
-        wave, two = session.get_one(Wave, wave_id), progress.find_way(session, number)
+        wave, two = session.get_one(Wave, wave_id), find_progress(session, number)
         payments.adjust(session, two, Decimal("2.25"), "Paid after all")
         batches.discard(session, batches.find_batch(session, wave, first_batch))
         drafted, *_ = batches.draft(session, wave)
@@ -137,7 +139,7 @@ def test_a_frozen_archive_stays_as_it_was_and_what_came_since_is_apart(
         batches.mark(session, drafted, batches.CONFIRMED)
         withdraw_training(session, two.enrolment.participant_id)
         three = session.scalars(select(Enrolment).where(Enrolment.ending == "withdrawn")).one()
-        assert progress.advance(session, progress.find_way(session, three.id), "debrief").kind == "done"
+        assert advance(session, find_progress(session, three.id), "debrief").kind == "done"
     assert export(engine, tmp_path).content == frozen.content
     later = export(engine, tmp_path, since_freeze=True)
     assert set(later.files) == {
@@ -162,18 +164,18 @@ def wave_id(app: Flask, tmp_path: Path) -> int:
         return open_wave(session, load_example(session, tmp_path)).id
 
 
-def person(session: Session, wave_id: int, code: str, **options: Any) -> Way:
+def person(session: Session, wave_id: int, code: str, **options: Any) -> StudyProgress:
     wave = session.get_one(Wave, wave_id)
     return enrol(session, wave, code, session.get_one(StudyVersion, wave.study_version_id), **options)
 
 
-def surveyed(way: Way, read_it: Sequence[int] = (2, 2), read_this: str = "green", **end: Any) -> None:
+def surveyed(progress: StudyProgress, read_it: Sequence[int] = (2, 2), read_this: str = "green", **end: Any) -> None:
     """The answers to all surveys of two-models."""
     for match in (1, 2, 3, 4):
-        answer(way, f"survey after match {match}", {"trust": 3 + match})
+        answer(progress, f"survey after match {match}", {"trust": 3 + match})
     for block, value in enumerate(read_it, 1):
-        answer(way, f"survey after block {block}", {"effort": 6, "read_it": value})
-    answer(way, "survey end", {"same": "no", "ai_help": "never", "read_this": read_this, **end})
+        answer(progress, f"survey after block {block}", {"effort": 6, "read_it": value})
+    answer(progress, "survey end", {"same": "no", "ai_help": "never", "read_this": read_this, **end})
 
 
 @pytest.fixture
@@ -235,9 +237,9 @@ def test_a_person_is_a_row_with_outcomes_by_condition(engine: Engine, tmp_path: 
 def test_nobody_is_excluded_for_what_was_not_asked(engine: Engine, wave_id: int, tmp_path: Path) -> None:
     with writing(engine) as session:
         passed, failed = person(session, wave_id, "P6"), person(session, wave_id, "P7")
-        for way, given in ((passed, 2), (failed, 5)):  # the first of three checks, of which two are to be passed
-            play(session, way, 0)
-            answer(way, "survey after block 1", {"effort": 4, "read_it": given})
+        for progress, given in ((passed, 2), (failed, 5)):  # the first of three checks, of which two are to be passed
+            play(session, progress, 0)
+            answer(progress, "survey after block 1", {"effort": 4, "read_it": given})
         twice = person(session, wave_id, "P8")
         for block in (1, 2):
             answer(twice, f"survey after block {block}", {"effort": 4, "read_it": 5})
@@ -409,14 +411,14 @@ def test_the_other_example_and_another_outcome_are_exported(engine: Engine, app:
     with writing(engine) as session:
         version = load_example(session, tmp_path, "taboo-roles")
         wave = open_wave(session, version)
-        way = enrol(session, wave, "P1", version)
-        play(session, way, 0, ["[message] it grows", "I know the word! It is tree."], word="tree")
-        answer(way, "partner", {"partner": "not sure"})
-        answer(way, "survey end", {
+        progress = enrol(session, wave, "P1", version)
+        play(session, progress, 0, ["[message] it grows", "I know the word! It is tree."], word="tree")
+        answer(progress, "partner", {"partner": "not sure"})
+        answer(progress, "survey end", {
             "partner": "a person", "felt": {"clever": 4, "friendly": {"not_said": True}, "odd": None}, "fun": 70,
             "age": 30, "first_check": 4, "second_check": "apple",
         })  # fmt: skip
-        finish(session, way)
+        finish(session, progress)
         second = load_example(session, tmp_path / "two", **{"outcome: utility": "outcome: words_mean"})
         negotiator = enrol(session, open_wave(session, second), "P2", second)
         play(session, negotiator, 0)
@@ -472,10 +474,10 @@ def test_memory_does_not_grow_with_the_people(
     for module in (analysis, archives, columns, csv_tables):
         monkeypatch.setattr(module, "ROWS_AT_ONCE", 10)
     with writing(engine) as session:
-        way = person(session, wave_id, "P")
+        progress = person(session, wave_id, "P")
         for position in range(4):
-            play(session, way, position)
-        number = finish(session, way).enrolment.id
+            play(session, progress, position)
+        number = finish(session, progress).enrolment.id
         copy_people(session, [number], 9)
     with reading(engine) as session:
         written(session, tmp_path)  # with what is loaded and kept once
@@ -503,16 +505,16 @@ def most_held(session: Session, folder: Path) -> int:
 def test_who_came_by_the_link_of_a_wave_is_paid_and_exported(engine: Engine, app: Flask, tmp_path: Path) -> None:
     with writing(engine) as session:
         wave = new_wave(session)
-        way = assigned(session, wave, "5f0c1")
-        step = next(each for each in way.steps if each.key == "match 1")
-        way.enrolment.step, way.enrolment.stage = way.steps.index(step), step.kind
-        match = matches.start(session, way, step)
+        progress = assigned(session, wave, "5f0c1")
+        step = next(each for each in progress.steps if each.key == "match 1")
+        progress.enrolment.step, progress.enrolment.stage = progress.steps.index(step), step.kind
+        match = matches.start(session, progress, step)
         seat = match.seats.index(next(each for each in match.seats if each.kind == "person"))
         live.submit(session, live.MoveSubmission(match.id, seat, None), instant=False)
-        matches.after(session, way, step)
-        assert way.enrolment.ending == "withdrawn"
-        payments.settle(session, way)
-        payments.adjust(session, way, Decimal("0.50"), "for the trouble")
+        matches.after(session, progress, step)
+        assert progress.enrolment.ending == "withdrawn"
+        payments.settle(session, progress)
+        payments.adjust(session, progress, Decimal("0.50"), "for the trouble")
         take_statuses(session, wave, [VisitStatus("visit of 5f0c1", "submitted")], whole=True)
         (batch,) = batches.draft(session, wave)
         assert batches.batch_file(session, batch).content.startswith(b"5f0c1,0.5")

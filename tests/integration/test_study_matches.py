@@ -23,7 +23,7 @@ from app.matches.turns import play_turn
 from app.models import Consent, EventRow, GenerationRow, LanguageModel, MatchRow, Payment, SeatRow, StudyEvent
 from app.registry import PERSON, add_api_model, add_scripted_model
 from app.studies import matches
-from app.studies.progress import find_way
+from app.studies.progress import find_progress
 from app.web import tickets
 from app.web.sockets.rooms import Room
 from tests.stack import wait_until
@@ -56,15 +56,15 @@ def enrol(engine: Engine, tmp_path: Path) -> Any:
 def begin(engine: Engine, enrolment: int, key: str) -> StoredMatch:
     """The match of the step of that key, which becomes the one that is due."""
     with writing(engine) as session:
-        way = find_way(session, enrolment, lock=True)
-        return matches.start(session, way, go_to(way, key))
+        progress = find_progress(session, enrolment, lock=True)
+        return matches.start(session, progress, go_to(progress, key))
 
 
 def follow(engine: Engine, enrolment: int) -> tuple[StoredMatch | None, str | None]:
     """What follows the match that is over, and how the enrolment has ended."""
     with writing(engine) as session:
-        way = find_way(session, enrolment, lock=True)
-        return matches.after(session, way, way.step), way.enrolment.ending
+        progress = find_progress(session, enrolment, lock=True)
+        return matches.after(session, progress, progress.step), progress.enrolment.ending
 
 
 def fail(engine: Engine, record: StoredMatch) -> None:
@@ -85,18 +85,18 @@ def test_a_match_is_what_the_plan_and_the_design_say(engine: Engine, enrol: Any)
     enrolment = enrol(TWO_MODELS, seat=1, first=1)
     record = begin(engine, enrolment, "match 2")
     with reading(engine) as session:
-        way = find_way(session, enrolment)
-        plan = way.enrolment.plan["matches"][1]  # type: ignore[index]
+        progress = find_progress(session, enrolment)
+        plan = progress.enrolment.plan["matches"][1]  # type: ignore[index]
         row, person, model = row_of(session, record)
-        config = GAMES["negotiation"].material.config_of(way.version.design["material"][1])  # type: ignore[union-attr]
+        config = GAMES["negotiation"].material.config_of(progress.version.design["material"][1])  # type: ignore[union-attr]
         assert {**row.config, **config} == row.config
         assert (row.config["objective"], row.config["limit"], row.config["first"]) == (
             plan["condition"]["objective"],
             30,
             1,
         )
-        assert (row.arm_id, row.position, row.source) == (way.enrolment.arm_id, 1, "live")
-        assert (person.enrolment_id, person.participant_id) == (enrolment, way.enrolment.participant_id)
+        assert (row.arm_id, row.position, row.source) == (progress.enrolment.arm_id, 1, "live")
+        assert (person.enrolment_id, person.participant_id) == (enrolment, progress.enrolment.participant_id)
         assert (person.seat, model.enrolment_id) == (1, None)
         played = session.get_one(LanguageModel, model.language_model_id)
         assert played.name == {"a": "scripted", "b": "casual"}[plan["condition"]["model"]]
@@ -141,7 +141,7 @@ def test_a_persons_consent_to_training_is_kept_with_the_seat(engine: Engine, enr
     enrolment = enrol()
     if given is not None:
         with writing(engine) as session:
-            person = find_way(session, enrolment).enrolment.participant_id
+            person = find_progress(session, enrolment).enrolment.participant_id
             session.add(
                 Consent(participant_id=person, kind="training", text_version="x", given=given, at=datetime.now(UTC))
             )
@@ -223,7 +223,7 @@ def test_a_model_is_asked_as_often_as_the_design_says(engine: Engine, enrol: Any
     retried = ("feedback: own points", "model_failure: {retries: 1, then: pay and end the match}")
     enrolment = enrol(TWO_MODELS, AT_ONCE, retried, ("a: scripted", "a: mute"), first=1)
     with reading(engine) as session:
-        planned = find_way(session, enrolment).enrolment.plan["matches"]  # type: ignore[index]
+        planned = find_progress(session, enrolment).enrolment.plan["matches"]  # type: ignore[index]
     number = next(at for at, match in enumerate(planned, 1) if match["condition"]["model"] == "a")
     record = begin(engine, enrolment, f"match {number}")
     assert play_turn(desk(), record.id)
@@ -248,7 +248,7 @@ def test_what_people_should_not_read_is_drawn_again_twice(
     stub.script("odd", *texts)
     enrolment = enrol(TWO_MODELS, AT_ONCE, ("a: scripted", "a: odd"), first=1)
     with reading(engine) as session:
-        planned = find_way(session, enrolment).enrolment.plan["matches"]  # type: ignore[index]
+        planned = find_progress(session, enrolment).enrolment.plan["matches"]  # type: ignore[index]
     number = next(at for at, match in enumerate(planned, 1) if match["condition"]["model"] == "a")
     record = begin(engine, enrolment, f"match {number}")
     assert play_turn(desk(), record.id)
@@ -291,9 +291,9 @@ def test_who_lets_the_clock_of_a_turn_run_out_is_asked_whether_they_are_there(
     wait_until(lambda: _looked_after(engine, app, told) and record.id in told, "the clock to run out")
     with reading(engine) as session:
         assert session.get_one(MatchRow, record.id).reason == "timeout"
-        way = find_way(session, enrolment)
-        assert way.enrolment.ending is None
-        asked = matches.asked(session, way)
+        progress = find_progress(session, enrolment)
+        assert progress.enrolment.ending is None
+        asked = matches.asked(session, progress)
         assert asked is not None
         assert (asked.until is None) == (key == "practice 1")
 
@@ -377,7 +377,7 @@ def test_the_result_shows_the_points_that_the_design_tells(
     assert ("counter-big" in page) == (feedback != "none")
     assert page.count("counter-big") == {"both": 2, "own points": 1, "none": 0}[feedback]
     with reading(engine) as session:
-        token = find_way(session, enrolment).enrolment.token
+        token = find_progress(session, enrolment).enrolment.token
     assert f'href="/s/me/{token}"' in page
     assert "Play again" not in page
     assert 'href="/"' not in page
@@ -386,7 +386,7 @@ def test_the_result_shows_the_points_that_the_design_tells(
 def test_a_report_from_the_page_leaves_the_match_and_the_study(engine: Engine, enrol: Any, app: Flask) -> None:
     enrolment = enrol()
     with writing(engine) as session:
-        find_way(session, enrolment).enrolment.agreed_at = datetime.now(UTC)
+        find_progress(session, enrolment).enrolment.agreed_at = datetime.now(UTC)
     record = begin(engine, enrolment, "match 1")
     client = seated(engine, app, record)
     page = client.get(f"/play/{record.id}").text
@@ -395,7 +395,7 @@ def test_a_report_from_the_page_leaves_the_match_and_the_study(engine: Engine, e
     left = client.post(action, data={"reason": "upsetting", "then": "leave", "text": "It insulted me."})
     assert (left.status_code, left.location) == (303, action.removesuffix("/report"))
     with reading(engine) as session:
-        assert find_way(session, enrolment).enrolment.ending == "technical"
+        assert find_progress(session, enrolment).enrolment.ending == "technical"
         assert session.get_one(MatchRow, record.id).reason == "resigned"
         kept = session.scalars(select(StudyEvent).where(StudyEvent.kind == "report")).one()
         assert (kept.body["text"], kept.body["match"]) == ("It insulted me.", record.id)

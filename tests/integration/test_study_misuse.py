@@ -13,7 +13,7 @@ from app.matches.turns import WorkerContext
 from app.models import Enrolment, Payment
 from app.studies import payments
 from app.studies.answers import finish
-from app.studies.progress import find_way, find_way_by_token
+from app.studies.progress import find_progress, find_progress_by_token
 from app.studies.submissions import VisitStatus, take_statuses
 from app.studies.wave_file import most_with_fee
 from app.studies.waves import close, find_wave
@@ -42,13 +42,13 @@ def test_a_cap_or_a_close_in_the_middle_of_a_match_costs_nobody_anything(
     ann = Walker(app.test_client(), door_of("ann"))
     ann.send(part="yes")
     with writing() as session:
-        way = find_way_by_token(session, ann.address.rpartition("/")[2], lock=True)
-        go_to(way, "instructions 1")
-        number = way.enrolment.id
+        progress = find_progress_by_token(session, ann.address.rpartition("/")[2], lock=True)
+        go_to(progress, "instructions 1")
+        number = progress.enrolment.id
     ann.look()
     ann.send()  # the arm is drawn with the instructions
     with writing() as session:
-        go_to(find_way(session, number), "match 1")
+        go_to(find_progress(session, number), "match 1")
     ann.look()
     match = MATCH.search(ann.send().location or "")
     assert match is not None
@@ -60,9 +60,9 @@ def test_a_cap_or_a_close_in_the_middle_of_a_match_costs_nobody_anything(
     play_out(engine, desk, match[1])
     assert ann.look().startswith("Game 1 is over")
     with writing() as session:
-        way = find_way(session, number, lock=True)
-        earned = payments.earned(session, way)
-        finish(session, way, "completed")
+        progress = find_progress(session, number, lock=True)
+        earned = payments.earned(session, progress)
+        finish(session, progress, "completed")
     assert paid() == {"base": Decimal("5.00"), "bonus": earned}
 
 

@@ -20,7 +20,7 @@ from app.registry import add_api_model
 from app.studies.answers import finish
 from app.studies.endings import EndingName
 from app.studies.previews import preview_token
-from app.studies.progress import find_way_by_token
+from app.studies.progress import find_progress_by_token
 from app.studies.waves import close, find_wave, pause, reopen
 from tests.study_pages import AT_ONCE, MATCH, Walker, door_of, play_out, prolific_id, text_of
 from tests.waves import changed, join, loaded_study, new_wave, store_study
@@ -386,7 +386,7 @@ def test_who_has_no_code_for_prolific_is_told_what_to_do_there(
     with writing() as session:
         wave = session.query(Wave).one()
         wave.settings = {**wave.settings, "codes": {"completed": "C7RX94LM"}}
-        finish(session, find_way_by_token(session, ann.address.rpartition("/")[2], lock=True), ending)
+        finish(session, find_progress_by_token(session, ann.address.rpartition("/")[2], lock=True), ending)
     shown = ann.look()
     assert "C7RX94LM" not in shown
     assert "Please return the submission on Prolific" in shown
@@ -525,7 +525,7 @@ def test_nothing_of_the_study_is_in_the_source_of_its_pages(app: Flask, client: 
             assert secret not in text.lower().replace("language model", ""), secret
 
 
-# ---- The ways out --------------------------------------------------------------------
+# ---- Leaving -------------------------------------------------------------------------
 
 
 def test_who_leaves_is_paid_for_the_time_and_has_a_code(app: Flask, client: FlaskClient) -> None:

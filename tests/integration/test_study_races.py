@@ -25,7 +25,7 @@ from app.studies.cost import most_a_place
 from app.studies.payments import settle
 from app.studies.places import committed
 from app.studies.previews import Preview, enter_preview, preview_walks
-from app.studies.progress import end, find_way
+from app.studies.progress import end, find_progress
 from app.studies.store import design_of
 from app.studies.withdrawal import stop
 from tests.enrolments import enrol, load_example, open_wave
@@ -50,7 +50,7 @@ def restart(engine: Engine, enrolment_id: int, match_id: str) -> None:
 
 def withdraw(engine: Engine, enrolment_id: int, match_id: str) -> None:
     """The person stops on their private link."""
-    insist(engine, lambda session: stop(session, find_way(session, enrolment_id, lock=True)), PATIENCE)
+    insist(engine, lambda session: stop(session, find_progress(session, enrolment_id, lock=True)), PATIENCE)
 
 
 ACTS: Sequence[Act] = (run_out, restart, withdraw)
@@ -60,10 +60,10 @@ def a_turn_that_ran_out(engine: Engine, folder: Path, *, served: bool) -> tuple[
     """The ids of a person and of the match whose clock has run out at that person; the server was there or not."""
     with writing(engine) as session:
         version = load_example(session, folder)
-        way = enrol(session, open_wave(session, version), "P1", version)
-        record = matches.start(session, way, go_to(way, "match 1"))
+        progress = enrol(session, open_wave(session, version), "P1", version)
+        record = matches.start(session, progress, go_to(progress, "match 1"))
         outages.give_sign_of_life(session, "one", "its first life")
-        enrolment_id = way.enrolment.id
+        enrolment_id = progress.enrolment.id
     past = timedelta(seconds=LATE)
     with writing(engine) as session:
         for event in session.scalars(select(EventRow).where(EventRow.match_id == record.id)):
@@ -138,7 +138,7 @@ def test_a_press_in_time_and_the_end_of_the_grace_at_the_same_moment_decide_once
         [
             lambda: insist(
                 engine,
-                lambda session: take(session, find_way(session, enrolment_id, lock=True), "match 1", sent),
+                lambda session: take(session, find_progress(session, enrolment_id, lock=True), "match 1", sent),
                 PATIENCE,
             ),
             lambda: insist(engine, lambda session: matches.end_unanswered(session, enrolment_id), PATIENCE),
@@ -146,9 +146,9 @@ def test_a_press_in_time_and_the_end_of_the_grace_at_the_same_moment_decide_once
         * 2
     )
     with reading(engine) as session:
-        way = find_way(session, enrolment_id)
+        progress = find_progress(session, enrolment_id)
         pressed = session.scalars(select(StudyEvent.kind).where(StudyEvent.kind == "still there")).all()
-        assert (way.enrolment.ending, len(pressed)) in ((None, 1), ("inactive", 0))
+        assert (progress.enrolment.ending, len(pressed)) in ((None, 1), ("inactive", 0))
 
 
 def test_when_the_cap_is_reached_whoever_is_in_ends_once_and_is_paid(app: Flask, engine: Engine) -> None:
@@ -179,9 +179,9 @@ def _come(engine: Engine, wave_id: int, name: int) -> None:
 
 def _finish(engine: Engine, enrolment_id: int) -> None:
     def finish(session: Session) -> None:
-        way = find_way(session, enrolment_id, lock=True)
-        end(session, way, "completed")
-        settle(session, way)
+        progress = find_progress(session, enrolment_id, lock=True)
+        end(session, progress, "completed")
+        settle(session, progress)
 
     insist(engine, finish, PATIENCE)
 
@@ -190,9 +190,9 @@ def test_the_last_slot_that_two_want_is_given_to_one_and_arms_stay_apart_by_one(
     with writing(engine) as session:
         wave = new_wave(session, places=8)
         wave_id = wave.id
-        ways = [assigned(session, wave, f"person {number}") for number in range(8)]
-        end(session, ways[3], "withdrawn")
-        left = ways[3].enrolment.arm_id
+        people = [assigned(session, wave, f"person {number}") for number in range(8)]
+        end(session, people[3], "withdrawn")
+        left = people[3].enrolment.arm_id
     at_once([lambda name=name: _begin(engine, wave_id, name) for name in ("ann", "ben")])
     with reading(engine) as session:
         late = session.scalars(select(Enrolment).order_by(Enrolment.id.desc()).limit(2)).all()
@@ -204,9 +204,9 @@ def test_the_last_slot_that_two_want_is_given_to_one_and_arms_stay_apart_by_one(
 
 def _begin(engine: Engine, wave_id: int, name: str) -> None:
     def begin(session: Session) -> None:
-        way = join(session, session.get_one(Wave, wave_id), name)
-        if way.enrolment.ending is None:
-            assign(session, way)
+        progress = join(session, session.get_one(Wave, wave_id), name)
+        if progress.enrolment.ending is None:
+            assign(session, progress)
 
     insist(engine, begin, PATIENCE)
 

@@ -15,7 +15,7 @@ from app.models import StudyEvent
 from app.studies.answers import finish
 from app.studies.assignment import replay
 from app.studies.previews import preview_token
-from app.studies.progress import find_way_by_token
+from app.studies.progress import find_progress_by_token
 from app.studies.wave_terms import change_terms, close_at_its_time, due_to_close
 from app.studies.waves import close, find_wave, settings_of
 from tests.experimenter import signed_in
@@ -139,8 +139,8 @@ def test_a_link_study_leads_back_with_the_id_of_the_person(app: Flask, ending: A
     ann = Walker(app.test_client(), "/s/two-models/main?survey_code=4711%26x%3D%2F1%20%C3%A4")
     ann.send(part="yes")
     with writing() as session:
-        way = find_way_by_token(session, ann.address.rpartition("/")[2], lock=True)
-        finish(session, way, ending)
+        progress = find_progress_by_token(session, ann.address.rpartition("/")[2], lock=True)
+        finish(session, progress, ending)
     ann.look()
     address = "https://uni.parlor.test/credit?experiment=12&amp;survey_code=4711%26x%3D%2F1%20%C3%A4"
     assert (f'href="{address}" rel="noreferrer"' in ann.page.text) == leads
@@ -152,7 +152,7 @@ def test_without_an_id_the_address_is_the_same_for_all(app: Flask) -> None:
     ann = Walker(app.test_client(), "/s/two-models/main")
     ann.send(part="yes")
     with writing() as session:
-        finish(session, find_way_by_token(session, ann.address.rpartition("/")[2], lock=True), "completed")
+        finish(session, find_progress_by_token(session, ann.address.rpartition("/")[2], lock=True), "completed")
     ann.look()
     assert 'href="https://uni.parlor.test/thanks"' in ann.page.text
 
@@ -164,7 +164,7 @@ def test_the_last_page_of_a_preview_leads_back_with_an_id_that_is_made_up_and_sa
     client = app.test_client()
     walker = client.post(f"/s/preview/{token}").location or ""
     with writing() as session:
-        finish(session, find_way_by_token(session, walker.rpartition("/")[2], lock=True), "completed")
+        finish(session, find_progress_by_token(session, walker.rpartition("/")[2], lock=True), "completed")
     page = client.get(walker)
     made_up = ADDRESS.replace("{id}", "PREVIEW-0000")
     assert f'href="{html.escape(made_up)}"' in page.text

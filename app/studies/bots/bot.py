@@ -1,4 +1,4 @@
-"""One bot on its way through a study, with one of the habits of people (`notes.py`)."""
+"""One bot that takes part in a study, with one of the habits of people (`notes.py`)."""
 
 import asyncio
 import random
@@ -15,7 +15,7 @@ _MOST_PAGES = 400
 _TURN_SECONDS = 180.0
 _TRIES = 5
 _LATE = 2.0  # seconds after the time in which an answer counts
-_WAY = "/s/me/"  # what the path of a private link begins with
+_PRIVATE_LINK = "/s/me/"  # what the path of a private link begins with
 Answers = Callable[[str], Mapping[str, str]]  # by the private token: right answers of the page that is due, by field
 
 
@@ -34,7 +34,7 @@ class Bot:
         self._old: tuple[Shown, Form, list[tuple[str, str]]] | None = None
 
     async def run(self) -> BotNotes:
-        """The whole way. What goes wrong stands in the notes."""
+        """Take part from the first page to the last. What goes wrong is in the notes."""
         two = self.notes.habit == "two browsers"
         async with Browser(self._server) as first, Browser(self._server) as second:
             self._browsers = [first, second] if two else [first]
@@ -53,7 +53,7 @@ class Bot:
     async def _enter(self) -> None:
         for browser in self._browsers:
             if self.notes.token is not None:  # the recruitment link is good in the first browser alone
-                shown = await browser.get(f"{_WAY}{self.notes.token}")
+                shown = await browser.get(f"{_PRIVATE_LINK}{self.notes.token}")
                 if self._token(shown) != self.notes.token:
                     self.notes.surprises.append("became another person in the second browser")
                 continue
@@ -68,16 +68,16 @@ class Bot:
     def _token(shown: Shown) -> str:
         """The token of the private link, which leads on to the match for who is in one. Raises PageFailed."""
         paths = [urlsplit(each).path for each in (*shown.led_by, shown.address)]
-        token = next((path.removeprefix(_WAY) for path in paths if path.startswith(_WAY)), None)
+        token = next((path.removeprefix(_PRIVATE_LINK) for path in paths if path.startswith(_PRIVATE_LINK)), None)
         if token is None:
-            raise PageFailed(f"no private link on the way to {shown.path}, status {shown.status}")
+            raise PageFailed(f"no private link before {shown.path}, status {shown.status}")
         return token
 
     async def _walk(self) -> None:
-        way = f"{_WAY}{self.notes.token}"
+        link = f"{_PRIVATE_LINK}{self.notes.token}"
         for _ in range(_MOST_PAGES):
             self._turn += 1
-            shown = await self._browser.get(way)
+            shown = await self._browser.get(link)
             if shown.page.data.get("match"):
                 await self._play(shown)
                 continue
@@ -89,7 +89,7 @@ class Bot:
             if not self.notes.steps or self.notes.steps[-1] != step:
                 self.notes.steps.append(step)
             if self.notes.habit == "withdraws" and len(self.notes.steps) >= self._stop_at and not step.startswith("de"):
-                await self._withdraw(way)
+                await self._withdraw(link)
                 continue
             if "here" in form.fields and not await self._is_here(shown):
                 continue
@@ -110,9 +110,9 @@ class Bot:
         if shown.status != 200:
             self.notes.surprises.append(f"status {shown.status} at {shown.path}")
 
-    async def _withdraw(self, way: str) -> None:
+    async def _withdraw(self, link: str) -> None:
         self._stop_at = _MOST_PAGES
-        shown = await self._browser.get(f"{way}/leave")
+        shown = await self._browser.get(f"{link}/leave")
         form = next((each for each in shown.page.forms if self._act(each) == "stop"), None)
         if form is None:
             self.notes.surprises.append("found no button to stop")

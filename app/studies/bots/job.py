@@ -27,7 +27,7 @@ class RehearsalKind(JobKind[Rehearsal]):
     """See the module."""
 
     def progress_of(self, session: Session, rows: Sequence[Rehearsal]) -> Mapping[int, Progress]:
-        """Bots that are at the end of their way, of all."""
+        """Bots that have finished, of all."""
         counted = (
             select(RehearsedBot.rehearsal_id, func.count())
             .where(RehearsedBot.rehearsal_id.in_([row.id for row in rows]))

@@ -10,7 +10,7 @@ from app.studies.answers import asked_now, quiz_now
 from app.studies.bots.bot import Bot
 from app.studies.bots.notes import HABITS, BotNotes
 from app.studies.participant_steps import QUIZ, SURVEY
-from app.studies.progress import Way, find_way_by_token
+from app.studies.progress import StudyProgress, find_progress_by_token
 from app.studies.quiz import right_values
 
 AT_ONCE = 20
@@ -36,7 +36,7 @@ async def send_bots(
 
     def answers(token: str) -> Mapping[str, str]:
         with reading(engine) as session:
-            return right_answers(find_way_by_token(session, token))
+            return right_answers(find_progress_by_token(session, token))
 
     async def one(number: int) -> None:
         bot = Bot(server, f"{link}bot-{seed}-{number}", number, habits[number % len(habits)], seed, answers)
@@ -48,12 +48,12 @@ async def send_bots(
             group.create_task(one(number))
 
 
-def right_answers(way: Way) -> dict[str, str]:
+def right_answers(progress: StudyProgress) -> dict[str, str]:
     """What whoever reads carefully answers on the page that is due: by field, of quizzes and of checks of attention."""
-    design, step = way.design, way.step
+    design, step = progress.design, progress.step
     if step.kind == SURVEY:
-        return {each.id: str(each.attention) for each in asked_now(way) if each.attention is not None}
-    if step.kind != QUIZ or design.quiz is None or way.enrolment.ending is not None:
+        return {each.id: str(each.attention) for each in asked_now(progress) if each.attention is not None}
+    if step.kind != QUIZ or design.quiz is None or progress.enrolment.ending is not None:
         return {}
-    attempts = way.enrolment.answers.get(step.key, {}).get("values", {}).get("attempts", [])
-    return right_values(design, design.quiz, way.condition or {}, attempts, quiz_now(way))
+    attempts = progress.enrolment.answers.get(step.key, {}).get("values", {}).get("attempts", [])
+    return right_values(design, design.quiz, progress.condition or {}, attempts, quiz_now(progress))

@@ -1,4 +1,4 @@
-"""Tables of people: who came, what they agreed to, their ways and visits, and how recruiters name them."""
+"""Tables of people: who came, what they agreed to, their enrolments and visits, and how recruiters name them."""
 
 from collections.abc import Callable
 from typing import Any

@@ -31,7 +31,7 @@ from app.studies.progress import STEP
 
 
 class Stage(NamedTuple):
-    """A part of the way that the funnel shows as one line. `block` counts from 0; steps run from `first` to `last`."""
+    """A part of a study that the funnel shows as one line. `block` counts from 0; steps run from `first` to `last`."""
 
     name: str  # entry | before | quiz | practice | block | end
     block: int | None

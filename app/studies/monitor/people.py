@@ -58,10 +58,10 @@ def people(
     shown = rows[:PAGE]
     numbers = [enrolment.id for enrolment, _code, _arm in shown]
     since, played, pay = _since(session, numbers), _match_counts(session, numbers), _pay(session, numbers)
-    way = steps(design)
+    all_steps = steps(design)
     listed = [
         PersonListItem(
-            enrolment, code, arm, way[enrolment.step], enrolment.ended_at or since.get(enrolment.id) or
+            enrolment, code, arm, all_steps[enrolment.step], enrolment.ended_at or since.get(enrolment.id) or
             enrolment.enrolled_at, played.get(enrolment.id, 0), pay.get(enrolment.id),
         )
         for enrolment, code, arm in shown

@@ -18,7 +18,7 @@ from app.studies.monitor import inbox
 from app.studies.monitor.pay import adjustments, batch_sums, parts, unsettled
 from app.studies.monitor.waves import wave_by_id
 from app.studies.pay_doubts import UNKNOWN, held_back, pay_doubts
-from app.studies.progress import Way
+from app.studies.progress import StudyProgress
 from app.studies.quantities import CENT
 from app.studies.reports import NEW
 from app.studies.visits import last_table
@@ -72,9 +72,9 @@ def _discard(session: Session, wave: Wave, form: Mapping[str, str], by: str) -> 
     batches.discard(session, _batch(session, wave, form["batch"]), by)
 
 
-def _of_person(act: Callable[[Session, Way, Mapping[str, str], str], None]) -> _Action:
+def _of_person(act: Callable[[Session, StudyProgress, Mapping[str, str], str], None]) -> _Action:
     def on_person(session: Session, wave: Wave, form: Mapping[str, str], by: str) -> None:
-        act(session, payments.find_way_by_code(session, wave, form["person"]), form, by)
+        act(session, payments.find_progress_by_code(session, wave, form["person"]), form, by)
 
     return on_person
 

@@ -15,7 +15,7 @@ from app.models import Participant
 from app.studies import extra_time, forget, pay_doubts, payments, removal, store, withdrawal
 from app.studies.monitor.person import PersonDetail, person
 from app.studies.participant_steps import steps
-from app.studies.progress import Way, find_way
+from app.studies.progress import StudyProgress, find_progress
 from app.studies.quantities import CENT, places_of
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_scores import in_thread
@@ -46,7 +46,7 @@ def act_on_person(wave_id: int, enrolment_id: int) -> ResponseReturnValue:
             _detail(session, wave_id, enrolment_id)
 
         def act(session: Session) -> None:
-            _ACTIONS[action](session, find_way(session, enrolment_id, lock=True), form, by)
+            _ACTIONS[action](session, find_progress(session, enrolment_id, lock=True), form, by)
 
         if action in _ONCE:
             write_once(act, without_key=True)
@@ -60,52 +60,52 @@ def act_on_person(wave_id: int, enrolment_id: int) -> ResponseReturnValue:
     return redirect(url_for("admin.study_person", wave_id=wave_id, enrolment_id=enrolment_id), 303)
 
 
-def _remove(session: Session, way: Way, form: Mapping[str, str], by: str) -> None:
-    removal.remove(session, way, form["reason"], by)
+def _remove(session: Session, progress: StudyProgress, form: Mapping[str, str], by: str) -> None:
+    removal.remove(session, progress, form["reason"], by)
 
 
-def _withdraw(session: Session, way: Way, _form: Mapping[str, str], _by: str) -> None:
-    withdrawal.stop(session, way)
+def _withdraw(session: Session, progress: StudyProgress, _form: Mapping[str, str], _by: str) -> None:
+    withdrawal.stop(session, progress)
     session.flush()
-    payments.settle(session, way)
+    payments.settle(session, progress)
 
 
-def _forget(session: Session, way: Way, _form: Mapping[str, str], _by: str) -> None:
-    forget.forget_person(session, way.enrolment.participant_id)
+def _forget(session: Session, progress: StudyProgress, _form: Mapping[str, str], _by: str) -> None:
+    forget.forget_person(session, progress.enrolment.participant_id)
 
 
-def _no_training(session: Session, way: Way, _form: Mapping[str, str], _by: str) -> None:
-    withdrawal.no_more_training(session, session.get_one(Participant, way.enrolment.participant_id))
+def _no_training(session: Session, progress: StudyProgress, _form: Mapping[str, str], _by: str) -> None:
+    withdrawal.no_more_training(session, session.get_one(Participant, progress.enrolment.participant_id))
 
 
-def _give_time(session: Session, way: Way, form: Mapping[str, str], by: str) -> None:
-    extra_time.give(session, way, extra_time.read_factor(form["factor"], form["language"]), by)
+def _give_time(session: Session, progress: StudyProgress, form: Mapping[str, str], by: str) -> None:
+    extra_time.give(session, progress, extra_time.read_factor(form["factor"], form["language"]), by)
 
 
-def adjust(session: Session, way: Way, form: Mapping[str, str], by: str) -> None:
+def adjust(session: Session, progress: StudyProgress, form: Mapping[str, str], by: str) -> None:
     """Adjust what somebody is paid as a form says. Raises Invalid."""
-    places = places_of(way.design.pay.currency)
+    places = places_of(progress.design.pay.currency)
     amount = read_amount(form["amount"], "amount", form["language"], places=places, signed=True, such="1.50 or -0.25")
-    payments.adjust(session, way, amount, form["reason"], by, over_cap=form["over_cap"])
+    payments.adjust(session, progress, amount, form["reason"], by, over_cap=form["over_cap"])
 
 
-def reverse(session: Session, way: Way, form: Mapping[str, str], by: str) -> None:
+def reverse(session: Session, progress: StudyProgress, form: Mapping[str, str], by: str) -> None:
     """Reverse an adjustment as a form says. Raises Invalid, Conflict and NotFound."""
     number = whole_number(form["adjustment"], "adjustment", 1, _MOST_ADJUSTMENTS)
-    payments.reverse(session, way, number, form["reason"], by, over_cap=form["over_cap"])
+    payments.reverse(session, progress, number, form["reason"], by, over_cap=form["over_cap"])
 
 
-def keep(session: Session, way: Way, form: Mapping[str, str], by: str) -> None:
+def keep(session: Session, progress: StudyProgress, form: Mapping[str, str], by: str) -> None:
     """Decide that somebody is paid in spite of a doubt. Raises Invalid and Conflict."""
-    pay_doubts.decide(session, way, keep=True, reason=form["reason"], by=by)
+    pay_doubts.decide(session, progress, keep=True, reason=form["reason"], by=by)
 
 
-def leave_out(session: Session, way: Way, form: Mapping[str, str], by: str) -> None:
+def leave_out(session: Session, progress: StudyProgress, form: Mapping[str, str], by: str) -> None:
     """Decide that somebody is left out of batches again. Raises Invalid and Conflict."""
-    pay_doubts.decide(session, way, keep=False, reason=form["reason"], by=by)
+    pay_doubts.decide(session, progress, keep=False, reason=form["reason"], by=by)
 
 
-_ACTIONS: Mapping[str, Callable[[Session, Way, Mapping[str, str], str], None]] = {
+_ACTIONS: Mapping[str, Callable[[Session, StudyProgress, Mapping[str, str], str], None]] = {
     "adjust": adjust, "reverse": reverse, "remove": _remove, "withdraw": _withdraw, "forget": _forget,
     "no training": _no_training, "extra time": _give_time, "keep": keep, "leave out": leave_out,
 }  # fmt: skip
@@ -130,14 +130,14 @@ def _person_page(wave_id: int, enrolment_id: int, refused: AppError | None = Non
     with reading() as session:
         detail = _detail(session, wave_id, enrolment_id)
         design = store.design_of(detail.found.version)
-        way = steps(design)
+        all_steps = steps(design)
         return render_template(
             "admin/study-person.html",
             **detail.found._asdict(),
             detail=detail,
             design=design,
-            step=way[detail.enrolment.step],
-            step_of={step.key: step for step in way},
+            step=all_steps[detail.enrolment.step],
+            step_of={step.key: step for step in all_steps},
             form={name: request.form.get(name, "") for name in _FIELDS},
             factor=extra_time.factor_of(session, enrolment_id),
             cent=CENT,

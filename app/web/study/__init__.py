@@ -1,4 +1,4 @@
-"""The pages of a study for the people in it: how they come in, the page that is due, and the ways out."""
+"""The pages of a study for the people in it: how they come in, the page that is due, and how they leave."""
 
 from app.web.study import entry, leaving, progress, survey_return
 from app.web.study.blueprint import blueprint

@@ -64,12 +64,12 @@ def enter(study: str, wave: str) -> AnyResponse | str | tuple[str, int]:
     secret, factor = settings().secret_key, _extra_time(found)
 
     def enrol(database: Session) -> tuple[str, bool]:
-        way = enter_wave(database, database.get_one(Wave, found.id), visitor, secret)
-        is_back = mark_of_link(str(way.enrolment.token)) in visitor.marks
-        if factor is not None and way.enrolment.ending is None:
-            extra_time.give(database, way, factor)
-        settle(database, way)
-        return str(way.enrolment.token), is_back
+        progress = enter_wave(database, database.get_one(Wave, found.id), visitor, secret)
+        is_back = mark_of_link(str(progress.enrolment.token)) in visitor.marks
+        if factor is not None and progress.enrolment.ending is None:
+            extra_time.give(database, progress, factor)
+        settle(database, progress)
+        return str(progress.enrolment.token), is_back
 
     try:
         token, is_back = write(enrol)

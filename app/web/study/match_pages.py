@@ -14,7 +14,7 @@ from app.studies import lapses, matches
 from app.studies.endings import INACTIVE, WITHDRAWN
 from app.studies.participant_steps import DEBRIEF, DONE
 from app.studies.payments import owed_now
-from app.studies.progress import Way, find_way
+from app.studies.progress import StudyProgress, find_progress
 from app.studies.waves import settings_of
 from app.web.language import use_language
 
@@ -50,34 +50,34 @@ def study_part(session: Session, match_id: str, seat: int) -> StudyPart | None:
     ).one()
     if row.options is None or row.enrolment_id is None:
         return None
-    way = find_way(session, row.enrolment_id)
-    ended = way.enrolment.ending is not None or way.step.kind in (DEBRIEF, DONE)
+    progress = find_progress(session, row.enrolment_id)
+    ended = progress.enrolment.ending is not None or progress.step.kind in (DEBRIEF, DONE)
     return StudyPart(
         number=None if row.position is None else row.position + 1,
         matches=row.options["matches"],
-        language=way.design.language,
-        token=str(way.enrolment.token),
-        mail=way.design.contact.mail,
-        currency=way.design.pay.currency,
+        language=progress.design.language,
+        token=str(progress.enrolment.token),
+        mail=progress.design.contact.mail,
+        currency=progress.design.pay.currency,
         ended=ended,
-        asked=_is_asked(session, way, match_id),
+        asked=_is_asked(session, progress, match_id),
         lapses=lapses.count(session, row.enrolment_id),
-        inactive=None if ended else owed_now(session, way, INACTIVE),
-        pay=None if ended else owed_now(session, way, WITHDRAWN),
-        grace=lapses.grace_of(session, way),
-        warns_after=way.design.same_for_all.warns_after,
+        inactive=None if ended else owed_now(session, progress, INACTIVE),
+        pay=None if ended else owed_now(session, progress, WITHDRAWN),
+        grace=lapses.grace_of(session, progress),
+        warns_after=progress.design.same_for_all.warns_after,
     )
 
 
-def _is_asked(session: Session, way: Way, match_id: str) -> bool:
+def _is_asked(session: Session, progress: StudyProgress, match_id: str) -> bool:
     """Whether the person is asked after this match if they are there, or the study has ended by their silence in it."""
-    if way.enrolment.ending != INACTIVE:
-        lapse = matches.asked(session, way)
+    if progress.enrolment.ending != INACTIVE:
+        lapse = matches.asked(session, progress)
         return lapse is not None and lapse.row.id == match_id
     counted = (
         select(MatchRow)
         .join(SeatRow, SeatRow.match_id == MatchRow.id)
-        .where(SeatRow.enrolment_id == way.enrolment.id, MatchRow.position.is_not(None))
+        .where(SeatRow.enrolment_id == progress.enrolment.id, MatchRow.position.is_not(None))
     )
     last = session.scalar(counted.order_by(MatchRow.position.desc(), MatchRow.started_at.desc()).limit(1))
     return last is not None and last.id == match_id and lapses.was_silent(session, last)
@@ -94,8 +94,8 @@ def page_elsewhere(match_id: str) -> str | None:
         )
         if enrolment is None:
             return None
-        way = find_way(session, enrolment)
-        wave = way.enrolment.wave_id
+        progress = find_progress(session, enrolment)
+        wave = progress.enrolment.wave_id
         recruiter = None if wave is None else settings_of(session.get_one(Wave, wave)).provider.name
-    use_language(way.design.language)
-    return render_template("study/elsewhere.html", design=way.design, recruiter=recruiter)
+    use_language(progress.design.language)
+    return render_template("study/elsewhere.html", design=progress.design, recruiter=recruiter)

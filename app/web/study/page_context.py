@@ -1,4 +1,4 @@
-"""What each page of the way shows."""
+"""What each page of a study shows."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -41,7 +41,7 @@ from app.studies.participant_steps import (
     QUIZ,
     SURVEY,
 )
-from app.studies.progress import Way
+from app.studies.progress import StudyProgress
 from app.studies.reports import has_reported
 from app.studies.store import design_of, models_of
 from app.studies.survey import applies, ordered, rule_of
@@ -67,53 +67,53 @@ PROLIFIC_RETURN = "https://app.prolific.com/submissions/complete?cc="
 CONNECT_RETURN = "https://connect.cloudresearch.com/participant/project/{project}/complete"
 
 
-def page(session: Session, way: Way) -> dict[str, Any]:
+def page(session: Session, progress: StudyProgress) -> dict[str, Any]:
     """All that the page of the step that is due shows."""
-    return common(session, way) | _PAGES[way.step.kind](session, way)
+    return common(session, progress) | _PAGES[progress.step.kind](session, progress)
 
 
-def common(session: Session, way: Way) -> dict[str, Any]:
-    """What every page of the way shows: where the person is, whom to ask, the ways out.
+def common(session: Session, progress: StudyProgress) -> dict[str, Any]:
+    """What every page of a study shows: where the person is, whom to ask, how to leave.
 
     Who ended early is at no step any more, and has not done those that were ahead.
     """
-    enrolment = way.enrolment
-    shown = stages(way) if enrolment.ending in (None, COMPLETED) else []
+    enrolment = progress.enrolment
+    shown = stages(progress) if enrolment.ending in (None, COMPLETED) else []
     return {
-        "design": way.design,
-        "currency": way.design.pay.currency,
+        "design": progress.design,
+        "currency": progress.design.pay.currency,
         "token": enrolment.token,
         "private_link": settings().public_url + private_url(str(enrolment.token)),
-        "step": way.step,
+        "step": progress.step,
         "stages": shown,
         "stage_number": 1 + next((at for at, stage in enumerate(shown) if stage.state == "now"), 0),
         "ending": enrolment.ending,
-        "silent_in": idle.left(session, way),
-        "if_silent": way.design.ending(INACTIVE, PROLIFIC),
-        "minute_rate": rate_a_minute(way.design),
-        "can_leave": can_leave(way),
-        "agreed": way.step.kind != CONSENT and (enrolment.ending is None or enrolment.agreed_at is not None),
+        "silent_in": idle.left(session, progress),
+        "if_silent": progress.design.ending(INACTIVE, PROLIFIC),
+        "minute_rate": rate_a_minute(progress.design),
+        "can_leave": can_leave(progress),
+        "agreed": progress.step.kind != CONSENT and (enrolment.ending is None or enrolment.agreed_at is not None),
         "preview": enrolment.wave_id is None,
         "person": session.get_one(Participant, enrolment.participant_id).code,
     }
 
 
-def still_there(session: Session, way: Way, lapse: Lapse) -> dict[str, Any]:
+def still_there(session: Session, progress: StudyProgress, lapse: Lapse) -> dict[str, Any]:
     """What the page says that asks whether somebody is still there after a match that they let run out."""
-    base, bonus = payments.owed_now(session, way, INACTIVE)
-    return common(session, way) | {
-        "limits": way.design.same_for_all.limits,
+    base, bonus = payments.owed_now(session, progress, INACTIVE)
+    return common(session, progress) | {
+        "limits": progress.design.same_for_all.limits,
         "left": lapse.left(datetime.now(UTC)),
         "here": answers.HERE,
         "inactive": base + bonus,
-        "following": way.steps[way.enrolment.step + 1],
-        "count": matches_a_person(way.design),
+        "following": progress.steps[progress.enrolment.step + 1],
+        "count": matches_a_person(progress.design),
     }
 
 
-def can_leave(way: Way) -> bool:
+def can_leave(progress: StudyProgress) -> bool:
     """Whether anything is left to stop: the study has not ended, and there is more than its last pages."""
-    return way.enrolment.ending is None and way.step.kind not in (DEBRIEF, DONE)
+    return progress.enrolment.ending is None and progress.step.kind not in (DEBRIEF, DONE)
 
 
 def consent_page(session: Session, version: StudyVersion, recruiter: str) -> dict[str, Any]:
@@ -162,28 +162,28 @@ def early_endings(design: StudyDesign) -> list[tuple[EndingName, Any]]:
     return [(name, design.ending(name, PROLIFIC)) for name in names]
 
 
-def consent(session: Session, way: Way) -> dict[str, Any]:
+def consent(session: Session, progress: StudyProgress) -> dict[str, Any]:
     """What a person reads, or has read, before they take part."""
-    file = _file(session, way)
-    return consent_page(session, way.version, "" if file is None else file.provider.name)
+    file = _file(session, progress)
+    return consent_page(session, progress.version, "" if file is None else file.provider.name)
 
 
-def _instructions(_session: Session, way: Way) -> dict[str, Any]:
-    following = way.steps[way.enrolment.step + 1].kind
-    return instructions_page(way) | {"following": following, "block": way.step.block}
+def _instructions(_session: Session, progress: StudyProgress) -> dict[str, Any]:
+    following = progress.steps[progress.enrolment.step + 1].kind
+    return instructions_page(progress) | {"following": following, "block": progress.step.block}
 
 
-def _quiz(_session: Session, way: Way) -> dict[str, Any]:
+def _quiz(_session: Session, progress: StudyProgress) -> dict[str, Any]:
     return {
-        "quiz": answers.quiz_now(way),
-        "failed": way.design.ending(QUIZ_FAILED, PROLIFIC),
-        "a_minute": rate_a_minute(way.design),
+        "quiz": answers.quiz_now(progress),
+        "failed": progress.design.ending(QUIZ_FAILED, PROLIFIC),
+        "a_minute": rate_a_minute(progress.design),
     }
 
 
-def _survey(_session: Session, way: Way) -> dict[str, Any]:
-    asked, seed = answers.asked_now(way), answers.seed_of(way, way.step)
-    earlier = answers.earlier_answers(way)
+def _survey(_session: Session, progress: StudyProgress) -> dict[str, Any]:
+    asked, seed = answers.asked_now(progress), answers.seed_of(progress, progress.step)
+    earlier = answers.earlier_answers(progress)
     here = {question.id for question in asked}
     rules = {question.id: rule_of(question) for question in asked}
     shown = []
@@ -196,8 +196,8 @@ def _survey(_session: Session, way: Way) -> dict[str, Any]:
         "questions": shown,
         "options": options,
         "rules": {name: rule for name, rule in rules.items() if rule is not None and rule.name in here},
-        "returned": answers.returned(way),
-        "block_games": None if way.step.block is None else games_of_block(way, way.step.block),
+        "returned": answers.returned(progress),
+        "block_games": None if progress.step.block is None else games_of_block(progress, progress.step.block),
     }
 
 
@@ -207,13 +207,13 @@ def _options(question: SurveyQuestion) -> Sequence[str]:
     return question.choice or question.choices or ()
 
 
-def _match(session: Session, way: Way) -> dict[str, Any]:
-    design = way.design
-    row = matches.due(session, way)
-    games = played_games(session, way)
+def _match(session: Session, progress: StudyProgress) -> dict[str, Any]:
+    design = progress.design
+    row = matches.due(session, progress)
+    games = played_games(session, progress)
     here = next((game for game in reversed(games) if row is not None and game.match_id == row.id), None)
-    following = way.steps[way.enrolment.step + 1]
-    goal = goal_of(design, way.condition or first_condition(design))
+    following = progress.steps[progress.enrolment.step + 1]
+    goal = goal_of(design, progress.condition or first_condition(design))
     counted = {game.number: game for game in games if game.number is not None}
     return {
         "here": here,
@@ -221,13 +221,13 @@ def _match(session: Session, way: Way) -> dict[str, Any]:
         "games": counted,
         "count": matches_a_person(design),
         "following": following,
-        "bonus": payments.earned(session, way) if shows_bonus(way) and counted else None,
+        "bonus": payments.earned(session, progress) if shows_bonus(progress) and counted else None,
         "goal": goal,
         "goal_words": None if goal.weight is None else goal_words(goal),
         "points_text": points_text,
         "limits": design.same_for_all.limits,
-        "idle": idle_rules(design) | {"grace": lapses.grace_of(session, way)},
-        "lapses": lapses.count(session, way.enrolment.id),
+        "idle": idle_rules(design) | {"grace": lapses.grace_of(session, progress)},
+        "lapses": lapses.count(session, progress.enrolment.id),
         "inactive": design.ending(INACTIVE, PROLIFIC),
         "a_minute": rate_a_minute(design),
         "failure_pay": design.pay.bonus.model_failure,
@@ -236,31 +236,31 @@ def _match(session: Session, way: Way) -> dict[str, Any]:
     }
 
 
-def _partner(_session: Session, _way: Way) -> dict[str, Any]:
+def _partner(_session: Session, _progress: StudyProgress) -> dict[str, Any]:
     return {"partners": answers.PARTNERS}
 
 
-def _debrief(session: Session, way: Way) -> dict[str, Any]:
+def _debrief(session: Session, progress: StudyProgress) -> dict[str, Any]:
     latest = select(Consent.given).where(
-        Consent.participant_id == way.enrolment.participant_id, Consent.kind == TRAINING
+        Consent.participant_id == progress.enrolment.participant_id, Consent.kind == TRAINING
     )
     return {
-        "text": debrief_page(way),
-        "partners": _partners(session, way),
+        "text": debrief_page(progress),
+        "partners": _partners(session, progress),
         "trained_before": session.scalar(latest.order_by(Consent.id.desc()).limit(1)),
-        "bonus": payments.earned(session, way),
-        "was_hidden": way.design.partner_told == HIDDEN,
+        "bonus": payments.earned(session, progress),
+        "was_hidden": progress.design.partner_told == HIDDEN,
     }
 
 
-def _partners(session: Session, way: Way) -> Mapping[str, list[int]]:
+def _partners(session: Session, progress: StudyProgress) -> Mapping[str, list[int]]:
     """The kinds of partners, each with the numbers of the games against it."""
-    models, found = models_of(session, way.version), dict[str, list[int]]()
-    levels = way.design.levels("model")
-    for game in played_games(session, way):
-        if game.number is None or way.enrolment.plan is None:
+    models, found = models_of(session, progress.version), dict[str, list[int]]()
+    levels = progress.design.levels("model")
+    for game in played_games(session, progress):
+        if game.number is None or progress.enrolment.plan is None:
             continue
-        label = way.enrolment.plan["matches"][game.number - 1]["condition"]["model"]
+        label = progress.enrolment.plan["matches"][game.number - 1]["condition"]["model"]
         row = models[str(levels[label])]
         numbers = found.setdefault(row.kind, [])
         if game.number not in numbers:
@@ -268,53 +268,55 @@ def _partners(session: Session, way: Way) -> Mapping[str, list[int]]:
     return found
 
 
-def _done(session: Session, way: Way) -> dict[str, Any]:
-    file, ending = _file(session, way), way.enrolment.ending or COMPLETED
+def _done(session: Session, progress: StudyProgress) -> dict[str, Any]:
+    file, ending = _file(session, progress), progress.enrolment.ending or COMPLETED
     code = None if file is None else file.codes.get(ending)  # type: ignore[call-overload]  # a column's text
-    games = played_games(session, way)
-    participant = session.get_one(Participant, way.enrolment.participant_id)
+    games = played_games(session, progress)
+    participant = session.get_one(Participant, progress.enrolment.participant_id)
     return {
         "code": code,
         "recruiter": "" if file is None else file.provider.name,
-        "may_come_again": _may_come_again(session, way),
-        "return_to": _return_address(file, code, ending) or _own_return(session, way, file, ending),
-        "tried_return": _tried_return(session, way, ending),
-        "payments": [row for row in payments.payments_of(session, way.enrolment.id) if row.amount or row.key == "base"],
+        "may_come_again": _may_come_again(session, progress),
+        "return_to": _return_address(file, code, ending) or _own_return(session, progress, file, ending),
+        "tried_return": _tried_return(session, progress, ending),
+        "payments": [
+            row for row in payments.payments_of(session, progress.enrolment.id) if row.amount or row.key == "base"
+        ],
         "games": [game for game in games if game.number is not None],
-        "shows_points": way.design.same_for_all.feedback != "none" and ending == COMPLETED,
+        "shows_points": progress.design.same_for_all.feedback != "none" and ending == COMPLETED,
         "points_text": points_text,
-        "delete_until": deadline_words(way.design.privacy.delete_my_data_until),
-        "kept": way.design.ending(ending, PROLIFIC).keeps_data,  # type: ignore[arg-type]  # a column's text
+        "delete_until": deadline_words(progress.design.privacy.delete_my_data_until),
+        "kept": progress.design.ending(ending, PROLIFIC).keeps_data,  # type: ignore[arg-type]  # a column's text
         "erased": participant.erased_at is not None,
-        "has_reported": has_reported(session, way),
+        "has_reported": has_reported(session, progress),
     }
 
 
-def _own_return(session: Session, way: Way, file: WaveFile | None, ending: str) -> str | None:
+def _own_return(session: Session, progress: StudyProgress, file: WaveFile | None, ending: str) -> str | None:
     """Where a link of one's own leads back to, for who is paid in full there: by such an address credit is given."""
-    full = way.design.ending(ending, PROLIFIC).base == FULL_BASE  # type: ignore[arg-type]  # a column's text
+    full = progress.design.ending(ending, PROLIFIC).base == FULL_BASE  # type: ignore[arg-type]  # a column's text
     if file is None or not full:
         return None
     identity = select(RecruitmentIdentity.external_id).where(
-        RecruitmentIdentity.participant_id == way.enrolment.participant_id, RecruitmentIdentity.recruiter == LINK
+        RecruitmentIdentity.participant_id == progress.enrolment.participant_id, RecruitmentIdentity.recruiter == LINK
     )
     return return_address(file, session.scalar(identity.order_by(RecruitmentIdentity.id.desc()).limit(1)))
 
 
-def _tried_return(session: Session, way: Way, ending: str) -> tuple[str, str] | None:
+def _tried_return(session: Session, progress: StudyProgress, ending: str) -> tuple[str, str] | None:
     """In a preview: the latest wave of its version that leads back, and where to, with an id that is made up."""
-    if way.enrolment.wave_id is not None or way.design.ending(ending, PROLIFIC).base != FULL_BASE:  # type: ignore[arg-type]
+    if progress.enrolment.wave_id is not None or progress.design.ending(ending, PROLIFIC).base != FULL_BASE:  # type: ignore[arg-type]
         return None
-    of_version = select(Wave).where(Wave.study_version_id == way.version.id, Wave.rehearsal.is_(False))
+    of_version = select(Wave).where(Wave.study_version_id == progress.version.id, Wave.rehearsal.is_(False))
     for wave in session.scalars(of_version.order_by(Wave.id.desc())):
         if (address := return_address(settings_of(wave), _MADE_UP_ID)) is not None:
             return wave.name, address
     return None
 
 
-def _may_come_again(session: Session, way: Way) -> bool:
-    wave = None if way.enrolment.wave_id is None else session.get_one(Wave, way.enrolment.wave_id)
-    return wave is not None and wave.status == OPEN and wave.frozen_at is None and may_come_again(way)
+def _may_come_again(session: Session, progress: StudyProgress) -> bool:
+    wave = None if progress.enrolment.wave_id is None else session.get_one(Wave, progress.enrolment.wave_id)
+    return wave is not None and wave.status == OPEN and wave.frozen_at is None and may_come_again(progress)
 
 
 def _return_address(file: WaveFile | None, code: str | None, ending: str) -> str | None:
@@ -332,12 +334,12 @@ def _return_address(file: WaveFile | None, code: str | None, ending: str) -> str
     return None
 
 
-def _file(session: Session, way: Way) -> WaveFile | None:
-    number = way.enrolment.wave_id
+def _file(session: Session, progress: StudyProgress) -> WaveFile | None:
+    number = progress.enrolment.wave_id
     return None if number is None else settings_of(session.get_one(Wave, number))
 
 
-_PAGES: Mapping[str, Callable[[Session, Way], dict[str, Any]]] = {
+_PAGES: Mapping[str, Callable[[Session, StudyProgress], dict[str, Any]]] = {
     CONSENT: consent,
     SURVEY: _survey,
     INSTRUCTIONS: _instructions,

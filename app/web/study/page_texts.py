@@ -15,7 +15,7 @@ from app.players.api.addresses import host_of
 from app.players.api.options import VENDOR_URL, read_options
 from app.studies.design import StudyDesign
 from app.studies.markdown import ReadText, read_text
-from app.studies.progress import Way
+from app.studies.progress import StudyProgress
 from app.studies.store import design_of, models_of
 from app.studies.texts import Goal, first_condition, goal_of, words_of
 from app.web.study.blueprint import money
@@ -49,15 +49,15 @@ def html_of(text: str, words: Mapping[str, str], parts: Mapping[str, Markup] | N
     return off_loop(read_text, text, words, parts)
 
 
-def instructions_page(way: Way) -> dict[str, Any]:
+def instructions_page(progress: StudyProgress) -> dict[str, Any]:
     """The instructions for the condition of the match that comes next."""
-    design = way.design
-    goal = goal_of(design, way.condition or first_condition(design))
+    design = progress.design
+    goal = goal_of(design, progress.condition or first_condition(design))
     shown = Markup(  # noqa: S704 - a template escapes what it shows
         render_template("study/goal.html", goal=goal, goal_words=goal_words(goal), currency=design.pay.currency)
     )
     words = {**_words(design), "goal": goal_words(goal)}
-    text = html_of(way.version.design["texts"][design.instructions], words, {"goal": shown})
+    text = html_of(progress.version.design["texts"][design.instructions], words, {"goal": shown})
     return {"text": text, "goal": goal, "goal_words": goal_words(goal)}
 
 
@@ -67,10 +67,10 @@ def consent_text(version: StudyVersion) -> ReadText:
     return html_of(version.design["texts"][design.consent.text], _words(design))
 
 
-def debrief_page(way: Way) -> ReadText | None:
+def debrief_page(progress: StudyProgress) -> ReadText | None:
     """What the author tells at the end."""
-    name = way.design.consent.debrief
-    return None if name is None else html_of(way.version.design["texts"][name], _words(way.design))
+    name = progress.design.consent.debrief
+    return None if name is None else html_of(progress.version.design["texts"][name], _words(progress.design))
 
 
 def vendors(session: Session, version: StudyVersion) -> Sequence[str]:
@@ -78,16 +78,17 @@ def vendors(session: Session, version: StudyVersion) -> Sequence[str]:
     return list(dict.fromkeys(_vendor(row) for row in models_of(session, version).values() if row.kind == "api"))
 
 
-def agreed_text(session: Session, way: Way) -> str:
+def agreed_text(session: Session, progress: StudyProgress) -> str:
     """All that a person agrees to, as the text whose version is kept."""
-    own = way.version.design["texts"][way.design.consent.text]
-    return "\n".join([way.version.sha256, own, *vendors(session, way.version), way.design.consent.training])
+    own = progress.version.design["texts"][progress.design.consent.text]
+    version, training = progress.version, progress.design.consent.training
+    return "\n".join([version.sha256, own, *vendors(session, version), training])
 
 
-def debrief_text(way: Way) -> str:
+def debrief_text(progress: StudyProgress) -> str:
     """What a person has read who is asked again."""
-    name = way.design.consent.debrief
-    return "\n".join([way.version.sha256, way.version.design["texts"][name] if name else "", "debrief"])
+    name = progress.design.consent.debrief
+    return "\n".join([progress.version.sha256, progress.version.design["texts"][name] if name else "", "debrief"])
 
 
 def deadline_words(deadline: str) -> str:

@@ -9,15 +9,15 @@ from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.core.extensions import reading
-from app.studies.progress import Way, find_way, find_way_by_token, unknown_link
+from app.studies.progress import StudyProgress, find_progress, find_progress_by_token, unknown_link
 from app.web.form_writes import write
 from app.web.language import use_language
 
 T = TypeVar("T")
 
 
-def for_participant(view: Callable[[Session, Way], T]) -> Callable[[str], T]:
-    """Answer requests for the private link of a person by `view(session, way)`, in the language of their study.
+def for_participant(view: Callable[[Session, StudyProgress], T]) -> Callable[[str], T]:
+    """Answer requests for the private link of a person by `view(session, progress)`, in the language of their study.
 
     Raises NotFound for a link that Parlor did not give out.
     """
@@ -25,23 +25,23 @@ def for_participant(view: Callable[[Session, Way], T]) -> Callable[[str], T]:
     @wraps(view)
     def answer(token: str) -> T:
         with reading() as session:
-            way = find_way_by_token(session, token)
-            use_language(way.design.language)
-            return view(session, way)
+            progress = find_progress_by_token(session, token)
+            use_language(progress.design.language)
+            return view(session, progress)
 
     return answer
 
 
-def write_way(session: Session, way: Way, work: Callable[[Session, Way], T]) -> T:
-    """What `work` returns, done as `write` does it, with the way locked. After that `way` is as it is by then.
+def write_progress(session: Session, progress: StudyProgress, work: Callable[[Session, StudyProgress], T]) -> T:
+    """What `work` returns, done as `write` does it, with the enrolment locked. After that `progress` is read anew.
 
     Raises NotFound for a link that was given to somebody else meanwhile.
     """
-    number, token = way.enrolment.id, way.enrolment.token
+    number, token = progress.enrolment.id, progress.enrolment.token
     session.rollback()  # whoever waits to write holds no connection; what is asked for later is read anew
 
     def locked_work(own: Session) -> T:
-        locked = find_way(own, number, lock=True)
+        locked = find_progress(own, number, lock=True)
         if locked.enrolment.token != token:
             raise unknown_link()
         return work(own, locked)

@@ -16,46 +16,46 @@ from app.models import SeatRow
 from app.registry import PERSON
 from app.studies import answers, idle, matches, payments
 from app.studies.participant_steps import CONSENT, DEBRIEF, INSTRUCTIONS, MATCH, PRACTICE, QUIZ
-from app.studies.progress import Way
+from app.studies.progress import StudyProgress
 from app.web.seats import hold, settings
 from app.web.study import page_context
 from app.web.study.blueprint import blueprint
 from app.web.study.entry import remember
 from app.web.study.limits import may_agree
 from app.web.study.page_texts import agreed_text, debrief_text, instructions_page
-from app.web.study.participant import for_participant, to_page, write_way
+from app.web.study.participant import for_participant, to_page, write_progress
 from app.web.study.survey_return import return_url
 
 
 @blueprint.get("/me/<token>")
 @for_participant
-def page(session: Session, way: Way) -> AnyResponse | str:
+def page(session: Session, progress: StudyProgress) -> AnyResponse | str:
     """The page of the step that is due; in a match, the match."""
-    remember(str(way.enrolment.token))
-    match = matches.due(session, way)
+    remember(str(progress.enrolment.token))
+    match = matches.due(session, progress)
     if match is not None and match.status != "over":
         seat = select(SeatRow.seat).where(SeatRow.match_id == match.id, SeatRow.kind == PERSON)
         return _to_match(match.id, session.scalars(seat).one())
     if match is not None:
-        write_way(session, way, _after_match)
-    return _page_due(session, way)
+        write_progress(session, progress, _after_match)
+    return _page_due(session, progress)
 
 
 @blueprint.post("/me/<token>")
 @for_participant
-def send(session: Session, way: Way) -> AnyResponse | tuple[str, int]:
+def send(session: Session, progress: StudyProgress) -> AnyResponse | tuple[str, int]:
     """Take what was sent for a step. For another step than the one that is due it changes nothing."""
     # No database takes NUL in a text, which some input methods and programs send.
     form = {name: [text.replace("\0", "") for text in texts] for name, texts in request.form.lists()}
-    key, text = request.form.get("step", ""), _text_agreed_to(session, way)
-    if answers.asks_for_place(session, way, key, form) and not may_agree():
-        return _page_due(session, way, form=form, crowded=True), 429
+    key, text = request.form.get("step", ""), _text_agreed_to(session, progress)
+    if answers.asks_for_place(session, progress, key, form) and not may_agree():
+        return _page_due(session, progress, form=form, crowded=True), 429
     try:
-        outcome = write_way(session, way, lambda own, locked: answers.take(own, locked, key, form, text))
+        outcome = write_progress(session, progress, lambda own, locked: answers.take(own, locked, key, form, text))
     except NotAllowed:  # who agrees while the wave is paused
-        return _page_due(session, way, form=form, paused=True), 409
+        return _page_due(session, progress, form=form, paused=True), 409
     if outcome.errors:
-        return _page_due(session, way, form=form, errors=outcome.errors), 400
+        return _page_due(session, progress, form=form, errors=outcome.errors), 400
     if (match := outcome.begun) is None:
         return to_page()
     if match.model_to_move:
@@ -65,54 +65,54 @@ def send(session: Session, way: Way) -> AnyResponse | tuple[str, int]:
 
 @blueprint.post("/me/<token>/here")
 @for_participant
-def here(session: Session, way: Way) -> AnyResponse:
+def here(session: Session, progress: StudyProgress) -> AnyResponse:
     """Somebody says that they are still there on a page that was open for long; what they wrote there is kept."""
-    write_way(session, way, idle.say_here)
+    write_progress(session, progress, idle.say_here)
     return to_page()
 
 
 @blueprint.get("/me/<token>/rules")
 @for_participant
-def rules(session: Session, way: Way) -> AnyResponse | str:
+def rules(session: Session, progress: StudyProgress) -> AnyResponse | str:
     """The instructions that were read last, once more, as long as the games that they are for are played."""
-    was_read = any(step.kind == INSTRUCTIONS for step in way.steps[: way.enrolment.step + 1])
-    if not was_read or way.step.kind not in (INSTRUCTIONS, QUIZ, PRACTICE, MATCH):
+    was_read = any(step.kind == INSTRUCTIONS for step in progress.steps[: progress.enrolment.step + 1])
+    if not was_read or progress.step.kind not in (INSTRUCTIONS, QUIZ, PRACTICE, MATCH):
         return to_page()
-    return render_template("study/rules.html", **page_context.common(session, way), **instructions_page(way))
+    return render_template("study/rules.html", **page_context.common(session, progress), **instructions_page(progress))
 
 
 @blueprint.get("/me/<token>/agreed")
 @for_participant
-def agreed(session: Session, way: Way) -> str:
+def agreed(session: Session, progress: StudyProgress) -> str:
     """What the person was asked to agree to, to read again or print."""
-    context = page_context.common(session, way) | page_context.consent(session, way)
+    context = page_context.common(session, progress) | page_context.consent(session, progress)
     return render_template("study/agreed.html", **context)
 
 
-def _page_due(session: Session, way: Way, **sent: object) -> str:
-    lapse = matches.asked(session, way)
+def _page_due(session: Session, progress: StudyProgress, **sent: object) -> str:
+    lapse = matches.asked(session, progress)
     if lapse is not None:
-        return render_template("study/still-there.html", **page_context.still_there(session, way, lapse))
-    context = page_context.page(session, way)
-    if way.step.kind == "survey":
+        return render_template("study/still-there.html", **page_context.still_there(session, progress, lapse))
+    context = page_context.page(session, progress)
+    if progress.step.kind == "survey":
         outside = (question.id for question in context["questions"] if question.kind == "outside")
-        context["return_urls"] = {each: return_url(way, each) for each in outside}
-    return render_template(f"study/{way.step.kind}.html", **{"form": {}, "errors": {}, **context, **sent})
+        context["return_urls"] = {each: return_url(progress, each) for each in outside}
+    return render_template(f"study/{progress.step.kind}.html", **{"form": {}, "errors": {}, **context, **sent})
 
 
-def _text_agreed_to(session: Session, way: Way) -> str:
+def _text_agreed_to(session: Session, progress: StudyProgress) -> str:
     """What is agreed to at the step that is due; empty where nothing is."""
-    if way.step.kind == CONSENT:
-        return agreed_text(session, way)
-    return debrief_text(way) if way.step.kind == DEBRIEF else ""
+    if progress.step.kind == CONSENT:
+        return agreed_text(session, progress)
+    return debrief_text(progress) if progress.step.kind == DEBRIEF else ""
 
 
-def _after_match(session: Session, way: Way) -> None:
+def _after_match(session: Session, progress: StudyProgress) -> None:
     """Do what follows from the end of a match, but for one that is played again: that begins with a press."""
-    match = matches.due(session, way)
+    match = matches.due(session, progress)
     if match is not None and match.reason != ABORTED:
-        matches.after(session, way, way.step)
-    payments.settle(session, way)
+        matches.after(session, progress, progress.step)
+    payments.settle(session, progress)
 
 
 def _to_match(match_id: str, seat: int) -> AnyResponse:

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from app.matches.engine import ABORTED
 from app.models import EventRow, MatchRow, SeatRow
 from app.studies.checks import OBJECTIVE
-from app.studies.progress import Way
+from app.studies.progress import StudyProgress
 from app.studies.texts import weight_of
 
 
@@ -31,28 +31,27 @@ class PlayedGame(NamedTuple):
         return self.reason == ABORTED
 
 
-def played_games(session: Session, way: Way) -> Sequence[PlayedGame]:
-    """The matches of a way that are over, in the order in which they were played."""
+def played_games(session: Session, progress: StudyProgress) -> Sequence[PlayedGame]:
+    """The matches of an enrolment that are over, in the order in which they were played."""
     rows = session.execute(
         select(MatchRow, SeatRow.seat, EventRow.body)
         .join(SeatRow, SeatRow.match_id == MatchRow.id)
         .outerjoin(EventRow, (EventRow.match_id == MatchRow.id) & (EventRow.kind == "ended"))
-        .where(SeatRow.enrolment_id == way.enrolment.id, MatchRow.status == "over")
+        .where(SeatRow.enrolment_id == progress.enrolment.id, MatchRow.status == "over")
         .order_by(MatchRow.started_at, MatchRow.id)
     )
     return [_played(row, seat, body or {}) for row, seat, body in rows]
 
 
-def shows_bonus(way: Way) -> bool:
+def shows_bonus(progress: StudyProgress) -> bool:
     """Whether the bonus so far tells no more than the feedback that the design gives."""
-    feedback = way.design.same_for_all.feedback
+    feedback = progress.design.same_for_all.feedback
     if feedback == "none":
         return False
-    if feedback == "both" or OBJECTIVE not in way.design.conditions:
+    if feedback == "both" or OBJECTIVE not in progress.design.conditions:
         return True
-    return all(
-        weight_of(way.design, each["condition"]) == 0 for each in (way.enrolment.plan or {"matches": []})["matches"]
-    )
+    planned = (progress.enrolment.plan or {"matches": []})["matches"]
+    return all(weight_of(progress.design, each["condition"]) == 0 for each in planned)
 
 
 def points_text(points: float | None) -> str:

@@ -1,4 +1,4 @@
-"""Where somebody is on the way through a study, in words: the steps in a few stages, as the top of each page shows."""
+"""A person's progress in words: the steps in a few stages, as the top of each page shows."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -8,47 +8,47 @@ from flask_babel import gettext
 
 from app.studies.arms import blocks_a_person, matches_a_person
 from app.studies.participant_steps import CONSENT, DEBRIEF, DONE, INSTRUCTIONS, MATCH, PRACTICE, QUIZ, Step
-from app.studies.progress import Way
+from app.studies.progress import StudyProgress
 
 
-class WayStage(NamedTuple):
-    """A stage of the way. `state` is done, now or ahead; a title of games, such as “Games 1–2”, stays on one line."""
+class ProgressStage(NamedTuple):
+    """A stage of a study. `state` is done, now or ahead; a title of games, such as “Games 1–2”, stays on one line."""
 
     title: str
     state: str
     of_games: bool
 
 
-def stages(way: Way) -> Sequence[WayStage]:
+def stages(progress: StudyProgress) -> Sequence[ProgressStage]:
     """All stages, with where the person is."""
-    titles = [(_title(way, step), _is_of_games(step)) for step in way.steps]
+    titles = [(_title(progress, step), _is_of_games(step)) for step in progress.steps]
     found, at = [], 0
     for (title, of_games), group in groupby(titles):
         count = len(list(group))
-        state = "ahead" if at > way.enrolment.step else "now" if at + count > way.enrolment.step else "done"
-        found.append(WayStage(title, state, of_games))
+        state = "ahead" if at > progress.enrolment.step else "now" if at + count > progress.enrolment.step else "done"
+        found.append(ProgressStage(title, state, of_games))
         at += count
     return found
 
 
-def games_of_block(way: Way, block: int) -> tuple[int, int]:
+def games_of_block(progress: StudyProgress, block: int) -> tuple[int, int]:
     """The numbers of the first and the last match of a block."""
-    each = matches_a_person(way.design) // blocks_a_person(way.design)
+    each = matches_a_person(progress.design) // blocks_a_person(progress.design)
     return block * each + 1, (block + 1) * each
 
 
-def _title(way: Way, step: Step) -> str:
+def _title(progress: StudyProgress, step: Step) -> str:
     block = step.block or 0
     if step.kind == CONSENT:
         return str(gettext("Consent"))
     if step.kind in (INSTRUCTIONS, QUIZ) and block:
-        return str(gettext("New goal") if _has_instructions(way, block) else gettext("Quiz"))
+        return str(gettext("New goal") if _has_instructions(progress, block) else gettext("Quiz"))
     if step.kind == INSTRUCTIONS:
         return str(gettext("How to play"))
     if step.kind == QUIZ:
         return str(gettext("Quiz"))
     if _is_of_games(step):
-        first, last = games_of_block(way, block)
+        first, last = games_of_block(progress, block)
         return _games(first, last)
     if step.kind == DEBRIEF:
         return str(gettext("About the study"))
@@ -65,5 +65,5 @@ def _games(first: int, last: int) -> str:
     return str(gettext("Games %(first)s–%(last)s", first=first, last=last))
 
 
-def _has_instructions(way: Way, block: int) -> bool:
-    return any(step.kind == INSTRUCTIONS and step.block == block for step in way.steps)
+def _has_instructions(progress: StudyProgress, block: int) -> bool:
+    return any(step.kind == INSTRUCTIONS and step.block == block for step in progress.steps)

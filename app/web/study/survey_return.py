@@ -19,12 +19,12 @@ from werkzeug.wrappers import Response as AnyResponse
 from app.core.extensions import reading
 from app.studies import answers
 from app.studies.enrolment import mark_of_link
-from app.studies.progress import Way, find_way, unknown_link
+from app.studies.progress import StudyProgress, find_progress, unknown_link
 from app.web.language import use_language
 from app.web.seats import settings
 from app.web.study.blueprint import blueprint, private_url
 from app.web.study.entry import MARKS
-from app.web.study.participant import write_way
+from app.web.study.participant import write_progress
 
 _KEY = b"parlor.outside-survey"
 _TAG = 16  # bytes of a code that vouch for the rest
@@ -32,16 +32,16 @@ _BLOCK = 64  # bytes by which the rest grows, so that its length says nothing
 
 
 class _Return(NamedTuple):
-    """Where a code belongs: an enrolment, the place of a step on its way, and a question there."""
+    """Where a code belongs: an enrolment, the place of a step in it, and a question there."""
 
     enrolment_id: int
     step: int
     question: str
 
 
-def return_url(way: Way, question: str) -> str:
+def return_url(progress: StudyProgress, question: str) -> str:
     """Where a survey elsewhere, which the step that is due asks for, sends people back to."""
-    code = _sealed(_Return(way.enrolment.id, way.enrolment.step, question))
+    code = _sealed(_Return(progress.enrolment.id, progress.enrolment.step, question))
     return settings().public_url + url_for("study.back", code=code)
 
 
@@ -50,8 +50,8 @@ def back(code: str) -> str:
     """Ask whether the other survey is done; a code that was used says so."""
     found = _unsealed(code)
     with reading() as session:
-        way = find_way(session, found.enrolment_id)
-        return _return_page(way, used=not _is_due(way, found))
+        progress = find_progress(session, found.enrolment_id)
+        return _return_page(progress, used=not _is_due(progress, found))
 
 
 @blueprint.post("/me/back/<code>")
@@ -59,18 +59,18 @@ def come_back(code: str) -> AnyResponse | str:
     """Keep that somebody came back, once; in the browser of the person, go on."""
     found = _unsealed(code)
 
-    def keep(own: Session, way: Way) -> bool:
-        is_new = _is_due(way, found)
+    def keep(own: Session, progress: StudyProgress) -> bool:
+        is_new = _is_due(progress, found)
         if is_new:
-            answers.come_back(own, way, way.step.key, found.question)
+            answers.come_back(own, progress, progress.step.key, found.question)
         return is_new
 
     with reading() as session:
-        way = find_way(session, found.enrolment_id)
-        is_new = write_way(session, way, keep)
-        if is_new and _is_known_here(way):
-            return redirect(private_url(str(way.enrolment.token)), 303)
-        return _return_page(way, used=not is_new, kept=is_new)
+        progress = find_progress(session, found.enrolment_id)
+        is_new = write_progress(session, progress, keep)
+        if is_new and _is_known_here(progress):
+            return redirect(private_url(str(progress.enrolment.token)), 303)
+        return _return_page(progress, used=not is_new, kept=is_new)
 
 
 def _unsealed(code: str) -> _Return:
@@ -109,16 +109,16 @@ def _key(use: bytes) -> bytes:
     return hmac.digest(settings().secret_key.encode(), _KEY + b"\n" + use, hashlib.sha256)
 
 
-def _is_due(way: Way, found: _Return) -> bool:
+def _is_due(progress: StudyProgress, found: _Return) -> bool:
     """Whether a code is for the step that the person is at, and was not used."""
-    return way.enrolment.step == found.step and found.question not in answers.returned(way)
+    return progress.enrolment.step == found.step and found.question not in answers.returned(progress)
 
 
-def _is_known_here(way: Way) -> bool:
-    return mark_of_link(str(way.enrolment.token)) in cookie.get(MARKS, ())
+def _is_known_here(progress: StudyProgress) -> bool:
+    return mark_of_link(str(progress.enrolment.token)) in cookie.get(MARKS, ())
 
 
-def _return_page(way: Way, *, used: bool, kept: bool = False) -> str:
-    use_language(way.design.language)
-    link = private_url(str(way.enrolment.token)) if _is_known_here(way) else None
-    return render_template("study/survey-return.html", design=way.design, used=used, kept=kept, link=link)
+def _return_page(progress: StudyProgress, *, used: bool, kept: bool = False) -> str:
+    use_language(progress.design.language)
+    link = private_url(str(progress.enrolment.token)) if _is_known_here(progress) else None
+    return render_template("study/survey-return.html", design=progress.design, used=used, kept=kept, link=link)

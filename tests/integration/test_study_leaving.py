@@ -1,4 +1,4 @@
-"""The ways out of a study from every page, and what is told to who opens a page that is not theirs."""
+"""Leaving a study from every page, and what is shown to who opens a page that is not theirs."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -13,7 +13,7 @@ from app.models import Enrolment, Payment
 from app.studies.answers import draw_arm
 from app.studies.enrolment import take_place
 from app.studies.participant_steps import CONSENT, DEBRIEF, steps
-from app.studies.progress import find_way_by_token
+from app.studies.progress import find_progress_by_token
 from app.studies.waves import close, find_wave, freeze
 from tests.study_pages import AT_ONCE, MATCH, Walker, door_of, play_out, text_of
 from tests.waves import changed, loaded_study, new_wave, store_study
@@ -38,11 +38,11 @@ def come(app: Flask, study: str = "two-models", name: str = "ann") -> Walker:
 def put_at(walker: Walker, key: str) -> None:
     """Have somebody come as far as to a step."""
     with writing() as session:
-        way = find_way_by_token(session, walker.address.rpartition("/")[2], lock=True)
+        progress = find_progress_by_token(session, walker.address.rpartition("/")[2], lock=True)
         if key != CONSENT:
-            take_place(session, way)
-        way.enrolment.step = next(at for at, step in enumerate(way.steps) if step.key == key)
-        draw_arm(session, way)
+            take_place(session, progress)
+        progress.enrolment.step = next(at for at, step in enumerate(progress.steps) if step.key == key)
+        draw_arm(session, progress)
 
 
 def ending() -> str | None:
@@ -61,9 +61,9 @@ def test_every_page_leads_to_withdrawal_and_to_report_and_leave(app: Flask, open
         put_at(somebody, step.key)
         somebody.look()
         assert somebody.step == step.key
-        for way_out in ("leave", "report"):
-            assert f'href="{somebody.address}/{way_out}"' in somebody.page.text, step.key
-            assert somebody.client.get(f"{somebody.address}/{way_out}").status_code == 200, step.key
+        for page in ("leave", "report"):
+            assert f'href="{somebody.address}/{page}"' in somebody.page.text, step.key
+            assert somebody.client.get(f"{somebody.address}/{page}").status_code == 200, step.key
         somebody.client.post(
             f"{somebody.address}/report", data={"reason": "other", "text": "It was rude.", "then": "leave"}
         )
