@@ -12,6 +12,7 @@ from app.core import logs
 from app.core.config import ROOT, Settings, load_settings
 from app.inference import scheduler
 from app.web import admin, api, auth, errors, facts, language, moves, play, study
+from app.web.admin.datasets_import import refuse_upload
 from app.web.body_limits import BodyLimits, UploadRequest
 from app.web.extensions import csrf, limiter, login, socketio
 from app.web.sockets import play_namespace, watch_namespace
@@ -75,7 +76,7 @@ def _flask_config(settings: Settings) -> dict[str, Any]:
 
 def _extensions(app: Flask, settings: Settings) -> None:
     login.init_app(app)
-    app.before_request(admin.datasets_import.refuse_upload)
+    app.before_request(refuse_upload)
     bodies = BodyLimits(app, settings)  # before what looks into forms
     csrf.init_app(app)
     limiter.init_app(app)

@@ -3,6 +3,7 @@
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from sqlalchemy import CompoundSelect, exists, literal, select, union_all
@@ -14,10 +15,15 @@ from app.jobs.kind import JobKind
 
 def kinds_below(folder: Path, package: str) -> list[JobKind[Any]]:
     """The kinds that the modules `job.py` of a package at that folder define, in the order of their places."""
-    files = sorted(path.relative_to(folder).with_suffix("") for path in folder.glob("**/job.py"))
-    modules = [import_module(".".join([package, *file.parts])) for file in files]
+    modules = modules_below(folder, package, "job")
     kinds = [each for module in modules for each in vars(module).values() if isinstance(each, JobKind)]
     return sorted(dict.fromkeys(kinds), key=lambda kind: (kind.place, kind.name))
+
+
+def modules_below(folder: Path, package: str, name: str) -> list[ModuleType]:
+    """The modules of a name in a package at that folder and in the packages below it."""
+    files = sorted(path.relative_to(folder).with_suffix("") for path in folder.glob(f"**/{name}.py"))
+    return [import_module(".".join([package, *file.parts])) for file in files]
 
 
 JOB_KINDS = kinds_below(Path(__file__).parent, __package__ or "app")

@@ -4,16 +4,19 @@ The words are those of the commands themselves. tests/unit/cli/test_command_list
 """
 
 import json
+import tomllib
 from typing import Any
 
 import click
 
 from app.cli.commands import FILES, LIST, load
+from app.core.config import ROOT
 
 
 def command_list() -> dict[str, Any]:
     """Every command by its name: what it does, and for a group the same of each of its commands."""
-    found = {name: _described(load(name)) for name in sorted(FILES) if " " not in name}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    found = {name: _described(load(name)) for name in sorted(project["entry-points"]["flask.commands"])}
     for name in FILES:
         group, _, below = name.partition(" ")
         if below:

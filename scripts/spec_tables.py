@@ -7,7 +7,7 @@ from app.core.config import ROOT
 from app.core.validation import words_of
 from app.jobs.spec import PRESET, JobSpec, SpecPart, fields_of, parts_of
 from scripts.page_tables import between
-from scripts.translations import SPECS
+from scripts.translations import job_specs
 
 PAGE = ROOT / "docs" / "jobs.md"
 MARKS = "<!-- fields: python -m scripts.spec_tables -->", "<!-- end of fields -->"
@@ -15,7 +15,7 @@ MARKS = "<!-- fields: python -m scripts.spec_tables -->", "<!-- end of fields --
 
 def tables() -> str:
     """A section for each kind of jobs that has a spec."""
-    return "\n\n".join(f"## {_name(spec)}\n\n{(spec.__doc__ or '').strip()}\n\n{table(spec)}" for spec in SPECS)
+    return "\n\n".join(f"## {_name(spec)}\n\n{(spec.__doc__ or '').strip()}\n\n{table(spec)}" for spec in job_specs())
 
 
 def _name(spec: type[JobSpec]) -> str:

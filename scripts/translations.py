@@ -15,19 +15,12 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
-from app.alignments.spec import AlignmentSpec
-from app.assessments.spec import AssessmentSpec
-from app.benchmarks.spec import BenchmarkSpec
 from app.campaigns.presets import PRESETS
 from app.core.config import ENGLISH, ROOT, TRANSLATIONS, known_languages
-from app.datasets.spec import DatasetRequestSpec
 from app.finetuning.backends import all_backends
-from app.finetuning.spec import TrainingSpec
 from app.games import GAMES
+from app.job_kinds import modules_below
 from app.jobs.spec import JobSpec, SpecPart, fields_of, parts_of
-from app.rounds.spec import RoundSpec
-from app.society.spec import SocietySpec
-from app.studies.bots.spec import RehearsalSpec
 from training.methods import all_methods
 
 # Where strings are, and by which function names they are known; static/js/words.js has t and tn.
@@ -41,17 +34,6 @@ KEYWORDS = {
     **dict.fromkeys(("ngettext", "tn"), (1, 2)),
 }
 
-# Of the kinds of jobs that are described by one, and of datasets that are cut.
-SPECS: tuple[type[JobSpec], ...] = (
-    RoundSpec,
-    BenchmarkSpec,
-    AssessmentSpec,
-    SocietySpec,
-    AlignmentSpec,
-    TrainingSpec,
-    RehearsalSpec,
-    DatasetRequestSpec,
-)
 _US = "the authors of Parlor"
 ABOUT = {"project": "Parlor", "version": "1", "msgid_bugs_address": _US, "last_translator": _US, "language_team": _US}
 
@@ -76,10 +58,17 @@ def described() -> Iterator[tuple[str, Iterable[str]]]:
     for backend in all_backends().values():
         yield "app/finetuning/backends", (backend.title, backend.summary)
     yield "app/games", game_texts()
-    for spec in SPECS:
+    for spec in job_specs():
         yield spec.__module__.replace(".", "/"), spec_texts(spec)
     for preset in PRESETS.values():
         yield "app/campaigns", (preset.title, preset.summary)
+
+
+def job_specs() -> list[type[JobSpec]]:
+    """What can be asked of each kind of jobs, and of datasets that are cut: the classes in files `spec.py`."""
+    modules = modules_below(ROOT / "app", "app", "spec")
+    classes = [each for module in modules for each in vars(module).values() if isinstance(each, type)]
+    return [each for each in dict.fromkeys(classes) if issubclass(each, JobSpec) and each is not JobSpec]
 
 
 def game_texts() -> Iterator[str]:

@@ -1,8 +1,8 @@
 """Which commands `flask` has, and where they are.
 
 Flask finds them by the entry points in pyproject.toml, each of which names something of this module. What it lists of
-them stands in `commands.json`, which `python -m scripts.command_list` writes: a command is loaded when it is run, and
-no page is loaded for it.
+them is in `commands.json`, which `python -m scripts.command_list` writes: a command is loaded when it is run, and no
+page is loaded for it.
 """
 
 import json
@@ -17,24 +17,12 @@ from flask.cli import AppGroup, ScriptInfo
 
 from app.cli.groups import BaseGroup, LazyCommand, LazyGroup
 
-# Every command with the file that it is in, and its name there; of a group those too that are in a file of their own.
-# A kind of jobs without a file has the commands of all kinds.
+# Commands that are not in a file of their own name, under that name; those of a group that are in a file of their own,
+# so that the others are run without it. A kind of jobs without a file has the commands of all kinds.
 FILES = {
-    "play": "play:play",
     "round": "round:rounds",
-    "analyze": "analyze:analyze",
-    "dataset": "dataset:dataset",
-    "training": "training:training",
     "train": "training:train",  # `flask training run`
     "job": "training:training",
-    "campaign": "campaign:campaign",
-    "benchmark": "benchmark:benchmark",
-    "society": "society:society",
-    "assessment": "assessment:assessment",
-    "alignment": "alignment:alignment",
-    "rehearsal": "rehearsal:rehearsal",
-    "match": "match:match",
-    "model": "model:model",
     "model add-local": "local_model:add_local",
     "model show": "model_show:show",
     "model lineage": "lineage:lineage",
@@ -45,14 +33,8 @@ FILES = {
     "model archive": "model_changes:archive",
     "model restore": "model_changes:restore",
     "model remove": "model_changes:remove",
-    "export": "export:export",
     "import": "imports:imports",
-    "backup": "backup:backup",
     "restore": "backup:restore",
-    "judge": "judge:judge",
-    "study": "study:study",
-    "user": "user:user",
-    "doctor": "doctor:doctor",
     "db": "migrations:migrations",
 }
 LIST = Path(__file__).with_name("commands.json")
@@ -62,7 +44,7 @@ _OF_PAGES = ("run", "shell", "routes")  # Flask's own commands, which need all o
 
 def load(name: str) -> click.Command:
     """A command or group by its name, with all that it needs."""
-    file, _, attribute = FILES[name].partition(":")
+    file, _, attribute = FILES.get(name, f"{name}:{name}").partition(":")
     found: click.Command = getattr(import_module(f"app.cli.{file}"), attribute)
     return found
 

@@ -1,4 +1,7 @@
-"""Tables, without behaviour: one file a subject. Importing this package knows them all, as migrations need."""
+"""Tables, without behaviour: one file a subject. Importing this package knows them all, as migrations need.
+
+They are named, not discovered, because type checkers take names of a package only from what is written in it.
+"""
 
 from app.models.alignment import Alignment
 from app.models.assessment import AssessedAnswer, Assessment
@@ -25,13 +28,3 @@ from app.models.study import (
 from app.models.training import TrainingEvent, TrainingJob
 from app.models.user import LoginLink, User, UserSession
 from app.models.wave import Payment, PaymentBatch, StudyEvent, Submission, Wave
-
-__all__ = [
-    "Alignment", "Arm", "AssessedAnswer", "Assessment", "BenchmarkAnswer", "BenchmarkJob", "BenchmarkResult",
-    "Campaign", "CampaignEvaluation", "CampaignIteration", "CampaignRound", "Consent", "Dataset", "DatasetRow",
-    "Enrolment", "EventRow", "FormRequest", "GenerationRow", "LanguageModel", "Lease", "LoginLink", "MatchRow",
-    "MatchSource", "ModelRequest", "Outage", "Participant", "Payment", "PaymentBatch", "RecruitmentIdentity",
-    "Rehearsal", "RehearsedBot", "RoundMaterial", "RoundRange", "RoundRow", "SeatRow", "Society", "SocietyAgent",
-    "SocietyInteraction", "Study", "StudyEvent", "StudyVersion", "Submission", "TrainingEvent", "TrainingJob", "User",
-    "UserSession", "Wave",
-]  # fmt: skip
