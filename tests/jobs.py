@@ -69,8 +69,8 @@ def tell(
     """
     told: list[JSON] = [
         {"event": "started", "at": 0.0, "device": "cpu (2 threads)", "rows": 40, "eval_rows": 4, "targets": 900,
-         "parameters": 35_000, "shortened": 2, "sequences": 40, "resumed_from": None, "method": "tiny",
-         "config": {"batch": 32,
+         "parameters": 35_000, "shortened": 2, "cut": 3, "skipped": 1, "sequences": 40, "resumed_from": None,
+         "method": "tiny", "config": {"batch": 32,
                     "schedule": "cosine", "warmup": 0.03, "seed": 0, "packing": False, "eval_every": None}}
     ]  # fmt: skip
     for step in range(1, steps + 1):

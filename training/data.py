@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,8 +88,8 @@ class Rows(Protocol):
         """All token sequences."""
 
     @property
-    def shortened(self) -> int:
-        """How many conversations had to be shortened."""
+    def too_long(self) -> Counter[str]:
+        """How many rows were too long, by what was done with them: the names in `rendering.TOO_LONG`."""
 
     @property
     def targets(self) -> int:
@@ -101,14 +102,14 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TokenRows:
-    """What is trained on: token sequences and the group of each, and how many conversations had to be shortened.
+    """What is trained on: token sequences and the group of each, and what was done with rows that were too long.
 
     `rows` has the number of the conversation that each sequence is of.
     """
 
     sequences: tuple[MarkedTokens, ...]
     groups: tuple[str, ...]
-    shortened: int
+    too_long: Counter[str]
     rows: tuple[int, ...]
 
     def __len__(self) -> int:
@@ -234,20 +235,20 @@ def render_rows(conversations: Sequence[Conversation], renderer: Renderer) -> To
     sequences: list[MarkedTokens] = []
     groups: list[str] = []
     rows: list[int] = []
-    shortened = 0
+    too_long: Counter[str] = Counter()
     for number, each in enumerate(conversations):
         sampled = None
         if each.tokenizer is not None and each.tokenizer == renderer.tokenizer_hash:
             sampled = [message["ids"] for message in each.messages if message["role"] == "assistant"]
         try:
-            marked, was_shortened = renderer.render(each.messages, sampled)
+            marked, done = renderer.render(each.messages, sampled)
         except TrainingRefused as error:
             raise TrainingRefused(f"{each.place} ({each.group}): {error}") from None
         sequences += marked
         groups += [each.group] * len(marked)
         rows += [number] * len(marked)
-        shortened += was_shortened
-    return TokenRows(tuple(sequences), tuple(groups), shortened, tuple(rows))
+        too_long += done
+    return TokenRows(tuple(sequences), tuple(groups), too_long, tuple(rows))
 
 
 def split(conversations: Sequence[G], share: float, seed: int) -> tuple[list[G], list[G]]:

@@ -33,7 +33,7 @@ from training.marks import FIRST_RENDERER
 from training.methods.base import Config, FromCheckpoint, Method, with_new_names
 from training.processes import LAUNCHED_WITH, process_number, processes
 from training.progress import Progress, StopRequest
-from training.rendering import Renderer
+from training.rendering import CUT, SHORTENED, SKIPPED, TOO_LONG, Renderer
 from training.rows import load_rows
 from training.span_trainer import SpanTrainer
 from training.trainer import PREFIX, TokenTrainer, checkpoints_in, is_over, renderer_version
@@ -56,6 +56,7 @@ _CAME_LATER = {
     "lora_dropout",
     "lora_targets",
     "sft_data",
+    "too_long",
 }  # than runs of 0.1
 
 
@@ -95,8 +96,8 @@ def renderer(config: Config, model: Any, tokenizer: Any) -> Renderer:
             raise TrainingRefused(
                 f"chat_template: expected a file, got {config.chat_template}: {error.strerror}"
             ) from None
-    longest = checkpoints.length_of(model)
-    return Renderer(tokenizer, min(longest, config.max_length or longest), renderer_version(config))
+    version, length = renderer_version(config), checkpoints.length_of(model)
+    return Renderer(tokenizer, length, version, max_length=config.max_length, too_long=config.too_long)
 
 
 def run(method: Method, config: Config, progress: Progress, stop: StopRequest) -> None:
@@ -134,9 +135,13 @@ def train(
     render = renderer(config, model, tokenizer)
     found = load_rows(method, config, model, tokenizer, render)
     rows, aside = found.rows, found.aside
+    _refuse_empty(rows, "learn from", render)
+    if aside is not None:
+        _refuse_empty(aside, "evaluate on", render)
     provenance = _provenance(config, method.name, {**base, "renderer": render.version, **found.provenance}, rows)
     last = _last_checkpoint(config, provenance)
-    provenance |= found.counts  # follow from what was compared, and older runs have none
+    # These follow from what was compared, and older runs have none.
+    provenance |= {**found.counts, CUT: rows.too_long[CUT], SKIPPED: rows.too_long[SKIPPED]}
     follower = ProgressCallback(progress, stop)
     weights = model.num_parameters()
     if config.uses_adapters:
@@ -157,8 +162,8 @@ def train(
     progress.tell(
         "started", method=method.name, device=_device(trainer), parameters=weights, **counts,
         **found.counts, trained=sum(each.numel() for each in model.parameters() if each.requires_grad),
-        shortened=rows.shortened + (aside.shortened if aside else 0), resumed_from=last and last.name,
-        processes=processes(),
+        **{name: rows.too_long[name] + (aside.too_long[name] if aside else 0) for name in TOO_LONG},
+        resumed_from=last and last.name, processes=processes(),
         config={**_settings(config), "threads": torch.get_num_threads(), "max_length": render.longest},
     )  # fmt: skip
     if last and is_over(last):
@@ -169,6 +174,15 @@ def train(
     if follower.agree(trainer.args):
         raise KeyboardInterrupt
     _finish(config, trainer, tokenizer, provenance, progress)
+
+
+def _refuse_empty(rows: Rows, purpose: str, render: Renderer) -> None:
+    """Raises Refused where all rows were left out."""
+    if not len(rows):
+        raise TrainingRefused(
+            f"expected a row to {purpose}, got {rows.too_long[SKIPPED]} that do not fit into {render.longest} tokens"
+            " and no other; raise max_length, or set too_long to truncate"
+        )
 
 
 def _settings(config: Config) -> dict[str, Any]:
@@ -185,7 +199,7 @@ def _provenance(config: Config, method: str, base: Mapping[str, Any], rows: Rows
     if config.chat_template is not None:
         facts["chat_template_sha256"] = file_hash(config.chat_template)
     facts["processes"] = processes()
-    counts = {"sequences": len(rows.sequences), "targets": rows.targets, "shortened": rows.shortened}
+    counts = {"sequences": len(rows.sequences), "targets": rows.targets, SHORTENED: rows.too_long[SHORTENED]}
     return {**facts, **counts, "config": {name: value for name, value in named.items() if name not in _NOT_RECORDED}}
 
 

@@ -3,7 +3,7 @@
 A conversation is rendered turn by turn with the tokenizer's chat template, as it was when it was played: the prompt up
 to a turn, then the turn with its end marker. As long as each prompt begins with the tokens that stand there already,
 all turns share one sequence. Where one does not (the template rewrites history, or the oldest turns had to go for the
-model's length), the turn begins a sequence of its own. What is learnt is the same either way.
+longest sequence), the turn begins a sequence of its own. What is learnt is the same either way.
 
 Play renders its prompts here, too (`Renderer.prompt`), so that a model is asked in the tokens that it learnt from.
 
@@ -16,6 +16,7 @@ import hashlib
 import json
 import re
 import struct
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,7 @@ from jinja2 import TemplateError
 
 from training.errors import TrainingRefused
 from training.marks import FIRST_RENDERER, RENDERER, ROLE_LABELS, Marks
+from training.methods.base import REFUSE, SKIP
 
 Message = Mapping[str, Any]
 
@@ -32,6 +34,8 @@ PLAIN = (
     "{% for message in messages %}{{ message.role }}: {{ message.content }}{{ eos_token }}\n{% endfor %}"
     "{% if add_generation_prompt %}assistant:{% endif %}"
 )
+# What was done with rows that were too long: old turns dropped, a move or response cut, one left out.
+SHORTENED, CUT, SKIPPED = TOO_LONG = "shortened", "cut", "skipped"
 _EXAMPLE = "Qzx"  # what is said in a chat by which a template is looked at
 _LABEL = re.compile(rf"(?P<begins>(?:\A|(?<=\n))[^\S\n]*)?(?P<name>(?:#{{1,6}} ?)?\b\w{{2,30}}):\s*(?={_EXAMPLE}|\Z)")
 _KEPT = ("aA", "Á", "＜", "a\u200bb", "a\u2060b")  # pieces of text that change where tokens are found otherwise
@@ -97,13 +101,24 @@ class MarkedTokens:
 class Renderer:
     """Renders conversations for one tokenizer and the length (in tokens) that its model can take.
 
-    A tokenizer without a chat template gets `PLAIN`. `version` is FIRST_RENDERER for what was begun with that.
+    A tokenizer without a chat template gets `PLAIN`. `version` is that with which something was begun. `max_length` is
+    a shorter length for training, and `too_long` says what becomes of a move that is longer: TRUNCATE, SKIP or REFUSE.
     """
 
-    def __init__(self, tokenizer: Any, longest: int, version: int = RENDERER) -> None:
+    def __init__(
+        self,
+        tokenizer: Any,
+        longest: int,
+        version: int = RENDERER,
+        *,
+        max_length: int | None = None,
+        too_long: str = REFUSE,
+    ) -> None:
         tokenizer.chat_template = tokenizer.chat_template or PLAIN
         self.version = version
-        self.longest = longest
+        self.longest = min(longest, max_length or longest)
+        self._of_model = longest
+        self._too_long = too_long
         self.tokenizer_hash = tokenizer_hash(tokenizer)
         self._tokenizer = tokenizer
         self._control = control_tokens(tokenizer)
@@ -114,12 +129,12 @@ class Renderer:
 
     def render(
         self, messages: Sequence[Message], sampled: Sequence[Sequence[int]] | None = None
-    ) -> tuple[list[MarkedTokens], bool]:
-        """The sequences of one conversation, and whether old turns were dropped to fit the model.
+    ) -> tuple[list[MarkedTokens], Counter[str]]:
+        """The sequences of one conversation, and what of TOO_LONG was done to it, each with the count 1.
 
         `sampled` are the tokens, with the one that ended each, in which a model of this tokenizer said the assistant's
         messages: they are learnt as they were said. Raises Refused where the template cannot take the conversation, or
-        a single turn does not fit.
+        a single turn that does not fit is to be refused.
         """
         messages = [{**each, "content": self._said(each["content"])} for each in messages]
         known = len(self._tokenizer)
@@ -130,23 +145,26 @@ class Renderer:
         said = dict(zip(own, sampled, strict=True)) if sampled is not None else {}
         sequences: list[MarkedTokens] = []
         rendered: list[int] = []  # the last sequence, with turns as the template has them
-        shortened = False
+        done: Counter[str] = Counter()
         for at, (prompt, target) in zip(turns, self._turns(messages, turns), strict=True):
+            what = frozenset[str]()
             if len(prompt) + len(target) > self.longest:
-                prompt, target = self._shortened(messages[: at + 1], len(prompt) + len(target))
-                shortened = True
+                prompt, target, what = self._fitted(messages[: at + 1], prompt, target)
+                done |= Counter(what)
+            if SKIPPED in what:
+                continue
             if not sequences or prompt[: len(rendered)] != rendered:
                 sequences.append(MarkedTokens())
                 rendered = []
             ids = list(said.get(at, ()))
-            sampled_so = ids[-1:] == target[-1:]
+            sampled_so = CUT not in what and ids[-1:] == target[-1:]
             sequences[-1].extend(prompt[len(rendered) :], ids if sampled_so else target, messages[at], sampled_so)
             rendered = prompt + target
         if said and any(len(each.ids) > self.longest for each in sequences):
             return self.render(messages)
         for each in sequences:
             each.left_out = frozenset(at for at, token in enumerate(each.ids) if token == self._unknown)
-        return [each for each in sequences if any(each.learnt)], shortened
+        return [each for each in sequences if any(each.learnt)], done
 
     def prompt(self, messages: Sequence[Message], most: int) -> list[int]:
         """The tokens in which a model is asked for the assistant's next message of at most `most` tokens.
@@ -208,17 +226,38 @@ class Renderer:
             )
         return prompt, whole[len(prompt) : ends[-1] + 1]
 
-    def _shortened(self, messages: Sequence[Message], fewest: int) -> tuple[list[int], list[int]]:
-        """The last turn's prompt and target without as many old turns as need to go; `fewest` tokens are too many."""
+    def _fitted(
+        self, messages: Sequence[Message], prompt: list[int], target: list[int]
+    ) -> tuple[list[int], list[int], frozenset[str]]:
+        """The last turn's prompt and target, which are too long, without as many old turns as need to go, and what of
+        TOO_LONG was done to them.
+
+        Where that is not enough, the target loses its end, or the turn is SKIPPED or refused, as `too_long` says. One
+        whose prompt leaves no room is SKIPPED in place of being cut.
+        """
+        done = frozenset[str]()
         for kept in self.shorter(messages):
             [(prompt, target)] = self._turns(kept, [len(kept) - 1])
-            fewest = len(prompt) + len(target)
-            if fewest <= self.longest:
-                return prompt, target
-        raise TrainingRefused(
-            f"expected rules and a turn in {self.longest} tokens, which is what the model can take,"
-            f" got {fewest} in the shortest form; build the dataset with shorter prompts"
-            " (`flask dataset build --style compact`), give tiny a larger length, or raise max_length if it is set"
+            done = frozenset({SHORTENED})
+            if len(prompt) + len(target) <= self.longest:
+                return prompt, target, done
+        if self._too_long == REFUSE:
+            raise TrainingRefused(self._refusal(len(prompt) + len(target)))
+        room = self.longest - len(prompt)
+        if self._too_long == SKIP or room < 1:
+            return prompt, target, frozenset({SKIPPED})
+        return prompt, target[:room], done | {CUT}
+
+    def _refusal(self, fewest: int) -> str:
+        """Why a turn that has so many tokens in the shortest form does not fit, and what would help."""
+        if self.longest < self._of_model:
+            limit, more = "max_length", f"raise max_length (the model can take {self._of_model})"
+        else:
+            limit, more = "what the model can take", "train a model that can take more (tiny: a larger length)"
+        return (
+            f"expected rules and a turn in {self.longest} tokens, which is {limit}, got {fewest} in the shortest form;"
+            f" {more}, or set too_long to truncate or skip; rows of matches played here have shorter prompts with"
+            " `flask dataset build --style compact`"
         )
 
     @staticmethod

@@ -28,7 +28,7 @@ from training.methods.offline_po import OfflinePoConfig
 from training.methods.reference import WithReference
 from training.methods.stable_alignment import StableAlignmentConfig
 from training.methods.supervised import WithSupervisedRows
-from training.rendering import Renderer
+from training.rendering import SHORTENED, SKIPPED, Renderer
 from training.rewards import RoleBaselines, check_policy, is_move, rewarded_rows
 from training.span_data import REWARDED, SpanItem, SpanRows, rows_of_spans, stored_log_probs
 
@@ -69,51 +69,63 @@ def _comparisons(config: StableAlignmentConfig, render: Renderer) -> TrainingRow
     train, aside = read_sides(config, partial(read_comparisons, scale=config.rating_scale))
     supervised = _read_supervised(config, aside)
     rendered = _render_comparisons(config, aside, render) if aside else None
-    rows = _joined(_render_comparisons(config, train, render), _render_responses(supervised.rows, render))
+    compared, others = _render_comparisons(config, train, render), _render_responses(supervised.rows, render)
+    groups = (*compared.groups, *others.groups)
+    rows = SpanRows((*compared.items, *others.items), groups, compared.too_long + others.too_long)
     read = len(train) + len(supervised.rows)
     return TrainingRows(rows, rendered, read, len(aside), supervised.provenance, supervised.counts)
 
 
-def _joined(rows: SpanRows, others: SpanRows) -> SpanRows:
-    return SpanRows((*rows.items, *others.items), (*rows.groups, *others.groups), rows.shortened + others.shortened)
-
-
 def _render_responses(rows: Sequence[Conversation], render: Renderer) -> SpanRows:
     """An item of each move that is to be learnt, as of a query with one response."""
-    moves = [
-        replace(row, messages=(*({**before, "weight": 0} for before in row.messages[:at]), each))
-        for row in rows
-        for at, each in enumerate(row.messages)
-        if is_move(each)
-    ]
-    found = render_rows(moves, render)
-    return SpanRows(tuple(SpanItem((each,), (REWARDED,)) for each in found.sequences), found.groups, found.shortened)
+    items: list[SpanItem] = []
+    groups: list[str] = []
+    too_long: Counter[str] = Counter()
+    for row in rows:
+        moves = [
+            replace(row, messages=(*({**before, "weight": 0} for before in row.messages[:at]), each))
+            for at, each in enumerate(row.messages)
+            if is_move(each)
+        ]
+        found = render_rows(moves, render)
+        items += [SpanItem((each,), (REWARDED,)) for each in found.sequences]
+        groups += found.groups
+        too_long += Counter(set(found.too_long))
+    return SpanRows(tuple(items), tuple(groups), too_long)
 
 
 def _render_comparisons(config: StableAlignmentConfig, rows: Sequence[Comparison], render: Renderer) -> SpanRows:
-    """An item of each query, with the best response first. Which others are compared depends on seed and row alone."""
-    items = []
-    shortened = 0
+    """An item of each query, with the best response first. Which others are compared depends on seed and row alone.
+
+    A query of which one of these responses has to be left out is left out itself: nothing stands in for it.
+    """
+    items: list[SpanItem] = []
+    groups: list[str] = []
+    too_long: Counter[str] = Counter()
     for each in rows:
         chosen = each.chosen(config.num_comp - 1, random.Random(f"{config.seed}:{each.place.rpartition(', ')[2]}"))
         compared = [each.conversation(*response) for response in chosen]
         responses = _under_one_prompt(compared, render)
-        shortened += responses.shortened
+        if SKIPPED in responses.too_long:
+            too_long[SKIPPED] += 1
+            continue
+        too_long += responses.too_long
         items.append(SpanItem(responses.sequences, (REWARDED,)))
-    return SpanRows(tuple(items), tuple(each.group for each in rows), shortened)
+        groups.append(each.group)
+    return SpanRows(tuple(items), tuple(groups), too_long)
 
 
 def _under_one_prompt(compared: Sequence[Conversation], render: Renderer) -> TokenRows:
     """The responses to a query, from which as many old turns are dropped as the longest of them leaves no room for.
 
-    They count as one conversation in `shortened`.
+    They count as one row in `too_long`.
     """
     found = whole = render_rows(compared, render)
     for messages in render.shorter(compared[0].messages):
-        if not found.shortened:
+        if not found.too_long:
             break
         found = render_rows([replace(each, messages=(*messages[:-1], each.messages[-1])) for each in compared], render)
-    return replace(found, shortened=min(1, whole.shortened))
+    return replace(found, too_long=Counter({*whole.too_long} & {SHORTENED} | {*found.too_long}))
 
 
 def _spans(method: Method, config: WithReference, model: Any, tokenizer: Any, render: Renderer) -> TrainingRows:

@@ -1,6 +1,7 @@
 """Token sequences → batches of target spans, for losses that are means over spans or over queries."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -53,11 +54,11 @@ class SpanItem:
 
 @dataclass(frozen=True, slots=True)
 class SpanRows:
-    """What is trained on: items and the group of each, and how many conversations had to be shortened."""
+    """What is trained on: items and the group of each, and what was done with rows that were too long."""
 
     items: tuple[SpanItem, ...]
     groups: tuple[str, ...]
-    shortened: int
+    too_long: Counter[str]
 
     def __len__(self) -> int:
         return len(self.items)
@@ -107,7 +108,7 @@ def rows_of_spans(rows: TokenRows, rewarded: bool) -> SpanRows:
     for sequence in rows.sequences:
         bare = [rewarded and span.reward is None for span in learnt_spans(sequence)]
         items.append(SpanItem((sequence,), tuple(SUPERVISED if each else REWARDED for each in bare)))
-    return SpanRows(tuple(items), rows.groups, rows.shortened)
+    return SpanRows(tuple(items), rows.groups, rows.too_long)
 
 
 class SpanCollator:

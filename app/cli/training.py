@@ -27,6 +27,7 @@ from app.finetuning import listing
 from app.finetuning.config import LOCAL
 from app.finetuning.job import TRAINING
 from app.finetuning.listing import TrainingListItem
+from app.finetuning.progress import TOO_LONG
 from app.finetuning.runner import run_job
 from app.finetuning.spec import TrainingSpec
 from app.games.base import JSON
@@ -65,9 +66,9 @@ class _TrainingCommands(JobCommands[TrainingJob]):
 
     def described(self, session: Session, rows: Sequence[TrainingJob]) -> list[Described]:
         """Jobs as JSON."""
-        figures, recipes = listing.figures_of(session, rows), listing.recipes_of(session, rows)
+        figures, starts = listing.figures_of(session, rows), listing.starts_of(session, rows)
         return [
-            _described(item, figures[item.row.id], recipes.get(item.row.id))
+            _described(item, figures[item.row.id], starts.get(item.row.id, {}))
             for item in listing.training_items(session, rows)
         ]
 
@@ -158,7 +159,7 @@ def _progress(described: dict[str, Any]) -> str:
     return f"step {described['step']} of {described['steps']}{loss}"
 
 
-def _described(line: TrainingListItem, figures: JSON, recipe: JSON | None) -> Described:
+def _described(line: TrainingListItem, figures: JSON, started: JSON) -> Described:
     """A job as JSON."""
     row = line.row
     return {
@@ -171,7 +172,8 @@ def _described(line: TrainingListItem, figures: JSON, recipe: JSON | None) -> De
         "sft_data": line.sft_dataset and f"{line.sft_dataset.name}@{line.sft_dataset.version}",
         "base": line.base and line.base.name,
         "config": row.config,
-        "recipe": recipe,
+        "recipe": started.get("config"),
+        **{name: started.get(name) for name in TOO_LONG},
         "status": line.state,
         "queued": row.queued,
         "requested_by": row.requested_by,

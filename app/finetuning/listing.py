@@ -106,12 +106,17 @@ def _prices(session: Session, rows: Sequence[TrainingJob]) -> dict[int, float]:
     return {number: float(price) for number, price in prices.items() if price is not None}
 
 
+def starts_of(session: Session, rows: Sequence[TrainingJob]) -> dict[int, JSON]:
+    """The event in which each job's training said what it does, when it was last started, by the job's number."""
+    return _firsts(session, [row.id for row in rows], "started", TrainingEvent.number.desc())
+
+
 def recipes_of(session: Session, rows: Sequence[TrainingJob]) -> dict[int, JSON]:
     """Every field of each job's training with the value that it came to, by the job's number.
 
     A job that was not started yet, or by an old release, has none. The fields that were given are in `row.config`.
     """
-    started = _firsts(session, [row.id for row in rows], "started", TrainingEvent.number.desc())
+    started = starts_of(session, rows)
     return {number: event["config"] for number, event in started.items() if event.get("config") is not None}
 
 

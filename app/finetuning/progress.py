@@ -9,6 +9,8 @@ from app.jobs import states
 
 LATELY = 20  # events over which a pace is taken
 OF_LOSS = ("reward", "kl", "clip_fraction", "penalty")  # extra training metrics, which a method's loss computes
+# What was done with rows that were too long, as the event `started` counts them.
+TOO_LONG = {"shortened": "shortened", "cut": "cut", "skipped": "left out as too long"}
 _OF_STEP = ("epoch", "lr", "gradient_norm", "tokens_per_second", "memory_mb", *OF_LOSS)
 
 
@@ -77,10 +79,10 @@ def _event_words(event: Mapping[str, Any]) -> str:
     if kind == "started":
         gone_on = f", goes on from {event['resumed_from']}" if event.get("resumed_from") else ""
         mixed_in = f" ({event['sft_rows']} of them supervised)" if event.get("sft_rows") else ""
-        cut = f", {event['shortened']} shortened" if event.get("shortened") else ""
+        too_long = "".join(f", {event[name]} {words}" for name, words in TOO_LONG.items() if event.get(name))
         return (
-            f"started on {event['device']}: {event['rows']} rows{mixed_in}{cut}, {event['targets']} tokens to learn,"
-            f" {event['parameters']} weights{_reference(event)}{gone_on}"
+            f"started on {event['device']}: {event['rows']} rows{mixed_in}{too_long}, {event['targets']} tokens to"
+            f" learn, {event['parameters']} weights{_reference(event)}{gone_on}"
         )
     if kind == "created":
         return f"created {event['job']} at {event['device']}, of the file {event['file']}"

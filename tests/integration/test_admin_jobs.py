@@ -142,6 +142,8 @@ def test_a_job_is_shown_with_its_figures_its_curve_and_its_log(
     assert '<progress value="40" max="100"' in page
     assert "cpu (2 threads)" in page
     assert "step 40 of 100  loss 1.075  lr 2.1e-05  812 tokens/s" in page
+    for fact, count in {"Shortened rows": 2, "Rows that were cut": 3, "Rows left out as too long": 1}.items():
+        assert f"<dt>{fact}</dt><dd>{count}</dd>" in page
     assert "Loss of job 1: 4.0000 at step 1, 1.0750 at step 40." in page
     spec = client.get(f"/admin/jobs/{job_id}/charts/loss.json?theme=dark").json or {}
     assert len(spec["data"]["values"]) == 44
@@ -259,7 +261,9 @@ def test_published_settings_of_a_method_fill_the_form_in(app: Flask) -> None:
     filled = client.get("/admin/jobs/new?method=stable-alignment&preset=code").text
     assert re.search(r'value="stable-alignment"[^>]* checked', filled)
     assert re.search(
-        r"margin = 1\s+max_flow = false\s+max_length = 512\s+num_comp = 3\s+rating_scale = 7\s+ratio = 0.5", filled
+        r"margin = 1\s+max_flow = false\s+max_length = 512\s+num_comp = 3\s+rating_scale = 7\s+ratio = 0.5"
+        r"\s+too_long = truncate",
+        filled,
     )
     assert not re.search(r'name="epochs"[^>]* value="\d', filled)  # as the method has it
     refused = client.get("/admin/jobs/new?method=sft&preset=code")

@@ -4,6 +4,7 @@ tests/integration/test_jobs_kill.py trains with them.
 """
 
 import json
+import re
 
 import pytest
 from click.testing import Result
@@ -14,7 +15,7 @@ from app.core.extensions import writing
 from app.finetuning.job import TRAINING
 from app.jobs import states
 from app.models import Dataset, TrainingJob
-from tests.jobs import make_dataset, make_job
+from tests.jobs import make_dataset, make_job, tell
 from training.methods import all_methods
 
 
@@ -56,6 +57,16 @@ def test_a_job_that_fails_is_exit_code_1_and_says_how_to_go_on(app: Flask, engin
     )
     shown = flask(app, "job", "show", "1").stdout
     assert "status          failed\n" in shown
+
+
+def test_a_job_says_what_was_done_with_rows_that_are_too_long(app: Flask, engine: Engine, dataset: Dataset) -> None:
+    job_id = make_job(engine, dataset)
+    told = json.loads(flask(app, "training", "show", str(job_id), "--json").stdout)
+    assert [told[name] for name in ("shortened", "cut", "skipped")] == [None, None, None]
+    tell(engine, job_id, 3, 9)
+    shown = flask(app, "training", "show", str(job_id)).stdout
+    assert re.search(r"^shortened +2\ncut +3\nskipped +1$", shown, re.MULTILINE)
+    assert "40 rows, 2 shortened, 3 cut, 1 left out as too long" in shown
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

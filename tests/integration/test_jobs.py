@@ -382,7 +382,7 @@ SMALL_DISK = (
     [
         ("no-number", {"learning_rate": 1e38, "warmup": 0, "save_every": 1, "epochs": 9},
          "step 2: expected a loss that is a number, got NaN or infinity on "),
-        ("too-long", {"length": 8}, "expected rules and a turn in 8 tokens"),
+        ("too-long", {"length": 8, "too_long": "refuse"}, "expected rules and a turn in 8 tokens"),
         ("no-tokenizer", {}, "expected a tokenizer beside the weights, got none; put the model's own there"),
         ("small-disk", {"max_steps": 2}, "the disk is full"),
     ],

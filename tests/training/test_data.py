@@ -1,6 +1,7 @@
 """Dataset files: what is read, what is refused, what is kept aside, and in which order rows come."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -71,7 +72,9 @@ def test_one_match_alone_cannot_be_split(data: Path) -> None:
 
 
 def test_an_epoch_has_every_row_once_in_an_order_of_its_own_that_comes_again() -> None:
-    rows = TokenRows(tuple(MarkedTokens([1] * (3 + at % 7)) for at in range(103)), ("",) * 103, 0, tuple(range(103)))
+    rows = TokenRows(
+        tuple(MarkedTokens([1] * (3 + at % 7)) for at in range(103)), ("",) * 103, Counter(), tuple(range(103))
+    )
     orders = []
     for epoch in (0, 1, 0):
         order = EpochOrder(rows, 8, seed=5)

@@ -35,7 +35,16 @@ ConfigFile = Callable[..., Path]
         ({"data": "none.jsonl"}, "none.jsonl: expected a dataset file, got none"),
         ({"base": "nowhere"}, "nowhere: expected a checkpoint folder with a config.json"),
         ({"chat_template": "none.jinja"}, "chat_template: expected a file, got none.jinja"),
-        ({"max_length": 20}, r"line 1 (0:0): expected rules and a turn in 20 tokens"),
+        (
+            {"max_length": 20, "too_long": "refuse"},
+            "line 1 (0:0): expected rules and a turn in 20 tokens, which is max_length, got 2",
+        ),
+        (
+            {"max_length": 20, "too_long": "refuse"},
+            "in the shortest form; raise max_length (the model can take 128), or set too_long to truncate or skip",
+        ),
+        ({"too_long": "cut"}, "too_long: expected 'truncate', 'skip' or 'refuse', got 'cut'"),
+        ({"max_length": 8}, "expected a row to learn from, got 48 that do not fit into 8 tokens and no other; raise"),
     ],
 )
 def test_a_config_that_cannot_be_used_is_refused(

@@ -173,12 +173,12 @@ def test_responses_to_a_query_are_compared_under_one_prompt_when_it_is_shortened
     longest = max(whole.lengths)
     for dropped in range(1, 4):  # from room for the shorter response alone to room for neither
         found = load_rows(method, config, None, tokenizer, Renderer(tokenizer, longest - 10 * dropped)).rows
-        assert found.shortened == 1
+        assert found.too_long == {"shortened": 1}
         assert max(found.lengths) <= longest - 10 * dropped
         prompts = {tuple(each.ids[: each.spans[0].begin]) for each in found[0][1].sequences}
         assert len(prompts) == 1
         assert found[1][1].sequences == whole[1][1].sequences
-    assert whole.shortened == 0
+    assert not whole.too_long
 
 
 def test_published_rows_of_one_move_are_read_as_conversations(tmp_path: Path) -> None:

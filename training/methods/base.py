@@ -17,12 +17,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
 
 from training.errors import shown
 
+# What becomes of moves that are too long.
+TRUNCATE: Final = "truncate"
+SKIP: Final = "skip"
+REFUSE: Final = "refuse"
 RENAMED = {"clip": "max_grad_norm"}  # fields under their names of before 0.2, which files and checkpoints still have
 
 Batch = Annotated[
@@ -114,6 +118,12 @@ class Config(BaseModel):
         title="Longest sequence",
         description="Tokens in a sequence, at most.",
         json_schema_extra={"unit": "tokens", "unset": "the model's own"},
+    )
+    too_long: Literal["truncate", "skip", "refuse"] = Field(
+        default=TRUNCATE,
+        title="Longer moves",
+        description="What becomes of a move or response that has no room without older turns before it either: its end"
+        " is cut, it is left out, or the training is refused.",
     )
 
     seed: int = Field(

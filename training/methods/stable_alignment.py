@@ -6,7 +6,7 @@ all of it, and what the published code does where nothing is said.
 
 from pydantic import Field
 
-from training.methods.base import Epochs, LearningRate, Method, Need, Packing, Switch
+from training.methods.base import TRUNCATE, Epochs, LearningRate, Method, Need, Packing, Switch
 from training.methods.supervised import WithSupervisedRows
 
 
@@ -54,9 +54,12 @@ class StableAlignmentConfig(WithSupervisedRows):
 PRESETS = {
     "published": {
         "epochs": 7, "rating_scale": 7, "margin": 10, "max_flow": "false", "ratio": 0.2, "num_comp": 3,
-        "learning_rate": 2e-5, "batch": 1, "accumulation": 8, "max_length": 360,
+        "learning_rate": 2e-5, "batch": 1, "accumulation": 8, "max_length": 360, "too_long": TRUNCATE,
     },
-    "code": {"rating_scale": 7, "margin": 1, "max_flow": "false", "ratio": 0.5, "num_comp": 3, "max_length": 512},
+    "code": {
+        "rating_scale": 7, "margin": 1, "max_flow": "false", "ratio": 0.5, "num_comp": 3, "max_length": 512,
+        "too_long": TRUNCATE,
+    },
 }  # fmt: skip
 
 METHOD = Method(

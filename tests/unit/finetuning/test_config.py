@@ -50,7 +50,7 @@ def test_a_field_may_be_given_under_its_old_name() -> None:
     ("method", "fields", "complaint"),
     [
         ("dpo", {}, f"method: expected {' or '.join(all_methods())}, got 'dpo'"),
-        ("sft", {"lr": 1}, "lr: expected a field of sft (max_length, seed, epochs, "),
+        ("sft", {"lr": 1}, "lr: expected a field of sft (max_length, too_long, seed, epochs, "),
         ("sft", {"width": 64}, "width: expected a field of sft "),
         ("sft", {"output": "elsewhere"}, "output: expected a field of sft "),
         ("tiny", {"width": 30}, "width: expected a multiple of twice the heads (8), got 30"),

@@ -64,6 +64,8 @@ def test_events_are_lines_with_their_time() -> None:
         "00:00:00  started on cpu (2 threads): 48 rows, 3 shortened, 900 tokens to learn, 35000 weights,"
         " reference of 40 rows from play and of 8 computed, goes on from checkpoint-7"
     )
+    counts = {"shortened": 0, "cut": 2, "skipped": 1}
+    assert "48 rows, 2 cut, 1 left out as too long, 900 tokens to learn" in line(began | counts)
     assert line(step(7, 61)) == "00:01:01  step 7 of 100  loss 1.235  lr 0.0001  800 tokens/s"
     assert line({"event": "failed", "at": 1, "message": "the disk is full"}) == "00:00:01  failed: the disk is full"
     ended = {"event": "finished", "at": 1, "step": 14, "steps": 84, "metrics": {"loss": 1.0, "eval_loss": 2.3456}}
