@@ -119,7 +119,7 @@ def figure(
         *(language.translate(metric.heading) for metric in shown.values()),
     )
     title = language.gettext("Models of %(campaign)s by iteration, with 95 %% intervals", campaign=called)
-    sentence = " ".join([_sentence(called, game, points, language), *_reference_words(compared, language)])
+    sentence = " ".join([_first_panel_in_words(called, game, points, language), *_reference_words(compared, language)])
     data = [
         {"iteration": each.iteration, "model": each.model, "column": key, **found}
         for each in points
@@ -129,7 +129,7 @@ def figure(
     return Chart(name, title, Description(sentence, header, rows), draw, data, language)
 
 
-def _sentence(called: str, game: str, points: Sequence[Point], language: Language) -> str:
+def _first_panel_in_words(called: str, game: str, points: Sequence[Point], language: Language) -> str:
     """The first panel's lines in words: from the base to the latest model."""
     first, last = points[0], points[-1]
     sentences = []

@@ -54,13 +54,13 @@ def count_histogram(analysis: MatchAnalysis, metric: Metric, language: Language 
     title, matches = language.translate(metric.histogram.title), language.gettext("Matches")
     if not metric.by_seat:
         said = _count_sentence(analysis, title, language.gettext("matches"), metric.histogram, language)
-        mean = _mean(analysis, metric, metric.histogram.mean, language)
+        mean = _mean_in_words(analysis, metric, metric.histogram.mean, language)
         return _histogram(analysis, metric.histogram, title, matches, f"{said} {mean}".rstrip(), language)
     counted = language.gettext("scores")
     if len(analysis.metrics.parts) < 2:
         title = language.gettext("%(figures)s of both seats", figures=title)
         said = _count_sentence(analysis, title, counted, metric.histogram, language)
-        mean = _mean(analysis, metric, SCORE_MEAN.heading, language)
+        mean = _mean_in_words(analysis, metric, SCORE_MEAN.heading, language)
         return _histogram(
             analysis, metric.histogram, title, language.gettext("Seats"), f"{said} {mean}".rstrip(), language
         )
@@ -296,7 +296,7 @@ def outcomes(analysis: MatchAnalysis, language: Language = ENGLISH) -> Chart:
 # ---- Words ----------------------------------------------------------------------
 
 
-def _mean(analysis: MatchAnalysis, metric: Metric, called: str, language: Language) -> str:
+def _mean_in_words(analysis: MatchAnalysis, metric: Metric, called: str, language: Language) -> str:
     figure = analysis.metrics.columns.get(metric.name, Figure(None))
     if not analysis.distributions.get(metric.histogram.name if metric.histogram else ""):
         return ""

@@ -49,7 +49,7 @@ def loss_curve(
         for step in sorted({step for step, _ in (*thinned(train, _LISTED), *held_out)})
     ]
     header = (language.gettext("Step"), language.gettext("Loss, training"), language.gettext("Loss, held out"))
-    described = Description(_sentence(called, train, held_out, registered, language), header, rows)
+    described = Description(_losses_in_words(called, train, held_out, registered, language), header, rows)
     last = max(steps or 0, *(step for step, _ in (*train, *held_out)), 1)
     data = [
         {"of": of, "step": step, "loss": loss}
@@ -169,7 +169,7 @@ def thinned(points: Points, most: int) -> list[tuple[int, float]]:
     return list(points[::-1][::every][::-1])
 
 
-def _sentence(called: str, train: Points, held_out: Points, registered: int | None, language: Language) -> str:
+def _losses_in_words(called: str, train: Points, held_out: Points, registered: int | None, language: Language) -> str:
     if not train:
         subject = f"{called[:1].upper()}{called[1:]}"
         return language.gettext("%(job)s has reported no step yet.", job=subject)

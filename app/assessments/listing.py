@@ -91,7 +91,9 @@ def figures_of(session: Session, row: Assessment) -> list[AssessmentFigures]:
 def described(session: Session, rows: Sequence[Assessment]) -> list[JSON]:
     """All that lists and the command line say of assessments, as JSON, with as many statements for one as for many."""
     known = _models(session, rows)
-    return [_described(item.row, job_facts(ASSESSMENT, item), known) for item in job_items(session, ASSESSMENT, rows)]
+    return [
+        _assessment_json(item.row, job_facts(ASSESSMENT, item), known) for item in job_items(session, ASSESSMENT, rows)
+    ]
 
 
 def _models(session: Session, rows: Sequence[Assessment]) -> dict[int, LanguageModel]:
@@ -110,7 +112,7 @@ def _models_of(row: Assessment) -> list[int]:
     return [row.model_id, row.base_id, *(each["model_id"] for each in row.raters)]
 
 
-def _described(row: Assessment, facts: JSON, models: Mapping[int, LanguageModel]) -> JSON:
+def _assessment_json(row: Assessment, facts: JSON, models: Mapping[int, LanguageModel]) -> JSON:
     return {
         **facts,
         "model": models[row.model_id].name,

@@ -49,7 +49,7 @@ def benchmark_figure(
         language.gettext("Standard error"),
         language.gettext("95 %% interval"),
     )
-    described = Description(_sentence(called, tasks, values, language), header, rows)
+    described = Description(_means_in_words(called, tasks, values, language), header, rows)
 
     def draw(colours: Palette) -> Spec:
         return _chart_spec(values, iterations, colours, language)
@@ -107,7 +107,7 @@ def _chart_spec(values: Sequence[Mapping[str, Any]], iterations: int, colours: P
     }
 
 
-def _sentence(called: str, tasks: Sequence[str], values: Sequence[Mapping[str, Any]], language: Language) -> str:
+def _means_in_words(called: str, tasks: Sequence[str], values: Sequence[Mapping[str, Any]], language: Language) -> str:
     first, last = values[0], values[-1]
     begun = language.decimals(first["value"], 2)
     if last is first:

@@ -211,7 +211,7 @@ class _BenchmarkRunner:
             if self._told or time.monotonic() >= self._renew_at:
                 with writing(self._context.database) as session:
                     status = self._write_events(session)
-                self._written()
+                self._after_write()
                 return status
             with reading(self._context.database) as session:
                 row = BENCHMARK.get(session, self._job_id)
@@ -230,7 +230,7 @@ class _BenchmarkRunner:
             return also(session)
 
         found = insist(self._context.database, work, AWAY)
-        self._written()
+        self._after_write()
         return found
 
     def _write_events(self, session: Session) -> str:
@@ -242,7 +242,7 @@ class _BenchmarkRunner:
         lifecycle.store_results(session, row, [each for each in self._told if each.get("event") == "task"])
         return status
 
-    def _written(self) -> None:
+    def _after_write(self) -> None:
         self._told = []
         self._renew_at = time.monotonic() + self._lease / 3
 

@@ -120,7 +120,14 @@ def table(found: Sequence[AssessmentFigures]) -> str:
     for each in found:
         counts = (str(each.difference.n), str(each.better), str(each.worse))
         lines.append(
-            (each.aspect, each.rater or "all", _mean(each.model), _mean(each.base), _in_words(each.difference), *counts)
+            (
+                each.aspect,
+                each.rater or "all",
+                _mean_text(each.model),
+                _mean_text(each.base),
+                _in_words(each.difference),
+                *counts,
+            )
         )
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
@@ -128,7 +135,7 @@ def table(found: Sequence[AssessmentFigures]) -> str:
     )
 
 
-def _mean(figure: Figure) -> str:
+def _mean_text(figure: Figure) -> str:
     return "–" if figure.value is None else f"{figure.value:.2f}"
 
 

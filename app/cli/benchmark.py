@@ -110,7 +110,7 @@ class _BenchmarkCommands(JobCommands[BenchmarkJob]):
                 "step": item.row.step,
                 **used.get(item.row.id, TokenUsage(0, 0, None))._asdict(),
                 "results": [_result_json(result) for result in results[item.row.id]],
-                "geometric_mean": _mean(mean_of(results[item.row.id])),
+                "geometric_mean": _score_json(mean_of(results[item.row.id])),
             }
             for each, item in zip(facts, items, strict=True)
         ]
@@ -164,7 +164,7 @@ def _result_json(result: BenchmarkResult) -> dict[str, Any]:
     return {name: getattr(result, name) for name in names}
 
 
-def _mean(score: MeasuredScore | None) -> dict[str, Any] | None:
+def _score_json(score: MeasuredScore | None) -> dict[str, Any] | None:
     return None if score is None else score._asdict()
 
 
@@ -179,7 +179,7 @@ def _as_json(found: BenchmarkComparison | None) -> dict[str, Any]:
             {
                 "name": each.model.name,
                 "results": [_result_json(result) for result in each.results.values()],
-                "geometric_mean": _mean(each.mean),
+                "geometric_mean": _score_json(each.mean),
             }
             for each in found.models
         ],

@@ -84,7 +84,7 @@ class _CampaignCommands(JobCommands[Campaign]):
     def described(self, session: Session, rows: Sequence[Campaign]) -> list[Described]:
         """Campaigns as JSON."""
         found, results = CAMPAIGN.states_of(session, rows), results_of(session, rows)
-        return [_described(row, found[row.id], results[row.id]) for row in rows]
+        return [_campaign_json(row, found[row.id], results[row.id]) for row in rows]
 
     def print_one(  # type: ignore[override]  # takes options of its own
         self, number: int, as_json: bool, path: Path | None, theme: str, as_csv: bool
@@ -167,7 +167,7 @@ def _say(described: dict[str, Any]) -> None:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
-def _described(row: Campaign, state: str, found: Sequence[IterationResult]) -> Described:
+def _campaign_json(row: Campaign, state: str, found: Sequence[IterationResult]) -> Described:
     """A campaign as JSON."""
     return {
         "campaign_id": row.id,

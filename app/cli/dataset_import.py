@@ -38,7 +38,7 @@ def import_rows(file: str, row_format: str, name: str | None, skip_bad: bool, as
     before = found.dataset_id is not None
     if found.tally is not None and found.draft is None and not before:
         if as_json:
-            print_json({"dataset_id": None, "rows": 0, **_refused(found.tally)})
+            print_json({"dataset_id": None, "rows": 0, **_refused_rows_json(found.tally)})
         raise row_import.refusal(wanted, found.tally)
     number = found.dataset_id
     if number is None and found.draft is not None:
@@ -66,7 +66,7 @@ def read_file(file: str, row_format: str, skip_bad: bool) -> tuple[ReadImport, R
         raise Invalid(None, expected="a file of rows", got=Verbatim(unreadable(error)), subject=file) from None
 
 
-def _refused(tally: ImportTally | None) -> dict[str, Any]:
+def _refused_rows_json(tally: ImportTally | None) -> dict[str, Any]:
     """The bad rows as JSON: the first thousand, and how many there are."""
     bad = [] if tally is None else tally.refused
     return {
@@ -79,7 +79,7 @@ def _import_json(row: Dataset, tally: ImportTally | None, before: bool) -> dict[
     return {
         "dataset_id": row.id,
         "rows": row.rows,
-        **_refused(tally),
+        **_refused_rows_json(tally),
         "name": row.name,
         "version": row.version,
         "kind": row.kind,

@@ -114,7 +114,7 @@ def _play_to_the_end(terminal_session: TerminalSession, opponent: StoredSeat) ->
     """Play, show how it ended, and leave no match open, however the person goes."""
     try:
         try:
-            with _partner(terminal_session, opponent) as answer:
+            with _turns_of_partner(terminal_session, opponent) as answer:
                 _take_turns(terminal_session, answer)
         except EOFError:
             _resign(terminal_session)
@@ -186,7 +186,7 @@ def _resign(terminal_session: TerminalSession) -> None:
 
 
 @contextlib.contextmanager
-def _partner(terminal_session: TerminalSession, opponent: StoredSeat) -> Iterator[Callable[[], StoredMatch]]:
+def _turns_of_partner(terminal_session: TerminalSession, opponent: StoredSeat) -> Iterator[Callable[[], StoredMatch]]:
     """What plays the model's turns: a script answers within the step, any other model is asked in this process."""
     if _scripted(opponent):
         yield lambda: terminal_session.record
@@ -248,13 +248,13 @@ def _show_end(terminal_session: TerminalSession) -> None:
     _show_news(terminal_session)
     for line in (
         "",
-        *terminal.ending_lines(view, ended, _detail(terminal_session.record)),
+        *terminal.ending_lines(view, ended, _abort_detail(terminal_session.record)),
         f"Match {terminal_session.record.id}",
     ):
         terminal_session.say(line)
 
 
-def _detail(record: StoredMatch) -> str | None:
+def _abort_detail(record: StoredMatch) -> str | None:
     return next((logged.event.detail for logged in record.log if isinstance(logged.event, Aborted)), None)
 
 
@@ -272,5 +272,5 @@ def _match_result(terminal_session: TerminalSession, against: str) -> dict[str, 
         "winner": ended.winner if ended else None,
         "utility": ended.utilities[terminal_session.seat] if ended else None,
         "partner_utility": ended.utilities[1 - terminal_session.seat] if ended else None,
-        "detail": _detail(terminal_session.record),
+        "detail": _abort_detail(terminal_session.record),
     }

@@ -70,7 +70,7 @@ class _RoundCommands(JobCommands[RoundRow]):
     def described(self, session: Session, rows: Sequence[RoundRow]) -> list[Described]:
         """Rounds as JSON."""
         behind = waits_behind(session, rows)
-        return [_described(item, behind[item.row.id]) for item in list_items(session, rows)]
+        return [_round_json(item, behind[item.row.id]) for item in list_items(session, rows)]
 
     def shown(self, described: Described) -> Mapping[str, Any]:
         """A round; that all of its matches were aborted is in its status."""
@@ -201,7 +201,7 @@ def _status(described: Mapping[str, Any]) -> str:
     return "done, all aborted" if described["all_aborted"] else str(described["status"])
 
 
-def _described(item: RoundListItem, behind: list[int]) -> Described:
+def _round_json(item: RoundListItem, behind: list[int]) -> Described:
     """A round as JSON."""
     row = item.row
     return {

@@ -68,7 +68,7 @@ class _TrainingCommands(JobCommands[TrainingJob]):
         """Jobs as JSON."""
         figures, starts = listing.figures_of(session, rows), listing.starts_of(session, rows)
         return [
-            _described(item, figures[item.row.id], starts.get(item.row.id, {}))
+            _training_json(item, figures[item.row.id], starts.get(item.row.id, {}))
             for item in listing.training_items(session, rows)
         ]
 
@@ -159,7 +159,7 @@ def _progress(described: dict[str, Any]) -> str:
     return f"step {described['step']} of {described['steps']}{loss}"
 
 
-def _described(line: TrainingListItem, figures: JSON, started: JSON) -> Described:
+def _training_json(line: TrainingListItem, figures: JSON, started: JSON) -> Described:
     """A job as JSON."""
     row = line.row
     return {

@@ -195,7 +195,7 @@ class Listing(Generic[R]):
         if not more or not kept:
             return ListRows([row[0] for row in kept], None)
         value, last = kept[-1][1], kept[-1][0].id
-        return ListRows([row[0] for row in kept], str(last) if key is tie else f"{_written(value)}~{last}")
+        return ListRows([row[0] for row in kept], str(last) if key is tie else f"{_key_in_address(value)}~{last}")
 
     def lines(
         self,
@@ -302,7 +302,7 @@ def _behind(key: Any, tie: Any, descending: bool, value: Any, last: Any) -> Colu
     return or_(behind, key.is_(None)) if _may_be_none(key) else behind
 
 
-def _written(value: Any) -> str:
+def _key_in_address(value: Any) -> str:
     """The key of a place as an address has it: text begins with `=`, so that none is not empty text."""
     if isinstance(value, datetime):
         return value.isoformat()

@@ -37,7 +37,7 @@ def read_value(schema: Schema, raw: Any, name: str) -> Any:
     number = next((kind for kind in kinds if kind["type"] in ("integer", "number")), None)
     if number is None:
         return raw
-    return _whole(number, raw, name) if number["type"] == "integer" else _real(number, raw, name)
+    return _read_whole_number(number, raw, name) if number["type"] == "integer" else _real(number, raw, name)
 
 
 @cache
@@ -64,7 +64,7 @@ def words_of(schema: Schema) -> Sequence[str]:
     return [word for kind in kinds_of(schema) for word in kind.get("enum", [kind["const"]] if "const" in kind else [])]
 
 
-def _whole(kind: Schema, raw: Any, name: str) -> int:
+def _read_whole_number(kind: Schema, raw: Any, name: str) -> int:
     least = kind.get("minimum", kind.get("exclusiveMinimum", -_MOST - 1) + ("exclusiveMinimum" in kind))
     most = kind.get("maximum", kind.get("exclusiveMaximum", _MOST + 1) - 1)
     return whole_number(raw, name, least, most)

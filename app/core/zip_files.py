@@ -21,11 +21,11 @@ def check_entries(entries: Sequence[zipfile.ZipInfo], field: str) -> None:
     """Raises Invalid for entries that are not plain files of their own, each once."""
     for entry in entries:
         if entry.flag_bits & _ENCRYPTED:
-            raise _refused(field, Phrase("files without a password"), entry)
+            raise _invalid_entry(field, Phrase("files without a password"), entry)
         if entry.compress_type not in _PACKINGS:
-            raise _refused(field, Phrase("files that are stored or deflated"), entry)
+            raise _invalid_entry(field, Phrase("files that are stored or deflated"), entry)
         if (kind := stat.S_IFMT(entry.external_attr >> 16)) and kind != stat.S_IFREG:
-            raise _refused(field, Phrase("files, not links"), entry)
+            raise _invalid_entry(field, Phrase("files, not links"), entry)
     check_tree([entry.filename for entry in entries], field)
 
 
@@ -44,5 +44,5 @@ def check_tree(names: Sequence[str], field: str) -> None:
             raise Invalid(field, expected=Phrase("files and folders with names of their own"), got=name)
 
 
-def _refused(field: str, expected: Phrase, entry: zipfile.ZipInfo) -> Invalid:
+def _invalid_entry(field: str, expected: Phrase, entry: zipfile.ZipInfo) -> Invalid:
     return Invalid(field, expected=expected, got=Verbatim(entry.filename[:200]))

@@ -73,7 +73,7 @@ class TrainingEventWriter:
             if self._events or self._says_more or time.monotonic() >= self._renew_at:
                 with writing(self._database) as session:
                     status = self._write_events(session)
-                self._written()
+                self._after_write()
                 return status
             with reading(self._database) as session:
                 row = session.execute(
@@ -94,7 +94,7 @@ class TrainingEventWriter:
             return also(session)
 
         found = insist(self._database, work, AWAY)
-        self._written()
+        self._after_write()
         return found
 
     def _write_events(self, session: Session) -> str:
@@ -111,7 +111,7 @@ class TrainingEventWriter:
             session.execute(insert(TrainingEvent), rows)
         return status
 
-    def _written(self) -> None:
+    def _after_write(self) -> None:
         self._furthest = max(self._furthest, self._newest())
         events, self._events = [event for _, event in self._events], []
         self._says_more = False

@@ -141,7 +141,7 @@ def advance(
         raise Invalid("move", expected=f"seat {match.to_move} to move", got=Verbatim(f"seat {seat}"))
     move = _unreadable(seat, text) or match.game.parse(match.state, seat, text)
     if isinstance(move, Violation):
-        events = _refused(match, move, readable(text), most_attempts if by_model else None)
+        events = _refused_move_events(match, move, readable(text), most_attempts if by_model else None)
         return events, applied(match, events)
     after = apply(match, move)
     outcome = match.game.outcome(after.state) if after.to_move is None else None
@@ -151,7 +151,7 @@ def advance(
     return [move, ended], apply(after, ended)
 
 
-def _refused(match: Match, violation: Violation, tried: str, most_attempts: int | None) -> list[LogEvent]:
+def _refused_move_events(match: Match, violation: Violation, tried: str, most_attempts: int | None) -> list[LogEvent]:
     violated = Violated(violation.seat, tried, violation.code, violation.reason)
     attempts = len(match.refused) + 1
     if most_attempts is None or attempts < most_attempts:

@@ -114,7 +114,7 @@ def decide(
 
     `was_served` says whether the server was there at a deadline, or later: else the clock has not run out.
     """
-    answer = _refusal(record, submission)
+    answer = _reply_without_trying(record, submission)
     if answer is not None:
         return Receipt(answer, (record,))
     now, known = datetime.now(UTC), len(record.log)
@@ -262,7 +262,7 @@ def _scripted_moves(record: StoredMatch, now: datetime) -> Iterator[StoredMatch]
         yield record
 
 
-def _refusal(record: StoredMatch, submission: MoveSubmission) -> MoveReply | None:
+def _reply_without_trying(record: StoredMatch, submission: MoveSubmission) -> MoveReply | None:
     """Why the submission is not even tried, or its first answer if it has come before."""
     if submission.move_id is not None:
         for logged in record.log:

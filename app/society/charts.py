@@ -68,7 +68,7 @@ def _by_iteration(
         (
             language.gettext("all of them") if row.iteration is None else str(row.iteration + 1),
             str(row.interactions),
-            *(_sentence(_of_aspect(row, aspect, when), language) for aspect in ASPECTS for when in _WHEN),
+            *(_figure_in_words(_of_aspect(row, aspect, when), language) for aspect in ASPECTS for when in _WHEN),
         )
         for row in (*rows, whole)
     ]
@@ -82,10 +82,10 @@ def _by_iteration(
     sentence = language.gettext(
         "Over all iterations, alignment is %(before)s before and %(after)s after revising, engagement %(drafts)s and"
         " %(revisions)s.",
-        before=_sentence(whole.alignment.before, language),
-        after=_sentence(whole.alignment.after, language),
-        drafts=_sentence(whole.engagement.before, language),
-        revisions=_sentence(whole.engagement.after, language),
+        before=_figure_in_words(whole.alignment.before, language),
+        after=_figure_in_words(whole.alignment.after, language),
+        drafts=_figure_in_words(whole.engagement.before, language),
+        revisions=_figure_in_words(whole.engagement.after, language),
     )
     title = language.gettext("Mean ratings by iteration, with 95 %% intervals")
     return Chart(name, title, Description(sentence, header, table), draw, data, language)
@@ -217,8 +217,8 @@ def _pareto(name: str, rows: Sequence[IterationFigures], whole: IterationFigures
     sentence = language.gettext(
         "Each iteration has two dots, alignment across and engagement up; the large ones are means of all iterations."
         " Revising changes alignment by %(alignment)s and engagement by %(engagement)s.",
-        alignment=_sentence(change, language),
-        engagement=_sentence(whole.engagement.change, language),
+        alignment=_figure_in_words(change, language),
+        engagement=_figure_in_words(whole.engagement.change, language),
     )
     header = (
         language.gettext("Iteration"),
@@ -229,7 +229,7 @@ def _pareto(name: str, rows: Sequence[IterationFigures], whole: IterationFigures
         (
             all_of_them if row.iteration is None else str(row.iteration + 1),
             text,
-            *(_sentence(_of_aspect(row, aspect, when), language) for aspect in ASPECTS),
+            *(_figure_in_words(_of_aspect(row, aspect, when), language) for aspect in ASPECTS),
         )
         for row in (*rows, whole)
         for when, text in words.items()
@@ -282,5 +282,5 @@ def _ends(figure: Figure) -> Spec:
     return {"value": figure.value, "low": figure.low, "high": figure.high, "n": figure.n}
 
 
-def _sentence(figure: Figure, language: Language) -> str:
+def _figure_in_words(figure: Figure, language: Language) -> str:
     return in_words(figure._asdict(), POINTS, language)

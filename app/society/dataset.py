@@ -56,10 +56,10 @@ def build(session: Session, home: Path, number: int, mixing: str = RELEASED, see
     figures = data_figures(data)
     about: JSON = {"society_id": number, "name": row.name, "interactions": len(interactions), "mixing": mixing,
                    "seed": seed, "agents": _names(row.agents), "observers": _names(row.observers)}  # fmt: skip
-    comparisons = _written(home, data.comparisons, about, [IMITATION, SELF_CRITICISM], figures)
+    comparisons = _write_dataset(home, data.comparisons, about, [IMITATION, SELF_CRITICISM], figures)
     if not data.realignment:
         return SocietyDatasets(comparisons, None, figures)
-    realignment = _written(home, data.conversations, about, [REALIGNMENT], figures)
+    realignment = _write_dataset(home, data.conversations, about, [REALIGNMENT], figures)
     return SocietyDatasets(comparisons, realignment, figures)
 
 
@@ -73,7 +73,7 @@ def realignment_name(name: str) -> str:
     return f"{name[: _NAME - len(_REALIGNED)]}{_REALIGNED}"
 
 
-def _written(
+def _write_dataset(
     home: Path, rows: Sequence[JSON], about: JSON, row_types: Sequence[str], figures: Sequence[DataFigures]
 ) -> UnregisteredDataset:
     tally = ImportTally(FORMATS["parlor"])

@@ -98,7 +98,7 @@ def described(session: Session, rows: Sequence[Society]) -> list[JSON]:
     """All that lists and the command line say of societies, as JSON."""
     unpriced = _unpriced(session, rows)
     return [
-        _described(item.row, job_facts(SOCIETY, item), _cost(session, item.row, unpriced))
+        _society_json(item.row, job_facts(SOCIETY, item), _cost(session, item.row, unpriced))
         for item in job_items(session, SOCIETY, rows)
     ]
 
@@ -115,7 +115,7 @@ def _models_of(row: Society) -> set[int]:
     return {each["model_id"] for each in (*row.agents, *row.observers) if each["model_id"] is not None}
 
 
-def _described(row: Society, facts: JSON, cost: float | None) -> JSON:
+def _society_json(row: Society, facts: JSON, cost: float | None) -> JSON:
     config = SocietyConfig.model_validate(row.config)
     return {
         **facts,

@@ -70,7 +70,7 @@ def read_record(raw: Any, model: str, where: str) -> Interaction:
     """
     if not isinstance(raw, dict) or (missing := [name for name in _REQUIRED if name not in raw]):
         got = Phrase("one without %(names)s", names=", ".join(missing)) if isinstance(raw, dict) else raw
-        raise _refused(where, f"an object with {', '.join(_REQUIRED)}", got)
+        raise _invalid_at(where, f"an object with {', '.join(_REQUIRED)}", got)
     own = raw.get(OWN)
     common: dict[str, Any] = {
         "iteration": _whole_number(raw["iteration"], f"{where}, iteration"),
@@ -92,7 +92,7 @@ def read_record(raw: Any, model: str, where: str) -> Interaction:
             **common,
         )
     except (KeyError, TypeError, AttributeError):
-        raise _refused(f"{where}, {OWN}", "what was written with the record", Phrase("something else")) from None
+        raise _invalid_at(f"{where}, {OWN}", "what was written with the record", Phrase("something else")) from None
 
 
 def label_of(raw: Any, where: str) -> Label:
@@ -102,7 +102,7 @@ def label_of(raw: Any, where: str) -> Label:
         return "good"
     if label == BAD:
         return "bad"
-    raise _refused(f"{where}, label", "good or bad", label)
+    raise _invalid_at(f"{where}, label", "good or bad", label)
 
 
 def write_external_memory(found: Iterable[Interaction], label: Label) -> Iterator[str]:
@@ -131,7 +131,7 @@ def write_internal_memory(memory: Mapping[str, str]) -> str:
 def read_internal_memory(raw: Any, where: str) -> dict[str, str]:
     """What an agent remembers. Raises Invalid. The published programs pickled theirs, and a pickle is never read."""
     if not isinstance(raw, dict) or not all(isinstance(answer, str) for answer in raw.values()):
-        raise _refused(where, "an object of questions with their answers", raw)
+        raise _invalid_at(where, "an object of questions with their answers", raw)
     return dict(raw)
 
 
@@ -144,7 +144,7 @@ def read_labelled_memories(records: Iterable[Any], where: str) -> dict[str, list
     for number, raw in enumerate(records, 1):
         place = f"{where}, record {number}"
         if not isinstance(raw, dict) or raw.get("morality_label") not in found:
-            raise _refused(place, "question, response and a morality_label, good or bad", raw)
+            raise _invalid_at(place, "question, response and a morality_label, good or bad", raw)
         question, answer = (_text_of(raw.get(name), f"{place}, {name}") for name in ("question", "response"))
         answer = answer.partition("Friend:")[0].strip().removeprefix("You:").strip()
         if question.strip() and answer:
@@ -181,7 +181,7 @@ def read_sandbox_row(raw: Any, where: str) -> JSON | None:
     Invalid for what is no row.
     """
     if not isinstance(raw, dict) or not all(isinstance(raw.get(name), list) for name in ("responses", "scores")):
-        raise _refused(where, "an object with query, responses and scores", raw)
+        raise _invalid_at(where, "an object with query, responses and scores", raw)
     query = without_template(_text_of(raw.get("query"), f"{where}, query"))
     responses, scores = raw["responses"], raw["scores"]
     models = raw["models"] if isinstance(raw.get("models"), list) else [""] * len(responses)
@@ -189,7 +189,7 @@ def read_sandbox_row(raw: Any, where: str) -> JSON | None:
         got = Phrase(
             "%(responses)s, %(scores)s and %(models)s", responses=len(responses), scores=len(scores), models=len(models)
         )
-        raise _refused(where, "as many responses as scores and models", got)
+        raise _invalid_at(where, "as many responses as scores and models", got)
     kept: dict[str, tuple[float, str]] = {}
     for response, score, model in zip(responses, scores, models, strict=True):
         rating, text = read_rating(score), _text_of(response, f"{where}, responses")
@@ -232,7 +232,7 @@ def _feedback(raw: Mapping[str, Any], where: str) -> Sequence[Feedback]:
     """Criticism with its ratings, which published records have in the same order; more of either is not paired."""
     reasons, ratings, critics = raw["feedback"], raw["rating"], raw.get("target_id") or []
     if not all(isinstance(each, list) for each in (reasons, ratings, critics)):
-        raise _refused(where, "lists as feedback, rating and target_id", Phrase("something else"))
+        raise _invalid_at(where, "lists as feedback, rating and target_id", Phrase("something else"))
     known = critics[0] if len(critics) == len(reasons) == 1 and type(critics[0]) is int else None
     return tuple(
         Feedback(known, read_rating(rating), _text_of(reason, where), f"Rating: {rating} ### Reason: {reason}")
@@ -276,13 +276,13 @@ def _own_observation(raw: Any) -> Observation:
 
 def _text_of(raw: Any, where: str) -> str:
     if not isinstance(raw, str):
-        raise _refused(where, "a text", raw)
+        raise _invalid_at(where, "a text", raw)
     return raw
 
 
 def _whole_number(raw: Any, where: str) -> int:
     if isinstance(raw, bool) or not isinstance(raw, int) or raw < 0:
-        raise _refused(where, "a whole number from 0 on", raw)
+        raise _invalid_at(where, "a whole number from 0 on", raw)
     return raw
 
 
@@ -290,5 +290,5 @@ def _or(rating: float | None, missing: float) -> float:
     return missing if rating is None or math.isnan(rating) else rating
 
 
-def _refused(where: str, expected: str, got: object) -> Invalid:
+def _invalid_at(where: str, expected: str, got: object) -> Invalid:
     return Invalid(None, expected=expected, got=got, subject=Verbatim(where))

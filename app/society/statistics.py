@@ -79,14 +79,14 @@ def _aspect(found: Sequence[Interaction], name: str, agents: Sequence[int] | Non
     before = [_rating(each.before, name) for each in found]
     after = [_rating(each.after, name) for each in found]
     change = [None if old is None or new is None else new - old for old, new in zip(before, after, strict=True)]
-    return AspectFigures(*(_mean(ratings, agents) for ratings in (before, after, change)))
+    return AspectFigures(*(_mean_rating(ratings, agents) for ratings in (before, after, change)))
 
 
 def _rating(observed: Observation, name: str) -> float | None:
     return observed.alignment if name == "alignment" else observed.engagement
 
 
-def _mean(ratings: Sequence[float | None], agents: Sequence[int] | None) -> Figure:
+def _mean_rating(ratings: Sequence[float | None], agents: Sequence[int] | None) -> Figure:
     places = [place for place, rating in enumerate(ratings) if rating is not None]
     values = np.array([ratings[place] for place in places], float)
     if agents is None:

@@ -105,8 +105,8 @@ class InteractionSteps:
         rated = await together(*asked)
         of_alignment, of_engagement = rated[: len(rated) // 2], rated[len(rated) // 2 :]
         observation = Observation(
-            _mean([rating for rating, _ in of_alignment]),
-            _mean([rating for rating, _ in of_engagement]),
+            _mean_of_read([rating for rating, _ in of_alignment]),
+            _mean_of_read([rating for rating, _ in of_engagement]),
             tuple(text for _, text in of_alignment),
             tuple(text for _, text in of_engagement),
         )
@@ -119,7 +119,7 @@ class InteractionSteps:
         self.writer.count(interactions=1, ratings=len(ratings), unread_ratings=ratings.count(None))
 
 
-def _mean(ratings: Sequence[float | None]) -> float | None:
+def _mean_of_read(ratings: Sequence[float | None]) -> float | None:
     """The mean of those that could be read; None where there is none."""
     read = [rating for rating in ratings if rating is not None]
     return sum(read) / len(read) if read else None

@@ -139,7 +139,7 @@ def _consent(session: Session, progress: StudyProgress, form: SurveyForm, text: 
         finish(session, progress, DECLINED)
         return StepOutcome()
     if _sent(form, "part") != YES:
-        return _refused("part", Phrase("a tick, or “No” below"))
+        return _unanswered("part", Phrase("a tick, or “No” below"))
     take_place(session, progress)
     if progress.enrolment.ending is not None:
         payments.settle(session, progress)
@@ -221,7 +221,7 @@ def _still_there(session: Session, progress: StudyProgress, form: SurveyForm, ma
 def _partner(session: Session, progress: StudyProgress, form: SurveyForm, _text: str) -> StepOutcome:
     sent = _sent(form, "partner")
     if sent not in PARTNERS:
-        return _refused("partner", Phrase("one of the answers"))
+        return _unanswered("partner", Phrase("one of the answers"))
     answer(progress, progress.step.key, {"partner": sent})
     return _go_on(session, progress)
 
@@ -233,7 +233,7 @@ def _debrief(session: Session, progress: StudyProgress, form: SurveyForm, text: 
     errors: dict[str, FieldError] = {}
     for name in wanted:
         if _sent(form, name) not in (YES, NO):
-            errors |= _refused(name, Phrase("yes or no")).errors
+            errors |= _unanswered(name, Phrase("yes or no")).errors
     if errors:
         return StepOutcome(errors)
     keep = _sent(form, "data") == YES
@@ -273,5 +273,5 @@ def _sent(form: SurveyForm, field: str) -> str:
     return next(iter(form.get(field, ())), "")
 
 
-def _refused(field: str, expected: Phrase) -> StepOutcome:
+def _unanswered(field: str, expected: Phrase) -> StepOutcome:
     return StepOutcome({field: Invalid(field, expected=expected, got=Phrase("none"))})

@@ -103,19 +103,19 @@ def _limit(design: StudyDesign, game: Game[Any]) -> dict[str, int]:
     return {name: moves // each}
 
 
-def _refused(path: KeyPath, expected: str, got: object, remedy: str | None = None) -> Fault:
+def _invalid_at(path: KeyPath, expected: str, got: object, remedy: str | None = None) -> Fault:
     return Fault(path, Invalid(None, expected=expected, got=got, remedy=remedy))
 
 
 def _told(design: StudyDesign, _game: Game[Any]) -> Iterator[Fault]:
     """What people are told of their partner is true of every condition."""
     if design.partner_told not in (COMPUTER, HIDDEN) and design.deception is None:
-        yield _refused(
+        yield _invalid_at(
             ("partner_told",), "computer or hidden, as every partner is a model", design.partner_told,
             "a study that says otherwise names the approval of its ethics board under deception",
         )  # fmt: skip
     if design.partner_told != COMPUTER and design.consent.debrief is None:
-        yield _refused(
+        yield _invalid_at(
             ("consent", "debrief"), "a file that says what each partner was", Verbatim("none"),
             "people who were not told have to be debriefed",
         )  # fmt: skip
@@ -126,18 +126,18 @@ def _factors(design: StudyDesign, game: Game[Any]) -> Iterator[Fault]:
     for factor in design.conditions:
         levels = design.levels(factor)
         if factor not in known:
-            yield _refused(("conditions", factor), str(either(known)), factor)
+            yield _invalid_at(("conditions", factor), str(either(known)), factor)
         elif not levels:
-            yield _refused(("conditions", factor), "at least one level", Verbatim("none"))
+            yield _invalid_at(("conditions", factor), "at least one level", Verbatim("none"))
         elif len(set(map(str, levels.values()))) < len(design.conditions[factor]):
-            yield _refused(("conditions", factor), "levels that differ", Verbatim("one twice"))
+            yield _invalid_at(("conditions", factor), "levels that differ", Verbatim("one twice"))
         if any(len(label) > _LONGEST_LABEL for label in levels):
-            yield _refused(
+            yield _invalid_at(
                 ("conditions", factor), f"labels of at most {_LONGEST_LABEL} characters", Verbatim("a longer one"),
                 "write {LABEL: LEVEL} for each",
             )  # fmt: skip
     if MODEL not in design.conditions:
-        yield _refused(("conditions",), "a model, the partner of people", Verbatim("none"))
+        yield _invalid_at(("conditions",), "a model, the partner of people", Verbatim("none"))
 
 
 def _levels(design: StudyDesign, game: Game[Any]) -> Iterator[Fault]:
@@ -155,7 +155,7 @@ def _levels(design: StudyDesign, game: Game[Any]) -> Iterator[Fault]:
     for name in design.same_for_all.game:
         if name in design.conditions or name in game.drawn:
             why = "which the conditions vary" if name in design.conditions else "of which each match has its own"
-            yield _refused(("same_for_all", "game", name), "what all matches share", Verbatim(f"{name}, {why}"))
+            yield _invalid_at(("same_for_all", "game", name), "what all matches share", Verbatim(f"{name}, {why}"))
 
 
 def _moves(design: StudyDesign, game: Game[Any]) -> Iterator[Fault]:
@@ -164,11 +164,11 @@ def _moves(design: StudyDesign, game: Game[Any]) -> Iterator[Fault]:
     if moves is None:
         return
     if game.limit_field is None:
-        yield _refused(path, "none, as this game has no such limit", moves)
+        yield _invalid_at(path, "none, as this game has no such limit", moves)
         return
     name, each = game.limit_field
     if name in design.conditions or name in design.same_for_all.game:
-        yield _refused(path, f"{name} or the most moves", Verbatim("both"))
+        yield _invalid_at(path, f"{name} or the most moves", Verbatim("both"))
     try:
         game.config({name: moves // each})
     except FieldError as error:
@@ -198,31 +198,31 @@ def _plan(design: StudyDesign, _game: Game[Any]) -> Iterator[Fault]:
     for name in ("within", "between"):
         for at, factor in enumerate(getattr(plan, name)):
             if factor not in design.conditions:
-                yield _refused(("plan", name, at), str(either(design.conditions)), factor)
+                yield _invalid_at(("plan", name, at), str(either(design.conditions)), factor)
     listed = [*plan.within, *plan.between]
     for factor in design.conditions:
         if listed.count(factor) > 1:
-            yield _refused(("plan",), f"{factor} once", Verbatim("it twice"))
+            yield _invalid_at(("plan",), f"{factor} once", Verbatim("it twice"))
         elif factor not in listed and len(design.levels(factor)) > 1:
-            yield _refused(("plan",), f"{factor} under within or under between", Verbatim("it under neither"))
+            yield _invalid_at(("plan",), f"{factor} under within or under between", Verbatim("it under neither"))
     if plan.blocks is not None and plan.blocks.by not in plan.within:
-        yield _refused(("plan", "blocks", "by"), "a factor that is within persons", plan.blocks.by)
+        yield _invalid_at(("plan", "blocks", "by"), "a factor that is within persons", plan.blocks.by)
     elif set(listed) <= set(design.conditions):
         yield from _arms(design)
 
 
 def _arms(design: StudyDesign) -> Iterator[Fault]:
     if (matches := matches_a_person(design)) > MOST_MATCHES:
-        yield _refused(("plan",), f"at most {MOST_MATCHES} matches a person", matches)
+        yield _invalid_at(("plan",), f"at most {MOST_MATCHES} matches a person", matches)
         return
     if (count := arm_count(design)) > MOST_ARMS:
-        yield _refused(
+        yield _invalid_at(
             ("plan",), f"at most {MOST_ARMS} arms", count, "leave orders to chance (random) or take fewer levels"
         )
         return
     longest = max((arm.name for arm in arms(design)), key=len)
     if len(longest) > _LONGEST_ARM:
-        yield _refused(
+        yield _invalid_at(
             ("plan",), f"labels that make names of arms of at most {_LONGEST_ARM} characters", longest,
             "write {LABEL: LEVEL} with short labels for the conditions",
         )  # fmt: skip
@@ -233,21 +233,21 @@ def _material(design: StudyDesign, game: Game[Any]) -> Iterator[Fault]:
         return
     kind = game.material
     if kind is None:
-        yield _refused(("material",), "none, as this game is played on nothing", Verbatim("some"))
+        yield _invalid_at(("material",), "none, as this game is played on nothing", Verbatim("some"))
         return
     known = [kind.name, *StudyMaterial.model_fields]
     for name, file in design.material.others.items():
         if name != kind.name:
             near = get_close_matches(name, known, 1)
-            yield _refused(("material", name), near[0] if near else str(either(known)), Verbatim(name))
+            yield _invalid_at(("material", name), near[0] if near else str(either(known)), Verbatim(name))
         elif not isinstance(file, str) or re.fullmatch(FILE_NAME, file) is None:
-            yield _refused(("material", name), FORMS[FILE_NAME], file)
+            yield _invalid_at(("material", name), FORMS[FILE_NAME], file)
     if design.material.yoked_to is not None:
         groups = [list(design.levels(factor)) for factor in between(design) if len(design.levels(factor)) > 1]
         levels = [level for group in groups for level in group]
         if design.material.yoked_to not in levels:
             expected = str(either(levels)) if levels else "none, as no factor with several levels is between persons"
-            yield _refused(("material", "yoked_to"), expected, design.material.yoked_to)
+            yield _invalid_at(("material", "yoked_to"), expected, design.material.yoked_to)
 
 
 def _quiz(design: StudyDesign, _game: Game[Any]) -> Iterator[Fault]:
@@ -270,11 +270,11 @@ def _right(design: StudyDesign, question: AskedOnce, where: KeyPath) -> Iterator
         path, blocks = (*where, "right"), design.plan.blocks
         factor = factor_of_answer(design, question.right)
         if factor is None:
-            yield _refused(path, "one answer for each level of a factor", sorted(question.right))
+            yield _invalid_at(path, "one answer for each level of a factor", sorted(question.right))
             return
         in_blocks = design.quiz.before == EACH_BLOCK and blocks is not None and blocks.by == factor
         if factor in design.plan.within and len(design.levels(factor)) > 1 and not in_blocks:
-            yield _refused(path, "one answer, or blocks by that factor and the quiz before each block", factor)
+            yield _invalid_at(path, "one answer, or blocks by that factor and the quiz before each block", factor)
 
 
 def _survey(design: StudyDesign, _game: Game[Any]) -> Iterator[Fault]:
@@ -291,7 +291,7 @@ def _survey(design: StudyDesign, _game: Game[Any]) -> Iterator[Fault]:
         for at, question in enumerate(questions):
             path: KeyPath = ("survey", name, at)
             if question.id in earlier or question.id in taken:
-                yield _refused((*path, "id"), "an id of its own", question.id)
+                yield _invalid_at((*path, "id"), "an id of its own", question.id)
             if question.show_if is not None:
                 yield from _rule(question.show_if, (*path, "show_if"), earlier, "the id of an earlier question")
             earlier[question.id] = answers(question)
@@ -318,13 +318,13 @@ def _pay(design: StudyDesign, _game: Game[Any]) -> Iterator[Fault]:
     for name in design.pay.bonus.by_objective:
         if name not in known:
             expected = str(either(known)) if known else "none, as the conditions have no objective"
-            yield _refused(("pay", "bonus", "by_objective", name), expected, name)
+            yield _invalid_at(("pay", "bonus", "by_objective", name), expected, name)
 
 
 def _analysis(design: StudyDesign, game: Game[Any]) -> Iterator[Fault]:
     metrics = list(game.metrics.columns)
     if design.analysis.outcome not in ("utility", *metrics):
-        yield _refused(("analysis", "outcome"), str(either(["utility", *metrics])), design.analysis.outcome)
+        yield _invalid_at(("analysis", "outcome"), str(either(["utility", *metrics])), design.analysis.outcome)
     possible = {**measures(design), **{question.id: answers(question) for question in design.survey.all}}
     known = either(possible)
     for at, text in enumerate(design.analysis.exclude):

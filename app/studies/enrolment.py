@@ -118,7 +118,7 @@ def enter(session: Session, wave: Wave, visitor: Visitor, secret: str) -> StudyP
     if (known := _known(session, wave.id, people)) is not None:  # by another tab, just now
         return _come_back(session, wave, known, visitor, may_return=False)
     _check_takes_new(wave, visitor)
-    refusal = _refusal(session, wave, people)
+    refusal = _ending_on_entry(session, wave, people)
     progress = _enrol(session, wave, visitor, people)
     note(session, progress, ENTRY, {"device": visitor.device, "recruiter": visitor.recruiter})
     _keep_submission(session, progress, visitor)
@@ -141,7 +141,7 @@ def take_place(session: Session, progress: StudyProgress) -> None:
         if wave.status == PAUSED:
             raise NotAllowed(PAUSED_NOW)
         person = session.get_one(Participant, enrolment.participant_id).person_hash
-        refusal = _refusal(session, wave, () if person is None else (person,))
+        refusal = _ending_on_entry(session, wave, () if person is None else (person,))
         if refusal is not None:
             end(session, progress, refusal, door=True)
             return
@@ -164,7 +164,7 @@ def come_again(session: Session, progress: StudyProgress) -> bool:
     if wave.frozen_at is not None or wave.status != OPEN:
         return False
     person = session.get_one(Participant, enrolment.participant_id).person_hash
-    if _refusal(session, wave, () if person is None else (person,)) is not None:
+    if _ending_on_entry(session, wave, () if person is None else (person,)) is not None:
         return False
     owed = select(Payment).where(
         Payment.enrolment_id == enrolment.id, Payment.batch_id.is_(None), Payment.reason.is_(None)
@@ -281,7 +281,7 @@ def _is_awaited(visitor: Visitor) -> bool:
     return visitor.submission_id is not None and visitor.recruiter in APPROVING
 
 
-def _refusal(session: Session, wave: Wave, people: Sequence[str]) -> EndingName | None:
+def _ending_on_entry(session: Session, wave: Wave, people: Sequence[str]) -> EndingName | None:
     """Why a person is not let in; None if they are. `people` are the hashes by which they may be known."""
     file = settings_of(wave)
     if wave.status != OPEN:

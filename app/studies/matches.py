@@ -133,7 +133,7 @@ def _after_failure(session: Session, progress: StudyProgress, step: Step, row: M
 def _begun(session: Session, progress: StudyProgress, step: Step, replaces: str | None = None) -> StoredMatch:
     design, enrolment = progress.design, progress.enrolment
     planned = _planned(progress, step)
-    partner = StoredSeat.of(_partner(session, progress, step, planned["condition"]))
+    partner = StoredSeat.of(_partner_model(session, progress, step, planned["condition"]))
     person, seat = StoredSeat(PERSON), planned["seat"]
     key = _keys(progress, step)[0 if replaces is None else 1]
     limits = design.same_for_all.limits
@@ -191,7 +191,9 @@ def _match_config(progress: StudyProgress, planned: Mapping[str, Any]) -> dict[s
     return config
 
 
-def _partner(session: Session, progress: StudyProgress, step: Step, condition: Mapping[str, str]) -> LanguageModel:
+def _partner_model(
+    session: Session, progress: StudyProgress, step: Step, condition: Mapping[str, str]
+) -> LanguageModel:
     """The pinned model: whatever the registry says of it by now, it plays on."""
     design = progress.design
     practice = design.plan.practice if step.kind == PRACTICE else None

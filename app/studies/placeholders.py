@@ -66,7 +66,7 @@ def in_design(design: StudyDesign, texts: Mapping[str, str]) -> Iterator[Placeho
         name = files.get(path)
         if name is not None:
             for match in _ANYWHERE.finditer(texts[name]):
-                yield Placeholder(path, name, _whole(match))
+                yield Placeholder(path, name, _found_words(match))
 
 
 def in_wave(settings: Mapping[str, Any]) -> Iterator[Placeholder]:
@@ -79,12 +79,12 @@ def in_wave(settings: Mapping[str, Any]) -> Iterator[Placeholder]:
 def _found(path: KeyPath, text: str) -> Iterator[Placeholder]:
     match = _ANYWHERE.search(text)
     if match is not None:
-        yield Placeholder(path, None, _whole(match))
+        yield Placeholder(path, None, _found_words(match))
     elif _ALONE.fullmatch(text.strip()) and not {*_OWN}.isdisjoint((path[0], path[-1])):
         yield Placeholder(path, None, text.strip())
 
 
-def _whole(match: re.Match[str]) -> str:
+def _found_words(match: re.Match[str]) -> str:
     """The words that were found, with the person and the scheme before a host."""
     start = match.start()
     before = _BEFORE.search(match.string[max(0, start - _LONGEST) : start])

@@ -39,7 +39,7 @@ def change_terms(session: Session, wave: Wave, terms: Mapping[str, Any], by: str
     if after.closes != before.closes:
         _check_closing_time(after)
     changed = {
-        name: [_written(before, name), _written(after, name)]
+        name: [_term_json(before, name), _term_json(after, name)]
         for name in TERMS
         if getattr(before, name) != getattr(after, name)
     }
@@ -107,6 +107,6 @@ def _check_cap(session: Session, wave: Wave, before: WaveFile, after: WaveFile) 
         raise Invalid(CAP, expected=expected, got=Verbatim(str(after.most_spent)))
 
 
-def _written(file: WaveFile, name: str) -> Any:
+def _term_json(file: WaveFile, name: str) -> Any:
     value = getattr(file, name)
     return str(value) if isinstance(value, Decimal) else value

@@ -115,13 +115,15 @@ def freeze(session: Session, wave: Wave, by: str | None = None) -> None:
     wave = lock_wave(session, wave.id)
     check_not_frozen(wave)
     if wave.status != CLOSED:
-        raise _refused(wave, Phrase("a closed wave"), Phrase("one that is %(status)s", status=Verbatim(wave.status)))
+        raise _wave_conflict(
+            wave, Phrase("a closed wave"), Phrase("one that is %(status)s", status=Verbatim(wave.status))
+        )
     for enrolment in arrived:
         if not enrolment.holds_place:
             end(session, find_progress(session, enrolment.id), ENDED_CLOSED, door=True)
     under_way = session.scalars(select(Enrolment.id).where(Enrolment.wave_id == wave.id, Enrolment.ending.is_(None)))
     if count := len(under_way.all()):
-        raise _refused(
+        raise _wave_conflict(
             wave, Phrase("a wave in which nobody is under way"), Phrase("one with %(count)s people", count=count)
         )
     wave.frozen_at = datetime.now(UTC)
@@ -131,7 +133,7 @@ def freeze(session: Session, wave: Wave, by: str | None = None) -> None:
 def check_not_frozen(wave: Wave) -> None:
     """Raises Conflict for a wave that never changes any more."""
     if wave.frozen_at is not None:
-        raise _refused(wave, Phrase("a wave that is not frozen"), Phrase("one that is"))
+        raise _wave_conflict(wave, Phrase("a wave that is not frozen"), Phrase("one that is"))
 
 
 def ids_go_on(privacy: Privacy, entered: datetime, closed: datetime | None) -> date | None:
@@ -152,7 +154,7 @@ def _change(session: Session, wave: Wave, status: str, before: tuple[str, ...], 
     check_not_frozen(wave)
     if wave.status not in before:
         expected = Phrase("a paused wave") if before == (PAUSED,) else Phrase("a wave that is not %(it)s", it=_it(wave))
-        raise _refused(wave, expected, Phrase("one that is %(status)s", status=_it(wave)))
+        raise _wave_conflict(wave, expected, Phrase("one that is %(status)s", status=_it(wave)))
     wave.status = status
     note(session, wave, kind, by)
 
@@ -161,7 +163,7 @@ def _it(wave: Wave) -> Verbatim:
     return Verbatim(wave.status)
 
 
-def _refused(wave: Wave, expected: Phrase, got: Phrase) -> Conflict:
+def _wave_conflict(wave: Wave, expected: Phrase, got: Phrase) -> Conflict:
     return Conflict("wave", expected=expected, got=got, subject=Verbatim(wave.name))
 
 

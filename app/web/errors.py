@@ -47,7 +47,7 @@ _LOST = lazy_gettext(
 
 def register(app: Flask) -> None:
     """Put the handlers on the app."""
-    app.register_error_handler(AppError, _refused)
+    app.register_error_handler(AppError, _app_error_reply)
     app.register_error_handler(CSRFError, _stale_form)
     app.register_error_handler(RateLimitExceeded, _too_many)
     app.register_error_handler(HTTPException, _http)
@@ -56,7 +56,7 @@ def register(app: Flask) -> None:
     app.after_request(_come_back)
 
 
-def _refused(error: AppError) -> tuple[Response | str, int]:
+def _app_error_reply(error: AppError) -> tuple[Response | str, int]:
     if _is_for_programs():
         return _error_reply(error.status, error.code, error.message)
     return _error_reply(error.status, error.code, error_text(error), error_lang(error))

@@ -189,7 +189,7 @@ class FineTuningClient:
         try:
             answer = call()
         except APIStatusError as error:
-            raise self._refusal(error) from None
+            raise self._error_of_status(error) from None
         except APIConnectionError as error:
             cause = error.__cause__
             if isinstance(cause, _Forbidden):
@@ -202,7 +202,7 @@ class FineTuningClient:
             raise VendorAway(self._line(f"expected a {kind.__name__}, got {str(answer)[:120]!r}"))
         return answer
 
-    def _refusal(self, error: APIStatusError) -> AppError:
+    def _error_of_status(self, error: APIStatusError) -> AppError:
         status, headers = error.status_code, error.response.headers
         if 300 <= status < 400:
             return VendorRefused(self._line(f"expected an answer, got a redirect (HTTP {status}), none is followed"), 0)

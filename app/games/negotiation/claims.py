@@ -69,7 +69,7 @@ class ClaimParser:
         self._last: int | None = None
         self._words: Sequence[str] = ()
         self._at = 0
-        self._sentence()
+        self._begin_sentence()
 
     def parse(self, plain: str, words: Sequence[str]) -> None:
         """Read a text in lower case; `words` are its tokens."""
@@ -106,7 +106,7 @@ class ClaimParser:
 
     # ---- Words ------------------------------------------------------------------
 
-    def _sentence(self) -> None:
+    def _begin_sentence(self) -> None:
         """Forget what belongs to one sentence."""
         self._owner: str | None = None
         self._asking = False  # whether the listener is asked for something: "let me have"
@@ -121,7 +121,7 @@ class ClaimParser:
         self._excepting = self._alternative = self._halving = self._sweeping = False
 
     def _parse_shares(self, words: Sequence[str]) -> None:
-        self._sentence()
+        self._begin_sentence()
         self._words = words
         for at, word in enumerate(words):
             read = _LEXICON.get(word)
@@ -192,7 +192,7 @@ class ClaimParser:
 
     def _stop(self, _: str) -> None:
         self._flush()
-        self._sentence()
+        self._begin_sentence()
 
     def _comma(self, _: str) -> None:
         self._flush()

@@ -81,7 +81,7 @@ class OfferHistory:
         else:
             reading = read(text, self.counts)
             self.own_messages += 1
-        share = self._whole(by, reading)
+        share = self._whole_split(by, reading)
         if share is not None:
             self._offered(by, share)
         else:
@@ -111,7 +111,7 @@ class OfferHistory:
             self.evidence += tuple(("low", (item,)) for item in reading.low)
             self.evidence += tuple(("value", pair) for pair in reading.values)
 
-    def _whole(self, by: str, reading: Utterance) -> Counts | None:
+    def _whole_split(self, by: str, reading: Utterance) -> Counts | None:
         """The whole split that a message means, what it leaves open filled from what was said before."""
         if not reading.names_a_split:
             return None

@@ -114,10 +114,10 @@ def _bases(target: str) -> frozenset[str]:
     So `mouse` is a form of `mice`, but `see` is no form of the noun `saw`.
     """
     known = _dictionary_lemmas(target) or _lemmas(target)
-    return (frozenset({target}) if target in known else known) | {_partner(target)}
+    return (frozenset({target}) if target in known else known) | {_other_number(target)}
 
 
-def _partner(target: str) -> str:
+def _other_number(target: str) -> str:
     """The irregular plural of a singular, or the other way round; a word that has none is its own."""
     for end, other in (("person", "people"), ("people", "person")):
         if target.endswith(end):

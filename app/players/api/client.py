@@ -121,7 +121,7 @@ class ChatClient:
         # loop in another way calls loop.shutdown_asyncgens().
         self._life = _session(base_url)
         self._session: ClientSession | None = None
-        self._refusal = _refused_address(base_url)
+        self._refused_because = _refused_address(base_url)
 
     def limits(self, model: object, in_flight: int, tokens_per_minute: int | None) -> RateLimits:
         """What all players of a model share."""
@@ -133,8 +133,8 @@ class ChatClient:
 
     async def complete(self, call: ChatRequest, limits: RateLimits) -> ChatResponse | ChatFailure:
         """Send a request until it is answered, refused, or out of retries."""
-        if self._refusal is not None:
-            return ChatFailure(self._refusal, DENIED)
+        if self._refused_because is not None:
+            return ChatFailure(self._refused_because, DENIED)
         session = self._session
         if session is None:
             session = self._session = await anext(self._life)
@@ -187,7 +187,7 @@ class ChatClient:
         if raw is None:
             what = f"expected an answer of at most {MOST_ANSWER // 1_000_000} MB, got a longer one"
             return _FailedAttempt(what, DENIED, False)
-        return _parsed(raw, self._endpoint) if 200 <= status < 300 else _refusal(raw, status, headers)
+        return _parsed(raw, self._endpoint) if 200 <= status < 300 else _failure_of_status(raw, status, headers)
 
 
 def pause(retries: int, rng: random.Random) -> float:
@@ -291,7 +291,7 @@ def _parsed(raw: bytes, endpoint: Endpoint) -> JSON | _FailedAttempt:
     return body
 
 
-def _refusal(raw: bytes, status: int, headers: Mapping[str, str]) -> _FailedAttempt:
+def _failure_of_status(raw: bytes, status: int, headers: Mapping[str, str]) -> _FailedAttempt:
     if 300 <= status < 400:
         try:
             host = urlsplit(headers.get("location", "")).hostname

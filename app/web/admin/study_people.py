@@ -43,7 +43,7 @@ def act_on_person(wave_id: int, enrolment_id: int) -> ResponseReturnValue:
         if action not in _ACTIONS:
             raise Invalid("action", expected=either(_ACTIONS), got=action)
         with reading() as session:
-            _detail(session, wave_id, enrolment_id)
+            _person_of_wave(session, wave_id, enrolment_id)
 
         def act(session: Session) -> None:
             _ACTIONS[action](session, find_progress(session, enrolment_id, lock=True), form, by)
@@ -118,7 +118,7 @@ def refused_field(error: AppError) -> RefusedField:
     return RefusedField(error.field or "", error)
 
 
-def _detail(session: Session, wave_id: int, enrolment_id: int) -> PersonDetail:
+def _person_of_wave(session: Session, wave_id: int, enrolment_id: int) -> PersonDetail:
     """Raises NotFound for a person who is in another wave."""
     detail = person(session, enrolment_id)
     if detail.enrolment.wave_id != wave_id:
@@ -128,7 +128,7 @@ def _detail(session: Session, wave_id: int, enrolment_id: int) -> PersonDetail:
 
 def _person_page(wave_id: int, enrolment_id: int, refused: AppError | None = None) -> str:
     with reading() as session:
-        detail = _detail(session, wave_id, enrolment_id)
+        detail = _person_of_wave(session, wave_id, enrolment_id)
         design = store.design_of(detail.found.version)
         all_steps = steps(design)
         return render_template(

@@ -85,10 +85,10 @@ def read_wave_form(form: Mapping[str, str], of: str) -> WaveFile:
         "of": of,
         "provider": {recruiter: terms},
         "most_spent": _amount(form, "most_spent"),
-        "places": _whole(form, "places"),
+        "places": _whole_number(form, "places"),
     }
     if form["pause_after"]:
-        written["start"] = {"first": _whole(form, "pause_after"), "then": "pause"}
+        written["start"] = {"first": _whole_number(form, "pause_after"), "then": "pause"}
     if form["closes"]:
         written["closes"] = form["closes"].replace("T", " ")[:16]
     if codes := {name: code for name in CODES if (code := form[f"code_{name}"])}:
@@ -98,7 +98,7 @@ def read_wave_form(form: Mapping[str, str], of: str) -> WaveFile:
     try:
         return WaveFile.model_validate_json(json.dumps(written))
     except ValidationError as error:
-        raise _refusal(error, form) from None
+        raise _first_fault(error, form) from None
 
 
 def _amount(form: Mapping[str, str], name: str) -> str:
@@ -106,14 +106,14 @@ def _amount(form: Mapping[str, str], name: str) -> str:
     return f"{typed_amount(form[name], name, places=places).normalize():f}"
 
 
-def _whole(form: Mapping[str, str], name: str) -> int:
+def _whole_number(form: Mapping[str, str], name: str) -> int:
     text = form[name]
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
         raise Invalid(name, expected=Phrase("a whole number"), got=text)
     return int(text)
 
 
-def _refusal(error: ValidationError, form: Mapping[str, str]) -> Invalid:
+def _first_fault(error: ValidationError, form: Mapping[str, str]) -> Invalid:
     """The first fault of what the form stands for, at its field."""
     first = error.errors()[0]
     # What is wrong with several keys together has no place, but is called like the key that it is about.

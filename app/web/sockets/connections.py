@@ -165,11 +165,13 @@ class ConnectionLimits:
                 return inner(environ, start_response)
             sid = parse_qs(environ.get("QUERY_STRING", "")).get("sid", [None])[0]
             if sid is None and self._is_full(network_of(environ.get("REMOTE_ADDR") or "")):
-                return _refusal(start_response, "429 TOO MANY REQUESTS", "too_many", "There are too many connections.")
+                return _http_error(
+                    start_response, "429 TOO MANY REQUESTS", "too_many", "There are too many connections."
+                )
             if sid is not None and not self._is_open(sid):
                 self._engine.sockets.pop(sid, None)  # Engine.IO would raise KeyError, until it has swept
             elif sid is not None and environ.get("REQUEST_METHOD") == "POST" and not self._heard(sid, environ):
-                return _refusal(start_response, "400 BAD REQUEST", "invalid", "expected packets of Engine.IO 4")
+                return _http_error(start_response, "400 BAD REQUEST", "invalid", "expected packets of Engine.IO 4")
             return inner(environ, start_response)
 
         return application
@@ -209,6 +211,6 @@ class ConnectionLimits:
         return True
 
 
-def _refusal(start_response: Callable[..., Any], status: str, code: str, message: str) -> list[bytes]:
+def _http_error(start_response: Callable[..., Any], status: str, code: str, message: str) -> list[bytes]:
     start_response(status, [("Content-Type", "application/json")])
     return [json.dumps({"error": {"code": code, "message": message}}).encode()]

@@ -9,6 +9,8 @@ from typing import Any
 
 from socketio import packet
 
+from app.games.base import JSON
+
 _CONTROL = frozenset({"1", "2probe", "3", "5"})  # Engine.IO's close, ping of an upgrade, pong, and the upgrade itself
 _MESSAGES = tuple(f"4{kind}" for kind in (packet.CONNECT, packet.DISCONNECT, packet.EVENT))
 _RESERVED = frozenset({"connect", "connect_error", "disconnect", "disconnecting", "newListener", "removeListener"})
@@ -48,6 +50,12 @@ class TextPacket(packet.Packet):
             if name in _RESERVED:
                 raise BadPacket(f"expected an event of the protocol, got {name!r}, which only the server may raise")
         return 0
+
+
+def error_answer(code: str, message: str, violation: str | None = None) -> JSON:
+    """The acknowledgement of an event that is refused; `violation` is the rule that a move breaks."""
+    more = {} if violation is None else {"violation": violation}
+    return {"ok": False, "error": {"code": code, "message": message, **more}}
 
 
 def _quoted(text: str) -> str:

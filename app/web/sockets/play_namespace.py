@@ -31,6 +31,7 @@ from app.web import tickets
 from app.web.bucket import Bucket
 from app.web.extensions import socketio
 from app.web.sockets.move_writer import MoveWriter
+from app.web.sockets.packets import error_answer
 from app.web.sockets.rooms import Rooms, sender
 
 NAMESPACE = "/play"
@@ -166,7 +167,7 @@ class PlayNamespace:
         if receipt.answer.ok:
             return {"ok": True, "ply": receipt.answer.ply}
         answer = receipt.answer
-        return _refused(answer.code or "invalid", answer.message or "", answer.violation)
+        return error_answer(answer.code or "invalid", answer.message or "", answer.violation)
 
     def _acknowledged(self, handler: Callable[[SeatConnection, str, JSON], JSON]) -> Callable[..., JSON]:
         """Find the socket's place, and turn every refusal into an acknowledgement."""
@@ -174,19 +175,19 @@ class PlayNamespace:
         def handle(sid: str, data: Any = None, *_more: Any) -> JSON:
             connection = self._connections.get(sid)
             if connection is None:
-                return _refused("not_allowed", "This connection has no seat. Open the game again.")
+                return error_answer("not_allowed", "This connection has no seat. Open the game again.")
             try:
                 if not isinstance(data, dict | None):
                     raise Invalid(None, expected="an object", got=Verbatim(_kind(data)))
                 return handler(connection, sid, data or {})
             except AppError as error:
-                return _refused(error.code, error.message)
+                return error_answer(error.code, error.message)
             except Exception as error:
                 if is_away(error):
                     log.warning("the database is away", handling=handler.__name__, error=reason_of(error))
-                    return _refused(Unavailable.code, _AWAY)
+                    return error_answer(Unavailable.code, _AWAY)
                 log.exception("an event was not handled", match=connection.match_id)
-                return _refused("invalid", "Something went wrong on our side. Please try again.")
+                return error_answer("invalid", "Something went wrong on our side. Please try again.")
 
         return handle
 
@@ -248,11 +249,6 @@ def _log_rooms_error(what: str, error: Exception) -> None:
         log.warning(what, error=reason_of(error))
     else:
         log.exception(what)
-
-
-def _refused(code: str, message: str, violation: str | None = None) -> JSON:
-    more = {} if violation is None else {"violation": violation}
-    return {"ok": False, "error": {"code": code, "message": message, **more}}
 
 
 def _kind(value: Any) -> str:

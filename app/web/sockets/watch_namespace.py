@@ -24,6 +24,7 @@ from app.core.errors import Unavailable
 from app.core.extensions import db, is_away, reading, reason_of
 from app.games.base import JSON
 from app.web.auth import session_life, session_token
+from app.web.sockets.packets import error_answer
 from app.web.watched import watched_kinds
 
 NAMESPACE = "/admin"
@@ -91,11 +92,11 @@ class WatchNamespace:
         """Tell a page about these rows from now on: all of them now, and then what changes."""
         watcher = self._watchers.get(sid)
         if watcher is None:
-            return _refused("not_allowed", "This connection is not signed in. Load the page again.")
+            return error_answer("not_allowed", "This connection is not signed in. Load the page again.")
         wanted = self._wanted(data)
         if wanted is None:
             known = " or ".join(each.kind.plural for each in self._kinds)
-            return _refused("invalid", f"{known}: expected at most {MOST} numbers of them")
+            return error_answer("invalid", f"{known}: expected at most {MOST} numbers of them")
         watcher.sent = {row: {} for row in wanted}
         self._somebody.set()
         if not self._started:
@@ -161,7 +162,3 @@ class WatchNamespace:
             watcher.sent[row] = now
             one, number = row
             self._server.emit(one, {**change, one: number}, to=sid, namespace=NAMESPACE)
-
-
-def _refused(code: str, message: str) -> JSON:
-    return {"ok": False, "error": {"code": code, "message": message}}

@@ -94,7 +94,7 @@ def _rest(mine: Counts, counts: Counts) -> Counts:
     return counts[0] - mine[0], counts[1] - mine[1], counts[2] - mine[2]
 
 
-def _whole(mine: Counts, theirs: Counts, counts: Counts, rng: random.Random) -> str:
+def _whole_split(mine: Counts, theirs: Counts, counts: Counts, rng: random.Random) -> str:
     keep, leave = _things(mine, counts, rng), _things(theirs, counts, rng)
     return rng.choice(_SPLITS).format(keep=keep, leave=leave)
 
@@ -123,7 +123,7 @@ def _some(item: str, n: int, count: int, rng: random.Random) -> str:
     return f"{rng.choice((str(n), phrases.NUMBERS[n]))} {item}{'s' if n > 1 else ''}"
 
 
-_SHAPES: Sequence[_Shape] = (_whole, _whole, _mine_alone, _mine_alone, _theirs_alone)
+_SHAPES: Sequence[_Shape] = (_whole_split, _whole_split, _mine_alone, _mine_alone, _theirs_alone)
 _SPLITS = (
     "i take {keep} and you get {leave}",
     "i get {keep}, you get {leave}",
