@@ -23,14 +23,7 @@ from app.core.errors import Conflict, Phrase
 from app.games import find_game
 from app.models import Arm, Enrolment, Participant, StudyEvent, StudyVersion, Wave
 from app.studies.arms import arms
-from app.studies.assignment_list import (
-    ASSIGNMENT_LIST,
-    AssignmentList,
-    list_of,
-    mark_of,
-    mark_of_enrolment,
-    read_body,
-)
+from app.studies.assignment_list import ASSIGNMENT_LIST, AssignmentList, list_of, mark_of, mark_of_enrolment, read_body
 from app.studies.design import StudyDesign
 from app.studies.endings import PROLIFIC
 from app.studies.places import FREED, takes_place

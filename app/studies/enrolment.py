@@ -31,15 +31,7 @@ from app.studies.amounts import APPROVING
 from app.studies.assignment_list import is_listed
 from app.studies.cost import most_a_place
 from app.studies.design import StudyDesign
-from app.studies.endings import (
-    CLOSED,
-    DECLINED,
-    FULL,
-    INACTIVE,
-    INELIGIBLE,
-    WITHDRAWN,
-    EndingName,
-)
+from app.studies.endings import CLOSED, DECLINED, FULL, INACTIVE, INELIGIBLE, WITHDRAWN, EndingName
 from app.studies.places import committed, places_taken
 from app.studies.progress import StudyProgress, begin_anew, end, find_progress, lock_wave, note
 from app.studies.store import design_of

@@ -5,24 +5,10 @@ from decimal import Decimal
 from sqlalchemy import ColumnElement, and_, func, or_, select
 from sqlalchemy.orm import Session
 
-from app.models import (
-    Enrolment,
-    MatchRow,
-    Payment,
-    PaymentBatch,
-    SeatRow,
-    StudyVersion,
-    Wave,
-)
+from app.models import Enrolment, MatchRow, Payment, PaymentBatch, SeatRow, StudyVersion, Wave
 from app.studies.cost import most_a_place
 from app.studies.design import StudyDesign
-from app.studies.endings import (
-    DECLINED,
-    EARNED,
-    INELIGIBLE,
-    PROLIFIC,
-    EndingName,
-)
+from app.studies.endings import DECLINED, EARNED, INELIGIBLE, PROLIFIC, EndingName
 from app.studies.progress import StudyProgress, lock_wave, note
 from app.studies.store import design_of
 from app.studies.waves import settings_of

@@ -10,12 +10,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.core.errors import Invalid, NotFound, Phrase, TooMany
-from app.models import (
-    Arm,
-    Enrolment,
-    Participant,
-    StudyVersion,
-)
+from app.models import Arm, Enrolment, Participant, StudyVersion
 from app.studies.enrolment import new_progress
 from app.studies.progress import StudyProgress
 

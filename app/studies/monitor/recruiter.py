@@ -9,16 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.models import Enrolment, Submission
 from app.studies.endings import COMPLETED, PROLIFIC
-from app.studies.visits import (
-    ACTIVE,
-    APPROVED,
-    PARTIAL,
-    REJECTED,
-    RETURNED,
-    SCREENED_OUT,
-    SUBMITTED,
-    TIMED_OUT,
-)
+from app.studies.visits import ACTIVE, APPROVED, PARTIAL, REJECTED, RETURNED, SCREENED_OUT, SUBMITTED, TIMED_OUT
 
 STATUSES = (ACTIVE, SUBMITTED, APPROVED, PARTIAL, SCREENED_OUT, REJECTED, RETURNED, TIMED_OUT)
 _GONE = (REJECTED, RETURNED, TIMED_OUT)

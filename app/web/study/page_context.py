@@ -30,17 +30,7 @@ from app.studies.endings import (
 )
 from app.studies.enrolment import may_come_again
 from app.studies.lapses import Lapse
-from app.studies.participant_steps import (
-    CONSENT,
-    DEBRIEF,
-    DONE,
-    INSTRUCTIONS,
-    MATCH,
-    PARTNER,
-    PRACTICE,
-    QUIZ,
-    SURVEY,
-)
+from app.studies.participant_steps import CONSENT, DEBRIEF, DONE, INSTRUCTIONS, MATCH, PARTNER, PRACTICE, QUIZ, SURVEY
 from app.studies.progress import StudyProgress
 from app.studies.reports import has_reported
 from app.studies.store import design_of, models_of
