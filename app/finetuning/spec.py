@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 from pydantic import ConfigDict, ValidationInfo, field_validator, model_validator
 
 from app.core.errors import FieldError
-from app.finetuning.backends import find_backend
+from app.finetuning.backends import all_backends, find_backend
 from app.finetuning.config import (
     LOCAL,
     SFT_DATA,
@@ -22,21 +22,26 @@ from training.methods import all_methods
 from training.methods.base import CONVERSATIONS, Need
 
 
-def _with_fields_of_methods(schema: dict[str, Any]) -> None:
-    """What JSON Schema says of `config`, which depends on the method."""
+def _with_fields(schema: dict[str, Any]) -> None:
+    """What JSON Schema says of `config`, which depends on the method and on where it is trained."""
     schema["allOf"] = [
         {
-            "if": {"properties": {"method": {"const": name}, "backend": {"const": LOCAL}}},
-            "then": {"properties": {"config": {"properties": {**method.job_fields}, "additionalProperties": False}}},
+            "if": {
+                "properties": {"method": {"const": method}, "backend": {"const": name}},
+                "required": [] if name == LOCAL else ["backend"],
+            },
+            "then": {"properties": {"config": {"properties": {**fields}, "additionalProperties": False}}},
         }
-        for name, method in all_methods().items()
+        for name, backend in all_backends().items()
+        for method in all_methods()
+        if (fields := backend.fields(method))
     ]
 
 
 class TrainingSpec(JobSpec):
     """A model to make of a dataset: by which method, where, and what it begins with."""
 
-    model_config = ConfigDict(json_schema_extra=_with_fields_of_methods, validate_default=True)
+    model_config = ConfigDict(json_schema_extra=_with_fields, validate_default=True)
     version: ClassVar[int] = 1
 
     method: str = asked(

@@ -243,6 +243,18 @@ def test_fields_of_a_training_method_that_is_added_are_everywhere(
         all_methods.cache_clear()
 
 
+def test_the_schema_of_a_training_has_the_fields_of_the_place_where_it_is_trained() -> None:
+    told = {
+        (each["if"]["properties"]["method"]["const"], each["if"]["properties"]["backend"]["const"]): each
+        for each in TrainingSpec.model_json_schema()["allOf"]
+    }
+    assert {method for method, backend in told if backend == "openai"} == {"sft"}
+    here, there = (told["sft", backend]["then"]["properties"]["config"]["properties"] for backend in ("local", "openai"))
+    assert ("n_epochs" in here, "n_epochs" in there) == (False, True)
+    assert ("epochs" in here, "epochs" in there) == (True, False)
+    assert told["sft", "openai"]["if"]["required"] == ["backend"]  # without one it is trained here
+
+
 def test_a_benchmark_like_an_earlier_one_is_filled_in(app: Flask, engine: Engine) -> None:
     add_local(engine, "local")
     number = make_benchmark(engine, "local", "everyday-reasoning", item_limit=12, batch=3)
