@@ -97,7 +97,7 @@ def training_texts() -> Iterator[str]:
 def spec_texts(spec: type[SpecPart]) -> Iterator[str]:
     """What forms show of the fields of a job."""
     for field in fields_of(spec).values():
-        yield from (field[name] for name in ("title", "description", "unset", "heading") if field.get(name))
+        yield from (field[name] for name in ("title", "description", "unset", "heading", "folded") if field.get(name))
         yield from field.get("labels", {}).values()
     for part in parts_of(spec).values():
         yield from spec_texts(part)

@@ -11,7 +11,7 @@ from app.cli.base import RepeatableOption, is_name, is_pair, read_pairs
 from app.cli.material import material_parameters, own_file
 from app.core.errors import Invalid
 from app.core.validation import Schema, words_of
-from app.jobs.spec import PRESET, SHIPPED, VERSION, JobSpec, fields_of, parts_of
+from app.jobs.spec import PRESET, SHIPPED, VERSION, JobSpec, fields_of, option_of, parts_of
 from app.society.text_files import read_bytes
 from app.studies.yaml_reader import read_yaml
 
@@ -92,7 +92,7 @@ def _parameter(name: str, schema: Schema, called: str = "") -> Decorator:
     words = f" One of {', '.join(words_of(schema))}." if words_of(schema) else ""
     note = f" [{schema['note']}]" if "note" in schema else ""
     text = f"{schema['title']}. {schema['description']}{words}{shown}{note}"
-    option = "--" + (schema.get("option") or name).replace("_", "-")
+    option = option_of(name, schema)
     if schema.get("type") == "boolean":
         both = f"{option}/--no-{option[2:]}" if schema.get("default") else option
         return click.option(both, called or name, is_flag=True, default=None, help=text)
@@ -127,8 +127,7 @@ def _asked(spec: type[JobSpec], options: Mapping[str, Any]) -> dict[str, Any]:
         elif _repeated(schema) == "shares":
             found[name] = _shares(value, name)
         elif _repeated(schema) == "pairs":
-            option = "--" + (schema.get("option") or name).replace("_", "-")
-            found[name] = {**found.get(name, {}), **read_pairs(value, option)}
+            found[name] = {**found.get(name, {}), **read_pairs(value, option_of(name, schema))}
         else:
             found[name] = value
     return found

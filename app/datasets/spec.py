@@ -1,17 +1,17 @@
 """What a dataset is to be cut from, and how: read from a command line, a form or JSON."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
-from app.core.errors import Invalid, Phrase, either
-from app.core.validation import real_number, whole_number
-from app.datasets.filters import ABOVE_AVG, ALL, BOTH, FILTERS, SPEAKERS
+from app.core.errors import Invalid, Phrase
+from app.core.validation import whole_number
+from app.datasets.filters import ABOVE_AVG, ALL, BOTH, MODELS, NONZERO, PEOPLE, SPEAKERS
 from app.games.base import JSON
 from app.games.rewards import DECAY
-from app.jobs.spec import JobSpec, asked
+from app.jobs.spec import JobSpec, asked, fields_of
 from app.matches.choice import MatchChoice
 from app.matches.filter import EVERYTHING, NAMES, MatchFilter, read_choice
 
@@ -104,90 +104,68 @@ def _only(choice: MatchFilter, names: Sequence[str]) -> MatchFilter:
     return replace(EVERYTHING, **{name: getattr(choice, name) for name in names})
 
 
-def read_spec(raw: Mapping[str, Any]) -> DatasetSpec:
-    """A spec from a command line, a form or JSON; empty fields do not matter.
-
-    Conditions on matches may stand beside the other fields or in "matches". "source" is one of these, but for its
-    values of earlier releases, which are about who made the moves: "speakers". Raises NotFound for an unknown game, and
-    Invalid for all else that no dataset can be cut by.
-    """
-    nested = raw.get("matches") or {}
-    fields = {name: value for name, value in raw.items() if name not in ("rounds", "models", "matches")}
-    given = {name: str(value).strip() for name, value in fields.items() if value is not None}
-    speakers = given.get("speakers") or (given.pop("source", "") if given.get("source") in SPEAKERS else "") or BOTH
-    given |= {name: str(value) for name, value in nested.items() if name in NAMES}
-    named = [*(raw.get("rounds") or ()), *filter(None, [given.pop("round", "")])]
-    rounds = sorted({whole_number(number, "round", 1, 2**31 - 1) for number in named})
-    if len(rounds) > MOST_ROUNDS:
-        raise Invalid("round", expected=Phrase("at most %(most)s of them", most=MOST_ROUNDS), got=len(rounds))
-    choice = read_choice(given)
-    if choice.status not in (None, OVER):
-        expected = Phrase("%(over)s, as only finished matches give rows", over=OVER)
-        raise Invalid("status", expected=expected, got=choice.status)
-    if not rounds and choice.match is None and _only(choice, _BATCH) == EVERYTHING:
-        raise Invalid(
-            "round",
-            expected=Phrase("the number of a round or a campaign, or a game for its matches outside rounds"),
-            got=Phrase("neither"),
-        )
-    rewards = _known("rewards", given.get("rewards") or NO_REWARDS, REWARDS)
-    usual = ABOVE_AVG if rewards == NO_REWARDS else ALL  # weights say what is learnt where there are rewards
-    return DatasetSpec(
-        rounds=tuple(rounds),
-        filter=_known("filter", given.get("filter") or usual, FILTERS),
-        speakers=_known("speakers", speakers, SPEAKERS),
-        model=given.get("model") or None,
-        matches=replace(choice, status=None),
-        style=given.get("style") or None,
-        rewards=rewards,
-        decay=real_number(given.get("decay") or DECAY, "decay", 0, 1),
-        role_weights=_yes(given.get("role_weights") or "yes", "role_weights"),
-        positive_only=_yes(given.get("positive_only") or "no", "positive_only"),
-        models=tuple(sorted({str(name) for name in raw.get("models") or ()})),
-        wordings=whole_number(given["wordings"], "wordings", 2, MOST_WORDINGS) if given.get("wordings") else None,
-        seed=whole_number(given.get("seed") or 0, "seed", 0, 2**32 - 1),
-    )
-
-
-def _known(name: str, value: str, known: Sequence[str]) -> str:
-    if value not in known:
-        raise Invalid(name, expected=either(known), got=value)
-    return value
-
-
-def _yes(value: str, name: str) -> bool:
-    return _known(name, {"True": "yes", "False": "no"}.get(value, value), ("yes", "no")) == "yes"
-
-
 class DatasetRequestSpec(JobSpec):
     """What a dataset is cut from, which transcripts are kept, and what their moves are worth."""
 
     rounds: tuple[str, ...] = asked(
         "Rounds",
-        "Their numbers. Without a round, a campaign, a source and a match, these are matches outside rounds.",
+        "Their numbers.",
         (),
+        unset="matches outside rounds, unless a campaign, a source or a match is named",
         option="round",
         metavar="R",
+        widget="names",
+        heading="From which matches",
         repeats=True,
         max_length=MOST_ROUNDS,
     )
-    matches: MatchChoice = asked("Matches", "What a match has to be beside that.", MatchChoice())
+    matches: MatchChoice = asked(
+        "Matches",
+        "What a match has to be beside that.",
+        MatchChoice(),
+        without=("status",),
+        first=("game", "reason", "since", "until"),
+        folded="Further conditions on matches",
+    )
     filter: Literal["above_avg", "nonzero", "all"] | None = asked(
         "Filter",
-        "Which seats are kept: of a score above the mean of their round, of one above 0, or all.",
+        "Which seats are kept: of a score above the mean of their round, of one above 0, or all. Where the lead over"
+        " the partner counts (λ = −1), both seats of a deal of 0 to 0 are kept, too.",
         None,
         unset=f"{ABOVE_AVG}; {ALL} with rewards",
+        labels={ABOVE_AVG: "above the mean score", NONZERO: "scores above 0", ALL: "all transcripts"},
         metavar="NAME",
+        widget="radio",
+        heading="Which transcripts are kept",
+    )
+    speakers: Literal["both", "models", "people"] = asked(
+        "Said by",
+        "Only what these have said. Matches with people give rows only if all of them agreed to it.",
+        BOTH,
+        labels={BOTH: "people and models", MODELS: "models", PEOPLE: "people"},
+        metavar="WHO",
+    )
+    model: str | None = asked(
+        "Model",
+        "Only what this model of the registry said. A player among the conditions leaves the rows of both seats.",
+        None,
+        unset="any",
+        metavar="NAME",
+        widget="known",
+        of="models",
     )
     rewards: Literal["none", "spag"] = asked(
         "Rewards",
-        "Give each move the reward and the weight of its game’s formula, for methods that learn from rewards.",
+        "Give each move the reward and the weight of its game’s formula, for methods that learn from rewards. Moves of"
+        " losers have weight 0: they are read and not learnt.",
         NO_REWARDS,
+        labels={NO_REWARDS: "none", SPAG: "by the formula of the game (SPAG)"},
         metavar="NAME",
+        heading="Rewards of moves",
     )
     decay: float | None = asked(
         "Decay (γ)",
-        "A reward is shared among moves by γ to the moves after.",
+        "A reward is shared among a seat’s moves, each with γ times the share of the next.",
         None,
         unset=str(DECAY),
         metavar="γ",
@@ -196,18 +174,20 @@ class DatasetRequestSpec(JobSpec):
     )
     role_weights: bool = asked("Weights of roles", "Both roles count alike, however often each wins.", True)
     positive_only: bool = asked("Positive rewards alone", "Moves with a reward of 0 or less weigh 0.", False)
-    speakers: Literal["models", "people", "both"] = asked("Said by", "Only what these have said.", BOTH, metavar="WHO")
-    model: str | None = asked("Model", "Only what this model of the registry said.", None, unset="any", metavar="NAME")
     style: str | None = asked(
         "Prompt style",
         "Of moves that no model was prompted for: of people, scripted players and imports.",
         None,
         unset="that of the models in the matches, if all were prompted alike; or full",
         metavar="NAME",
+        widget="known",
+        of="styles",
+        heading="Prompts and name",
     )
     wordings: int | None = asked(
         "Wordings of the rules",
-        "Each row states the rules in one of this many wordings, whatever prompt the move was made with.",
+        "Each row states the rules in one of this many wordings, whatever prompt the move was made with. Rows that"
+        " state others than were played lose the tokens that were sampled.",
         None,
         unset="as played",
         metavar="N",
@@ -218,6 +198,11 @@ class DatasetRequestSpec(JobSpec):
     name: str | None = asked(
         "Name", "A name again becomes its next version.", None, unset="rounds and filter", metavar="NAME"
     )
+
+    @classmethod
+    def only_with(cls) -> Mapping[str, tuple[str, Collection[str]]]:
+        """What is asked of rewards."""
+        return dict.fromkeys(("decay", "role_weights", "positive_only"), ("rewards", [SPAG]))
 
     @model_validator(mode="after")
     def _fields_fit_each_other(self) -> Self:
@@ -232,6 +217,54 @@ class DatasetRequestSpec(JobSpec):
 
     @property
     def cut(self) -> DatasetSpec:
-        """The same, read. Raises as `read_spec` does."""
-        usual = {"name"} if self.speakers != BOTH else {"name", "speakers"}  # a source of before may be the speakers
-        return read_spec({**self.model_dump(exclude={*usual, "matches"}), **self.matches.model_dump()})
+        """The same, read. Raises NotFound for an unknown game, and Invalid for all else that no dataset can be cut
+        by.
+        """
+        given = {name: str(value) for name, value in self.matches.model_dump(exclude_none=True).items()}
+        speakers: str = self.speakers
+        if given.get("source") in SPEAKERS and speakers == BOTH:  # which a source was in earlier releases
+            speakers = given.pop("source")
+        choice = read_choice(given)
+        rounds = sorted({whole_number(number, "round", 1, 2**31 - 1) for number in self.rounds})
+        if choice.status not in (None, OVER):
+            expected = Phrase("%(over)s, as only finished matches give rows", over=OVER)
+            raise Invalid("status", expected=expected, got=choice.status)
+        if not rounds and choice.match is None and _only(choice, _BATCH) == EVERYTHING:
+            raise Invalid(
+                "round",
+                expected=Phrase("the number of a round or a campaign, or a game for its matches outside rounds"),
+                got=Phrase("neither"),
+            )
+        # Weights say what is learnt where there are rewards.
+        usual = ABOVE_AVG if self.rewards == NO_REWARDS else ALL
+        same = self.model_dump(include={"model", "style", "rewards", "role_weights", "positive_only", "wordings"})
+        return DatasetSpec(
+            rounds=tuple(rounds),
+            filter=self.filter or usual,
+            speakers=speakers,
+            matches=replace(choice, status=None),
+            decay=DECAY if self.decay is None else self.decay,
+            seed=self.seed or 0,
+            **same,
+        )
+
+
+def request_of(stored: Mapping[str, Any]) -> DatasetRequestSpec:
+    """What was asked for, of the JSON that `DatasetSpec.to_json` wrote, in this release or an earlier one.
+
+    Conditions on matches stand beside the other fields or in "matches"; "source" may be who made the moves. Raises as
+    DatasetRequestSpec.read does.
+    """
+    given = {**stored}
+    if given.get("source") in SPEAKERS:
+        given.setdefault("speakers", given.pop("source"))
+    fields = {name: given[name] for name in fields_of(DatasetRequestSpec) if name in given}
+    fields |= {name: value == "yes" for name, value in fields.items() if value in ("yes", "no")}
+    named = {**given, **(given.get("matches") or {})}
+    choice = {name: str(named[name]) for name in fields_of(MatchChoice) if named.get(name) is not None}
+    return DatasetRequestSpec.read({**fields, "rounds": [*map(str, given.get("rounds") or ())], "matches": choice})
+
+
+def read_spec(stored: Mapping[str, Any]) -> DatasetSpec:
+    """The spec of such JSON. Raises as `request_of` does."""
+    return replace(request_of(stored).cut, models=tuple(sorted({*map(str, stored.get("models") or ())})))

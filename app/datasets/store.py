@@ -275,6 +275,11 @@ def path_of(home: Path, row: Dataset, field: str = "dataset") -> Path:
     return path
 
 
+def can_be_asked_for(row: Dataset) -> bool:
+    """Whether a dataset was cut from matches as a form or a command asks for it, by nobody's job."""
+    return not any(row.spec.get(name) for name in ("imported", "society", "models"))
+
+
 def first_row(home: Path, row: Dataset) -> dict[str, Any]:
     """The first row of a dataset. Raises NotFound when its file was taken away."""
     with path_of(home, row).open("rb") as file:

@@ -4,6 +4,7 @@ The `spec.py` of a kind has a JobSpec. Made from it are the options of its comma
 (app/web/admin/spec_form.py), what both refuse, its JSON, its JSON Schema and its table in docs/jobs.md.
 """
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
@@ -43,6 +44,8 @@ def asked(title: str, text: str, default: Any = ..., **said: Any) -> Any:
         A part with an option takes `K=V`, one without has an option for each field. preset: the option of its preset.
     widget: how a form asks for it where its type does not say so: model, models, shares, dataset, file, training, base,
         or registry for one of the `methods` of training or of the `backends` that do it, as `registry` says;
+        names (several in one box), radio, day, known (one of the `of`: games, models, …), or upload: a file of as many
+        MB as the setting `most` says, which the form has read by itself;
         game, and of the game that the field `game` names: seats (two models, or all of a cross-play), options (its
         settings), material.
         use: of models, a key of `app.registry.named.USES`. suggested: the model that a form begins with, such as the
@@ -50,7 +53,8 @@ def asked(title: str, text: str, default: Any = ..., **said: Any) -> Any:
         method: of a training, whose fields these are; `by`: the field that has its backend, which may have others.
         kind: of the datasets to choose from. backend: of the models to choose from.
     heading: of the section of the form that it begins. prefix: of the names that a part's fields have in a form.
-        fills: whether presets fill the form in. without: fields of a part that are not asked for in a form.
+        fills: whether presets fill the form in. without: fields of a part that are not asked for in a form. folded:
+        the words under which its fields but the `first` are folded away.
         unless: the field and the value with which it is hidden.
     beside: material, of a field that a form has where the game has some. repeats: whether a list may name one twice.
     once: whether a form that is filled in like an earlier job leaves it empty.
@@ -128,6 +132,27 @@ class JobSpec(SpecPart):
     def to_json(self) -> dict[str, Any]:
         """The spec as files and rows hold it."""
         return {VERSION: self.version, **self.model_dump(mode="json", exclude_none=True)}
+
+
+def option_of(name: str, schema: Schema) -> str:
+    """The option of a command that takes a field."""
+    return "--" + (schema.get("option") or name).replace("_", "-")
+
+
+def command_words(spec: SpecPart) -> str:
+    """The arguments of a command that ask for the same, but for fields that have their defaults and for mappings."""
+    words = []
+    for name, schema in fields_of(type(spec)).items():
+        value = getattr(spec, name)
+        if isinstance(value, SpecPart):
+            words.append(command_words(value))
+        elif value != schema.get("default") and value not in (None, ()):
+            option = option_of(name, schema)
+            many = value if isinstance(value, tuple) else (value,)
+            plain = [] if schema.get("argument") else [option if value is not False else f"--no-{option[2:]}"]
+            given = [] if isinstance(value, bool) else [shlex.quote(str(each)) for each in many]
+            words.append(" ".join([*plain, *given]))
+    return " ".join(filter(None, words))
 
 
 @cache

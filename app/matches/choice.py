@@ -4,37 +4,40 @@ from app.jobs.spec import SpecPart, asked
 from app.matches.filter import CONSENTS, SOURCES, STATUSES
 
 _ANY = {"unset": "any"}
+_KNOWN = {**_ANY, "widget": "known"}
+_DAY = {**_ANY, "widget": "day", "metavar": "DAY"}
 
 
 class MatchChoice(SpecPart):
     """What a match has to be, as it is typed: `app.matches.filter.read_choice` reads it. Empty does not matter."""
 
-    game: str | None = asked("Game", "Only this game.", None, metavar="GAME", **_ANY)
+    game: str | None = asked("Game", "Only this game.", None, of="games", metavar="GAME", **_KNOWN)
     player: str | None = asked(
-        "Player", "Only matches of this model, or of people: person.", None, metavar="NAME", **_ANY
+        "Player", "Only matches of this model, or of people: person.", None, of="players", metavar="NAME", **_KNOWN
     )
-    role: str | None = asked("Role", "Only matches in which the player had this role.", None, metavar="ROLE", **_ANY)
-    reason: str | None = asked("Ended as", "Only matches that ended so, such as deal.", None, metavar="OUTCOME", **_ANY)
+    role: str | None = asked(
+        "Role", "Only matches in which the player had this role.", None, of="roles", metavar="ROLE", **_KNOWN
+    )
+    reason: str | None = asked(
+        "Ended as", "Only matches that ended so, such as deal.", None, of="reasons", metavar="OUTCOME", **_KNOWN
+    )
     status: str | None = asked("Status", f"Only these: {', '.join(STATUSES)}.", None, metavar="STATUS", **_ANY)
     source: str | None = asked(
-        "Source", f"Only matches from here: {', '.join(SOURCES)}.", None, metavar="SOURCE", **_ANY
+        "Source", f"Only matches from here: {', '.join(SOURCES)}.", None, of="sources", metavar="SOURCE", **_KNOWN
     )
-    since: str | None = asked(
-        "Since", "Only matches that began on this day or later, in UTC.", None, metavar="DAY", **_ANY
-    )
-    until: str | None = asked(
-        "Until", "Only matches that began on this day or earlier, in UTC.", None, metavar="DAY", **_ANY
-    )
+    since: str | None = asked("Since", "Only matches that began on this day or later, in UTC.", None, **_DAY)
+    until: str | None = asked("Until", "Only matches that began on this day or earlier, in UTC.", None, **_DAY)
     match: str | None = asked("Match", "Only this match, by its id.", None, metavar="ID", **_ANY)
     campaign: int | None = asked(
         "Campaign", "Only rounds and evaluations of this campaign, by its number.", None, metavar="N", ge=1, **_ANY
     )
-    study: str | None = asked("Study", "Only this study.", None, metavar="NAME", **_ANY)
+    study: str | None = asked("Study", "Only this study, by its name.", None, metavar="NAME", **_ANY)
     arm: str | None = asked("Arm", "Only arms of this name.", None, metavar="NAME", **_ANY)
     consent: str | None = asked(
         "Consent to training",
         f"Only matches whose people all agreed to training, or not all: {', '.join(CONSENTS)}.",
         None,
+        of="consents",
         metavar="WHETHER",
-        **_ANY,
+        **_KNOWN,
     )

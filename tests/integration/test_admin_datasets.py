@@ -17,7 +17,7 @@ from app.core.extensions import reading
 from app.models import Dataset
 from app.web.admin import datasets, datasets_new
 from tests.datasets import cut, matches_of, rows_of, said, seat_of
-from tests.experimenter import labelled, leafed_through, signed_in
+from tests.experimenter import leafed_through, signed_in
 from tests.rounds import make_round, play
 
 
@@ -61,6 +61,10 @@ def test_a_dataset_is_made_from_a_rounds_page(
     assert f'href="/admin/datasets/new?round={number}"' in client.get(f"/admin/rounds/{number}").text
     page = client.get(f"/admin/datasets/new?round={number}").text
     assert re.search(rf'name="rounds" type="text" value="{number}"', page)
+    many = client.get("/admin/datasets/new?round=3&round=4&rewards=spag").text
+    assert re.search('name="rounds" type="text" value="3, 4"', many)
+    assert '<option value="spag" selected>' in many
+    assert '<input type="checkbox" name="role_weights" value="1" checked>' in many
     answer = client.post("/admin/datasets/new", data=form(rounds=str(number)))
     assert (answer.status_code, answer.location) == (303, "/admin/datasets/1")
     shown = client.get("/admin/datasets/1").text
@@ -225,13 +229,13 @@ def test_a_round_and_a_match_lead_to_the_datasets_they_are_in(
 @pytest.mark.parametrize(
     ("fields", "status", "says"),
     [
-        ({}, 400, "round: expected the number of a round or a campaign, or a game"),
-        ({"rounds": "1, 77"}, 404, "round: expected the number of one that exists, got 77"),
-        ({"rounds": "one"}, 400, "round: expected a whole number"),
-        ({"rounds": "1", "filter": "best"}, 400, "filter: expected above_avg or nonzero or all, got &#39;best&#39;"),
-        ({"rounds": "1", "model": "nobody"}, 404, "model: expected one of scripted"),
-        ({"rounds": "1", "since": "2026-02-01", "until": "2026-01-01"}, 400, "until: expected 2026-02-01 or later"),
-        ({"rounds": "1", "name": "x" * 81}, 400, "name: expected 1 to 80 characters"),
+        ({}, 400, "Rounds: expected the number of a round or a campaign, or a game"),
+        ({"rounds": "1, 77"}, 404, "Rounds: expected the number of one that exists, got 77"),
+        ({"rounds": "one"}, 400, "Rounds: expected a whole number"),
+        ({"rounds": "1", "filter": "best"}, 400, "Filter: expected above_avg or nonzero or all, got &#39;best&#39;"),
+        ({"rounds": "1", "model": "nobody"}, 404, "Model: expected one of scripted"),
+        ({"rounds": "1", "since": "2026-02-01", "until": "2026-01-01"}, 400, "Until: expected 2026-02-01 or later"),
+        ({"rounds": "1", "name": "x" * 81}, 400, "Name: expected 1 to 80 characters"),
         (
             {"rounds": "1", "speakers": "people"},
             400,
@@ -245,10 +249,35 @@ def test_what_cannot_be_made_is_said_on_the_form_as_it_was_filled_in(
 ) -> None:
     played(matches=4)
     answer = client.post("/admin/datasets/new", data=form(**fields))
-    assert (answer.status_code, labelled(says) in answer.text) == (status, True)
+    assert (answer.status_code, says in answer.text) == (status, True)
     for value in fields.values():
         assert f'"{value}"' in answer.text or value == "best"
     assert counted() == 0
+
+
+def test_a_dataset_like_an_earlier_one_is_filled_in(
+    client: FlaskClient, engine: Engine, home: Path, played: Callable[..., int]
+) -> None:
+    numbers = [played(matches=20), played(matches=20)]
+    fields = {"rounds": ", ".join(map(str, numbers)), "player": "scripted", "wordings": "2", "seed": "7"}
+    rewarded = {"rewards": "spag", "decay": "0.5", "positive_only": "1", "name": "mine"}
+    first = client.post("/admin/datasets/new", data=form(**fields, **rewarded)).location
+    assert 'href="/admin/datasets/new?like=1"' in client.get(first).text
+    page = client.get("/admin/datasets/new?like=1").text
+    assert 'Filled in as it was for <a href="/admin/datasets/1">mine</a>.' in page
+    for name, value in {**fields, "decay": "0.5"}.items():
+        shown = rf'id="{name}"[^>]*value="{value}"|name="{name}"[^>]*><[^/]*.*?<option value="{value}" selected'
+        assert re.search(shown, page), name
+    assert re.search('name="role_weights" value="1">', page)
+    assert re.search('name="positive_only" value="1" checked>', page)
+    assert re.search('name="filter" value="all" checked', page)
+    again = client.post("/admin/datasets/new", data=form(**fields, **rewarded, filter="all", like="1")).location
+    with reading(engine) as session:
+        assert session.get_one(Dataset, 1).sha256 == session.get_one(Dataset, int(again.rpartition("/")[2])).sha256
+    cut(engine, home, "by a campaign", rounds=numbers, models=["scripted"])
+    assert "like=" not in client.get("/admin/datasets/3").text
+    assert client.get("/admin/datasets/new?like=3").status_code == 409
+    assert client.get("/admin/datasets/new?like=9").status_code == 404
 
 
 def test_a_dataset_too_large_to_wait_for_is_left_to_the_command_line(
@@ -258,10 +287,10 @@ def test_a_dataset_too_large_to_wait_for_is_left_to_the_command_line(
     number = played(matches=4)
     answer = client.post("/admin/datasets/new", data=form(rounds=str(number)))
     assert answer.status_code == 400
-    assert f"`flask dataset build --round {number} --filter above_avg --style full` has no such limit" in answer.text
-    rewarded = {"rewards": "spag", "decay": "0.5", "role_weights": "no", "positive_only": "yes", "name": "a b"}
+    assert f"`flask dataset build --round {number} --style full` has no such limit" in answer.text
+    rewarded = {"rewards": "spag", "decay": "0.5", "positive_only": "1", "name": "a b"}
     answer = client.post("/admin/datasets/new", data=form(rounds=str(number), style="", **rewarded))
-    told = "--filter all --rewards spag --decay 0.5 --no-role-weights --positive-only --name &#39;a b&#39;"
+    told = "--rewards spag --decay 0.5 --no-role-weights --positive-only --name &#39;a b&#39;"
     assert f"`flask dataset build --round {number} {told}` has no such limit" in answer.text
     assert counted() == 0
 

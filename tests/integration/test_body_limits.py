@@ -12,16 +12,15 @@ from werkzeug.routing import Rule
 
 from app.core.config import ROOT
 from app.web.admin.job_form import JobForm
-from app.web.admin.spec_form import takes_material
+from app.web.admin.spec_form import takes_files
 from app.web.body_limits import SMALL, TEXTS, body_limits
 from tests.experimenter import signed_in
 
 UNNAMED = {  # forms of which the template does not say where they go
     "admin/wave.html": ["admin.act_on_wave"],
     "admin/job-form.html": [
-        f"admin.start_{each.kind.name}"
-        for each in JobForm.__subclasses__()
-        if each.spec.files or takes_material(each.spec)
+        *(f"admin.start_{each.kind.name}" for each in JobForm.__subclasses__() if takes_files(each.spec)),
+        "admin.import_dataset",
     ],
 }
 UNITS = {"k": 1000, "m": 1_000_000}

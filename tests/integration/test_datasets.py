@@ -469,7 +469,7 @@ def test_each_row_is_told_in_one_of_so_many_wordings_drawn_by_the_seed(
     for given, line in (
         ({"wordings": 9}, "wordings: expected at most 4, as many as there are of full in negotiation, got 9"),
         ({"wordings": 2, "style": "compact"}, "wordings: expected at most 1, as many as there are of compact in "),
-        ({"wordings": 1}, "wordings: expected a whole number from 2 to 100, got '1'"),
+        ({"wordings": 1}, "wordings: expected a whole number from 2 to 100, got 1"),
     ):
         with pytest.raises(Invalid) as refused:
             cut(engine, home, **wanted, **given)

@@ -249,7 +249,9 @@ def test_the_schema_of_a_training_has_the_fields_of_the_place_where_it_is_traine
         for each in TrainingSpec.model_json_schema()["allOf"]
     }
     assert {method for method, backend in told if backend == "openai"} == {"sft"}
-    here, there = (told["sft", backend]["then"]["properties"]["config"]["properties"] for backend in ("local", "openai"))
+    here, there = (
+        told["sft", backend]["then"]["properties"]["config"]["properties"] for backend in ("local", "openai")
+    )
     assert ("n_epochs" in here, "n_epochs" in there) == (False, True)
     assert ("epochs" in here, "epochs" in there) == (True, False)
     assert told["sft", "openai"]["if"]["required"] == ["backend"]  # without one it is trained here

@@ -149,7 +149,7 @@ def test_the_pages_offer_rewards_their_formats_and_a_reference(
 ) -> None:
     client = signed_in(app)
     number = dataset.spec["rounds"][0]
-    form = {"rounds": str(number), "filter": "all", "rewards": "spag", "decay": "0.5", "role_weights": "no"}
+    form = {"rounds": str(number), "filter": "all", "rewards": "spag", "decay": "0.5"}
     made = client.post("/admin/datasets/new", data={**form, "style": "compact", "name": "even"})
     assert made.status_code == 303
     page = client.get(made.headers["Location"]).text

@@ -80,6 +80,7 @@ def _dataset_page(dataset_id: int, refused: AppError | None = None) -> str:
             jobs=jobs_of_dataset(session, row.id),
             formats=[] if missing else formats_of(row),
             again=request.args.get("imported") == "before",
+            like=store.can_be_asked_for(row),
             refused=refused,
         )
 

@@ -1,76 +1,77 @@
-"""Making datasets: the form, filled in from a round's page, and the cutting."""
+"""Making datasets: what their form has beyond the spec, and the cutting."""
 
-import shlex
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from flask import redirect, render_template, request, url_for
-from flask.typing import ResponseReturnValue
+from flask import url_for
+from flask_babel import gettext, lazy_gettext
 from sqlalchemy import Engine
+from sqlalchemy.orm import Session
 
-from app.core.errors import AppError, Invalid, Phrase, check_name
+from app.core.errors import Conflict, Invalid, Phrase, check_name
 from app.core.extensions import db, reading
+from app.core.validation import whole_number
 from app.datasets import build, register, store
 from app.datasets.build import DatasetBuild
-from app.datasets.filters import BOTH, FILTERS, SPEAKERS
-from app.datasets.spec import NO_REWARDS, REWARDS, DatasetSpec, read_spec
+from app.datasets.spec import DatasetRequestSpec, request_of
 from app.games import GAMES
-from app.games.rewards import DECAY
-from app.matches.filter import CONSENTS, NAMES, SOURCES
-from app.matches.overview import reasons
-from app.players.prompts import styles
-from app.registry import PERSON, list_models
+from app.games.base import JSON
+from app.jobs.spec import command_words
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_scores import in_thread
+from app.web.admin.spec_page import Asked, FormWords, Link, SpecPage
 from app.web.form_writes import result_before, write, write_once
-from app.web.forms import RefusedField
 from app.web.seats import settings
-from app.web.translations import game_titles
 
 MOST = 20_000  # matches of a dataset that is cut while somebody waits for the page
-# The conditions on matches of the form: those of all filters, but for what is always so or has a field of its own.
-_CHOICE = [name for name in NAMES if name not in ("round", "status")]
-_FURTHER = ("source", "player", "role", "campaign", "study", "arm", "consent", "match")  # of these, what is folded in
-_DEFAULTS = {
-    "rounds": "", **dict.fromkeys(_CHOICE, ""), "filter": "", "speakers": BOTH, "model": "",
-    "style": "", "wordings": "", "seed": "", "name": "",
-    "rewards": NO_REWARDS, "decay": "", "role_weights": "yes", "positive_only": "no",
-}  # fmt: skip
-_FIELDS = {"round": "rounds"}  # where an error calls a field otherwise
 
 
-@blueprint.get("/datasets/new")
-def new_dataset() -> str:
-    """The form, for the rounds and the other conditions on matches that the address names."""
-    rounds = ", ".join(each for each in request.args.getlist("round") if each.isdecimal())
-    given = {name: request.args[name] for name in _CHOICE if name in request.args}
-    return _build_form({**_DEFAULTS, **given, "rounds": rounds})
+class DatasetPage(SpecPage[DatasetRequestSpec]):
+    """The form of a dataset."""
+
+    spec = DatasetRequestSpec
+    words = FormWords(
+        title=lazy_gettext("New dataset"),
+        intro=lazy_gettext("What was said in finished matches, one row a seat, for a model to learn from."),
+        start=lazy_gettext("Make the dataset"),
+        back=lazy_gettext("Back to the datasets"),
+    )
+    below = "admin/dataset-rewards.html"
+
+    def listed(self) -> Link:
+        return Link(gettext("Datasets"), url_for("admin.datasets"))
+
+    def action(self) -> str:
+        return url_for("admin.make_dataset")
+
+    def earlier(self, session: Session, number: str) -> tuple[Link, JSON, JSON]:
+        row = store.get_dataset(session, whole_number(number, "like", 1, 2**31 - 1), "like")
+        if not store.can_be_asked_for(row):
+            expected, got = Phrase("one that was cut from matches by hand"), Phrase("another one")
+            raise Conflict("like", expected=expected, got=got, subject=Phrase("dataset %(number)s", number=row.id))
+        link = Link(row.name, url_for("admin.dataset_page", dataset_id=row.id))
+        return link, request_of(row.spec).to_json(), {}
+
+    def further(self) -> JSON:
+        """The formulas of rewards."""
+        return {"rewarded": {game.title: game.rewards.summary for game in GAMES.values() if game.rewards}}
+
+    def make(self, asked: Asked[DatasetRequestSpec]) -> str:
+        """Cut it, in a thread, unless this form was sent before."""
+        number = result_before()
+        if number is None:
+            spec, home = asked.spec, settings().home
+            name = spec.name or store.default_name(spec.cut)
+            check_name("name", name)
+            draft = in_thread(db.engine, lambda own: _built(own, home, spec))
+            registered = register.save(write, draft, name)
+            number = write_once(lambda _session: registered)
+        return url_for("admin.dataset_page", dataset_id=number)
 
 
-@blueprint.post("/datasets/new")
-def make_dataset() -> ResponseReturnValue:
-    """Cut a dataset and show it, or say why it cannot be."""
-    form = {name: request.form.get(name, "").strip() for name in _DEFAULTS}
-    if (before := result_before()) is not None:
-        return redirect(url_for("admin.dataset_page", dataset_id=before), 303)
-    try:
-        wanted = read_spec({**form, "rounds": form["rounds"].replace(",", " ").split()})
-        name = form["name"] or store.default_name(wanted)
-        check_name("name", name)
-        home = settings().home
-        draft = in_thread(db.engine, lambda own: _built(own, home, wanted, form["name"]))
-        number = register.save(write, draft, name)
-        write_once(lambda _session: number)
-    except AppError as error:
-        return _build_form(form, error), error.status
-    return redirect(url_for("admin.dataset_page", dataset_id=number), 303)
-
-
-def _built(engine: Engine, home: Path, wanted: DatasetSpec, name: str) -> store.UnregisteredDataset:
+def _built(engine: Engine, home: Path, spec: DatasetRequestSpec) -> store.UnregisteredDataset:
     with reading(engine) as session:
-        found = build.prepare(session, wanted)
-        check_size(found, _command(wanted, name))
+        found = build.prepare(session, spec.cut)
+        check_size(found, f"flask dataset build {command_words(spec)}")
         return store.write(home, found, build.training_rows(session, found))
 
 
@@ -85,50 +86,6 @@ def check_size(found: DatasetBuild, command: str = "flask dataset rebuild") -> N
         )
 
 
-def _command(wanted: DatasetSpec, name: str) -> str:
-    """What builds the same dataset in a terminal; an empty name is to be made up."""
-    rounds = "".join(f" --round {number}" for number in wanted.rounds)
-    given = ((name, getattr(wanted.matches, name)) for name in NAMES)
-    choice = "".join(f" --{name} {shlex.quote(str(value))}" for name, value in given if value is not None)
-    speakers = f" --speakers {wanted.speakers}" if wanted.speakers != BOTH else ""
-    model = f" --model {shlex.quote(wanted.model)}" if wanted.model else ""
-    style = f" --style {shlex.quote(wanted.style)}" if wanted.style else ""
-    rewards = f" --rewards {wanted.rewards}" if wanted.has_rewards else ""
-    if wanted.has_rewards:
-        rewards += f" --decay {wanted.decay}" if wanted.decay != DECAY else ""
-        rewards += "" if wanted.role_weights else " --no-role-weights"
-        rewards += " --positive-only" if wanted.positive_only else ""
-    wordings = "" if wanted.wordings is None else f" --wordings {wanted.wordings} --seed {wanted.seed}"
-    called = f" --name {shlex.quote(name)}" if name else ""
-    told = f"{style}{rewards}{wordings}{called}"
-    return f"flask dataset build{rounds}{choice} --filter {wanted.filter}{speakers}{model}{told}"
-
-
-def _field_of(error: AppError) -> str:
-    """The field of the form that an error is about; empty if it is about none."""
-    name = error.field or ""
-    return _FIELDS.get(name, name)
-
-
-def _build_form(form: Mapping[str, Any], error: AppError | None = None) -> str:
-    with reading() as session:
-        models = [model.name for model in list_models(session)]
-        return render_template(
-            "admin/dataset-new.html",
-            form=form,
-            refused=None if error is None else RefusedField(_field_of(error), error),
-            filters=FILTERS,
-            further=_FURTHER,
-            speakers=SPEAKERS,
-            sources=SOURCES,
-            consents=CONSENTS,
-            roles=list(dict.fromkeys(role for game in GAMES.values() for role in game.roles)),
-            rewards=REWARDS,
-            rewarded={game.title: game.rewards.summary for game in GAMES.values() if game.rewards},
-            decay=DECAY,
-            models=models,
-            players=[PERSON, *models],
-            reasons=reasons(session),
-            styles=styles(GAMES),
-            titles=game_titles(),
-        )
+_PAGE = DatasetPage()
+blueprint.add_url_rule("/datasets/new", "new_dataset", _PAGE.begin, methods=["GET"])
+blueprint.add_url_rule("/datasets/new", "make_dataset", _PAGE.start, methods=["POST"])

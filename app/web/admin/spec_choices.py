@@ -1,6 +1,6 @@
 """What somebody may choose in the fields of a form that asks for a job, in the language of the page."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from flask_babel import gettext
@@ -10,8 +10,14 @@ from app.core.validation import Schema, words_of
 from app.datasets import store
 from app.finetuning.backends import all_backends, backend_of
 from app.finetuning.config import LOCAL
+from app.games import GAMES
+from app.matches.filter import CONSENTS, SOURCES
+from app.matches.overview import reasons
 from app.models import Dataset, LanguageModel
+from app.players.prompts import styles
+from app.registry import PERSON, list_models
 from app.registry.named import USES
+from app.web.translations import game_titles
 from training.methods import all_methods
 from training.methods.base import COMPARISONS, CONVERSATIONS
 
@@ -97,6 +103,22 @@ def _backends() -> tuple[Choices, Any]:
 _REGISTRIES: Mapping[str, Callable[[], tuple[Choices, Any]]] = {"methods": _methods, "backends": _backends}
 
 
+def _as_they_are(names: Iterable[str]) -> Choices:
+    return [(name, gettext(name)) for name in names]
+
+
+_KNOWN: Mapping[str, Callable[[Session], Choices]] = {
+    "games": lambda _session: [*game_titles().items()],
+    "models": lambda session: [(row.name, row.name) for row in list_models(session)],
+    "players": lambda session: [(PERSON, gettext(PERSON)), *_KNOWN["models"](session)],
+    "reasons": lambda session: _as_they_are(reasons(session)),
+    "roles": lambda _session: _as_they_are(dict.fromkeys(role for game in GAMES.values() for role in game.roles)),
+    "sources": lambda _session: _as_they_are(SOURCES),
+    "consents": lambda _session: _as_they_are(CONSENTS),
+    "styles": lambda _session: [(name, name) for name in styles(GAMES)],
+}
+
+
 def choices_of(
     session: Session, widget: str, schema: Schema, value: Any, models: Sequence[LanguageModel]
 ) -> tuple[Choices, Any]:
@@ -110,9 +132,13 @@ def choices_of(
             return dataset_choices(session, schema, value)
         case "registry":
             return _REGISTRIES[schema["registry"]]()
-        case "choice":
+        case "choice" | "radio":
             found = word_choices(schema, words_of(schema))
             return [("", unset), *found] if (unset := _unset(schema)) else found, None
+        case "known":
+            known = _KNOWN[schema["of"]](session)
+            lost = [(value, value)] if value and value not in (each[0] for each in known) else []
+            return [("", _unset(schema)), *known, *lost], None
         case "preset":
             return preset_choices(schema), None
     return (), None

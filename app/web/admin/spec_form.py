@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
+from pathlib import PureWindowsPath
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -46,6 +47,7 @@ class SpecField(NamedTuple):
     schema: Schema
     only: tuple[str, Collection[str]] | None = None  # the field, and its values, beside which alone it is asked for
     of: Fields = MappingProxyType({})  # of a field of a training: its schema by method
+    folded: str = ""  # the words under which it is folded away
 
 
 class ShownField(NamedTuple):
@@ -74,6 +76,7 @@ class FieldGroup(NamedTuple):
     fields: list[ShownField]
     empty: str
     lost: list[str]  # models of the form that can no longer be chosen
+    folded: str
 
 
 # ---- Widgets: how a value is sent, read for the spec, and shown -----------------------
@@ -94,6 +97,12 @@ def _sent_list(name: str) -> list[str]:
     return request.form.getlist(name)
 
 
+def _sent_file_name(name: str) -> str:
+    """Some browsers send the folder as well."""
+    file = request.files.get(name)
+    return PureWindowsPath(file.filename or "").name[:200] if file else ""
+
+
 def _sent_shares(_name: str) -> dict[str, str]:
     given = request.form.items()
     return {name.removeprefix(_SHARE): text.strip() for name, text in given if name.startswith(_SHARE)}
@@ -104,12 +113,14 @@ def _text(value: Any) -> str:
 
 
 _TEXT = _Widget(_sent_text, lambda _name, text: text, _text)
-ONE_TEXT = ("text", "number", "choice", "model", "dataset", "base", "box", "registry", GAME)
+ONE_TEXT = ("text", "number", "choice", "radio", "known", "day", "model", "dataset", "base", "box", "registry", GAME)
 _WIDGETS: Mapping[str, _Widget] = {
     **dict.fromkeys(ONE_TEXT, _TEXT),
     GAME: _TEXT._replace(layout="hidden"),
     PRESET: _TEXT,
-    "registry": _TEXT._replace(layout="registry"),
+    **dict.fromkeys(("registry", "radio"), _TEXT._replace(layout="radios")),
+    "names": _Widget(_sent_text, lambda _name, text: text.replace(",", " ").split(), ", ".join),
+    "upload": _Widget(_sent_file_name, lambda _name, text: text, _text, "upload"),
     "file": _TEXT._replace(layout="file"),
     "tick": _Widget(_sent_text, lambda _name, text: bool(text), lambda value: "1" if value else "", "choices"),
     "models": _Widget(_sent_list, lambda _name, given: given, list, "members"),
@@ -157,8 +168,10 @@ def leaves(spec: type[SpecPart]) -> Iterator[SpecField]:
         if parts[name].presets and not schema.get("fills"):
             yield SpecField(name, (name, PRESET), PRESET, schema)
         own = {field: of for field, of in fields_of(parts[name]).items() if field not in schema.get("without", ())}
-        for field, of in sorted(own.items(), key=lambda each: _widget_of(each[1]) == "tick"):
-            yield SpecField(schema.get("prefix", "") + field, (name, field), _widget_of(of), of)
+        first = schema.get("first", own)
+        for field, of in sorted(own.items(), key=lambda each: (each[0] not in first, _widget_of(each[1]) == "tick")):
+            folded = "" if field in first else schema["folded"]
+            yield SpecField(schema.get("prefix", "") + field, (name, field), _widget_of(of), of, folded=folded)
 
 
 def _is_asked(spec: type[SpecPart], field: SpecField, given: Mapping[str, Any]) -> bool:
@@ -183,6 +196,22 @@ def typed(spec: type[JobSpec]) -> JSON:
     for name in spec.files:
         found |= {f"{name}_{part}": request.form.get(f"{name}_{part}", "").strip() for part in ("text", "name")}
     return {**found, **read_uploads(request, [*spec.files])}
+
+
+def in_address(spec: type[JobSpec]) -> JSON:
+    """The values that the address of a form names: texts, and those of parts without presets beside their defaults."""
+    found: JSON = {}
+    for each in leaves(spec):
+        first, last = each.path[0], each.path[-1]
+        given: Any = request.args.get(each.name, "") if each.widget in ONE_TEXT else None
+        if each.widget == "names":
+            given = request.args.getlist(each.schema.get("option", each.name))
+        if given and len(each.path) == 1:
+            found[first] = given
+        elif given and not (part := parts_of(spec)[first]).presets:
+            usual = {name: schema.get("default") for name, schema in fields_of(part).items()}
+            found[first] = {**found.get(first, usual), last: given}
+    return found
 
 
 def filled_in(
@@ -255,14 +284,19 @@ def files_of(spec: type[JobSpec], form: Form, again: Mapping[str, Any] | None) -
                 raise type(error)(name, **error.parts) from None
         else:
             found[name] = None if file.shipped is None else file.parse(file.shipped.read_bytes(), SHIPPED)
-    if takes_material(spec):
+    if asks_for(spec, MATERIAL):
         found[MATERIAL] = read_material(find_game(form[GAME]), form, settings(), again[MATERIAL] if again else None)
     return found
 
 
-def takes_material(spec: type[JobSpec]) -> bool:
-    """Whether a form has the material of its game, which is read as files are."""
-    return any(each.widget == MATERIAL for each in leaves(spec))
+def asks_for(spec: type[JobSpec], widget: str) -> bool:
+    """Whether a form has a field with that widget."""
+    return any(each.widget == widget for each in leaves(spec))
+
+
+def takes_files(spec: type[JobSpec]) -> bool:
+    """Whether a form is sent with files."""
+    return bool(spec.files) or asks_for(spec, MATERIAL) or asks_for(spec, "upload")
 
 
 def refusal(spec: type[JobSpec], error: AppError, form: Form = MappingProxyType({})) -> RefusedField:
@@ -273,7 +307,7 @@ def refusal(spec: type[JobSpec], error: AppError, form: Form = MappingProxyType(
     if lines is not None and not any(path == each.path for each in fields) and isinstance(error, FieldError):
         return RefusedField(lines.name, type(error)(path[-1], **error.parts))  # a field that is given in a line
     found = next((each for each in fields if path in (each.path, (each.name,))), None)
-    found = found or next((each for each in fields if each.path[-1] == path[-1]), None)
+    found = found or next((each for each in fields if path[-1] in (each.path[-1], each.schema.get("option"))), None)
     if found is None:
         return RefusedField(path[0], error)
     if isinstance(error, FieldError) and error.parts["subject"] is None:
@@ -313,7 +347,7 @@ def _groups(
     session: Session, spec: type[JobSpec], form: Form, fields: Sequence[SpecField], models: Sequence[LanguageModel]
 ) -> list[FieldGroup]:
     groups = []
-    for layout, of in groupby(fields, _layout):
+    for (layout, folded), of in groupby(fields, lambda each: (_layout(each), each.folded)):
         own = list(of)
         use = next((each.schema["use"] for each in own if "use" in each.schema), None)
         known = [row.name for row in models if use is None or USES[use](row)]
@@ -322,7 +356,8 @@ def _groups(
         if layout == "seats" and not round_models(session, form[GAME]):
             empty = gettext("No model that is usable in rounds plays this game.")
         shown = [_shown(session, spec, each, form, models) for each in own]
-        groups.append(FieldGroup(layout, shown, empty, [*dict.fromkeys(name for name in named if name not in known)]))
+        lost = [*dict.fromkeys(name for name in named if name not in known)]
+        groups.append(FieldGroup(layout, shown, empty, lost, gettext(folded) if folded else ""))
     return groups
 
 
@@ -344,6 +379,8 @@ def _shown(
         more = training_fields({method: find_method(method).job_fields}) if method else further_fields()
     elif field.widget == "file":
         more = spec.files[field.name].accept
+    elif field.widget == "upload":
+        more = schema["accept"], most_uploaded(schema)
     elif unset and not choices:
         help_ = f"{help_} {gettext('Empty: %(value)s.', value=unset)}"
     if field.widget == "number":
@@ -351,6 +388,11 @@ def _shown(
     only = "" if field.only is None else f"{field.only[0]}={'|'.join(field.only[1])}"
     unless = hidden_material(form) if schema.get("beside") == MATERIAL else schema.get("unless", "")
     return ShownField(field.name, field.widget, title, help_, unset, inputmode, choices, unless, only, more)
+
+
+def most_uploaded(schema: Schema) -> int:
+    """Bytes of the file of a field, at most."""
+    return int(getattr(settings(), schema["most"]) * 1e6)
 
 
 def _layout(field: SpecField) -> str:

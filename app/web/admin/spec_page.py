@@ -1,0 +1,221 @@
+"""A page that asks for what a spec describes: its form, its estimate, and what is made of it."""
+
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+from flask import redirect, render_template, request
+from flask.typing import ResponseReturnValue
+from flask_babel import gettext
+from sqlalchemy.orm import Session
+
+from app.core.errors import AppError, Invalid, either
+from app.core.extensions import reading
+from app.games.base import JSON
+from app.jobs.spec import PRESET, JobSpec, fields_of, parts_of
+from app.registry import SCRIPTED_CHATS, list_models
+from app.registry.named import TRAINED, USES
+from app.web.admin.game_fields import GAME
+from app.web.admin.spec_form import (
+    Form,
+    asks_for,
+    files_of,
+    filled_in,
+    in_address,
+    presets_of,
+    refusal,
+    sections,
+    takes_files,
+    typed,
+    values_of,
+)
+from app.web.admin.uploaded_texts import AGAIN
+from app.web.forms import RefusedField
+from app.web.seats import settings
+from app.web.translations import game_titles
+
+S = TypeVar("S", bound=JobSpec)
+
+
+class FormWords(NamedTuple):
+    """What the page says, in lazy texts; the last two are of its estimate."""
+
+    title: Any
+    intro: Any
+    start: Any
+    back: Any
+    estimate: Any = ""
+    estimate_hint: Any = ""
+
+
+class Asked(NamedTuple, Generic[S]):
+    """What a form asks for: the spec, its texts by field, and what `check` gave."""
+
+    spec: S
+    files: JSON
+    known: Any = None
+
+
+class Link(NamedTuple):
+    """A page: what it is called, and its address."""
+
+    title: Any
+    address: str
+
+
+class SpecPage(Generic[S]):
+    """The page of one spec. A subclass says what is so for it alone."""
+
+    spec: type[S]
+    words: FormWords
+    template: ClassVar[str] = "admin/job-form.html"
+    below: ClassVar[str] = ""  # a template with what the form says below its fields
+    field: ClassVar[str] = ""  # at which a refusal is shown that is about none
+    estimate_template: ClassVar[str] = ""
+
+    # ---- What a subclass says --------------------------------------------------------
+
+    def listed(self) -> Link:
+        """The list that shows what was made."""
+        raise NotImplementedError
+
+    def action(self) -> str:
+        """The address that the form is sent to."""
+        raise NotImplementedError
+
+    def make(self, asked: Asked[S]) -> str:
+        """Make what was asked for; the address that shows it. Raises AppError and RefusedField."""
+        raise NotImplementedError
+
+    def earlier(self, session: Session, number: str) -> tuple[Link, JSON, JSON]:
+        """What was made earlier under that number: its page, its spec as JSON, and its texts by field.
+
+        Raises AppError where there is none, or none that was asked for in such a form.
+        """
+        raise NotImplementedError
+
+    def agreement(self, expected: Any) -> str:
+        """What a second press of the button agrees to."""
+        return f"{expected.calls} calls"
+
+    def excess(self, expected: Any) -> str:
+        """Of what it takes so much that the page asks before it is started: cost; empty where it just starts."""
+        dearest = settings().CONFIRM_COST
+        return "cost" if dearest and (expected.cost or 0) > dearest else ""
+
+    def estimated(self, session: Session, asked: Asked[S]) -> Any:
+        """What it will take, for `estimate_template`: its `calls`, and its `cost` in USD if that is known."""
+
+    def further(self) -> JSON:
+        """What the template, or that `below`, is given."""
+        return {}
+
+    def suggested(self, session: Session, given: JSON) -> JSON:  # noqa: ARG002 - a kind may look at its models
+        """The values with which the form is first shown, where the address names some."""
+        return given
+
+    # ---- The page ------------------------------------------------------------------
+
+    def begin(self) -> str:
+        """The form, filled in with what the address names, or like an earlier one."""
+        with reading() as session:
+            if number := request.args.get("like", ""):
+                _, spec, _ = self.earlier(session, number)
+                once = [name for name, schema in fields_of(self.spec).items() if schema.get("once")]
+                given = {name: value for name, value in spec.items() if name not in once}
+                return self.page(session, {**filled_in(self.spec, given, files=AGAIN), "like": number})
+            given, preset = in_address(self.spec), ""
+            if (fills := presets_of(self.spec)) is not None:
+                part, argument, known = fills
+                preset = request.args.get(argument) or known[0][0]
+                if preset not in dict(known):
+                    raise Invalid(argument, expected=either(dict(known)), got=preset)
+                given[part] = parts_of(self.spec)[part].read({PRESET: preset}).model_dump(mode="json")
+            return self.page(session, self._first_form(session, given), preset)
+
+    def _first_form(self, session: Session, given: JSON) -> JSON:
+        models = list_models(session, archived=False)
+        suggested = {SCRIPTED_CHATS[row.name]: row.name for row in models if row.name in SCRIPTED_CHATS}
+        suggested[TRAINED] = next((row.name for row in models if USES[TRAINED](row)), "")
+        return {**filled_in(self.spec, self.suggested(session, given), known=suggested), "like": ""}
+
+    def start(self) -> ResponseReturnValue:
+        """Say what it will take, or make it, as the button says; or why it cannot be."""
+        form = {**typed(self.spec), "like": _sent("like"), "agreed": _sent("agreed")}
+        try:
+            with reading() as session:
+                asked = self.read(session, form)
+                expected = self.estimated(session, asked)
+                estimates = _sent("action") == "estimate"
+                agreed = estimates or expected is None or form["agreed"] == self.agreement(expected)
+                excess = "" if agreed else self.excess(expected)
+                if expected is not None and (estimates or excess):
+                    return self.page(session, form, expected=expected, excess=excess)
+            address = self.make(asked)
+        except (AppError, RefusedField) as error:
+            refused = error if isinstance(error, RefusedField) else self.refusal(error, form)
+            with reading() as session:
+                return self.page(session, form, refused=refused), refused.error.status
+        return redirect(address, 303)
+
+    def refused(self, error: AppError) -> ResponseReturnValue:
+        """The form as it is first shown, with a refusal of what could not be read."""
+        with reading() as session:
+            form = self._first_form(session, {})
+            return self.page(session, form, refused=self.refusal(error, form)), error.status
+
+    def read(self, session: Session, form: Form) -> Asked[S]:
+        """What a form asks for. Raises AppError and RefusedField."""
+        again = self.earlier(session, form["like"])[2] if form["like"] else None
+        files = files_of(self.spec, form, again)
+        return Asked(self.spec.read(values_of(self.spec, form)), files)
+
+    def refusal(self, error: AppError, form: Form) -> RefusedField:
+        """An error at the field of the form that it is about."""
+        found = refusal(self.spec, error, form)
+        return found if found.field or not self.field else RefusedField(self.field, error)
+
+    def page(
+        self,
+        session: Session,
+        form: Form,
+        preset: str = "",
+        *,
+        refused: RefusedField | None = None,
+        expected: Any = None,
+        excess: str = "",
+    ) -> str:
+        """The page with the form as it was typed."""
+        fills = presets_of(self.spec)
+        presets = None if fills is None else (gettext("Presets"), *fills[1:])
+        of_game = asks_for(self.spec, GAME)
+        if of_game:
+            presets = (gettext("Game"), GAME, [*game_titles().items()])
+        return render_template(
+            self.template,
+            form={**form, "agreed": self.agreement(expected) if excess else ""},
+            listed=self.listed(),
+            like=self._like(session, form),
+            action=self.action(),
+            words=self.words,
+            sections=sections(session, self.spec, form),
+            files=takes_files(self.spec),
+            presets=presets,
+            preset=form[GAME] if of_game else preset,
+            refused=refused,
+            expected=expected,
+            excess=excess,
+            dearest=settings().CONFIRM_COST,
+            most=settings().CONFIRM_MATCHES,
+            estimate_template=self.estimate_template,
+            below=self.below,
+            **self.further(),
+        )
+
+    def _like(self, session: Session, form: Form) -> Link | None:
+        try:
+            return self.earlier(session, form["like"])[0] if form["like"] else None
+        except AppError:
+            return None
+
+
+def _sent(name: str) -> str:
+    return request.form.get(name, "").strip()
