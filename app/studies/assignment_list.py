@@ -8,7 +8,6 @@ finds the same arms again; of ids it has a hash that is good for that wave alone
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from sqlalchemy import select
@@ -17,7 +16,7 @@ from sqlalchemy.orm import Session
 from app.core.csv_reader import read_csv, refuse_rounded
 from app.core.errors import Conflict, Invalid, Phrase, Verbatim
 from app.models import Arm, Enrolment, Participant, StudyEvent, Wave
-from app.studies.progress import lock_wave
+from app.studies.progress import by_whom, lock_wave, note_in_wave
 from app.studies.waves import check_not_frozen, settings_of
 
 ASSIGNMENT_LIST = "assignment list"
@@ -126,12 +125,7 @@ def import_list(session: Session, wave: Wave, found: ReadList, by: str | None = 
         raise Invalid(None, expected=expected, got=Phrase("%(lines)s lines", lines=lines), subject=Verbatim(found.name))
     _check_people(session, wave, found)
     body = {"arms": list(found.kept.arms), "people": list(found.kept.people), "sha256": found.sha256}
-    session.add(
-        StudyEvent(
-            wave_id=wave.id, enrolment_id=None, kind=ASSIGNMENT_LIST, body=body if by is None else {**body, "by": by},
-            at=datetime.now(UTC),
-        )
-    )  # fmt: skip
+    note_in_wave(session, wave.id, ASSIGNMENT_LIST, body | by_whom(by))
     session.flush()
 
 

@@ -25,7 +25,7 @@ from app.studies.due import payment_rows
 from app.studies.pay_doubts import PayDoubt, held_back, held_in
 from app.studies.payable import checked_id, ids_of
 from app.studies.payments import read_reason, recruiter_of, settle_all
-from app.studies.progress import lock_wave
+from app.studies.progress import lock_wave, note_in_wave
 from app.studies.reports import unread_in
 from app.studies.visits import last_table
 
@@ -97,7 +97,7 @@ def _set_aside(session: Session, wave: Wave, reason: str, by: str | None) -> Non
             remedy=Phrase("read them, as they may concern others too, or say why they are not waited for"),
         )  # fmt: skip
     body = {"reports": list(waiting), "reason": read_reason("set_aside", reason), "by": by}
-    session.add(StudyEvent(wave_id=wave.id, enrolment_id=None, kind=_SET_ASIDE, body=body, at=datetime.now(UTC)))
+    note_in_wave(session, wave.id, _SET_ASIDE, body)
     session.flush()
 
 
@@ -256,6 +256,5 @@ def batch_file(session: Session, batch: PaymentBatch) -> BatchFile:
 
 
 def _note(session: Session, batch: PaymentBatch, status: str, by: str | None) -> None:
-    body = {"number": batch.number, "status": status, "by": by}
-    session.add(StudyEvent(wave_id=batch.wave_id, enrolment_id=None, kind=_EVENT, body=body, at=datetime.now(UTC)))
+    note_in_wave(session, batch.wave_id, _EVENT, {"number": batch.number, "status": status, "by": by})
     session.flush()

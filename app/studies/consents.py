@@ -32,10 +32,10 @@ def give(session: Session, progress: StudyProgress, *, participation: bool, trai
         set_seats(session, participant_id, agreed=bool(training))
 
 
-def may_train(session: Session, participant_id: int) -> bool:
-    """Whether the person agreed that models learn from what they write, and has not taken it back."""
+def training_consent(session: Session, participant_id: int) -> bool | None:
+    """Whether the person agrees now that models learn from what they write; None if that was not asked."""
     latest = _latest(session, participant_id, TRAINING)
-    return latest is not None and latest.given and latest.withdrawn_at is None
+    return None if latest is None else latest.given and latest.withdrawn_at is None
 
 
 def withdraw_training(session: Session, participant_id: int) -> WithdrawnData:

@@ -10,7 +10,7 @@ import hmac
 import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import delete, or_, select
 from sqlalchemy.orm import Session
@@ -30,13 +30,14 @@ from app.models import (
 from app.studies.amounts import APPROVING
 from app.studies.assignment_list import is_listed
 from app.studies.cost import most_a_place
+from app.studies.deadlines import day_of
 from app.studies.design import StudyDesign
 from app.studies.endings import CLOSED, DECLINED, FULL, INACTIVE, INELIGIBLE, WITHDRAWN, EndingName
 from app.studies.places import committed, places_taken
-from app.studies.progress import StudyProgress, begin_anew, end, find_progress, lock_wave, note
+from app.studies.progress import StudyProgress, begin_anew, end, find_progress, lock_wave, note, note_in_wave
 from app.studies.store import design_of
 from app.studies.waves import CLOSED as CLOSED_WAVE
-from app.studies.waves import OPEN, PAUSED, ids_go_on, settings_of
+from app.studies.waves import OPEN, PAUSED, settings_of
 
 ACTIVE = "active"  # a visit that the recruiter has not said more of
 CASELESS = ("prolific",)  # recruiters whose ids mean the same in any case: Prolific's are hexadecimal numbers
@@ -371,7 +372,7 @@ def _keep_identity(
     if identity is None:
         identity = RecruitmentIdentity(participant_id=participant_id, recruiter=recruiter, external_id=external_id)
         session.add(identity)
-    identity.remove_on = ids_go_on(design.privacy, now, wave.closed_at)
+    identity.remove_on = day_of(design.privacy.vendor_ids_deleted, now, wave.closed_at)
 
 
 def _keep_submission(session: Session, progress: StudyProgress, visitor: Visitor) -> None:
@@ -404,7 +405,4 @@ def _pause_after_first(session: Session, wave: Wave, first: int) -> None:
     paused = select(StudyEvent.id).where(StudyEvent.wave_id == wave.id, StudyEvent.kind == PAUSED_BY_START)
     if session.scalar(paused.limit(1)) is None and places_taken(session, wave) >= first:
         wave.status = PAUSED
-        body: dict[str, Any] = {"first": first}
-        session.add(
-            StudyEvent(wave_id=wave.id, enrolment_id=None, kind=PAUSED_BY_START, body=body, at=datetime.now(UTC))
-        )
+        note_in_wave(session, wave.id, PAUSED_BY_START, {"first": first})

@@ -13,11 +13,11 @@ from itsdangerous import BadSignature, URLSafeSerializer
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.core.errors import Conflict, Invalid, NotFound, Phrase
+from app.core.errors import Conflict, Invalid, Phrase
 from app.core.typed_numbers import ENGLISH, read_amount
 from app.matches.clocks import Clocks
 from app.models import StudyEvent, Wave
-from app.studies.progress import StudyProgress, note
+from app.studies.progress import StudyProgress, by_whom, note, unknown_link
 from app.studies.waves import check_not_frozen
 
 EXTRA_TIME = "extra time"
@@ -64,8 +64,7 @@ def give(session: Session, progress: StudyProgress, factor: Decimal, by: str | N
     if progress.enrolment.ending is not None:
         raise Conflict("participant", expected=Phrase("one who is under way"), got=Phrase("one who has ended"))
     if factor != factor_of(session, progress.enrolment.id):
-        body = {"factor": str(factor)}
-        note(session, progress, EXTRA_TIME, body if by is None else {**body, "by": by})
+        note(session, progress, EXTRA_TIME, {"factor": str(factor), **by_whom(by)})
         session.flush()
 
 
@@ -89,5 +88,5 @@ def read_token(secret: str, token: str) -> TimeLink:
     try:
         wave_id, person, factor = URLSafeSerializer(secret, salt=_SALT).loads(token)
     except (BadSignature, ValueError, TypeError):
-        raise NotFound("link", expected=Phrase("one that Parlor gave out"), got=Phrase("another one")) from None
+        raise unknown_link() from None
     return TimeLink(wave_id, person, Decimal(factor))

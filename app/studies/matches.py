@@ -21,12 +21,12 @@ from app.matches.lobby import LIVE
 from app.matches.options import MatchOptions, ReplyTarget
 from app.matches.store import NewMatch, SeatPerson, insert_matches
 from app.matches.stored import StoredMatch, StoredSeat, load, opened
-from app.models import Consent, Enrolment, LanguageModel, MatchRow, SeatRow, Wave
+from app.models import Enrolment, LanguageModel, MatchRow, SeatRow, Wave
 from app.registry import PERSON
 from app.studies import lapses, payments
 from app.studies.arms import level_of, matches_a_person
 from app.studies.checks import MODEL, condition_config
-from app.studies.consents import TRAINING
+from app.studies.consents import training_consent
 from app.studies.design import END_STUDY, REPLACE, StudyDesign
 from app.studies.endings import INACTIVE, TECHNICAL, WITHDRAWN
 from app.studies.extra_time import factor_of, longer
@@ -149,13 +149,14 @@ def _begun(session: Session, progress: StudyProgress, step: Step, replaces: str 
         longer(clocks, factor_of(session, enrolment.id)),
         _match_options(design, replaces),
     )
+    agreed = training_consent(session, enrolment.participant_id)
     new = NewMatch(
         record,
         _match_source(session, enrolment),
         start_key=key,
         arm_id=enrolment.arm_id,
         position=step.number if step.kind == MATCH else None,
-        people={seat: SeatPerson(_training_consent(session, progress), enrolment.participant_id, enrolment.id)},
+        people={seat: SeatPerson(agreed, enrolment.participant_id, enrolment.id)},
     )
     insert_matches(session, [new])
     noted = {"match": record.id, "step": step.key}
@@ -211,13 +212,6 @@ def _match_options(design: StudyDesign, replaces: str | None) -> MatchOptions:
         matches_a_person(design),
         replaces,
     )
-
-
-def _training_consent(session: Session, progress: StudyProgress) -> bool | None:
-    """Whether the person agrees to training now; None if that was not asked."""
-    asked = select(Consent).where(Consent.participant_id == progress.enrolment.participant_id, Consent.kind == TRAINING)
-    last = session.scalar(asked.order_by(Consent.id.desc()).limit(1))
-    return None if last is None else last.given and last.withdrawn_at is None
 
 
 def _keys(progress: StudyProgress, step: Step) -> tuple[str, str]:

@@ -8,7 +8,6 @@ reason. Nothing here commits.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import NamedTuple, cast
 
@@ -16,14 +15,14 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.core.errors import Conflict, Phrase, Verbatim
-from app.models import Enrolment, Participant, Payment, PaymentBatch, StudyEvent, StudyVersion, Submission, Wave
+from app.models import Enrolment, Participant, Payment, PaymentBatch, StudyVersion, Submission, Wave
 from app.studies.amounts import APPROVING, NOTHING, is_paid_by_approval
 from app.studies.due import OwedPerson, due, payment_rows
 from app.studies.endings import EndingName
 from app.studies.pay_decisions import PAY_DECISION, kept
 from app.studies.payable import UNPAYABLE, unpayable
 from app.studies.payments import BASE, read_reason, recruiter_of
-from app.studies.progress import StudyProgress
+from app.studies.progress import StudyProgress, note
 from app.studies.store import design_of
 from app.studies.visits import APPROVED, PARTIAL, REJECTED, RETURNED, SCREENED_OUT, done_elsewhere
 
@@ -114,11 +113,7 @@ def decide(
         raise Conflict("participant", expected=Phrase("one whose pay is in doubt"), got=Phrase("none to decide on"))
     for each in found:
         body = {"doubt": each.kind, "keep": keep, "reason": text, "by": by}
-        session.add(
-            StudyEvent(
-                wave_id=wave.id, enrolment_id=progress.enrolment.id, kind=PAY_DECISION, body=body, at=datetime.now(UTC)
-            )
-        )
+        note(session, progress, PAY_DECISION, body)
     session.flush()
     return found
 

@@ -9,10 +9,10 @@ from itsdangerous import BadSignature, URLSafeSerializer
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.core.errors import Invalid, NotFound, Phrase, TooMany
+from app.core.errors import Invalid, Phrase, TooMany
 from app.models import Arm, Enrolment, Participant, StudyVersion
 from app.studies.enrolment import new_progress
-from app.studies.progress import StudyProgress
+from app.studies.progress import StudyProgress, unknown_link
 
 PREVIEW = "preview"
 _PREVIEW_SALT = "parlor.study-preview"
@@ -41,7 +41,7 @@ def read_preview(secret: str, token: str) -> Preview:
     try:
         version_id, arm_id, *part = URLSafeSerializer(secret, salt=_PREVIEW_SALT).loads(token)
     except (BadSignature, ValueError, TypeError):
-        raise NotFound("link", expected=Phrase("one that Parlor gave out"), got=Phrase("another one")) from None
+        raise unknown_link() from None
     return Preview(version_id, arm_id, part[0] if part else 0)
 
 

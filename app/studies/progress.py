@@ -125,12 +125,21 @@ def has_played(session: Session, enrolment_id: int) -> bool:
 
 def note(session: Session, progress: StudyProgress, kind: str, body: Mapping[str, Any]) -> None:
     """Keep in the log of its wave that something happened; a preview has none."""
-    enrolment = progress.enrolment
-    if enrolment.wave_id is not None:
-        event = StudyEvent(
-            wave_id=enrolment.wave_id, enrolment_id=enrolment.id, kind=kind, body=dict(body), at=datetime.now(UTC)
-        )
-        session.add(event)
+    if progress.enrolment.wave_id is not None:
+        note_in_wave(session, progress.enrolment.wave_id, kind, body, progress.enrolment.id)
+
+
+def note_in_wave(
+    session: Session, wave_id: int, kind: str, body: Mapping[str, Any], enrolment_id: int | None = None
+) -> None:
+    """Keep in the log of a wave that something happened, to the wave or in an enrolment."""
+    now = datetime.now(UTC)
+    session.add(StudyEvent(wave_id=wave_id, enrolment_id=enrolment_id, kind=kind, body=dict(body), at=now))
+
+
+def by_whom(by: str | None) -> dict[str, str]:
+    """What the log says of who did something, where that is known."""
+    return {} if by is None else {"by": by}
 
 
 def lock_enrolments(session: Session, enrolments: ColumnElement[bool]) -> Sequence[Enrolment]:

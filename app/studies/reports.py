@@ -5,7 +5,6 @@ A report that comes after the wave was frozen is shown; it is in the export of w
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import select
@@ -13,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from app.core.errors import Invalid, NotFound, Phrase, either
 from app.models import StudyEvent
-from app.studies.progress import StudyProgress, lock_wave, note
+from app.studies.progress import StudyProgress, lock_wave, note, note_in_wave
 
 REPORT = "report"
 WORDS = ("text",)  # what the log of a wave has of a person's own words
@@ -62,24 +61,25 @@ def mark_report(session: Session, report_id: int, state: str, by: str) -> None:
     """Say that a report was read or handled, or is new again. Raises NotFound and Invalid."""
     if state not in MARKS:
         raise Invalid("action", expected=either(MARKS), got=state)
-    event = session.get(StudyEvent, report_id)
-    if event is None or event.kind != REPORT:
-        raise NotFound("report", expected=Phrase("one that was sent"), got=report_id)
+    event = _find_report(session, report_id)
     if state_of(session, event) != state:
-        body = {"report": report_id, "by": by}
         # Of no enrolment: it is no sign of life of the person.
-        mark = StudyEvent(wave_id=event.wave_id, enrolment_id=None, kind=MARKS[state], body=body, at=datetime.now(UTC))
-        session.add(mark)
+        note_in_wave(session, event.wave_id, MARKS[state], {"report": report_id, "by": by})
         session.flush()
 
 
 def mark_all_read(session: Session, report_id: int, by: str) -> None:
     """Say that all new reports of whoever sent this one, in its wave, were read. Raises NotFound."""
+    event = _find_report(session, report_id)
+    for each in unread_in(session, event.wave_id, event.enrolment_id):
+        mark_report(session, each, READ, by)
+
+
+def _find_report(session: Session, report_id: int) -> StudyEvent:
     event = session.get(StudyEvent, report_id)
     if event is None or event.kind != REPORT:
         raise NotFound("report", expected=Phrase("one that was sent"), got=report_id)
-    for each in unread_in(session, event.wave_id, event.enrolment_id):
-        mark_report(session, each, READ, by)
+    return event
 
 
 def unread_in(session: Session, wave_id: int | None, enrolment_id: int | None = None) -> Sequence[int]:

@@ -29,7 +29,7 @@ def set_days(session: Session) -> None:
     """Set the day on which each recruiter's id goes that has none, as far as it is known."""
     undated = session.scalars(select(RecruitmentIdentity).where(RecruitmentIdentity.remove_on.is_(None))).all()
     for identity in undated:
-        identity.remove_on = _day_of(session, identity.participant_id)
+        identity.remove_on = latest_day(session, identity.participant_id, _day_of_ids)
     session.flush()
 
 
@@ -55,7 +55,7 @@ def unlinked_people(session: Session, today: date | None = None) -> list[int]:
 
 def linked_until(session: Session, participant_id: int) -> date | None:
     """The last day on which a person's keyed hash is kept; None while it is not known, or where there is none."""
-    return _latest_day(session, participant_id, lambda privacy, *at: last_linked_day(privacy.link_deleted, *at))
+    return latest_day(session, participant_id, lambda privacy, *at: last_linked_day(privacy.link_deleted, *at))
 
 
 def unlink(session: Session, participant_ids: Sequence[int]) -> None:
@@ -63,11 +63,11 @@ def unlink(session: Session, participant_ids: Sequence[int]) -> None:
     session.execute(update(Participant).where(Participant.id.in_(participant_ids)).values(person_hash=None))
 
 
-def _day_of(session: Session, participant_id: int) -> date | None:
-    return _latest_day(session, participant_id, lambda privacy, *at: day_of(privacy.vendor_ids_deleted, *at))
+def _day_of_ids(privacy: Privacy, took_part: datetime | None, closed: datetime | None) -> date | None:
+    return day_of(privacy.vendor_ids_deleted, took_part, closed)
 
 
-def _latest_day(
+def latest_day(
     session: Session,
     participant_id: int,
     day: Callable[[Privacy, datetime | None, datetime | None], date | None],
@@ -79,7 +79,7 @@ def _latest_day(
     rows = session.execute(
         select(Enrolment.ended_at, StudyVersion, Wave.closed_at)
         .join(StudyVersion, StudyVersion.id == Enrolment.study_version_id)
-        .join(Wave, Wave.id == Enrolment.wave_id)
+        .outerjoin(Wave, Wave.id == Enrolment.wave_id)
         .where(Enrolment.participant_id == participant_id)
     )
     days = [day(design_of(version).privacy, ended_at, closed_at) for ended_at, version, closed_at in rows]

@@ -14,11 +14,12 @@ from sqlalchemy.orm import Session
 
 from app.core.csv_reader import read_csv, refuse_rounded
 from app.core.errors import Invalid, Verbatim
-from app.models import Enrolment, Participant, RecruitmentIdentity, StudyEvent, Submission, Wave
+from app.models import Enrolment, Participant, RecruitmentIdentity, Submission, Wave
 from app.studies.endings import INACTIVE, WITHDRAWN
 from app.studies.enrolment import one_case
+from app.studies.payments import recruiter_of
 from app.studies.places import free_place
-from app.studies.progress import find_progress, lock_enrolments
+from app.studies.progress import find_progress, lock_enrolments, note_in_wave
 from app.studies.visits import (
     ACTIVE,
     APPROVED,
@@ -146,7 +147,7 @@ def set_status(session: Session, submission: Submission, status: str) -> bool:
 
 def _keep_unnamed(session: Session, wave: Wave, visits: Sequence[VisitStatus]) -> None:
     """A row for the visit of each person whose link did not name one."""
-    recruiter = next(iter(wave.settings["provider"]))
+    recruiter = recruiter_of(wave)
     having = select(Submission.enrolment_id).where(Submission.wave_id == wave.id)
     people = session.execute(
         select(RecruitmentIdentity.external_id, RecruitmentIdentity.recruiter, Enrolment.id, Enrolment.enrolled_at)
@@ -186,8 +187,7 @@ def _keep_listed(
                 came = people.get(row.enrolment_id, visit.person)  # who came, unless the id was removed
                 row.other_person = one_case(row.recruiter, came) != one_case(row.recruiter, visit.person)
     if whole:
-        body = {"visits": len(visits)}
-        session.add(StudyEvent(wave_id=wave.id, enrolment_id=None, kind=TABLE, body=body, at=now))
+        note_in_wave(session, wave.id, TABLE, {"visits": len(visits)})
     session.flush()
 
 
@@ -196,7 +196,7 @@ def _people(session: Session, wave: Wave) -> Mapping[int, str]:
     rows = (
         select(Enrolment.id, RecruitmentIdentity.external_id)
         .join(RecruitmentIdentity, RecruitmentIdentity.participant_id == Enrolment.participant_id)
-        .where(Enrolment.wave_id == wave.id, RecruitmentIdentity.recruiter == next(iter(wave.settings["provider"])))
+        .where(Enrolment.wave_id == wave.id, RecruitmentIdentity.recruiter == recruiter_of(wave))
     )
     found: dict[int, str] = dict(session.execute(rows).all())
     return found

@@ -10,14 +10,14 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.core.errors import Conflict, Invalid, Phrase, Verbatim
-from app.models import StudyEvent, StudyVersion, Wave
+from app.models import StudyVersion, Wave
 from app.studies.assignment_list import list_of
 from app.studies.design import expected_form
 from app.studies.places import committed, places_taken
-from app.studies.progress import lock_wave
+from app.studies.progress import by_whom, lock_wave, note_in_wave
 from app.studies.store import design_of
 from app.studies.wave_file import WaveFile, most_with_fee, stored_wave_file
-from app.studies.waves import CLOSED, check_not_frozen, close, settings_of
+from app.studies.waves import CLOSED, check_closing_time, check_not_frozen, close, settings_of
 
 CHANGED = "changed"
 PLACES, CAP, CLOSES = "places", "most_spent", "closes"
@@ -37,7 +37,7 @@ def change_terms(session: Session, wave: Wave, terms: Mapping[str, Any], by: str
     _check_places(session, wave, before, after)
     _check_cap(session, wave, before, after)
     if after.closes != before.closes:
-        _check_closing_time(after)
+        check_closing_time(after)
     changed = {
         name: [_term_json(before, name), _term_json(after, name)]
         for name in TERMS
@@ -46,14 +46,8 @@ def change_terms(session: Session, wave: Wave, terms: Mapping[str, Any], by: str
     if not changed:
         return
     wave.settings = after.model_dump(mode="json", exclude_unset=True)
-    body = {**changed, **({} if by is None else {"by": by})}
-    session.add(StudyEvent(wave_id=wave.id, enrolment_id=None, kind=CHANGED, body=body, at=datetime.now(UTC)))
+    note_in_wave(session, wave.id, CHANGED, changed | by_whom(by))
     session.flush()
-
-
-def _check_closing_time(file: WaveFile) -> None:
-    if file.closes_at is not None and file.closes_at <= datetime.now(UTC):
-        raise Invalid(CLOSES, expected=Phrase("a time that is still to come, in UTC"), got=str(file.closes))
 
 
 def due_to_close(session: Session) -> Sequence[int]:

@@ -5,25 +5,25 @@ is paid. A frozen wave never changes.
 """
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import ROUND_CEILING, Decimal
 
 from sqlalchemy import and_, select
 from sqlalchemy.orm import Session
 
 from app.core.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
-from app.models import Enrolment, RecruitmentIdentity, Study, StudyEvent, StudyVersion, Wave
+from app.models import Enrolment, RecruitmentIdentity, Study, StudyVersion, Wave
 from app.studies import placeholders, store
-from app.studies.design import Privacy, StudyDesign
+from app.studies.deadlines import day_of
+from app.studies.design import StudyDesign
 from app.studies.endings import CLOSED as ENDED_CLOSED
-from app.studies.progress import end, find_progress, lock_enrolments, lock_wave
+from app.studies.progress import by_whom, end, find_progress, lock_enrolments, lock_wave, note_in_wave
 from app.studies.untrained import check_untrained
 from app.studies.wave_file import WaveFile, most_with_fee, stored_wave_file
 
 OPEN, PAUSED, CLOSED = "open", "paused", "closed"
 FROZEN = "frozen"  # the kind of the event that a freeze is in the log
 _MOST_LISTED = 5
-_AFTER_CLOSE = "close"  # the last word of a time that counts from there
 
 
 def open_wave(session: Session, file: WaveFile, *, rehearsal: bool = False, trial: bool = False) -> Wave:
@@ -44,8 +44,7 @@ def open_wave(session: Session, file: WaveFile, *, rehearsal: bool = False, tria
         amount = one.quantize(Decimal("0.01"), ROUND_CEILING)
         expected = Phrase("at least %(amount)s, what one person may cost", amount=amount)
         raise Invalid("most_spent", expected=expected, got=Verbatim(str(file.most_spent)))
-    if file.closes_at is not None and file.closes_at <= datetime.now(UTC):
-        raise Invalid("closes", expected=Phrase("a time that is still to come, in UTC"), got=str(file.closes))
+    check_closing_time(file)
     check_untrained(session, version, design)
     wave = Wave(
         study_id=version.study_id,
@@ -91,9 +90,8 @@ def close(session: Session, wave: Wave, by: str | None = None) -> None:
     """Close enrolment; who is in goes on, and is paid. Raises Conflict."""
     _change(session, wave, CLOSED, (OPEN, PAUSED), "closed", by)
     wave.closed_at = datetime.now(UTC)
-    day = ids_go_on(
-        store.design_of(session.get_one(StudyVersion, wave.study_version_id)).privacy, wave.closed_at, wave.closed_at
-    )
+    design = store.design_of(session.get_one(StudyVersion, wave.study_version_id))
+    day = day_of(design.privacy.vendor_ids_deleted, wave.closed_at, wave.closed_at)
     people = select(Enrolment.participant_id).where(Enrolment.wave_id == wave.id)
     elsewhere = select(Enrolment.participant_id).join(Wave).where(Wave.status != CLOSED, Wave.id != wave.id)
     identities = select(RecruitmentIdentity).where(
@@ -130,23 +128,21 @@ def freeze(session: Session, wave: Wave, by: str | None = None) -> None:
     note(session, wave, FROZEN, by)
 
 
+def check_closing_time(file: WaveFile) -> None:
+    """Raises Invalid for a time to close that has passed."""
+    if file.closes_at is not None and file.closes_at <= datetime.now(UTC):
+        raise Invalid("closes", expected=Phrase("a time that is still to come, in UTC"), got=str(file.closes))
+
+
 def check_not_frozen(wave: Wave) -> None:
     """Raises Conflict for a wave that never changes any more."""
     if wave.frozen_at is not None:
         raise _wave_conflict(wave, Phrase("a wave that is not frozen"), Phrase("one that is"))
 
 
-def ids_go_on(privacy: Privacy, entered: datetime, closed: datetime | None) -> date | None:
-    """The day on which the recruiter's ids of somebody go who entered, and whose wave closed; None: it is open yet."""
-    days, *_, what = privacy.vendor_ids_deleted.split()
-    since = closed if what == _AFTER_CLOSE else entered
-    return None if since is None else (since + timedelta(days=int(days))).date()
-
-
 def note(session: Session, wave: Wave, kind: str, by: str | None = None) -> None:
     """Keep in the log of a wave what was done with it, and who did it."""
-    body = {} if by is None else {"by": by}
-    session.add(StudyEvent(wave_id=wave.id, enrolment_id=None, kind=kind, body=body, at=datetime.now(UTC)))
+    note_in_wave(session, wave.id, kind, by_whom(by))
 
 
 def _change(session: Session, wave: Wave, status: str, before: tuple[str, ...], kind: str, by: str | None) -> None:

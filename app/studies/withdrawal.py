@@ -1,6 +1,6 @@
-"""How people go back on taking part: stop now, delete my data, no more training on it. Nothing here commits.
+"""How people go back on taking part, or are removed: stop now, delete my data. Nothing here commits.
 
-Each of the three can be asked for again, which changes nothing. The files of datasets that become unusable are deleted
+Both can be asked for again, which changes nothing. The files of datasets that become unusable are deleted
 by `forget.delete_unusable_files` after the transaction, or by upkeep.
 """
 
@@ -10,18 +10,16 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.core.errors import NotAllowed, Phrase, Verbatim
+from app.core.errors import Conflict, NotAllowed, Phrase, Verbatim
 from app.matches.erasing import end_by_leaving
-from app.models import Enrolment, MatchRow, Participant, SeatRow, StudyVersion, Wave
-from app.studies import store
-from app.studies.consents import withdraw_training
+from app.models import MatchRow, Participant, SeatRow
 from app.studies.deadlines import day_of
-from app.studies.endings import COMPLETED, DECLINED, INACTIVE, WITHDRAWN, EndingName
+from app.studies.endings import COMPLETED, DECLINED, INACTIVE, REMOVED, WITHDRAWN, EndingName
 from app.studies.forget import ForgetReport, forget_person
 from app.studies.participant_steps import CONSENT, DEBRIEF
-from app.studies.payments import settle
+from app.studies.payments import read_reason, settle
 from app.studies.progress import StudyProgress, end
-from app.studies.withdrawn_data import WithdrawnData
+from app.studies.retention import latest_day
 
 
 def stop(session: Session, progress: StudyProgress, ending: EndingName = WITHDRAWN, **facts: Any) -> list[str]:
@@ -53,6 +51,17 @@ def leave(session: Session, progress: StudyProgress, ending: EndingName = WITHDR
     return stop(session, progress, ending)
 
 
+def remove(session: Session, progress: StudyProgress, reason: str, by: str | None = None) -> None:
+    """Stop for an experimenter who removes somebody; what was earned is owed all the same.
+
+    Raises Invalid for an invalid reason, and Conflict for somebody who has ended.
+    """
+    text = read_reason("reason", reason)
+    if progress.enrolment.ending is not None:
+        raise Conflict("participant", expected=Phrase("one who is under way"), got=Phrase("one who has ended"))
+    stop(session, progress, REMOVED, reason=text, by=by)
+
+
 def delete_data(session: Session, person: StudyProgress | Participant, *, at_debrief: bool = False) -> ForgetReport:
     """Delete all that a person wrote and answered, until the day that the design names.
 
@@ -74,21 +83,4 @@ def delete_data(session: Session, person: StudyProgress | Participant, *, at_deb
 
 def last_day(session: Session, participant_id: int) -> date | None:
     """The last day on which a person's data can be deleted; None while it does not count, or for a guest."""
-    rows = session.execute(
-        select(Enrolment, StudyVersion, Wave.closed_at)
-        .join(StudyVersion, StudyVersion.id == Enrolment.study_version_id)
-        .outerjoin(Wave, Wave.id == Enrolment.wave_id)
-        .where(Enrolment.participant_id == participant_id)
-    )
-    found = None
-    for enrolment, version, closed_at in rows:
-        until = store.design_of(version).privacy.delete_my_data_until
-        if (day := day_of(until, enrolment.ended_at, closed_at)) is None:
-            return None
-        found = day if found is None else max(day, found)
-    return found
-
-
-def no_more_training(session: Session, participant: Participant) -> WithdrawnData:
-    """Withdraw consent to train models on what the person wrote. Returns what follows for training."""
-    return withdraw_training(session, participant.id)
+    return latest_day(session, participant_id, lambda privacy, *at: day_of(privacy.delete_my_data_until, *at))

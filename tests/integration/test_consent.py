@@ -113,7 +113,7 @@ class People:
             person = session.get_one(Enrolment, enrolment).participant_id
             seat = session.get_one(SeatRow, (record.id, 0))
             seat.enrolment_id, seat.participant_id = enrolment, person
-            seat.training_consent = consents.may_train(session, person)
+            seat.training_consent = consents.training_consent(session, person)
         for text in (OWN[0], REFUSED, OWN[1]) if whole else OWN[:1]:
             live.commit(self.engine, live.MoveSubmission(record.id, 0, text, move_id=text), instant=True)
             if text in OWN:
@@ -176,10 +176,10 @@ def test_only_what_people_agreed_to_is_trained_on_and_taking_it_back_marks_datas
 
     with writing(engine) as session:
         person = session.get_one(Participant, people.person(ann))
-        found = withdrawal.no_more_training(session, person)
+        found = consents.withdraw_training(session, person.id)
         assert [row.id for row in found.datasets] == [dataset.id]
         assert [row.name for row in found.models] == ["learner", "twin"]
-        assert not consents.may_train(session, person.id)
+        assert not consents.training_consent(session, person.id)
     with reading(engine) as session:
         assert session.get_one(TrainingJob, waiting).status == "cancelled"
         names = select(LanguageModel.name).where(LanguageModel.id.in_(models_of(session)))
@@ -211,7 +211,7 @@ def test_a_dataset_is_built_again_without_who_took_it_back(
     left = people.play(ben)
     dataset = cut_all(engine, settings.home)
     with writing(engine) as session:
-        withdrawal.no_more_training(session, session.get_one(Participant, people.person(ann)))
+        consents.withdraw_training(session, people.person(ann))
     again = json.loads(flask(app, "dataset", "rebuild", str(dataset.id), "--json").stdout)
     assert (again["name"], again["version"], again["rows"], again["was"]) == ("talks", 2, 2, 4)
     with reading(engine) as session:
@@ -222,7 +222,7 @@ def test_a_dataset_is_built_again_without_who_took_it_back(
     answer = client.post(f"/admin/datasets/{dataset.id}/rebuild")
     assert answer.headers["Location"].endswith(f"/admin/datasets/{again['dataset_id'] + 1}")
     with writing(engine) as session:
-        withdrawal.no_more_training(session, session.get_one(Participant, people.person(ben)))
+        consents.withdraw_training(session, people.person(ben))
     refused = client.post(f"/admin/datasets/{dataset.id}/rebuild")
     assert refused.status_code == 400
     assert "to keep at least one transcript" in refused.text
@@ -251,7 +251,7 @@ def test_a_dataset_that_was_being_cut_meanwhile_is_unusable(engine: Engine, home
     draft = cut_all(engine, home)
     with writing(engine) as session:
         session.get_one(Dataset, draft.id).complete = False
-        withdrawal.no_more_training(session, session.get_one(Participant, people.person(ann)))
+        consents.withdraw_training(session, people.person(ann))
         session.get_one(Dataset, draft.id).unusable_at = None  # as if its rows had been written after that
     transact(engine)(lambda session: register.publish(session, draft.id))
     with reading(engine) as session:
@@ -459,7 +459,7 @@ def test_upkeep_removes_ids_whose_day_has_passed_and_files_that_were_left(
     people.play(ann)
     dataset = cut_all(engine, settings.home)
     with writing(engine) as session:
-        withdrawal.no_more_training(session, session.get_one(Participant, people.person(ann)))
+        consents.withdraw_training(session, people.person(ann))
     for number in range(2):
         look_after(engine, settings, "owner", lambda *_: None)
         assert not file_of(settings.home, dataset).exists()

@@ -9,7 +9,6 @@ import hashlib
 import json
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ from sqlalchemy.orm import Session
 from app.analysis.codebook import CODEBOOK
 from app.core.csv_tables import ROWS_AT_ONCE, Column, CountedRows, to_csv, with_short_names
 from app.core.files import temporary_beside
-from app.models import Enrolment, Participant, StudyEvent, Wave
+from app.models import Enrolment, Participant, Wave
 from app.studies.export.analysis import analysis_columns, analysis_rows, person_answers
 from app.studies.export.columns import DATA_OF, of_people, streamed
 from app.studies.export.logs import IDS_EXPORTED, match_events, study_events
@@ -37,6 +36,7 @@ from app.studies.export.surveys import (
     survey_rows,
 )
 from app.studies.export.tables import stored_tables, tables_since_freeze
+from app.studies.progress import note_in_wave
 
 _BEGINNING = (1980, 1, 1, 0, 0, 0)  # of time in archives
 _README = "README.txt"
@@ -89,9 +89,7 @@ def read_one_moment(session: Session) -> None:
 def note_ids(session: Session, scope: ExportScope, by: str | None) -> None:
     """Keep in the log of each wave that somebody takes the recruiter's ids out; to be committed before they are."""
     for wave_id in scope.waves:
-        session.add(
-            StudyEvent(wave_id=wave_id, enrolment_id=None, kind=IDS_EXPORTED, body={"by": by}, at=datetime.now(UTC))
-        )
+        note_in_wave(session, wave_id, IDS_EXPORTED, {"by": by})
     session.flush()
 
 

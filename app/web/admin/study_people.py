@@ -11,8 +11,7 @@ from app.core.errors import AppError, Conflict, FieldError, Invalid, NotFound, P
 from app.core.extensions import db, reading
 from app.core.typed_numbers import read_amount
 from app.core.validation import whole_number
-from app.models import Participant
-from app.studies import extra_time, forget, pay_doubts, payments, removal, store, withdrawal
+from app.studies import consents, extra_time, forget, pay_doubts, payments, store, withdrawal
 from app.studies.monitor.person import PersonDetail, person
 from app.studies.participant_steps import steps
 from app.studies.progress import StudyProgress, find_progress
@@ -61,7 +60,7 @@ def act_on_person(wave_id: int, enrolment_id: int) -> ResponseReturnValue:
 
 
 def _remove(session: Session, progress: StudyProgress, form: Mapping[str, str], by: str) -> None:
-    removal.remove(session, progress, form["reason"], by)
+    withdrawal.remove(session, progress, form["reason"], by)
 
 
 def _withdraw(session: Session, progress: StudyProgress, _form: Mapping[str, str], _by: str) -> None:
@@ -75,7 +74,7 @@ def _forget(session: Session, progress: StudyProgress, _form: Mapping[str, str],
 
 
 def _no_training(session: Session, progress: StudyProgress, _form: Mapping[str, str], _by: str) -> None:
-    withdrawal.no_more_training(session, session.get_one(Participant, progress.enrolment.participant_id))
+    consents.withdraw_training(session, progress.enrolment.participant_id)
 
 
 def _give_time(session: Session, progress: StudyProgress, form: Mapping[str, str], by: str) -> None:

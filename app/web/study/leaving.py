@@ -11,7 +11,7 @@ from app.core.errors import Invalid
 from app.core.extensions import db
 from app.models import Participant
 from app.studies import matches, payments, withdrawal
-from app.studies.consents import may_train
+from app.studies.consents import training_consent, withdraw_training
 from app.studies.endings import TECHNICAL, WITHDRAWN, EndingName
 from app.studies.forget import delete_unusable_files
 from app.studies.progress import StudyProgress, has_played
@@ -111,7 +111,7 @@ def _leave_page(session: Session, progress: StudyProgress, **more: object) -> st
         "delete_until": deadline_words(progress.design.privacy.delete_my_data_until),
         "erased": participant.erased_at is not None,
         "asked_training": progress.design.consent.training == "ask",
-        "may_train": may_train(session, participant.id),
+        "may_train": training_consent(session, participant.id),
         "vendors": vendors(session, progress.version),
     }
     return render_template("study/leave.html", **{"asking": False, "was_done": "", **context, **more})
@@ -127,7 +127,7 @@ def _delete(session: Session, progress: StudyProgress) -> None:
 
 
 def _no_training(session: Session, progress: StudyProgress) -> None:
-    withdrawal.no_more_training(session, session.get_one(Participant, progress.enrolment.participant_id))
+    withdraw_training(session, progress.enrolment.participant_id)
 
 
 _ACTS: Mapping[str, Callable[[Session, StudyProgress], None]] = {
