@@ -15,6 +15,7 @@ from app.matches.stored import StoredMatch
 from app.models import Wave
 from app.studies import consents, matches, payments, withdrawal
 from app.studies.assignment import assign
+from app.studies.column_names import questions_of
 from app.studies.design import EITHER, PERSON, Questions
 from app.studies.endings import COMPLETED, DECLINED, QUIZ_FAILED, EndingName
 from app.studies.enrolment import come_again, take_place
@@ -33,7 +34,7 @@ from app.studies.participant_steps import (
 )
 from app.studies.progress import STILL_THERE, StudyProgress, advance, answer, end, note
 from app.studies.quiz import QuizState, are_right, quiz_state, read_answers
-from app.studies.survey import SurveyForm, Values, read_survey, typed_numbers
+from app.studies.survey import SurveyForm, Values, first_value, read_survey, typed_numbers
 from app.studies.texts import first_condition
 
 YES, NO = "yes", "no"
@@ -78,14 +79,7 @@ def seed_of(progress: StudyProgress, step: Step) -> str:
 
 def asked_now(progress: StudyProgress) -> Questions:
     """The questions of the survey that is due."""
-    survey, part = progress.design.survey, progress.step.part
-    by_part = {
-        "start": survey.start,
-        "after each match": survey.after_each_match,
-        "after each block": survey.after_each_block,
-        "end": survey.end,
-    }
-    return by_part[part or "end"]
+    return questions_of(progress.design, progress.step.part or "end")
 
 
 def earlier_answers(progress: StudyProgress) -> Values:
@@ -93,7 +87,7 @@ def earlier_answers(progress: StudyProgress) -> Values:
     found: dict[str, Any] = {}
     for step in progress.steps[: progress.enrolment.step]:
         if step.kind == SURVEY:
-            found |= progress.enrolment.answers.get(step.key, {}).get("values", {})
+            found |= progress.values(step.key)
     return found
 
 
@@ -102,8 +96,8 @@ def quiz_now(progress: StudyProgress) -> QuizState:
     quiz = progress.design.quiz
     if quiz is None:
         raise ValueError("expected a design with a quiz")
-    attempts = progress.enrolment.answers.get(progress.step.key, {}).get("values", {}).get("attempts", [])
-    return quiz_state(progress.design, quiz, _condition(progress), attempts, seed_of(progress, progress.step))
+    seed = seed_of(progress, progress.step)
+    return quiz_state(progress.design, quiz, _condition(progress), progress.quiz_attempts, seed)
 
 
 def outside_key(step: Step) -> str:
@@ -113,7 +107,7 @@ def outside_key(step: Step) -> str:
 
 def returned(progress: StudyProgress) -> list[str]:
     """The questions of the step that is due whose outside survey was left by its last link."""
-    return list(progress.enrolment.answers.get(outside_key(progress.step), {}).get("values", {}))
+    return list(progress.values(outside_key(progress.step)))
 
 
 def come_back(session: Session, progress: StudyProgress, key: str, question: str) -> None:
@@ -127,7 +121,7 @@ def asks_for_place(session: Session, progress: StudyProgress, key: str, form: Su
     """Whether what was sent would take a place of a wave for people."""
     if progress.step.key != key or progress.step.kind != CONSENT or progress.enrolment.wave_id is None:
         return False
-    says_yes = _sent(form, "answer") != NO and _sent(form, "part") == YES
+    says_yes = first_value(form, "answer") != NO and first_value(form, "part") == YES
     return says_yes and not session.get_one(Wave, progress.enrolment.wave_id).rehearsal
 
 
@@ -135,17 +129,17 @@ def asks_for_place(session: Session, progress: StudyProgress, key: str, form: Su
 
 
 def _consent(session: Session, progress: StudyProgress, form: SurveyForm, text: str) -> StepOutcome:
-    if _sent(form, "answer") == NO:
+    if first_value(form, "answer") == NO:
         finish(session, progress, DECLINED)
         return StepOutcome()
-    if _sent(form, "part") != YES:
+    if first_value(form, "part") != YES:
         return _unanswered("part", Phrase("a tick, or “No” below"))
     take_place(session, progress)
     if progress.enrolment.ending is not None:
         payments.settle(session, progress)
         return StepOutcome()
     asked = progress.design.consent.training == "ask"
-    training = _sent(form, "training") == YES if asked else None
+    training = first_value(form, "training") == YES if asked else None
     consents.give(session, progress, participation=True, training=training, text=text)
     return _go_on(session, progress)
 
@@ -165,13 +159,13 @@ def _quiz(session: Session, progress: StudyProgress, form: SurveyForm, _text: st
     if quiz is None:
         return _go_on(session, progress)
     state = quiz_now(progress)
-    if _sent(form, "attempt") != str(state.attempt):
+    if first_value(form, "attempt") != str(state.attempt):
         return StepOutcome()  # the form of an attempt before
     try:
         given = read_answers(state, {name: values[0] for name, values in form.items() if values})
     except Invalid as error:
         return StepOutcome({error.field or "": error})
-    attempts = progress.enrolment.answers.get(key, {}).get("values", {}).get("attempts", [])
+    attempts = progress.quiz_attempts
     right = are_right(design, quiz, _condition(progress), attempts, given)
     now = datetime.now(UTC).isoformat()
     answer(progress, key, {"attempts": [*attempts, {"at": now, "answers": given, "right": right}]})
@@ -212,14 +206,14 @@ def _match(session: Session, progress: StudyProgress, form: SurveyForm, _text: s
 
 def _still_there(session: Session, progress: StudyProgress, form: SurveyForm, match_id: str) -> StepOutcome:
     """Goes on to the next page once somebody has said that they are there; a form of another page does not say so."""
-    if _sent(form, HERE) != YES:
+    if first_value(form, HERE) != YES:
         return StepOutcome()
     note(session, progress, STILL_THERE, {"match": match_id})
     return _go_on(session, progress)
 
 
 def _partner(session: Session, progress: StudyProgress, form: SurveyForm, _text: str) -> StepOutcome:
-    sent = _sent(form, "partner")
+    sent = first_value(form, "partner")
     if sent not in PARTNERS:
         return _unanswered("partner", Phrase("one of the answers"))
     answer(progress, progress.step.key, {"partner": sent})
@@ -232,12 +226,12 @@ def _debrief(session: Session, progress: StudyProgress, form: SurveyForm, text: 
     wanted = ["data", "training"] if asked else ["data"]
     errors: dict[str, FieldError] = {}
     for name in wanted:
-        if _sent(form, name) not in (YES, NO):
+        if first_value(form, name) not in (YES, NO):
             errors |= _unanswered(name, Phrase("yes or no")).errors
     if errors:
         return StepOutcome(errors)
-    keep = _sent(form, "data") == YES
-    training = (keep and _sent(form, "training") == YES) if asked else None
+    keep = first_value(form, "data") == YES
+    training = (keep and first_value(form, "training") == YES) if asked else None
     finish(session, progress, COMPLETED)
     consents.give(session, progress, participation=keep, training=training, text=text)
     outcome = _go_on(session, progress)
@@ -267,10 +261,6 @@ def _go_on(session: Session, progress: StudyProgress) -> StepOutcome:
 
 def _condition(progress: StudyProgress) -> Mapping[str, str]:
     return progress.condition or first_condition(progress.design)
-
-
-def _sent(form: SurveyForm, field: str) -> str:
-    return next(iter(form.get(field, ())), "")
 
 
 def _unanswered(field: str, expected: Phrase) -> StepOutcome:

@@ -19,9 +19,7 @@ from sqlalchemy.orm import Session
 from app.core.errors import Conflict, NotFound, Phrase, Verbatim
 from app.models import Enrolment, Payment, PaymentBatch, Study, StudyEvent, Wave
 from app.studies.amounts import APPROVING, NOTHING
-from app.studies.due import OwedPerson as OwedPerson
-from app.studies.due import due as due
-from app.studies.due import payment_rows
+from app.studies.due import OwedPerson, due, payment_rows
 from app.studies.pay_doubts import PayDoubt, held_back, held_in
 from app.studies.payable import checked_id, ids_of
 from app.studies.payments import read_reason, recruiter_of, settle_all

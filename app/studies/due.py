@@ -5,7 +5,6 @@ bonus: that of an ending which pays another amount than the full base, that of a
 out or rejected, and that of a wave without a recruiter.
 """
 
-from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from itertools import groupby
 from typing import Any, NamedTuple, cast
@@ -13,11 +12,12 @@ from typing import Any, NamedTuple, cast
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
-from app.models import Enrolment, Participant, Payment, StudyVersion, Submission, Wave
+from app.models import Enrolment, Participant, Payment, StudyVersion, Wave
 from app.studies.amounts import NOTHING, is_paid_by_approval
 from app.studies.endings import EndingName
 from app.studies.payments import BASE, recruiter_of
 from app.studies.store import design_of
+from app.studies.visits import statuses_of_visits
 
 
 class OwedPerson(NamedTuple):
@@ -37,38 +37,27 @@ def due(session: Session, wave: Wave) -> list[OwedPerson]:
 
     Of people who have ended; `settle_all` writes what they are owed. Who is left out for a doubt is among them.
     """
-    return list(_due(session, wave))
-
-
-def latest_statuses(session: Session, wave: Wave) -> Mapping[int, str]:
-    """How the latest visit of each enrolment stands; those without a visit are not in it."""
-    visits = session.execute(
-        select(Submission.enrolment_id, Submission.status)
-        .where(Submission.wave_id == wave.id)
-        .order_by(Submission.created_at, Submission.id)
-    )
-    return {visit.enrolment_id: visit.status for visit in visits}
-
-
-def _due(session: Session, wave: Wave) -> Iterator[OwedPerson]:
-    recruiter = recruiter_of(wave)
-    version = session.get_one(StudyVersion, wave.study_version_id)
-    design = design_of(version)
-    statuses = latest_statuses(session, wave)
+    design = design_of(session.get_one(StudyVersion, wave.study_version_id))
+    statuses = statuses_of_visits(session, wave)
     rows = session.execute(
         payment_rows(wave).where(Payment.batch_id.is_(None), Enrolment.ending.is_not(None))
         .order_by(Enrolment.id, Payment.id)
     )  # fmt: skip
+    found = []
     for enrolment_id, group in groupby(rows, key=lambda row: row.enrolment_id):
         payments = list(group)
         ending = cast(EndingName, payments[0].ending)
-        by_approval = is_paid_by_approval(design, ending, recruiter, statuses.get(enrolment_id))
+        last = statuses[enrolment_id][-1] if enrolment_id in statuses else None
+        by_approval = is_paid_by_approval(design, ending, recruiter_of(wave), last)
         own = [row for row in payments if row.amount and not (row.key == BASE and by_approval)]
         amount = sum((row.amount for row in own), NOTHING)
         if amount > 0:
             first = payments[0]
             paid = tuple(row.id for row in own)
-            yield OwedPerson(enrolment_id, first.code, ending, amount, first.currency, paid, first.participant_id)
+            found.append(
+                OwedPerson(enrolment_id, first.code, ending, amount, first.currency, paid, first.participant_id)
+            )
+    return found
 
 
 def payment_rows(wave: Wave) -> Select[Any]:

@@ -45,22 +45,22 @@ def own_data(session: Session, person: Participant) -> JSON:
     """Everything about a person, as JSON; of a guest what there is without a study."""
     study = None if person.study_id is None else session.get_one(Study, person.study_id).name
     return {
-        "written_at": _moment(datetime.now(UTC)),
+        "written_at": _iso(datetime.now(UTC)),
         "person": {
             "code": person.code,
             "study": study,
-            "came": _moment(person.created_at),
-            "deleted": _moment(person.erased_at),
+            "came": _iso(person.created_at),
+            "deleted": _iso(person.erased_at),
             "linked_to_other_studies": person.person_hash is not None,
             # Who is not linked has nothing that goes; None while a wave is open or an enrolment is under way as well.
-            "link_deleted_after": None if person.person_hash is None else _day(linked_until(session, person.id)),
+            "link_deleted_after": None if person.person_hash is None else _iso(linked_until(session, person.id)),
             "recruiter_ids": [
-                {"recruiter": row.recruiter, "id": row.external_id, "deleted_on": _day(row.remove_on)}
+                {"recruiter": row.recruiter, "id": row.external_id, "deleted_on": _iso(row.remove_on)}
                 for row in session.scalars(_rows_of(RecruitmentIdentity, person))
             ],
         },
         "consents": [
-            {"kind": row.kind, "given": row.given, "at": _moment(row.at), "withdrawn_at": _moment(row.withdrawn_at),
+            {"kind": row.kind, "given": row.given, "at": _iso(row.at), "withdrawn_at": _iso(row.withdrawn_at),
              "sha256_of_text": row.text_version}
             for row in session.scalars(_rows_of(Consent, person))
         ],
@@ -80,22 +80,22 @@ def _enrolment_json(session: Session, row: Enrolment) -> JSON:
         "wave": None if wave is None else wave.name,
         "version": session.get_one(StudyVersion, row.study_version_id).number,
         "device": row.device,
-        "came": _moment(row.enrolled_at),
-        "agreed": _moment(row.agreed_at),
+        "came": _iso(row.enrolled_at),
+        "agreed": _iso(row.agreed_at),
         "holds_place": row.holds_place,
         "at_step": row.step,
         "on_page": row.stage,
-        "last_seen": _moment(row.seen_at),
-        "ended": _moment(row.ended_at),
+        "last_seen": _iso(row.seen_at),
+        "ended": _iso(row.ended_at),
         "ending": row.ending,
         "arm": None if arm is None else {"name": arm.name, "conditions": arm.conditions, "plan": row.plan},
-        "arm_drawn": None if arm is None else _moment(row.assigned_at),
+        "arm_drawn": None if arm is None else _iso(row.assigned_at),
         "stratum": None if row.ending is None else row.stratum,
         "answers": row.answers,
         "visits": [
             {"recruiter": each.recruiter, "id": each.external_id, "status": each.status,
-             "began": _moment(each.created_at), "changed": _moment(each.changed_at),
-             "handed_in": each.handed_in, "listed": _moment(each.listed_at),
+             "began": _iso(each.created_at), "changed": _iso(each.changed_at),
+             "handed_in": each.handed_in, "listed": _iso(each.listed_at),
              "is_another_persons": each.other_person}
             for each in session.scalars(
                 select(Submission).where(Submission.enrolment_id == row.id).order_by(Submission.id)
@@ -115,7 +115,7 @@ def _payments(session: Session, row: Enrolment) -> list[JSON]:
     )
     return [
         {"what": each.key, "amount": str(each.amount), "currency": each.currency, "reason": each.reason,
-         "at": _moment(each.created_at), "batch": status}
+         "at": _iso(each.created_at), "batch": status}
         for each, status in session.execute(owed)
     ]  # fmt: skip
 
@@ -125,7 +125,7 @@ def _log(session: Session, row: Enrolment) -> Iterator[JSON]:
     for event in session.scalars(events):
         if event.kind != ASSIGNMENT or row.ending is not None:
             body = {name: value for name, value in event.body.items() if name != _BY}
-            yield {"kind": event.kind, "at": _moment(event.at), **body}
+            yield {"kind": event.kind, "at": _iso(event.at), **body}
 
 
 def _own_matches(session: Session, person: Participant) -> Iterator[tuple[StoredMatch, int]]:
@@ -143,16 +143,13 @@ def _match_json(session: Session, record: StoredMatch, seat: int) -> JSON:
     )
     timing = [{"ply": row.ply, **row.timing} for row in session.execute(own.order_by(EventRow.seq))]
     refused = [
-        {"ply": logged.ply, "text": logged.event.text, "reason": logged.event.reason, "at": _moment(logged.at)}
+        {"ply": logged.ply, "text": logged.event.text, "reason": logged.event.reason, "at": _iso(logged.at)}
         for logged in record.log
         if isinstance(logged.event, Violated) and logged.seat == seat
     ]
-    return {**shown, "began": _moment(record.log[0].at), "refused": refused, "timing": timing}
+    return {**shown, "began": _iso(record.log[0].at), "refused": refused, "timing": timing}
 
 
-def _moment(at: datetime | None) -> str | None:
-    return None if at is None else at.isoformat()
-
-
-def _day(day: date | None) -> str | None:
-    return None if day is None else day.isoformat()
+def _iso(moment: date | None) -> str | None:
+    """A day or a moment, which is a day with a time, in ISO 8601."""
+    return None if moment is None else moment.isoformat()

@@ -7,7 +7,7 @@ reason. Nothing here commits.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple, cast
 
@@ -24,7 +24,15 @@ from app.studies.payable import UNPAYABLE, unpayable
 from app.studies.payments import BASE, read_reason, recruiter_of
 from app.studies.progress import StudyProgress, note
 from app.studies.store import design_of
-from app.studies.visits import APPROVED, PARTIAL, REJECTED, RETURNED, SCREENED_OUT, done_elsewhere
+from app.studies.visits import (
+    APPROVED,
+    PARTIAL,
+    REJECTED,
+    RETURNED,
+    SCREENED_OUT,
+    done_elsewhere,
+    statuses_of_visits,
+)
 
 NO_SUBMISSION, PAID_TWICE, WOULD_PAY_TWICE, IN_PART = "no submission", "paid twice", "would pay twice", "paid in part"
 UNKNOWN, OTHER_PERSON, UNDER_WAY, OVERPAID = "unknown", "another person", "under way", "overpaid"
@@ -77,16 +85,18 @@ def pay_doubts(session: Session, wave: Wave) -> list[PayDoubt]:
 
 def held_back(session: Session, wave: Wave, people: Sequence[OwedPerson]) -> Mapping[int, PayDoubt]:
     """Whom the next batch leaves out of those whom it would pay, and why, by enrolment."""
-    numbers = {each.enrolment_id for each in people}
-    return {
-        each.enrolment_id: each for each in pay_doubts(session, wave) if each.holds and each.enrolment_id in numbers
-    }
+    return _held_of(session, wave, {each.enrolment_id for each in people})
 
 
 def held_in(session: Session, batch: PaymentBatch) -> Mapping[int, PayDoubt]:
     """Who of a batch is in doubt, and why, by enrolment."""
     wave = session.get_one(Wave, batch.wave_id)
-    numbers = set(session.scalars(select(Payment.enrolment_id).where(Payment.batch_id == batch.id)))
+    return _held_of(
+        session, wave, set(session.scalars(select(Payment.enrolment_id).where(Payment.batch_id == batch.id)))
+    )
+
+
+def _held_of(session: Session, wave: Wave, numbers: Collection[int]) -> Mapping[int, PayDoubt]:
     return {
         each.enrolment_id: each for each in pay_doubts(session, wave) if each.holds and each.enrolment_id in numbers
     }
@@ -140,7 +150,7 @@ def _drafted(session: Session, wave: Wave) -> Iterator[OwedPerson]:
 def _of_files(session: Session, wave: Wave, people: Sequence[OwedPerson]) -> Iterator[PayDoubt]:
     """Of whom a file would pay, those whom it cannot, and those whom the recruiter does not want paid or not know."""
     barred = unpayable(session, wave, people)
-    visits, unlisted = _visits(session, wave), _unlisted(session, wave)
+    visits, unlisted = statuses_of_visits(session, wave), _unlisted(session, wave)
     of_others = select(Submission.enrolment_id).where(Submission.wave_id == wave.id, Submission.other_person)
     others = set(session.scalars(of_others))
     approves = recruiter_of(wave) in APPROVING
@@ -188,7 +198,7 @@ def _overpaid(session: Session, wave: Wave) -> Iterator[PayDoubt]:
 
 def _of_bases(session: Session, wave: Wave, recruiter: str) -> Iterator[PayDoubt]:
     design = design_of(session.get_one(StudyVersion, wave.study_version_id))
-    visits = _visits(session, wave)
+    visits = statuses_of_visits(session, wave)
     rows = session.execute(
         select(Payment.amount, Payment.batch_id, Enrolment.id, Enrolment.ending, Participant.code)
         .join(Enrolment, Enrolment.id == Payment.enrolment_id)
@@ -215,16 +225,3 @@ def _under_way(session: Session, wave: Wave) -> Iterator[PayDoubt]:
     """Whom the recruiter takes for done while they are under way here; no sum is written of them yet."""
     for each in done_elsewhere(session, wave):
         yield PayDoubt(each.enrolment_id, each.code, UNDER_WAY, NOTHING)
-
-
-def _visits(session: Session, wave: Wave) -> Mapping[int, list[str]]:
-    """How the visits of each enrolment stand, the first one first."""
-    found: defaultdict[int, list[str]] = defaultdict(list)
-    rows = session.execute(
-        select(Submission.enrolment_id, Submission.status)
-        .where(Submission.wave_id == wave.id)
-        .order_by(Submission.created_at, Submission.id)
-    )
-    for number, status in rows:
-        found[number].append(status)
-    return found

@@ -46,6 +46,17 @@ class StudyProgress:
         found: Mapping[str, str] = plan["matches"][-1 if at is None else at]["condition"]
         return found
 
+    def values(self, key: str) -> Mapping[str, Any]:
+        """What was answered at a step; empty where nothing was."""
+        found: Mapping[str, Any] = self.enrolment.answers.get(key, {}).get("values", {})
+        return found
+
+    @property
+    def quiz_attempts(self) -> Sequence[Mapping[str, Any]]:
+        """The attempts at the quiz that is due."""
+        found: Sequence[Mapping[str, Any]] = self.values(self.step.key).get("attempts", [])
+        return found
+
 
 def find_progress(session: Session, enrolment_id: int, *, lock: bool = False) -> StudyProgress:
     """An enrolment and its progress; `lock` keeps others from changing it in this transaction. Raises NotFound."""

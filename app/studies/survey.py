@@ -74,14 +74,14 @@ def read_survey(
 def typed_numbers(questions: Questions, form: SurveyForm, values: Values) -> dict[str, str]:
     """The numbers among `values` as they were written, by the questions' ids."""
     return {
-        question.id: _first(form, question.id)
+        question.id: first_value(form, question.id)
         for question in questions
         if question.kind == "number" and isinstance(values.get(question.id), int | float)
     }
 
 
 def _read_answer(question: SurveyQuestion, form: SurveyForm, returned: Sequence[str], language: str) -> Any:
-    if question.prefer_not_to_say and _first(form, f"{question.id}.skip") == SKIP:
+    if question.prefer_not_to_say and first_value(form, f"{question.id}.skip") == SKIP:
         return dict(NOT_SAID)
     if question.kind == "outside":
         found: Any = question.id in returned
@@ -108,12 +108,13 @@ _WANTED = {
 }
 
 
-def _first(form: SurveyForm, field: str) -> str:
+def first_value(form: SurveyForm, field: str) -> str:
+    """What was sent for a field, the first of several; empty where nothing was."""
     return next(iter(form.get(field, ())), "")
 
 
 def _read_number(question: SurveyQuestion, form: SurveyForm, language: str) -> float | int | None:
-    sent = _first(form, question.id)
+    sent = first_value(form, question.id)
     if not sent.strip():
         return None
     least, most = question.number or (0, 0)
@@ -129,7 +130,7 @@ def _read_number(question: SurveyQuestion, form: SurveyForm, language: str) -> f
 
 
 def _read_text(question: SurveyQuestion, form: SurveyForm) -> str | None:
-    sent = _first(form, question.id).replace("\r\n", "\n").strip()
+    sent = first_value(form, question.id).replace("\r\n", "\n").strip()
     most = question.text or 0
     if len(sent) > most:
         raise Invalid(question.id, expected=Phrase("at most %(most)s characters", most=most), got=len(sent))
@@ -137,7 +138,7 @@ def _read_text(question: SurveyQuestion, form: SurveyForm) -> str | None:
 
 
 def _choice(question: SurveyQuestion, form: SurveyForm) -> str | None:
-    sent = _first(form, question.id)
+    sent = first_value(form, question.id)
     if sent and sent not in (question.choice or ()):
         raise Invalid(question.id, expected=_WANTED["choice"], got=sent)
     return sent
@@ -152,12 +153,12 @@ def _choices(question: SurveyQuestion, form: SurveyForm) -> list[str]:
 
 
 def _scale(question: SurveyQuestion, form: SurveyForm) -> int | None:
-    return _point(question.id, _first(form, question.id), 1, question.scale or 0)
+    return _point(question.id, first_value(form, question.id), 1, question.scale or 0)
 
 
 def _slider(question: SurveyQuestion, form: SurveyForm) -> int | None:
     slider = question.slider
-    return None if slider is None else _point(question.id, _first(form, question.id), slider.least, slider.most)
+    return None if slider is None else _point(question.id, first_value(form, question.id), slider.least, slider.most)
 
 
 def _matrix(question: SurveyQuestion, form: SurveyForm) -> dict[str, Any] | None:
@@ -166,7 +167,7 @@ def _matrix(question: SurveyQuestion, form: SurveyForm) -> dict[str, Any] | None
         return None
     found: dict[str, Any] = {}
     for row in matrix.rows:
-        sent = _first(form, f"{question.id}.{row}")
+        sent = first_value(form, f"{question.id}.{row}")
         if question.prefer_not_to_say and sent == SKIP:
             found[row] = dict(NOT_SAID)
         else:

@@ -1,6 +1,7 @@
-"""How recruiters' records of visits stand, and whom they take for done who is under way here. Reads only."""
+"""What recruiters' records say of visits, and whom they take for done who is under way here. Reads only."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -22,6 +23,19 @@ def last_table(session: Session, wave: Wave) -> datetime | None:
     """When the last table of all the recruiter's visits was taken in; None: none was yet."""
     of_all = select(func.max(StudyEvent.at)).where(StudyEvent.wave_id == wave.id, StudyEvent.kind == TABLE)
     return session.scalar(of_all)
+
+
+def statuses_of_visits(session: Session, wave: Wave) -> Mapping[int, list[str]]:
+    """The recruiter's statuses of the visits of each enrolment, the first visit first; none without a visit."""
+    found: defaultdict[int, list[str]] = defaultdict(list)
+    rows = session.execute(
+        select(Submission.enrolment_id, Submission.status)
+        .where(Submission.wave_id == wave.id)
+        .order_by(Submission.created_at, Submission.id)
+    )
+    for number, status in rows:
+        found[number].append(status)
+    return found
 
 
 class DoneElsewhere(NamedTuple):

@@ -18,6 +18,7 @@ from app.core.errors import Conflict, Invalid, NotFound
 from app.core.extensions import reading, writing
 from app.models import Payment, StudyEvent, Wave
 from app.studies import batches, payments, places
+from app.studies.due import due
 from app.studies.pay_doubts import pay_doubts
 from app.studies.progress import StudyProgress
 from tests.enrolments import KnownWave, enrol, finish, load_example, open_wave, person, play
@@ -208,10 +209,10 @@ def test_money_that_was_sent_is_not_back_by_a_reversal(engine: Engine, known: Kn
         before = places.committed_before_fee(session, found)
         payments.reverse(session, progress, 1, "a slip")
         assert places.committed_before_fee(session, found) == before  # the cap does not get it back either
-        assert batches.due(session, found) == []
+        assert due(session, found) == []
         assert [(each.kind, each.amount) for each in pay_doubts(session, found)] == [("overpaid", Decimal("3.00"))]
         payments.adjust(session, progress, Decimal(5), "for the interview")
-        (owed,) = batches.due(session, found)
+        (owed,) = due(session, found)
         assert owed.amount == Decimal("2.00")  # 5.00 less what was paid too much
         assert pay_doubts(session, found) == []
 

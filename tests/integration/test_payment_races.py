@@ -15,6 +15,7 @@ from app.core.errors import Invalid, NotFound
 from app.core.extensions import reading, writing
 from app.models import Enrolment, Payment, Submission, Wave
 from app.studies import batches, payments
+from app.studies.due import due
 from app.studies.forget import forget_person
 from app.studies.progress import StudyProgress, end, lock_wave
 from app.studies.submissions import VisitStatus, take_statuses
@@ -74,7 +75,7 @@ def test_who_completes_while_the_data_are_deleted_has_completed_and_is_paid_once
     ).result()
     with reading(engine) as session:
         assert session.scalars(select(Enrolment.ending)).one() == "completed"
-        assert batches.due(session, session.get_one(Wave, known.wave)) == []  # approval pays the base
+        assert due(session, session.get_one(Wave, known.wave)) == []  # approval pays the base
 
 
 def test_what_is_being_drafted_cannot_be_taken_away(engine: Engine, known: KnownWave) -> None:

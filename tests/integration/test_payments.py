@@ -19,6 +19,7 @@ from app.matches import live
 from app.models import Payment, PaymentBatch, RecruitmentIdentity, StudyVersion, Submission, Wave
 from app.studies import batches, payments
 from app.studies.amounts import LONGEST_BREAK
+from app.studies.due import due
 from app.studies.pay_doubts import decide, held_back
 from app.studies.progress import StudyProgress, note
 from tests.enrolments import DEAL, KnownWave, begin, break_off, enrol, finish, load_example, open_wave, person, play
@@ -185,7 +186,7 @@ def test_a_batch_pays_bonuses_and_what_approval_cannot_pay(engine: Engine, known
         assert file.content.decode() == f"p1id,{bonus}\np2id,1.00\n"
         (listed,) = batches.batches_of(session, wave)
         assert (listed.people, listed.amount, batch.status) == (2, bonus + 1, "drafted")
-        assert [each.code for each in batches.due(session, wave)] == ["P5"]
+        assert [each.code for each in due(session, wave)] == ["P5"]
         with pytest.raises(Conflict, match=r"in no doubt, got doubt about P5 \(asked to return\)"):
             batches.draft(session, wave)
         decide(session, returned, keep=True, reason="returned it by mistake")
@@ -282,13 +283,13 @@ def test_who_cannot_be_paid_is_left_out_and_named_and_the_others_are_paid(
         finish(session, person(session, known, "P2"), "quiz_failed")
         (batch,) = batches.draft(session, wave)
         assert batches.batch_file(session, batch).content.decode() == "p2id,1.00\n"
-        assert [(each.code, each.kind) for each in held_back(session, wave, batches.due(session, wave)).values()] == [
+        assert [(each.code, each.kind) for each in held_back(session, wave, due(session, wave)).values()] == [
             ("P1", why)
         ]
         progress = payments.find_progress_by_code(session, session.get_one(Wave, known.wave), "P1")
         payments.settle(session, progress)
         payments.adjust(session, progress, -amounts(session, progress)["bonus"], "paid by hand")
-        assert batches.due(session, session.get_one(Wave, known.wave)) == []
+        assert due(session, session.get_one(Wave, known.wave)) == []
 
 
 def test_two_who_draft_at_once_pay_once(engine: Engine, known: KnownWave) -> None:

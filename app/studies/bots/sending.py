@@ -55,5 +55,4 @@ def right_answers(progress: StudyProgress) -> dict[str, str]:
         return {each.id: str(each.attention) for each in asked_now(progress) if each.attention is not None}
     if step.kind != QUIZ or design.quiz is None or progress.enrolment.ending is not None:
         return {}
-    attempts = progress.enrolment.answers.get(step.key, {}).get("values", {}).get("attempts", [])
-    return right_values(design, design.quiz, progress.condition or {}, attempts, quiz_now(progress))
+    return right_values(design, design.quiz, progress.condition or {}, progress.quiz_attempts, quiz_now(progress))

@@ -8,7 +8,8 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.models import Enrolment, Payment, PaymentBatch
-from app.studies.batches import CONFIRMED, DRAFTED, UPLOADED, ListedBatch, OwedPerson
+from app.studies.batches import CONFIRMED, DRAFTED, UPLOADED, ListedBatch
+from app.studies.due import OwedPerson
 from app.studies.monitor.people import with_code
 from app.studies.payments import ADJUSTMENT, BASE, BONUS, REVERSAL, number_of
 

@@ -10,6 +10,7 @@ from app.core.errors import NotFound, Phrase
 from app.models import Enrolment, LanguageModel, Study, StudyVersion, Wave
 from app.studies.design import StudyDesign
 from app.studies.endings import COMPLETED
+from app.studies.store import models_of
 
 
 class WaveListItem(NamedTuple):
@@ -73,7 +74,5 @@ def with_a_place(session: Session, wave_id: int) -> int:
 
 def models_by_label(session: Session, version: StudyVersion, design: StudyDesign) -> Mapping[str, LanguageModel]:
     """Which model each label of a design stands for."""
-    pinned: Mapping[str, int] = version.design["models"]
-    rows = {row.id: row for row in session.scalars(select(LanguageModel).where(LanguageModel.id.in_(pinned.values())))}
-    levels = design.levels("model").items()
-    return {label: rows[pinned[str(level)]] for label, level in levels if pinned.get(str(level)) in rows}
+    models = models_of(session, version)
+    return {label: models[str(level)] for label, level in design.levels("model").items() if str(level) in models}
