@@ -18,9 +18,9 @@ from sqlalchemy.orm import Session
 from app.analysis.codebook import CODEBOOK
 from app.core.csv_tables import ROWS_AT_ONCE, Column, CountedRows, to_csv, with_short_names
 from app.core.files import temporary_beside
-from app.models import Enrolment, Participant, Wave
+from app.models import Enrolment, Wave
 from app.studies.export.analysis import analysis_columns, analysis_rows, person_answers
-from app.studies.export.columns import DATA_OF, of_people, streamed
+from app.studies.export.columns import DATA_OF, OF_WHOM, of_people, streamed
 from app.studies.export.logs import IDS_EXPORTED, match_events, study_events
 from app.studies.export.scope import DataTable, ExportScope
 from app.studies.export.surveys import (
@@ -140,10 +140,8 @@ def _tables(session: Session, scope: ExportScope) -> Iterator[DataTable]:
 
 
 def _people(session: Session, scope: ExportScope) -> Iterator[PersonAnswers]:
-    columns: tuple[Any, ...] = (
-        Enrolment.step, Enrolment.answers, Participant.code.label("participant"), Wave.name.label("wave"), *DATA_OF,
-    )  # fmt: skip
-    return (person_answers(scope, row) for row in streamed(session, of_people(select(*columns), scope)))
+    people = of_people(select(Enrolment.step, Enrolment.answers, *OF_WHOM, *DATA_OF), scope)
+    return (person_answers(scope, row) for row in streamed(session, people))
 
 
 def _json_lines(events: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:

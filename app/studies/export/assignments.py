@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sqlalchemy import Select, or_, select
+from sqlalchemy import or_, select
 
 from app.core.csv_tables import Column
 from app.models import Enrolment, Participant, Payment, PaymentBatch, StudyEvent, Wave
@@ -11,12 +11,12 @@ from app.studies.assignment import ASSIGNMENT
 from app.studies.batches import CONFIRMED, UPLOADED
 from app.studies.export.columns import (
     DATA_OF,
+    OF_WHOM,
     PARTICIPANT,
     WAVE,
     StoredTable,
     data_column,
     of_people,
-    text_column,
     time_column,
 )
 from app.studies.export.scope import DataTable, ExportScope
@@ -24,28 +24,11 @@ from app.studies.export.scope import DataTable, ExportScope
 
 def tables(scope: ExportScope) -> list[StoredTable]:
     """The tables of arms and of pay."""
-    return [
-        StoredTable("assignments", _assignment_columns(scope), _assignments(scope)),
-        payments(scope),
-    ]
+    return [_assignments(scope), payments(scope)]
 
 
-def payments(scope: ExportScope) -> StoredTable:
-    """What was owed and paid, until the waves were frozen or, with what came since, until now."""
-    return StoredTable("payments", _payment_columns(scope), _payments(scope))
-
-
-def material(scope: ExportScope) -> DataTable:
-    """What was played on, by version."""
-    return DataTable("material", _MATERIAL, _pieces(scope))
-
-
-def _of_body(name: str) -> Callable[[Any], Any]:
-    return lambda row: row.body.get(name)
-
-
-def _assignment_columns(scope: ExportScope) -> tuple[Column, ...]:
-    return (
+def _assignments(scope: ExportScope) -> StoredTable:
+    columns = (
         PARTICIPANT,
         WAVE,
         data_column(scope),
@@ -54,30 +37,30 @@ def _assignment_columns(scope: ExportScope) -> tuple[Column, ...]:
         Column("arm", "integer", "The arm, by its place among those of the design.", "from 0", _of_body("arm")),
         time_column("at", "When it was drawn."),
     )
-
-
-def _assignments(scope: ExportScope) -> Select[Any]:
-    columns: tuple[Any, ...] = (
-        Participant.code.label("participant"), Wave.name.label("wave"), StudyEvent.body, StudyEvent.at, *DATA_OF,
-    )  # fmt: skip
-    return (
-        select(*columns)
+    rows = (
+        select(*OF_WHOM, StudyEvent.body, StudyEvent.at, *DATA_OF)
         .join(Enrolment, Enrolment.id == StudyEvent.enrolment_id)
         .join(Participant, Participant.id == Enrolment.participant_id)
         .join(Wave, Wave.id == Enrolment.wave_id)
         .where(Enrolment.wave_id.in_(scope.waves), StudyEvent.kind == ASSIGNMENT)
         .order_by(StudyEvent.id)
     )
+    return StoredTable("assignments", columns, rows)
 
 
-def _payment_columns(scope: ExportScope) -> tuple[Column, ...]:
-    return (
+def _of_body(name: str) -> Callable[[Any], Any]:
+    return lambda row: row.body.get(name)
+
+
+def payments(scope: ExportScope) -> StoredTable:
+    """What was owed and paid, until the waves were frozen or, with what came since, until now."""
+    columns = (
         PARTICIPANT,
         WAVE,
         data_column(scope),
-        text_column("key", "What is paid.", "base | bonus | adjustment 1 | …"),
+        Column("key", "text", "What is paid.", "base | bonus | adjustment 1 | …"),
         Column("amount", "number", "How much; an adjustment may be below 0.", "0.70"),
-        text_column("currency", "In which currency.", "USD"),
+        Column("currency", "text", "In which currency.", "USD"),
         Column("reason", "text", "Why it was adjusted.", "empty in a public export" if scope.public else "a text",
                lambda row: None if scope.public else row.reason),
         Column("batch", "integer", "The batch that pays it.",
@@ -88,6 +71,19 @@ def _payment_columns(scope: ExportScope) -> tuple[Column, ...]:
                _unless_later(scope, "status")),
         time_column("created_at", "When it was owed."),
     )  # fmt: skip
+    joined = (
+        select(
+            *OF_WHOM, Payment.key, Payment.amount, Payment.currency, Payment.reason,
+            PaymentBatch.number.label("batch"), PaymentBatch.status, Payment.created_at, PaymentBatch.uploaded_at,
+            PaymentBatch.confirmed_at, Wave.frozen_at, *DATA_OF,
+        )
+        .join(Enrolment, Enrolment.id == Payment.enrolment_id)
+        .outerjoin(PaymentBatch, PaymentBatch.id == Payment.batch_id)
+    )  # fmt: skip
+    rows = of_people(joined, scope).order_by(Payment.id)
+    if not scope.since_freeze:
+        rows = rows.where(or_(Wave.frozen_at.is_(None), Payment.created_at <= Wave.frozen_at))
+    return StoredTable("payments", columns, rows)
 
 
 def _unless_later(scope: ExportScope, name: str) -> Callable[[Any], Any]:
@@ -104,28 +100,14 @@ def _unless_later(scope: ExportScope, name: str) -> Callable[[Any], Any]:
     return read
 
 
-def _payments(scope: ExportScope) -> Select[Any]:
-    columns: tuple[Any, ...] = (
-        Participant.code.label("participant"), Wave.name.label("wave"), Payment.key, Payment.amount, Payment.currency,
-        Payment.reason, PaymentBatch.number.label("batch"), PaymentBatch.status, Payment.created_at,
-        PaymentBatch.uploaded_at, PaymentBatch.confirmed_at, Wave.frozen_at, *DATA_OF,
-    )  # fmt: skip
-    joined = (
-        select(*columns)
-        .join(Enrolment, Enrolment.id == Payment.enrolment_id)
-        .outerjoin(PaymentBatch, PaymentBatch.id == Payment.batch_id)
+def material(scope: ExportScope) -> DataTable:
+    """What was played on, by version."""
+    columns = (
+        Column("version", "integer", "The version of the study.", "from 1", lambda row: row[0]),
+        Column("piece", "integer", "The number of the piece, as in matches.csv.", "from 0", lambda row: row[1]),
+        Column("content", "json", "The piece.", "an object or a word", lambda row: row[2]),
     )
-    rows = of_people(joined, scope).order_by(Payment.id)
-    if scope.since_freeze:
-        return rows
-    return rows.where(or_(Wave.frozen_at.is_(None), Payment.created_at <= Wave.frozen_at))
-
-
-_MATERIAL = (
-    Column("version", "integer", "The version of the study.", "from 1", lambda row: row[0]),
-    Column("piece", "integer", "The number of the piece, as in matches.csv.", "from 0", lambda row: row[1]),
-    Column("content", "json", "The piece.", "an object or a word", lambda row: row[2]),
-)
+    return DataTable("material", columns, _pieces(scope))
 
 
 def _pieces(scope: ExportScope) -> Iterator[tuple[int, int, Any]]:

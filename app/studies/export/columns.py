@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 from sqlalchemy import Select
@@ -30,13 +29,8 @@ class StoredTable(NamedTuple):
 
 
 def time_column(name: str, meaning: str, values: str = TIME) -> Column:
-    """A column of moments, which is called as the rows call it."""
-    return Column(name, "time", meaning, values, attrgetter(name))
-
-
-def text_column(name: str, meaning: str, values: str) -> Column:
-    """A column of texts, which is called as the rows call it."""
-    return Column(name, "text", meaning, values, attrgetter(name))
+    """A column of moments."""
+    return Column(name, "time", meaning, values)
 
 
 def streamed(session: Session, statement: Select[Any]) -> Any:
@@ -54,7 +48,9 @@ def of_people(statement: Select[Any], scope: ExportScope) -> Select[Any]:
     )
 
 
-# What the column `data` follows from.
+# The columns `participant` and `wave`, and what the column `data` follows from.
+CODE: Any = Participant.code.label("participant")
+OF_WHOM: tuple[Any, ...] = (CODE, Wave.name.label("wave"))
 DATA_OF: tuple[Any, ...] = (
     Participant.erased_at, Enrolment.ending, Enrolment.agreed_at, Enrolment.study_version_id,
 )  # fmt: skip

@@ -13,12 +13,13 @@ from app.matches.move_timing import COUNTS, MILLISECONDS
 from app.models import Arm, Enrolment, EventRow, MatchRow, Participant, SeatRow, Wave
 from app.registry import PERSON
 from app.studies.export.columns import (
+    CODE,
     DATA_OF,
+    OF_WHOM,
     PARTICIPANT,
     WAVE,
     StoredTable,
     data_column,
-    text_column,
     unless_withdrawn,
 )
 from app.studies.export.scope import ExportScope
@@ -55,7 +56,7 @@ def _match_columns(scope: ExportScope) -> tuple[Column, ...]:
         PARTICIPANT,
         WAVE,
         data_column(scope),
-        text_column("arm", "The person's arm.", "a name"),
+        Column("arm", "text", "The person's arm.", "a name"),
         Column("position", "integer", "The number of the match among those that count.", "from 0; empty for practice"),
         Column("practice", "boolean", "Whether it was for practice, so that it neither counts nor pays.",
                "true | false", lambda row: row.position is None),
@@ -87,7 +88,7 @@ _PLAYED = (
 def _select_matches(scope: ExportScope) -> Select[Any]:
     own: tuple[Any, ...] = (
         MatchRow.position, MatchRow.options, _own.seat.label("own_seat"), Enrolment.plan,
-        Participant.code.label("participant"), Wave.name.label("wave"), Arm.name.label("arm"), *DATA_OF,
+        *OF_WHOM, Arm.name.label("arm"), *DATA_OF,
     )  # fmt: skip
     return (
         MATCHES.statement.add_columns(*own)
@@ -146,7 +147,7 @@ def _moves(scope: ExportScope) -> Select[Any]:
     return (
         MOVES.statement.add_columns(
             EventRow.timing,
-            Participant.code.label("participant"),
+            CODE,
             Participant.erased_at.label("mover_erased_at"),
             _of_data.erased_at,
             Enrolment.ending,
