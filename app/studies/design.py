@@ -469,6 +469,16 @@ class StudyDesign(Part):
     endings: dict[EndingName, EndingChange] = Field(default_factory=dict)
     analysis: Analysis = Analysis()
 
+    @property
+    def text_files(self) -> Mapping[tuple[str | int, ...], str]:
+        """The files with the texts that people read, each by its key."""
+        found = {
+            ("consent", "text"): self.consent.text,
+            ("consent", "debrief"): self.consent.debrief,
+            ("instructions",): self.instructions,
+        }
+        return {key: name for key, name in found.items() if name is not None}
+
     def levels(self, factor: str) -> Mapping[str, Level]:
         """The levels of a factor by their labels."""
         found = self.conditions[factor]

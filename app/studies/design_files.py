@@ -21,7 +21,7 @@ from app.studies.design import StudyDesign, expected_form
 from app.studies.loaded_design import LoadedDesign
 from app.studies.markdown import DEEPEST, MOST_CHARACTERS, is_too_deep, placeholders, told_headings, unfilled
 from app.studies.warnings import warnings
-from app.studies.yaml_reader import Document, dotted, read_yaml
+from app.studies.yaml_reader import Document, dotted, read_text_file, read_yaml
 
 EXTENDS = "extends"
 # What a consent text tells, each under a heading of its own, by the study's language. The last is who gets the data,
@@ -33,7 +33,6 @@ SECTIONS: Mapping[str, Sequence[str]] = {
 # What stands for a fact of the study in the texts that people read.
 _GOAL = "goal"  # which differs between conditions, and stands in the instructions for one
 PLACEHOLDERS = (_GOAL, "matches", "minutes", "base", "most", "currency")
-_MOST_BYTES = 1 << 20
 _MOST_BASES = 10
 
 M = TypeVar("M", bound=BaseModel)
@@ -49,7 +48,7 @@ def load_design(path: Path) -> LoadedDesign:
     design = read_part(StudyDesign, document)
     for fault in faults(design):
         raise fault.error.at(Verbatim(document.place(fault.path))) from None
-    texts = {name: _read_text_file(path.parent / name, document, key) for key, name in _named_files(design)}
+    texts = {name: _read_text(path.parent / name, document, key) for key, name in _named_files(design).items()}
     _check_lengths(design, texts, document)
     _check_placeholders(design, texts, document)
     _check_consent(design, texts, document)
@@ -74,21 +73,19 @@ def _extended(document: Document, path: Path, seen: tuple[Path, ...]) -> Documen
     if EXTENDS not in document.value:
         return document
     name = document.value[EXTENDS]
-    place = Verbatim(document.place((EXTENDS,)))
     if not isinstance(name, str) or "/" in name:
-        raise Invalid(None, expected="the name of a study beside this one", got=name, subject=place)
+        raise document.invalid((EXTENDS,), "the name of a study beside this one", name)
     if len(seen) == _MOST_BASES:
-        raise Invalid(None, expected=f"at most {_MOST_BASES} studies that extend each other", got=name, subject=place)
+        raise document.invalid((EXTENDS,), f"at most {_MOST_BASES} studies that extend each other", name)
     base_path = path.parent / f"{name}.yaml"
     if base_path in (*seen, path):
-        raise Invalid(None, expected="a study that does not extend this one", got=name, subject=place)
+        raise document.invalid((EXTENDS,), "a study that does not extend this one", name)
     if not base_path.is_file():
-        raise Invalid(None, expected=f"a file {base_path.name} beside this one", got=Verbatim("none"), subject=place)
+        raise document.invalid((EXTENDS,), f"a file {base_path.name} beside this one", Verbatim("none"))
     base = _extended(read_yaml(base_path), base_path, (*seen, path))
     own = {key: value for key, value in document.value.items() if key != EXTENDS}
     if "study" not in own:
-        place = Verbatim(document.place(("study",)))
-        raise Invalid(None, expected="a name of its own", got=Verbatim("none"), subject=place)
+        raise document.invalid(("study",), "a name of its own", Verbatim("none"))
     lines = {key: line for key, line in base.lines.items() if key and key[0] not in own}
     return Document(document.source, {**base.value, **own}, {**lines, **document.lines})
 
@@ -120,7 +117,7 @@ def _fault(errors: list[ErrorDetails], kind: type[BaseModel], document: Document
     kinds = dict.fromkeys(_expected(each, kind, path) for other, each in found if other == path)
     if "a number" in kinds:
         kinds.pop("a whole number", None)
-    return Invalid(None, expected=str(either(kinds)), got=_got(first), subject=Verbatim(document.place(path)))
+    return document.invalid(path, str(either(kinds)), _got(first))
 
 
 def _path(error: ErrorDetails, value: Any) -> KeyPath:
@@ -192,42 +189,19 @@ def _got(error: ErrorDetails) -> object:
 # ---- The files beside it -----------------------------------------------------------
 
 
-def _named_files(design: StudyDesign) -> list[tuple[KeyPath, str]]:
-    """The files that a design names, each with its key."""
-    found: list[tuple[KeyPath, str | None]] = [
-        (("consent", "text"), design.consent.text),
-        (("consent", "debrief"), design.consent.debrief),
-        (("instructions",), design.instructions),
-    ]
-    if design.material is not None:
-        found.append((("material", design.material.kind), design.material.file))
-    return [(key, name) for key, name in found if name is not None]
+def _named_files(design: StudyDesign) -> Mapping[KeyPath, str]:
+    """The files that a design names, by their keys."""
+    material = design.material
+    return {**design.text_files, **({} if material is None else {("material", material.kind): material.file})}
 
 
-def _read_text_file(path: Path, document: Document, key: KeyPath) -> str:
-    place = Verbatim(document.place(key))
-    try:
-        with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
-        if len(content) > _MOST_BYTES:
-            raise Invalid(None, expected="a file of at most 1 MB", got=Verbatim(path.name), subject=place)
-        text = content.decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise Invalid(
-            None, expected=f"a text file {path.name} beside the study", got=Verbatim(str(why).lower()), subject=place
-        ) from None
+def _read_text(path: Path, document: Document, key: KeyPath) -> str:
+    expected = f"a text file {path.name} beside the study"
+    text = read_text_file(path, expected, Verbatim(document.place(key)))
     if not is_storable(text):
-        raise Invalid(
-            None,
-            expected=f"a text file {path.name} beside the study",
-            got=Verbatim("one with a character that is no text"),
-            subject=place,
-        )
+        raise document.invalid(key, expected, Verbatim("one with a character that is no text"))
     if not text.strip():
-        raise Invalid(
-            None, expected="a file with text in it", got=Verbatim(f"{path.name}, which is empty"), subject=place
-        )
+        raise document.invalid(key, "a file with text in it", Verbatim(f"{path.name}, which is empty"))
     return text
 
 
@@ -239,50 +213,33 @@ def _check_consent(design: StudyDesign, texts: Mapping[str, str], document: Docu
         needed.append(recipients)
     missing = [each for each in needed if each.casefold() not in told]
     if missing:
-        raise Invalid(
-            None,
-            expected=f"text under the headings {', '.join(needed)} in {design.consent.text}",
-            got=Verbatim(f"none of {either(missing)}" if len(missing) > 1 else f"no {missing[0]}"),
-            subject=Verbatim(document.place(("consent", "text"))),
-        )
+        expected = f"text under the headings {', '.join(needed)} in {design.consent.text}"
+        got = f"none of {either(missing)}" if len(missing) > 1 else f"no {missing[0]}"
+        raise document.invalid(("consent", "text"), expected, Verbatim(got))
 
 
 def _check_lengths(design: StudyDesign, texts: Mapping[str, str], document: Document) -> None:
     """Raises Invalid for a text that is longer, or nested more deeply, than pages show."""
-    for key, name in _named_files(design):
-        if key[0] == "material":
-            continue
-        place = Verbatim(document.place(key))
+    for key, name in design.text_files.items():
         if (length := len(texts[name])) > MOST_CHARACTERS:
-            expected = f"at most {MOST_CHARACTERS} characters in {name}"
-            raise Invalid(None, expected=expected, got=Verbatim(str(length)), subject=place)
+            raise document.invalid(key, f"at most {MOST_CHARACTERS} characters in {name}", Verbatim(str(length)))
         if is_too_deep(texts[name]):
             expected = f"at most {DEEPEST // 2 - 1} lists and quotes inside each other in {name}"
-            raise Invalid(None, expected=expected, got=Verbatim("more"), subject=place)
+            raise document.invalid(key, expected, Verbatim("more"))
 
 
 def _check_placeholders(design: StudyDesign, texts: Mapping[str, str], document: Document) -> None:
-    """Raises Invalid for a placeholder that nothing takes the place of, or not where it stands."""
-    for key, name in _named_files(design):
-        if key[0] == "material":
-            continue
+    """Raises Invalid for a placeholder that nothing takes the place of, or not where it is."""
+    for key, name in design.text_files.items():
         filled = [each for each in PLACEHOLDERS if each != _GOAL or key == ("instructions",)]
         unknown = [each for each in placeholders(texts[name]) if each not in filled]
         if unknown:
             known = get_close_matches(unknown[0], filled, 1) or filled
-            raise Invalid(
-                None,
-                expected=f"{either(f'{{{each}}}' for each in known)} in {name}",
-                got=Verbatim(f"{{{unknown[0]}}}"),
-                subject=Verbatim(document.place(key)),
-            )
+            expected = f"{either(f'{{{each}}}' for each in known)} in {name}"
+            raise document.invalid(key, expected, Verbatim(f"{{{unknown[0]}}}"))
         if misplaced := unfilled(texts[name]):
-            raise Invalid(
-                None,
-                expected=f"placeholders in words that {name} shows, not in the address or title of a link",
-                got=Verbatim(f"{{{misplaced[0]}}}"),
-                subject=Verbatim(document.place(key)),
-            )
+            expected = f"placeholders in words that {name} shows, not in the address or title of a link"
+            raise document.invalid(key, expected, Verbatim(f"{{{misplaced[0]}}}"))
 
 
 def _material(design: StudyDesign, texts: Mapping[str, str], document: Document) -> Sequence[Any]:
@@ -290,21 +247,17 @@ def _material(design: StudyDesign, texts: Mapping[str, str], document: Document)
     kind = find_game(design.game).material
     if design.material is None or kind is None:
         return ()
-    place = Verbatim(document.place(("material", design.material.kind)))
+    key = ("material", design.material.kind)
     try:
         pieces = kind.read(texts[design.material.file].splitlines(), design.material.file)
     except FieldError as error:
-        raise error.at(place) from None
+        raise error.at(Verbatim(document.place(key))) from None
     needed = matches_a_person(design)
     # Two pieces with the same key are the same to those who play them.
     found = len({json.dumps(kind.held_out_key(piece)) for piece in pieces})
     if found < needed:
-        raise Invalid(
-            None,
-            expected=f"at least {needed} different pieces, one for each match of a person",
-            got=Verbatim(str(found)),
-            subject=place,
-        )
+        expected = f"at least {needed} different pieces, one for each match of a person"
+        raise document.invalid(key, expected, Verbatim(str(found)))
     return pieces
 
 

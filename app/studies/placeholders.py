@@ -56,14 +56,9 @@ class Placeholder(NamedTuple):
 def in_design(design: StudyDesign, texts: Mapping[str, str]) -> Iterator[Placeholder]:
     """Everything in a design and in the texts that people read that was not filled in, in the order of its keys."""
     written = design.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    files: Mapping[KeyPath, str | None] = {
-        ("consent", "text"): design.consent.text,
-        ("consent", "debrief"): design.consent.debrief,
-        ("instructions",): design.instructions,
-    }
     for path, text in _nested_texts(written, ()):
         yield from _found(path, text)
-        name = files.get(path)
+        name = design.text_files.get(path)
         if name is not None:
             for match in _ANYWHERE.finditer(texts[name]):
                 yield Placeholder(path, name, _found_words(match))

@@ -51,6 +51,10 @@ class Document(NamedTuple):
         source, number = self.line(path)
         return f"{source}:{number}: {dotted(path)}" if path else f"{self.source}:1"
 
+    def invalid(self, path: KeyPath, expected: str, got: object) -> Invalid:
+        """An error about the value at a path, or about one that is missing there."""
+        return Invalid(None, expected=expected, got=got, subject=Verbatim(self.place(path)))
+
 
 def dotted(path: KeyPath) -> str:
     """A path as people write it: `survey.end[2].ask`."""
@@ -62,16 +66,20 @@ def dotted(path: KeyPath) -> str:
 
 def read_yaml(path: Path) -> Document:
     """The mapping in a file. Raises Invalid, with the line, for what is no strict YAML, and for a file not there."""
+    return parse_yaml(read_text_file(path, "a text file that can be read", path.name), path.name)
+
+
+def read_text_file(path: Path, expected: str, subject: object) -> str:
+    """The text in a small file. Raises Invalid, with what was expected, for one that is not there or no text."""
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
-            raise Invalid(None, expected="a file of at most 1 MB", got=Verbatim("a larger one"), subject=path.name)
-        text = content.decode("utf-8")
+            raise Invalid(None, expected="a file of at most 1 MB", got=Verbatim("a larger one"), subject=subject)
+        return content.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise Invalid(None, expected="a text file that can be read", got=Verbatim(str(why)), subject=path) from None
-    return parse_yaml(text, path.name)
+        why = str(error.strerror).lower() if isinstance(error, OSError) else "one that is not UTF-8"
+        raise Invalid(None, expected=expected, got=Verbatim(why), subject=subject) from None
 
 
 def parse_yaml(text: str, source: str) -> Document:
