@@ -2,6 +2,7 @@
 
 from alembic import context
 from flask import current_app
+from sqlalchemy import Float
 
 from app.core.extensions import db
 from app.models.types import Amount, JsonColumn, UtcDateTime
@@ -9,7 +10,7 @@ from app.models.types import Amount, JsonColumn, UtcDateTime
 
 def run() -> None:
     options = current_app.extensions["migrate"].configure_args
-    options = {"render_item": rendered, "process_revision_directives": number, **options}
+    options = {**options, "render_item": rendered, "process_revision_directives": number, "compare_type": is_changed}
     with db.engine.connect() as connection:
         if connection.dialect.name == "sqlite":
             # SQLite changes a table by making it anew, and dropping the old one would take along, by ON DELETE CASCADE,
@@ -31,6 +32,12 @@ WRITTEN = {
 def rendered(kind, value, _context):
     """What `flask db migrate` writes of a type of the app's own: a migration imports nothing of the app."""
     return WRITTEN.get(type(value), False) if kind == "type" else False
+
+
+def is_changed(migration, _column, _table_column, found, wanted):
+    """Whether a column has another type: SQLite keeps FLOAT and DOUBLE alike. None leaves it to Alembic."""
+    both = isinstance(found, Float) and isinstance(wanted, Float)
+    return False if both and migration.dialect.name == "sqlite" else None
 
 
 def number(migration, _revision, directives):

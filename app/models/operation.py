@@ -37,4 +37,4 @@ class FormRequest(Model):
 
     digest: Mapped[str] = mapped_column(String(64), primary_key=True)
     at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
-    result: Mapped[Any] = mapped_column(Json)
+    result: Mapped[Any | None] = mapped_column(Json)
