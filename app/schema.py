@@ -76,7 +76,7 @@ def allow_migrations(app: Flask) -> None:
     """Have an app know how its tables are changed, as the environment of the migrations asks it."""
     from flask_migrate import Migrate
 
-    Migrate(app, db, directory=str(MIGRATIONS), render_as_batch=True, compare_type=True)
+    Migrate(app, db, directory=str(MIGRATIONS), render_as_batch=True)
 
 
 def upgrade(app: Flask) -> None:
@@ -101,7 +101,15 @@ def upgrade(app: Flask) -> None:
                 remedy="start the newer version that has made it, or name another database",
             )
         command.upgrade(config, "head")
-        with writing() as session:
+    add_shipped_models(app)
+
+
+def add_shipped_models(app: Flask) -> None:
+    """Put the models that every installation has into a database that has the tables of this version."""
+    from alembic.migration import MigrationContext
+
+    with app.app_context(), writing() as session:
+        if MigrationContext.configure(session.connection()).get_current_heads() == (newest_revision(),):
             ensure_baselines(session, small_models=app.config["SETTINGS"].SMALL_MODELS)
 
 

@@ -1,4 +1,4 @@
-"""`flask db`: Flask-Migrate's commands, on the database of the settings."""
+"""`flask db`: Flask-Migrate's commands, on the database of the settings; an upgrade brings the shipped models, too."""
 
 from typing import Any
 
@@ -7,15 +7,19 @@ from flask.cli import ScriptInfo
 from flask_migrate.cli import db as commands
 
 from app.cli.groups import BaseGroup
-from app.schema import allow_migrations
+from app.schema import add_shipped_models, allow_migrations
 
 
 class _Migrations(BaseGroup):
     """See the module."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        allow_migrations(ctx.ensure_object(ScriptInfo).load_app())
-        return super().invoke(ctx)
+        app = ctx.ensure_object(ScriptInfo).load_app()
+        allow_migrations(app)
+        result = super().invoke(ctx)
+        if ctx.invoked_subcommand == "upgrade":
+            add_shipped_models(app)
+        return result
 
 
 migrations = _Migrations(

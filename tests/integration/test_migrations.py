@@ -1,7 +1,10 @@
 """What lies in a database outlives the change of its tables."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,7 @@ from sqlalchemy import Column, MetaData, Table, insert, select, text
 from sqlalchemy.orm import Session
 
 from app.core.config import ROOT
-from app.core.extensions import Model, reading, writing
+from app.core.extensions import Model, open_engine, reading, writing
 from app.factory import create_app
 from app.models import LanguageModel
 from app.models.types import UtcDateTime
@@ -33,6 +36,25 @@ def bare_app(request: pytest.FixtureRequest, home: object) -> Flask:
     app = create_app({"PARLOR_HOME": home, "DATABASE_URL": url})
     allow_migrations(app)
     return app
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_a_database_made_by_its_command_lacks_nothing(
+    database: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    url = request.getfixturevalue("service_database") if database == "postgresql" else ""
+    env = {**os.environ, "PARLOR_HOME": str(tmp_path / "home"), "DATABASE_URL": url}
+
+    def run(*words: str) -> str:
+        command = [sys.executable, "-m", "flask", *words]
+        return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True).stdout
+
+    run("db", "upgrade")
+    assert run("db", "current") == run("db", "heads")
+    assert "No new upgrade operations detected." in run("db", "check")
+    with writing(open_engine(url or f"sqlite:///{tmp_path / 'home' / 'parlor.db'}")) as session:
+        names = set(session.scalars(text("SELECT name FROM language_model")))
+    assert {"scripted", "tiny-base"} <= names
 
 
 def test_matches_outlive_every_change_of_their_table_and_its_undoing(bare_app: Flask) -> None:

@@ -48,18 +48,6 @@ def test_help_loads_neither_the_database_nor_a_page(words: tuple[str, ...], tmp_
     assert not (tmp_path / "home").exists()
 
 
-def test_migrations_are_run_as_their_group_prepares_them(tmp_path: Path) -> None:
-    env = {**os.environ, "PARLOR_HOME": str(tmp_path / "home"), "SMALL_MODELS": "false"}
-    env.pop("DATABASE_URL", None)
-
-    def migrations(*words: str) -> str:
-        command = [sys.executable, "-m", "flask", "db", *words]
-        return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True).stdout
-
-    migrations("upgrade")
-    assert migrations("current") == migrations("heads")
-
-
 def test_a_list_loads_no_page_and_no_broker(tmp_path: Path) -> None:
     assert loaded("model", "list", home=tmp_path / "home") & (SLOW - {"sqlalchemy", "alembic"}) == set()
 
