@@ -53,7 +53,8 @@ def test_who_is_silent_for_long_ends_is_settled_and_frees_the_place(
         assert places_taken(session, session.get_one(Wave, known.wave)) == 0
         assert session.get_one(MatchRow, number).status == "over"
         base, bonus = session.scalars(select(Payment.amount).order_by(Payment.id))
-        assert base == 0 < bonus
+        assert base < 1  # of 5: by the time that was taken, which is how long the test took
+        assert bonus > 0
 
 
 def test_who_was_silent_at_the_debrief_had_done_all_and_has_completed(
