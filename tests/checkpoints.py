@@ -36,10 +36,10 @@ def word_model(folder: Path, seed: int = 1, length: int = 256) -> str:
     return _saved(folder, make_model(config, tokenizer), tokenizer)
 
 
-def bytes_model(folder: Path, kind: str = "gpt2", template: str | None = CHATML) -> str:
+def bytes_model(folder: Path, kind: str = "gpt2", template: str | None = CHATML, begins: bool = False) -> str:
     """A model with a tokenizer of pieces of bytes: `gpt2` has absolute positions, `mistral` a sliding window."""
     torch.manual_seed(2)
-    tokenizer = bytes_tokenizer(template)
+    tokenizer = bytes_tokenizer(template, begins)
     ends = {"bos_token_id": None, "eos_token_id": tokenizer.eos_token_id}
     model: Any
     if kind == "gpt2":
@@ -56,11 +56,12 @@ def bytes_model(folder: Path, kind: str = "gpt2", template: str | None = CHATML)
     return _saved(folder, model, tokenizer)
 
 
-def bytes_tokenizer(template: str | None = CHATML) -> PreTrainedTokenizerFast:
-    """Pieces of bytes, spaces included, and three control tokens."""
+def bytes_tokenizer(template: str | None = CHATML, begins: bool = False) -> PreTrainedTokenizerFast:
+    """Pieces of bytes, spaces included, and three control tokens. With `begins`, it begins each text with `</s>`."""
     return PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer.from_str(_pieces()), eos_token="<|im_end|>",
         additional_special_tokens=["<|im_start|>", "</s>"], chat_template=template,
+        **({"bos_token": "</s>", "add_bos_token": True} if begins else {}),
     )  # fmt: skip
 
 

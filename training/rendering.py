@@ -8,8 +8,10 @@ longest sequence), the turn begins a sequence of its own. What is learnt is the 
 Play renders its prompts here, too (`Renderer.prompt`), so that a model is asked in the tokens that it learnt from.
 
 Only the template puts control tokens and roles into a sequence: in what was said, whoever said it, all marks are
-broken (`training.marks`). Version 1 of the renderer, with which older matches and checkpoints go on, parts special
-tokens alone.
+broken (`training.marks`). Where a tokenizer has no template, a conversation begins as the tokenizer begins a text.
+
+Older matches and checkpoints go on with the version of the renderer that they were begun with: version 1 parts special
+tokens alone, and until version 2 nothing stands before a conversation without a template.
 """
 
 import hashlib
@@ -24,7 +26,7 @@ from typing import Any
 from jinja2 import TemplateError
 
 from training.errors import TrainingRefused
-from training.marks import FIRST_RENDERER, RENDERER, ROLE_LABELS, Marks
+from training.marks import BEGINNING_RENDERER, FIRST_RENDERER, RENDERER, ROLE_LABELS, Marks
 from training.methods.base import REFUSE, SKIP
 
 Message = Mapping[str, Any]
@@ -126,6 +128,8 @@ class Renderer:
         self._ends = frozenset(tokenizer.convert_tokens_to_ids(list(self._control)))
         unknown = tokenizer.unk_token_id
         self._unknown = None if unknown == tokenizer.eos_token_id else unknown
+        begins = version >= BEGINNING_RENDERER and tokenizer.chat_template == PLAIN
+        self._begin = begin_of_text(tokenizer) if begins else []
 
     def render(
         self, messages: Sequence[Message], sampled: Sequence[Sequence[int]] | None = None
@@ -173,8 +177,7 @@ class Renderer:
         """
         messages = [{**each, "content": self._said(each["content"])} for each in messages]
         longest = self.longest - min(most, max(1, self.longest // _ROOM))
-        [text] = self._texts([messages], ask=True)
-        ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
+        [ids] = self._encode([messages], ask=True)
         shorter = self.shorter([*messages, {"role": "assistant", "content": ""}])
         fewest = len(ids)
         while len(ids) > longest:
@@ -184,8 +187,7 @@ class Renderer:
                     f"expected rules and last turn in {longest} of the {self.longest} tokens that the model can take,"
                     f" got {fewest} in the shortest form; prompt it in fewer words, or take one that can take more"
                 )
-            [text] = self._texts([kept[:-1]], ask=True)
-            ids = self._tokenizer(text, add_special_tokens=False)["input_ids"]
+            [ids] = self._encode([kept[:-1]], ask=True)
             fewest = len(ids)
         return ids
 
@@ -195,21 +197,21 @@ class Renderer:
 
     def _turns(self, messages: Sequence[Message], turns: Sequence[int]) -> list[tuple[list[int], list[int]]]:
         """Prompt and target of each of the assistant's turns at these places."""
-        prompts = [messages[:at] for at in turns]
-        wholes = [messages[: at + 1] for at in turns]
-        texts = self._texts(prompts, ask=True) + self._texts(wholes, ask=False)
-        ids = self._tokenizer(texts, add_special_tokens=False)["input_ids"]
-        return [self._split(prompt, whole) for prompt, whole in zip(ids[: len(turns)], ids[len(turns) :], strict=True)]
+        prompts = self._encode([messages[:at] for at in turns], ask=True)
+        wholes = self._encode([messages[: at + 1] for at in turns], ask=False)
+        return [self._split(prompt, whole) for prompt, whole in zip(prompts, wholes, strict=True)]
 
-    def _texts(self, conversations: Sequence[Sequence[Message]], ask: bool) -> list[str]:
+    def _encode(self, conversations: Sequence[Sequence[Message]], ask: bool) -> list[list[int]]:
+        if not conversations:
+            return []
         try:
-            return list(
-                self._tokenizer.apply_chat_template(
-                    [list(each) for each in conversations], tokenize=False, add_generation_prompt=ask
-                )
+            texts = self._tokenizer.apply_chat_template(
+                [list(each) for each in conversations], tokenize=False, add_generation_prompt=ask
             )
         except TemplateError as error:
             raise TrainingRefused(f"the chat template cannot take it: {' '.join(str(error).split())}") from None
+        found = self._tokenizer(list(texts), add_special_tokens=False)["input_ids"]
+        return [[*self._begin, *ids] for ids in found]
 
     def _split(self, prompt: list[int], whole: list[int]) -> tuple[list[int], list[int]]:
         """What follows the prompt up to the last control token, which ends the turn."""
@@ -282,6 +284,16 @@ def tokenizer_hash(tokenizer: Any) -> str | None:
     parts = json.loads(inner.to_str())
     parts = {name: part for name, part in parts.items() if name not in ("padding", "truncation")}  # of the last call
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def begin_of_text(tokenizer: Any) -> list[int]:
+    """The token that a tokenizer puts before a text where it is not told otherwise; nothing for one that puts none.
+
+    What it does is looked at, as its `add_bos_token` does not always say: a saved tokenizer has it in its processor.
+    """
+    bare, whole = (tokenizer("a", add_special_tokens=each)["input_ids"] for each in (False, True))
+    begin = tokenizer.bos_token_id
+    return [begin] if begin is not None and whole[:1] == [begin] != bare[:1] else []
 
 
 def control_tokens(tokenizer: Any) -> tuple[str, ...]:

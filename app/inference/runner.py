@@ -58,7 +58,7 @@ class ModelRunner:
             self._renderer = Renderer(self._tokenizer, checkpoints.length_of(model), newest)
         except TrainingRefused as error:
             raise UnusableCheckpoint(str(error)) from None
-        self._older_renderer: Renderer | None = None  # for matches of before there was a newer version
+        self._older_renderers: dict[int, Renderer] = {}  # for matches of before there was a newer version, by it
         self.dtype = str(dtype).removeprefix("torch.")
         if self.device == "cpu" and model.num_parameters() <= _SMALL and "OMP_NUM_THREADS" not in os.environ:
             torch.set_num_threads(min(_FEW_THREADS, torch.get_num_threads()))
@@ -90,9 +90,10 @@ class ModelRunner:
         """A checkpoint is asked as it was trained, and a match goes on as it was begun: the older of both."""
         if request.renderer >= self._renderer.version:
             return self._renderer
-        if self._older_renderer is None:
-            self._older_renderer = Renderer(self._tokenizer, self._renderer.longest, request.renderer)
-        return self._older_renderer
+        version = request.renderer
+        if version not in self._older_renderers:
+            self._older_renderers[version] = Renderer(self._tokenizer, self._renderer.longest, version)
+        return self._older_renderers[version]
 
     def go_on(self, waiting: deque[GenerationRequest], most: int) -> list[GenerationRequest]:
         """Take in what waits, as far as there is room, and make a step. Returns the requests that have a result now.

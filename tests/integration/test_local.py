@@ -215,20 +215,26 @@ def test_an_answer_says_how_it_came_about(checkpoints: dict[str, Checkpoint]) ->
 
 
 @pytest.mark.parametrize(
-    ("provenance", "renderer", "as_before"),
-    [({}, RENDERER, False), ({"method": "sft"}, RENDERER, True), ({}, FIRST_RENDERER, True)],
-    ids=["new", "a checkpoint of before", "a match of before"],
+    ("provenance", "renderer", "version"),
+    [
+        ({}, RENDERER, RENDERER),
+        ({"method": "sft"}, RENDERER, FIRST_RENDERER),
+        ({"method": "sft", "renderer": 2}, RENDERER, 2),
+        ({}, FIRST_RENDERER, FIRST_RENDERER),
+        ({}, 2, 2),
+    ],
+    ids=["new", "a first checkpoint", "a checkpoint of before", "a first match", "a match of before"],
 )
 def test_checkpoints_and_matches_of_before_are_asked_in_the_tokens_of_before(
-    tmp_path: Path, provenance: dict[str, Any], renderer: int, as_before: bool
+    tmp_path: Path, provenance: dict[str, Any], renderer: int, version: int
 ) -> None:
-    sha256 = bytes_model(tmp_path / "model")
+    sha256 = bytes_model(tmp_path / "model", template=None, begins=True)
     (tmp_path / "model" / PROVENANCE).write_text(json.dumps({**provenance, "checkpoint_sha256": sha256}))
     checkpoint = Checkpoint(tmp_path / "model", sha256, "cpu", "auto")
     chat = [{"role": "user", "content": "hi [INST] <|im_end|> <think>"}]
-    version = FIRST_RENDERER if as_before else RENDERER
-    expected = ids_hash(Renderer(bytes_tokenizer(), 1024, version).prompt(chat, 4))
-    assert expected != ids_hash(Renderer(bytes_tokenizer(), 1024, 3 - version).prompt(chat, 4))
+    prompts = [Renderer(bytes_tokenizer(None, begins=True), 1024, each).prompt(chat, 4) for each in (1, 2, 3)]
+    hashes = [ids_hash(each) for each in prompts]
+    assert len({*hashes}) == 3
 
     async def asked() -> Completion | GenerationFailure:
         loop = asyncio.get_running_loop()
@@ -237,7 +243,7 @@ def test_checkpoints_and_matches_of_before_are_asked_in_the_tokens_of_before(
 
     found = asyncio.run(asked())
     assert isinstance(found, Completion)
-    assert found.prompt_sha256 == expected
+    assert found.prompt_sha256 == hashes[version - 1]
 
 
 def test_a_model_can_compute_in_half_the_numbers(checkpoints: dict[str, Checkpoint]) -> None:

@@ -62,7 +62,8 @@ FAMILIES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], bool]] = {
     "plain": (PLAIN, ("</s>",), ("<unused7>",), True),
 }  # fmt: skip
 NORMALIZING = "case and accents do not count"
-NAMES = (*FAMILIES, NORMALIZING, "words")
+BEGINNING = "plain, and texts begin with a token"
+NAMES = (*FAMILIES, NORMALIZING, BEGINNING, "words")
 
 
 @cache
@@ -70,7 +71,7 @@ def tokenizer_of(name: str) -> Any:
     """The tokenizer of a family. It is one object, so nobody may change it."""
     if name == "words":
         return make_tokenizer(["a", "user", "assistant", ":", "<", ">"], 512)
-    template, special, added, metaspace = FAMILIES["chatml" if name == NORMALIZING else name]
+    template, special, added, metaspace = FAMILIES[{NORMALIZING: "chatml", BEGINNING: "plain"}.get(name, name)]
     inner = Tokenizer(BPE())
     if name == NORMALIZING:
         inner.normalizer = normalizers.Sequence(
@@ -96,6 +97,7 @@ def tokenizer_of(name: str) -> Any:
         eos_token=special[0],
         additional_special_tokens=list(special[1:]),
         chat_template=template,
+        **({"bos_token": "<s>", "add_bos_token": True} if name == BEGINNING else {}),
     )
     tokenizer.add_tokens([AddedToken(each, special=False, normalized=name == NORMALIZING) for each in added])
     return tokenizer

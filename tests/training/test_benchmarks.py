@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 import torch
 
-from tests.checkpoints import bytes_model, word_model
+from tests.checkpoints import bytes_model, bytes_tokenizer, word_model
 from training.benchmarks.__main__ import CHATS_FIRST, main
 from training.benchmarks.config import BenchmarkedCheckpoint
 from training.benchmarks.likelihoods import LogLikelihoods, load_checkpoint
 from training.benchmarks.questions import chosen_letter, read_questions, score_choices
 from training.benchmarks.scores import choice_scores, headline, mean_score
+from training.checkpoints import checkpoint_hash, load
 from training.errors import TrainingFailed, TrainingRefused
 from training.progress import Progress
 
@@ -107,6 +108,37 @@ def test_log_likelihoods_do_not_depend_on_what_else_is_in_the_batch(tmp_path: Pa
         log_probs = model(ids).logits[0].log_softmax(-1)
     alone = sum(float(log_probs[at - 1, ids[0, at]]) for at in range(begin, ids.shape[1]))
     assert together[0] == pytest.approx(alone, abs=1e-4)
+
+
+def test_a_pair_begins_with_the_token_of_the_tokenizer_and_loses_its_beginning_where_it_is_too_long(
+    tmp_path: Path,
+) -> None:
+    sha256 = bytes_model(tmp_path, template=None, begins=True)
+    model, tokenizer = load_checkpoint(BenchmarkedCheckpoint(path=tmp_path, sha256=sha256, device="cpu"))
+    plain = bytes_tokenizer(None)
+    pairs = [("I want", " 2 books"), ("no " * 2000, " 1 balls"), ("I want", " hats" * 2000)]
+    found = LogLikelihoods(model, tokenizer, 2, lambda _done, _of: None)(pairs)
+    for (context, continuation), value in zip(pairs, found, strict=True):
+        whole = [tokenizer.bos_token_id, *plain.encode(context + continuation)][-1025:]  # it takes 1,024 tokens
+        count = min(len(plain.encode(context + continuation)) - len(plain.encode(context)), 1024)
+        with torch.no_grad():
+            log_probs = model(torch.tensor([whole[:-1]])).logits[0].log_softmax(-1)
+        expected = sum(float(log_probs[at - 1, whole[at]]) for at in range(len(whole) - count, len(whole)))
+        assert value == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_model_that_computes_no_numbers_has_no_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    word_model(tmp_path / "model")
+    model, tokenizer = load(tmp_path / "model")
+    with torch.no_grad():
+        model.model.norm.weight[0] = math.nan
+    model.save_pretrained(tmp_path / "broken")
+    tokenizer.save_pretrained(tmp_path / "broken")
+    checkpoint = {"path": str(tmp_path / "broken"), "sha256": checkpoint_hash(tmp_path / "broken"), "device": "cpu"}
+    code, events = run(tmp_path, tasks=[{"name": "shipped", "questions": str(SHIPPED)}], checkpoint=checkpoint)
+    assert (code, [each["event"] for each in events]) == (1, ["started", "failed"])
+    assert events[-1]["message"].startswith("expected log-likelihoods that are numbers, got nan of the continuation ")
+    assert capsys.readouterr().err == f"error: {events[-1]['message']}\n"
 
 
 def test_a_run_tells_each_task_as_soon_as_it_is_scored(tmp_path: Path) -> None:

@@ -29,11 +29,11 @@ def chat() -> list[Row]:
     ]
 
 
-@pytest.fixture(params=["words", "bytes", "bytes without a template"])
+@pytest.fixture(params=["words", "bytes", "bytes without a template", "bytes that begin with a token"])
 def any_tokenizer(request: pytest.FixtureRequest, tokenizer: Any) -> Any:
     if request.param == "words":
         return tokenizer
-    return bytes_tokenizer(CHATML if request.param == "bytes" else None)
+    return bytes_tokenizer(CHATML if request.param == "bytes" else None, begins=request.param.endswith("with a token"))
 
 
 def prompts_of(sequence: MarkedTokens) -> list[list[int]]:
@@ -127,3 +127,26 @@ def test_a_tokenizer_without_a_template_gets_the_plain_one(chat: list[Row]) -> N
         "user: [message] no, thanks<|im_end|>\nassistant:"
     )
     assert tokenizer.chat_template == PLAIN
+
+
+def test_only_without_a_template_a_chat_begins_as_the_tokenizer_begins_a_text_and_only_once(
+    chat: list[Row], tmp_path: Path
+) -> None:
+    begins = bytes_tokenizer(None, begins=True)
+    begins.save_pretrained(tmp_path)
+    saved = AutoTokenizer.from_pretrained(tmp_path)
+    for tokenizer in (begins, saved):
+        ids = Renderer(tokenizer, 512).prompt(chat[:3], 20)
+        [sequence], _ = Renderer(tokenizer, 512).render(chat)
+        plain = Renderer(bytes_tokenizer(None), 512).prompt(chat[:3], 20)
+        assert ids == sequence.ids[: len(ids)] == [tokenizer.bos_token_id, *plain]
+        for longest in (90, 60):  # of each sequence where one does not hold all turns
+            sequences, _ = Renderer(tokenizer, longest).render(chat)
+            assert [each.ids.count(tokenizer.bos_token_id) for each in sequences] == [1] * len(sequences)
+            assert max(len(each.ids) for each in sequences) <= longest
+    unasked = bytes_tokenizer(None)
+    unasked.bos_token = "</s>"  # which it has, and does not put before texts
+    assert Renderer(unasked, 512).prompt(chat[:3], 20) == plain
+    with_template = bytes_tokenizer(CHATML, begins=True)
+    expected = Renderer(bytes_tokenizer(CHATML), 512).prompt(chat[:3], 20)
+    assert Renderer(with_template, 512).prompt(chat[:3], 20) == expected

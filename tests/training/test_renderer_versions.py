@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.training.conftest import Row, rows_of, write_rows
-from tests.training.families import NAMES, tokenizer_of
+from tests.training.families import BEGINNING, NAMES, tokenizer_of
 from training import checkpoints, trainer
 from training.errors import TrainingFailed
 from training.marks import FIRST_RENDERER, RENDERER
@@ -40,10 +40,17 @@ def golden(name: str, version: int) -> dict[str, Any]:
     return {part: each[part] for part in ("learnt", "asked")}
 
 
-@pytest.mark.parametrize("version", [FIRST_RENDERER, RENDERER])
+@pytest.mark.parametrize("version", range(FIRST_RENDERER, RENDERER + 1))
 @pytest.mark.parametrize("name", NAMES)
 def test_each_version_of_the_renderer_renders_as_it_did(name: str, version: int) -> None:
     assert texts_of(name, version=version) == golden(name, version)
+
+
+def test_only_a_chat_without_a_template_begins_with_the_token_of_its_tokenizer_and_only_since_version_3() -> None:
+    """Where a template is, it says how a chat begins."""
+    differing = [name for name in NAMES if golden(name, 2) != golden(name, 3)]
+    assert differing == [BEGINNING]
+    assert golden(BEGINNING, 3)["asked"] == f"<s>{golden(BEGINNING, 2)['asked']}"
 
 
 def test_a_training_that_was_begun_with_the_first_version_goes_on_with_it(

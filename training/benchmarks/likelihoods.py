@@ -1,5 +1,6 @@
 """How likely a checkpoint finds what follows a text: sums of log-probabilities, many continuations at once."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -8,7 +9,8 @@ from transformers.utils.logging import disable_progress_bar
 
 from training.benchmarks.config import BenchmarkedCheckpoint
 from training.checkpoints import length_of, load
-from training.errors import TrainingRefused
+from training.errors import TrainingFailed, TrainingRefused, shown
+from training.rendering import begin_of_text
 
 
 def load_checkpoint(checkpoint: BenchmarkedCheckpoint) -> tuple[Any, Any]:
@@ -27,9 +29,9 @@ def load_checkpoint(checkpoint: BenchmarkedCheckpoint) -> tuple[Any, Any]:
 class LogLikelihoods:
     """Sums the log-probabilities of continuations under a model, `batch` sequences at once.
 
-    A pair is tokenised as one text, as lm-evaluation-harness does: what follows the tokens of the context alone is the
-    continuation. What is too long for the model loses its beginning. `progress` is called with how many pairs of how
-    many are done.
+    A pair is tokenised as one text, as lm-evaluation-harness does, after the token that the tokenizer begins texts with:
+    what follows the tokens of the context alone is the continuation. What is too long for the model loses its
+    beginning, a continuation that is so itself as well. `progress` is called with how many pairs of how many are done.
     """
 
     def __init__(self, model: Any, tokenizer: Any, batch: int, progress: Callable[[int, int], None]) -> None:
@@ -38,24 +40,32 @@ class LogLikelihoods:
         self._batch = batch
         self._progress = progress
         self._longest = length_of(model)
+        self._begin = begin_of_text(tokenizer)
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """The log-likelihood of each continuation after its context, in nats."""
+        """The log-likelihood of each continuation after its context, in nats. Raises Failed for one that is none."""
         encoded = [self._encode(*pair) for pair in pairs]
         order = sorted(range(len(pairs)), key=lambda at: -len(encoded[at][0]))
         found = [0.0] * len(pairs)
         for begin in range(0, len(order), self._batch):
             part = order[begin : begin + self._batch]
             for at, value in zip(part, self._sums([encoded[at] for at in part]), strict=True):
+                if not math.isfinite(value):
+                    raise TrainingFailed(
+                        f"expected log-likelihoods that are numbers, got {value} of the continuation"
+                        f" {shown(pairs[at][1])}; look at the model's weights, or set its dtype to float32"
+                    )
                 found[at] = value
             self._progress(begin + len(part), len(pairs))
         return found
 
     def _encode(self, context: str, continuation: str) -> tuple[list[int], int]:
         """The tokens of both, and how many of the last ones are the continuation's."""
-        whole = self._tokenizer.encode(context + continuation)
-        following = len(whole) - len(self._tokenizer.encode(context))
-        return whole[-(self._longest + 1) :], following
+        both, alone = (
+            self._tokenizer(each, add_special_tokens=False)["input_ids"] for each in (context + continuation, context)
+        )
+        kept = [*self._begin, *both][-(self._longest + 1) :]
+        return kept, min(len(both) - len(alone), len(kept) - 1)
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def _sums(self, rows: Sequence[tuple[list[int], int]]) -> list[float]:

@@ -15,7 +15,14 @@ from app.society.config import SocietyConfig
 def test_the_presets_are_the_published_recipe_and_what_its_code_does() -> None:
     published, code = read_preset("published"), read_preset("code")
     wanted = {"epochs": 7, "rating_scale": 7, "margin": 10, "ratio": 0.2, "num_comp": 3, "learning_rate": 2e-5}
-    assert {**wanted, "accumulation": 8, "max_length": 360, "batch": 1, "max_flow": "false"} == published.training
+    assert {
+        **wanted,
+        "accumulation": 8,
+        "max_length": 360,
+        "batch": 1,
+        "max_flow": "false",
+        "too_long": "truncate",
+    } == published.training
     assert MIXING[published.mixing] == (5, 1, 1)
     assert {name: code.training[name] for name in ("margin", "ratio", "max_length")} == {
         "margin": 1, "ratio": 0.5, "max_length": 512
