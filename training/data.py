@@ -9,7 +9,6 @@ conversation of two messages.
 
 import hashlib
 import json
-import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +21,7 @@ from torch.utils.data import Sampler
 
 from training.errors import TrainingRefused, shown
 from training.losses.base import IGNORED
-from training.methods.base import Config
+from training.methods.base import LARGEST, Config
 from training.packing import pack
 from training.rendering import MarkedTokens, Renderer
 
@@ -181,9 +180,10 @@ def _conversation(place: str, raw: Any) -> Conversation:
                 f"{place}, message {number}: expected a role ({', '.join(ROLES)}) and a content, got {shown(each)}"
             )
         weight = each.get("weight", 1)
-        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < math.inf:
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= LARGEST:
             raise TrainingRefused(
-                f"{place}, message {number}: weight: expected a number from 0 on, got {shown(weight)}; 0 is not learnt"
+                f"{place}, message {number}: weight: expected a number from 0 to {LARGEST:.0f}, got {shown(weight)};"
+                " 0 is not learnt"
             )
     if messages[0]["role"] == "assistant":
         raise TrainingRefused(f"{place}: expected a first message of the user or the system, got the assistant's")
@@ -210,7 +210,7 @@ def _are_log_probs(values: Any, ids: Any) -> bool:
         isinstance(values, list)
         and isinstance(ids, list)
         and len(values) == len(ids)
-        and all(type(each) in (int, float) and -math.inf < each <= _ROUNDED_UP for each in values)
+        and all(type(each) in (int, float) and -LARGEST <= each <= _ROUNDED_UP for each in values)
     )
 
 

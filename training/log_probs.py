@@ -58,7 +58,7 @@ class ReferenceLogProbs:
     def __call__(self, sequences: Sequence[MarkedTokens]) -> list[tuple[float, ...]]:
         """The values of each sequence: those that it holds from play, else those of the model.
 
-        Raises Refused as `load` does, and Failed if the disk is full.
+        Raises Refused as `load` does and for values that are no numbers, and Failed if the disk is full.
         """
         stored = [stored_log_probs(each) for each in sequences]
         computed = iter(self._of_model([each for each, known in zip(sequences, stored, strict=True) if known is None]))
@@ -72,6 +72,11 @@ class ReferenceLogProbs:
         found = _load_values(path, sum(counts))
         if any_process(found is None, own_device(self._config)) or found is None:
             found = self._computed(sequences)
+            if not found.isfinite().all():
+                raise TrainingRefused(
+                    "reference: expected log-probabilities that are numbers, got NaN or infinity; look at its weights,"
+                    " or set precision to float32"
+                )
             if process_number() == 0:
                 _store_values(path, found)
         return [tuple(each.tolist()) for each in found.split(counts)]
@@ -105,12 +110,12 @@ class ReferenceLogProbs:
 
 
 def _load_values(path: Path, count: int) -> Tensor | None:
-    """The values in a file; None if there is none or not all of them are in it."""
+    """The values in a file; None if there is none or not all of them, as numbers, are in it."""
     try:
         found: Tensor = load_file(path)[_NAME]
     except (OSError, SafetensorError, KeyError):
         return None
-    return found if found.shape == (count,) else None
+    return found if found.shape == (count,) and bool(found.isfinite().all()) else None
 
 
 def _store_values(path: Path, values: Tensor) -> None:

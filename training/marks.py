@@ -16,8 +16,8 @@ from typing import Any
 
 from training.mark_table import NAMED_MARKS, PATTERNS
 
-# How prompts are rendered. 1 parted tokens that are flagged special, and those at models in this process alone. 3 is the
-# first that begins a conversation without a chat template as its tokenizer begins a text.
+# How prompts are rendered. 1 parted tokens that are flagged special, and those at models in this process alone. 3 is
+# the first that begins a conversation without a chat template as its tokenizer begins a text.
 FIRST_RENDERER, BEGINNING_RENDERER, RENDERER = 1, 3, 3
 ROLE_LABELS = ("system", "user", "assistant")
 # The speakers of templates in plain text, which servers may use: Vicuna (lmsys), Koala, Guanaco, Claude 2, Falcon

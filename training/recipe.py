@@ -173,6 +173,7 @@ def train(
     trainer.train(resume_from_checkpoint=str(last) if last else None)
     if follower.agree(trainer.args):
         raise KeyboardInterrupt
+    trainer.check_weights()
     _finish(config, trainer, tokenizer, provenance, progress)
 
 

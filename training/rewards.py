@@ -8,9 +8,7 @@ from typing import Any
 
 from training.data import Conversation
 from training.errors import TrainingRefused, shown
-from training.methods.base import SAMPLED, SUPERVISED
-
-_LARGEST = 1e20  # of a reward: float32 must hold its product with a ratio
+from training.methods.base import LARGEST, SAMPLED, SUPERVISED
 
 
 class RoleBaselines:
@@ -66,7 +64,8 @@ def rewarded_rows(rows: Iterable[Conversation], baselines: RoleBaselines | None 
         for number, each in enumerate(row.messages, 1):
             if is_move(each) and not _is_number(each.get("reward")):
                 raise TrainingRefused(
-                    f"{row.place}, message {number}: reward: expected a number, got {shown(each.get('reward'))};"
+                    f"{row.place}, message {number}: reward: expected a number from {-LARGEST:.0f} to"
+                    f" {LARGEST:.0f}, got {shown(each.get('reward'))};"
                     f' a supervised row has "type": "{SUPERVISED}"'
                 )
         found.append(baselines.relative(row) if baselines else row)
@@ -89,4 +88,4 @@ def is_move(message: Mapping[str, Any]) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST

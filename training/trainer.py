@@ -1,4 +1,4 @@
-"""transformers' Trainer as Parlor uses it: exact accumulation, exact resume, a stop at a loss that is no number.
+"""transformers' Trainer as Parlor uses it: exact accumulation, exact resume, a stop at what is no number.
 
 How it departs from the library's defaults:
 - the loss is a sum over the tokens to be learnt, divided by their weights in the whole optimizer step, so the same
@@ -6,7 +6,8 @@ How it departs from the library's defaults:
 - the order of rows is a function of seed and epoch (`data.EpochOrder`);
 - several processes make the very step of one: one that has no rows left in a step computes a row that does not count;
 - a checkpoint gets its name when it is whole, so a kill leaves nothing that looks like one;
-- every loss and gradient is looked at before it changes the weights.
+- every loss, and the norm of every gradient before it is shortened, is looked at before it changes the weights, and
+  weights are before they are saved.
 """
 
 import math
@@ -72,7 +73,8 @@ class TokenTrainer(Trainer):
     """Trains on marked tokens by the loss of that name.
 
     `provenance` is what every checkpoint says of itself beside its step and metrics. Raises TrainingFailed at a loss or
-    gradient that is not finite, before it changes the weights, and when the disk is full.
+    a norm of the gradients that is not finite, before it changes the weights, at weights that are not, before they are
+    saved, and when the disk is full.
     """
 
     # The loss has divided by the weights of all micro-batches; the Trainer must not divide by their number again.
@@ -102,6 +104,7 @@ class TokenTrainer(Trainer):
         self._provenance = provenance
         self._part = config.run_folder
         self._known_at_save = -1
+        self._gradient_norm: Any = None
         self.rows_of_step: list[Tensor] = []
         self.losses_of_step: list[Tensor] = []
         self.tokens_seen = 0
@@ -166,32 +169,51 @@ class TokenTrainer(Trainer):
         total = torch.stack(weights).sum().to(device)
         return self.accelerator.gather(total).sum() if self.args.world_size > 1 else total
 
+    def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
+        """The norm of the gradients as they were before they were shortened; kept for `check_step`."""
+        self._gradient_norm = super()._get_grad_norm(model, grad_norm)
+        return self._gradient_norm
+
     def check_step(self) -> None:
         """Looks at losses and gradients before the optimizer does. Raises Failed, naming step and rows."""
         losses = torch.isfinite(torch.stack(self.losses_of_step)).tolist()
         groups, self.rows_of_step, self.losses_of_step = self._groups(losses), [], []
-        finite = self._has_finite_gradients()  # asked by all processes, as it gathers what each has
+        finite = self._has_finite_gradient_norm()  # asked by all processes, as it gathers what each has
         if any_process(not (all(losses) and finite), self.args.device):
             everywhere = gathered((all(losses), groups))
             without = [those for good, those in everywhere if not good]
-            what = "loss" if without else "gradient"
+            what = "loss" if without else "gradient norm"
             groups = list(
                 dict.fromkeys(each for those in without or [those for _, those in everywhere] for each in those)
             )
-            last = checkpoints_in(self._config.run_folder)
-            last_good = f"the last good checkpoint is {last[-1]}" if last else "no checkpoint was saved before it"
             raise StepFailed(
                 f"step {self.state.global_step + 1}: expected a {what} that is a number, got NaN or infinity on"
-                f" {', '.join(groups)}; {last_good}; lower learning_rate or look at these rows"
+                f" {', '.join(groups)}; {self._last_good()}; lower learning_rate or look at these rows"
             )
 
-    def _has_finite_gradients(self) -> bool:
-        """Whether the optimizer can use them. With float16 it need not: the scaler leaves such a step out."""
-        if self._config.precision == "float16":
+    def check_weights(self) -> None:
+        """Looks at the weights before they are saved: the last step may have spoilt them. Raises Failed."""
+        own = (each.to_local() if isinstance(each, DTensor) else each for each in self.model_wrapped.parameters())
+        if any_process(not all(bool(torch.isfinite(each).all()) for each in own), self.args.device):
+            raise StepFailed(
+                f"step {self.state.global_step}: expected weights that are numbers, got NaN or infinity;"
+                f" {self._last_good()}; lower learning_rate or weight_decay"
+            )
+
+    def _last_good(self) -> str:
+        last = checkpoints_in(self._config.run_folder)
+        return f"the last good checkpoint is {last[-1]}" if last else "no checkpoint was saved before it"
+
+    def _has_finite_gradient_norm(self) -> bool:
+        """Whether the optimizer can use the gradients.
+
+        Numbers that are finite may have a norm that is not: shortened to `max_grad_norm` they would be 0, and nothing
+        would be learnt. With float16 it need not be finite: the scaler leaves such a step out.
+        """
+        norm = self._gradient_norm
+        if norm is None or self._config.precision == "float16":
             return True
-        gradients = [each.grad for each in self.model_wrapped.parameters() if each.grad is not None]
-        norm = torch.nn.utils.get_total_norm(gradients)
-        return bool(torch.isfinite(norm.full_tensor() if isinstance(norm, DTensor) else norm))
+        return math.isfinite(norm.full_tensor() if isinstance(norm, DTensor) else norm)
 
     def _groups(self, finite: Sequence[bool]) -> list[str]:
         """The groups of the micro-batches whose loss is not finite, or of all, each once."""
@@ -242,6 +264,7 @@ class TokenTrainer(Trainer):
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         """A checkpoint with everything to go on from, under its name when it is whole; then the old ones go."""
+        self.check_weights()
         final = self._config.run_folder / f"{PREFIX}{self.state.global_step}"
         known = len(self.state.log_history)
         if not final.exists() or known != self._known_at_save:  # an evaluation may have come after it was saved

@@ -380,8 +380,8 @@ SMALL_DISK = (
 @pytest.mark.parametrize(
     ("name", "config", "line"),
     [
-        ("no-number", {"learning_rate": 1e38, "warmup": 0, "save_every": 1, "epochs": 9},
-         "step 2: expected a loss that is a number, got NaN or infinity on "),
+        ("no-number", {"learning_rate": 1e30, "warmup": 0, "save_every": 1, "epochs": 9},
+         "step 2: expected a gradient norm that is a number, got NaN or infinity on "),
         ("too-long", {"length": 8, "too_long": "refuse"}, "expected rules and a turn in 8 tokens"),
         ("no-tokenizer", {}, "expected a tokenizer beside the weights, got none; put the model's own there"),
         ("small-disk", {"max_steps": 2}, "the disk is full"),

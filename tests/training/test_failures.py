@@ -15,6 +15,7 @@ import pytest
 from transformers import AutoTokenizer
 
 from tests.training.conftest import events_in, rows_of, write_rows
+from training.trainer import TokenTrainer
 
 Train = Callable[..., int]
 ConfigFile = Callable[..., Path]
@@ -137,9 +138,17 @@ def test_code_in_a_checkpoint_is_never_run(
 
 
 def test_a_loss_that_is_no_number_stops_names_its_rows_and_keeps_the_last_checkpoint(
-    config_file: ConfigFile, train: Train, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    config_file: ConfigFile, train: Train, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = config_file(learning_rate=1e38, warmup=0, save_every=1, batch=2, epochs=1)
+    check = TokenTrainer.check_step
+
+    def spoilt(trainer: TokenTrainer) -> None:
+        if trainer.state.global_step == 1:
+            trainer.losses_of_step[-1] = trainer.losses_of_step[-1] * float("nan")
+        check(trainer)
+
+    monkeypatch.setattr(TokenTrainer, "check_step", spoilt)
+    config = config_file(save_every=1, batch=2, epochs=1)
     assert train("sft", config, tmp_path / "events.jsonl") == 1
     last = events_in(tmp_path / "events.jsonl")[-1]
     [line] = capsys.readouterr().err.splitlines()
@@ -152,6 +161,31 @@ def test_a_loss_that_is_no_number_stops_names_its_rows_and_keeps_the_last_checkp
     assert f"the last good checkpoint is {run / 'checkpoint-1'}" in line
     assert json.loads((run / "checkpoint-1" / "parlor.json").read_text())["step"] == 1
     assert not (tmp_path / "config" / "model").exists()
+
+
+@pytest.mark.parametrize("max_grad_norm", [1, 0])
+def test_gradients_too_long_for_a_number_stop_and_leave_nothing(
+    max_grad_norm: int, data_of: dict[str, Path], config_file: ConfigFile, train: Train, tmp_path: Path, capsys: Any
+) -> None:
+    """Each of their numbers is finite, and shortened they would be 0: it would train nothing, and say that it had."""
+    fields = {"data": str(data_of["stable-alignment"]), "ratio": 1e30, "max_grad_norm": max_grad_norm, "batch": 2}
+    assert train("stable-alignment", config_file(**fields), tmp_path / "events.jsonl") == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: step 1: expected a gradient norm that is a number, got NaN or infinity on line ")
+    assert "; no checkpoint was saved before it; lower learning_rate or look at these rows" in line
+    assert [each["event"] for each in events_in(tmp_path / "events.jsonl")] == ["started", "failed"]
+    assert list(tmp_path.glob("config/**/*.safetensors")) == []
+
+
+@pytest.mark.parametrize("save_every", [1, None])
+def test_weights_that_are_no_numbers_are_not_saved(
+    save_every: int | None, config_file: ConfigFile, train: Train, tmp_path: Path, capsys: Any
+) -> None:
+    config = config_file(learning_rate=1e39, warmup=0, max_steps=1, save_every=save_every)
+    assert train("sft", config, tmp_path / "events.jsonl") == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: step 1: expected weights that are numbers, got NaN or infinity; no checkpoint was")
+    assert list(tmp_path.glob("config/**/*.safetensors")) == []
 
 
 @contextlib.contextmanager

@@ -95,5 +95,5 @@ def test_a_message_of_weight_3_counts_as_three_of_weight_1(tokenizer: Any, tmp_p
 def test_a_weight_that_is_no_number_from_0_on_is_refused(weight: object, tmp_path: Path) -> None:
     row = rows_of(1)[0]
     row["messages"][1]["weight"] = weight
-    with pytest.raises(TrainingRefused, match=r"line 1, message 2: weight: expected a number from 0 on, got "):
+    with pytest.raises(TrainingRefused, match=r"line 1, message 2: weight: expected a number from 0 to 1000000, got "):
         read_conversations(write_rows(tmp_path / "rows.jsonl", [row]))

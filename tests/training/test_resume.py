@@ -149,7 +149,7 @@ def test_another_training_is_not_gone_on_with_unless_it_begins_anew(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     run = str(tmp_path / "run")
-    steps = {"max_steps": 2, "save_every": 1, "learning_rate": 1e38, "warmup": 0, "run": run}
+    steps = {"max_steps": 2, "save_every": 1, "learning_rate": 1e30, "warmup": 0, "run": run}
     assert train("sft", config_file(**steps)) == 1  # leaves a checkpoint behind
     capsys.readouterr()
     assert train("sft", config_file(**(steps | change))) == 2

@@ -26,14 +26,14 @@ def first_move(rows: list[Row]) -> dict[str, Any]:
     return next(each for each in rows[0]["messages"] if each["role"] == "assistant")
 
 
-@pytest.mark.parametrize("reward", ["1", None, True, float("nan"), float("inf"), 10**400])
-def test_a_reward_that_is_no_number_is_refused(
+@pytest.mark.parametrize("reward", ["1", None, True, float("nan"), float("inf"), 10**400, 1e20, -1000001])
+def test_a_reward_that_is_no_number_or_too_large_is_refused(
     reward: object, config_file: ConfigFile, refusal: Refusal, tmp_path: Path
 ) -> None:
     rows = rewarded(rows_of(2))
     first_move(rows)["reward"] = reward
     line = refusal(config_file(data=str(write_rows(tmp_path / "rows.jsonl", rows))), "offline-po")
-    assert "line 1, message 2: reward: expected a number, got " in line
+    assert "line 1, message 2: reward: expected a number from -1000000 to 1000000, got " in line
     assert line.endswith('a supervised row has "type": "sft"')
 
 

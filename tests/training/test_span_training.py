@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from tests.training.conftest import comparisons_of, events_in, rewarded, rows_of, write_rows
 from tests.training.test_gradients import Keep
@@ -196,6 +197,31 @@ def test_a_cache_that_is_cut_off_is_made_anew(
     [kept] = (tmp_path / "cache").iterdir()
     whole = kept.read_bytes()
     kept.write_bytes(whole[:50])
+    assert train("sft-kl", config_file("two", **fields), tmp_path / "two.jsonl") == 0
+    assert kept.read_bytes() == whole
+
+
+def test_a_reference_that_computes_no_numbers_is_refused_and_such_values_in_a_cache_are_made_anew(
+    data_of: dict[str, Path],
+    base: Path,
+    config_file: ConfigFile,
+    train: Train,
+    refusal: Callable[..., str],
+    tmp_path: Path,
+) -> None:
+    model, tokenizer = checkpoints.load(base)
+    with torch.no_grad():
+        model.model.norm.weight[0] = torch.nan
+    for each in (model, tokenizer):
+        each.save_pretrained(tmp_path / "broken")
+    fields = {"data": str(data_of["sft-kl"]), "max_steps": 1, "reference_cache": str(tmp_path / "cache")}
+    line = refusal(config_file("broken", **fields, reference=str(tmp_path / "broken")), "sft-kl")
+    assert line.startswith("error: reference: expected log-probabilities that are numbers, got NaN or infinity; look")
+    assert not (tmp_path / "cache").exists()
+    assert train("sft-kl", config_file("one", **fields), tmp_path / "one.jsonl") == 0
+    [kept] = (tmp_path / "cache").iterdir()
+    whole = kept.read_bytes()
+    save_file({"log_probs": load_file(kept)["log_probs"] * torch.nan}, kept)
     assert train("sft-kl", config_file("two", **fields), tmp_path / "two.jsonl") == 0
     assert kept.read_bytes() == whole
 

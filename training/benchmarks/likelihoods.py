@@ -29,8 +29,8 @@ def load_checkpoint(checkpoint: BenchmarkedCheckpoint) -> tuple[Any, Any]:
 class LogLikelihoods:
     """Sums the log-probabilities of continuations under a model, `batch` sequences at once.
 
-    A pair is tokenised as one text, as lm-evaluation-harness does, after the token that the tokenizer begins texts with:
-    what follows the tokens of the context alone is the continuation. What is too long for the model loses its
+    A pair is tokenised as one text, as lm-evaluation-harness does, after the token that the tokenizer begins texts
+    with: what follows the tokens of the context alone is the continuation. What is too long for the model loses its
     beginning, a continuation that is so itself as well. `progress` is called with how many pairs of how many are done.
     """
 

@@ -27,6 +27,7 @@ from training.errors import shown
 TRUNCATE: Final = "truncate"
 SKIP: Final = "skip"
 REFUSE: Final = "refuse"
+LARGEST = 1e6  # of a reward, a weight or a log-probability in a row, in size: none is meant to be larger
 RENAMED = {"clip": "max_grad_norm"}  # fields under their names of before 0.2, which files and checkpoints still have
 
 Batch = Annotated[

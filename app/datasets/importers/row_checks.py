@@ -5,12 +5,11 @@ from typing import Any
 
 from app.core.errors import Invalid, Phrase, Verbatim, either
 from app.games.base import JSON
-from training.methods.base import SAMPLED, SUPERVISED
+from training.methods.base import LARGEST, SAMPLED, SUPERVISED
 
 ROLES = ("system", "user", "assistant")
 TYPES = (SAMPLED, SUPERVISED)  # of a row whose moves have rewards, which need not be named, and of one without
-_LARGEST_REWARD = 1e20  # float32 must hold its product with a ratio
-_LARGEST = 1e300  # of any number
+_LARGEST = 1e300  # of any other number than a reward or a weight
 _LONGEST_LABEL = 200  # characters of the name of a match, a game, a role or a checkpoint
 _TEXT = Phrase("a text that is not empty")
 
@@ -61,10 +60,10 @@ def check_conversation(row: JSON) -> None:
     for at, message in enumerate(messages):
         _check_label(f"messages[{at}].player_role", message.get("player_role"))
         weight, reward = message.get("weight", 1), message.get("reward", 0)
-        if not is_number(weight) or weight < 0:
-            raise Invalid(f"messages[{at}].weight", expected=Phrase("a number from 0 on"), got=weight)
-        if not is_number(reward) or abs(reward) > _LARGEST_REWARD:
-            raise Invalid(f"messages[{at}].reward", expected=Phrase("a finite number"), got=reward)
+        for name, value, least in (("weight", weight, 0), ("reward", reward, -int(LARGEST))):
+            if not is_number(value) or not least <= value <= LARGEST:
+                expected = Phrase("a number from %(least)s to %(most)s", least=least, most=int(LARGEST))
+                raise Invalid(f"messages[{at}].{name}", expected=expected, got=value)
     if messages[0]["role"] == "assistant":
         raise Invalid("messages[0].role", expected=either(("system", "user")), got="assistant")
     if not any(message["role"] == "assistant" for message in messages):

@@ -88,8 +88,9 @@ def test_a_row_of_each_format_becomes_a_row_of_ours(row_format: str, raw: Any, r
     [
         ("spag-rows", [1], "expected an object with query and target, got [1]"),
         ("spag-rows", {"query": "q"}, "target: expected a text that is not empty, got None"),
-        ("spag-rows", {**MOVE, "reward": "much"}, "messages[1].reward: expected a finite number, got 'much'"),
-        ("spag-rows", {**MOVE, "weight": -1}, "messages[1].weight: expected a number from 0 on, got -1"),
+        ("spag-rows", {**MOVE, "reward": "much"}, "messages[1].reward: expected a number from -1000000 to"),
+        ("spag-rows", {**MOVE, "reward": -1e20}, "messages[1].reward: expected a number from -1000000 to"),
+        ("spag-rows", {**MOVE, "weight": -1}, "messages[1].weight: expected a number from 0 to 1000000, got -1"),
         ("spag-rows", {**MOVE, "weight": 0}, "messages: expected a message of the assistant to learn, with a weight"),
         ("spag-rows", {"text": ["no mark"], "scores": [1]}, "text: expected <sep> between query and response, got"),
         ("spag-rows", {"text": ["a<sep>b"], "scores": []}, "scores: expected 1 numbers, got []"),
