@@ -29,6 +29,7 @@ from app.assessments.training_overlap import held_out
 from app.cli.jobs import run_job_here
 from app.core.extensions import db, reading, transact, writing
 from app.datasets import register, row_import
+from app.datasets.importers.spec import DatasetImportSpec
 from app.datasets.row_import import RowImport
 from app.finetuning import lifecycle as trainings
 from app.finetuning.config import preset_fields
@@ -135,9 +136,9 @@ class Laboratory:
         path = self._home / f"{name}.jsonl"
         path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
         with path.open("rb") as file, reading() as session:
-            found = row_import.read_import(session, self._home, RowImport(file, str(path), "parlor"))
-        assert found.draft is not None
-        return register.save(self._save, found.draft, name)
+            wanted = RowImport(file, DatasetImportSpec(file=str(path), format="parlor"))
+            found = row_import.read_import(session, self._home, wanted)
+        return row_import.register_read(self._save, wanted, found)
 
     def _assessed(self, kind: str, model: str, base: str, held: Sequence[str], seed: int) -> dict[str, list[float]]:
         sampling = AnswerSampling.read(SAMPLING._asdict())

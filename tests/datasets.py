@@ -10,6 +10,7 @@ from sqlalchemy import Engine, select
 from app.core.extensions import reading, transact
 from app.datasets import build, register, row_import, store
 from app.datasets import rounds as imported
+from app.datasets.importers.spec import DatasetImportSpec
 from app.datasets.records import check
 from app.datasets.spec import read_spec
 from app.games.base import Event
@@ -34,9 +35,9 @@ def import_rows(engine: Engine, home: Path, row_format: str, *rows: Any, name: s
     """Import rows as the command line does; the dataset's number."""
     file = io.BytesIO("\n".join(map(json.dumps, rows)).encode())
     with reading(engine) as session:
-        found = row_import.read_import(session, home, row_import.RowImport(file, f"{name}.jsonl", row_format))
-    assert found.draft is not None
-    return register.save(transact(engine), found.draft, name)
+        wanted = row_import.RowImport(file, DatasetImportSpec(file=f"{name}.jsonl", format=row_format))
+        found = row_import.read_import(session, home, wanted)
+    return row_import.register_read(transact(engine), wanted, found)
 
 
 def take_in(engine: Engine, wanted: imported.Import, player: str = "gpt-4") -> int:

@@ -17,8 +17,8 @@ from app.cli.training import train_here
 from app.core import write_priority
 from app.core.errors import Invalid, Verbatim
 from app.core.extensions import db, reading, transact, writing
-from app.datasets import register, row_import
-from app.datasets.import_tally import ImportTally
+from app.datasets import row_import
+from app.datasets.importers.spec import DatasetImportSpec
 from app.datasets.importers.training_rows import FORMATS
 from app.finetuning.job import TRAINING
 from app.jobs.context import JobContext
@@ -111,12 +111,8 @@ alignment.add_command(run)
 
 def _with_demonstrations(spec: AlignmentSpec, file: str, row_format: str) -> AlignmentSpec:
     """The spec with a file as its dataset; one that was imported before gives the same. Raises Invalid for bad rows."""
-    found, wanted = read_file(file, row_format, skip_bad=False)
-    number = found.dataset_id
-    if number is None and found.draft is not None:
-        number = register.save(transact(db.engine), found.draft, row_import.default_name(file))
-    if number is None:
-        raise row_import.refusal(wanted, found.tally or ImportTally(FORMATS[row_format]))
+    found, wanted = read_file(DatasetImportSpec(file=file, format=row_format))
+    number = row_import.register_read(transact(db.engine), wanted, found)
     return spec.model_copy(update={"demonstrations": str(number)})
 
 

@@ -2,64 +2,54 @@
 
 import click
 
-from app.cli.base import WHOLE, Group, ensure_database, print_json, progress, read_value, settings
+from app.cli.base import Group, ensure_database, print_json, progress, settings
+from app.cli.spec_options import spec_options
 from app.core import write_priority
-from app.core.errors import check_name
 from app.core.extensions import db, transact
 from app.datasets import rounds as service
-from app.datasets.lm_folder import LIMIT
-from app.datasets.records import check
-from app.games.taboo.judges import RULES
+from app.datasets.importers.spec import DialoguesImportSpec, EpisodesImportSpec, SelfplayImportSpec
+from app.datasets.records import PERSON, check
 
 imports = Group("import", help="Take published games in as a round. docs/formats.md says what is kept.")
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print {round_id, matches} as JSON.")
-_player = click.option(
-    "--player", default="imported", show_default=True, metavar="NAME", help="What the models are called, if unnamed."
-)
 
 
 @imports.command("lm-selfplay")
-@click.argument("folder", metavar="DIR")
-@click.option("--objective", default="self", show_default=True, help="self, coop, comp, or λ from -1 to 1.")
-@click.option("--limit", type=WHOLE, default=LIMIT, show_default=True, help="The move that ended a game at the latest.")
-@_player
+@spec_options(SelfplayImportSpec)
 @_as_json
-def lm_selfplay(folder: str, objective: str, limit: int, player: str, as_json: bool) -> None:
+def lm_selfplay(spec: SelfplayImportSpec, as_json: bool) -> None:
     """Take in self-play on Deal or No Deal.
 
     DIR is an output folder with json_logs, results, text_logs, p0_scores and p1_scores.
     """
-    _take_in(service.lm_selfplay(folder, read_value(objective), limit), player, as_json)
+    _take_in(service.lm_selfplay(spec.folder, spec.objective, spec.limit), spec.player, as_json)
 
 
 @imports.command()
-@click.argument("file")
-@click.option("--rule", type=click.Choice(list(RULES)), default="strict", show_default=True, help="Which judge.")
-@_player
+@spec_options(EpisodesImportSpec)
 @_as_json
-def spag(file: str, rule: str, player: str, as_json: bool) -> None:
+def spag(spec: EpisodesImportSpec, as_json: bool) -> None:
     """Import games of Adversarial Taboo, and judge them again.
 
     FILE is a JSON list of {history: [{role, content}], target_word, max_turns}.
     """
-    _take_in(service.spag(file, rule), player, as_json)
+    _take_in(service.spag(spec.file, spec.rule), spec.player, as_json)
 
 
 @imports.command()
-@click.argument("file")
+@spec_options(DialoguesImportSpec)
 @_as_json
-def dialogues(file: str, as_json: bool) -> None:
+def dialogues(spec: DialoguesImportSpec, as_json: bool) -> None:
     """Take in human dialogues on Deal or No Deal, and score them from the choices.
 
     FILE has one perspective of a dialogue a line.
     """
-    _take_in(service.dialogues(file), "person", as_json)
+    _take_in(service.dialogues(spec.file), PERSON, as_json)
 
 
 def _take_in(wanted: service.Import, player: str, as_json: bool) -> None:
     """Read everything once before anything is written; then all of it goes into the database, or nothing does."""
-    check_name("--player", player)
     with progress(wanted.source, lambda: None) as found:
         number = check(found)
     ensure_database()

@@ -37,7 +37,13 @@ def read_value(schema: Schema, raw: Any, name: str) -> Any:
     number = next((kind for kind in kinds if kind["type"] in ("integer", "number")), None)
     if number is None:
         return raw
-    return _read_whole_number(number, raw, name) if number["type"] == "integer" else _real(number, raw, name)
+    try:
+        return _read_whole_number(number, raw, name) if number["type"] == "integer" else _real(number, raw, name)
+    except Invalid as error:
+        if not words:
+            raise
+        expected = Phrase("%(words)s or %(number)s", words=", ".join(words), number=error.parts["expected"])
+        raise Invalid(name, expected=expected, got=raw) from None
 
 
 @cache

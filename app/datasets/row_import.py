@@ -13,15 +13,17 @@ from typing import BinaryIO
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.core.errors import Invalid, NotFound, Phrase, Verbatim, either
+from app.core.errors import Invalid, NotFound, Phrase, Verbatim
+from app.core.extensions import Transact
+from app.datasets import register
 from app.datasets.import_tally import ImportTally
+from app.datasets.importers.spec import DatasetImportSpec
 from app.datasets.importers.training_rows import FORMATS
 from app.datasets.row_files import read_rows
 from app.datasets.store import UnregisteredDataset, path_of, write_file
 from app.models import Dataset, MatchRow
 
 _SHOWN = 3  # bad rows in one line
-_PIECE = 1 << 20  # bytes
 _IDS_AT_ONCE = 500
 
 
@@ -29,13 +31,11 @@ _IDS_AT_ONCE = 500
 class RowImport:
     """A file to import, open for reading from its beginning, and how.
 
-    `file_name` is what it is called where it came from, `most` how many bytes it may have when it is unpacked.
+    The spec has what it is called where it came from. `most` is how many bytes it may have when it is unpacked.
     """
 
     file: BinaryIO
-    file_name: str
-    format: str
-    skip_bad: bool = False
+    spec: DatasetImportSpec
     most: int | None = None
 
 
@@ -43,10 +43,10 @@ class RowImport:
 class ReadImport:
     """What was read: a dataset that is there already (`dataset_id`), or a draft to register; neither if it was refused.
 
-    `tally` has the bad rows; it is None where nothing had to be read.
+    `tally` has the bad rows; none where nothing had to be read.
     """
 
-    tally: ImportTally | None
+    tally: ImportTally
     dataset_id: int | None = None
     draft: UnregisteredDataset | None = None
 
@@ -54,23 +54,23 @@ class ReadImport:
 def read_import(session: Session, home: Path, wanted: RowImport) -> ReadImport:
     """Read a file and write its rows into a file of a dataset.
 
-    Raises Invalid for an unknown format, for a file that cannot be read to its end, and for one without a single good
-    row; bad rows are among what is returned.
+    Raises Invalid for a file that cannot be read to its end, and for one without a single good row; bad rows are among
+    what is returned.
     """
-    if wanted.format not in FORMATS:
-        raise Invalid("format", expected=either(FORMATS), got=wanted.format)
-    sha256, size = _hash(wanted.file)
-    known = _imported_before(session, sha256, wanted.format)
+    wanted.file.seek(0)
+    sha256 = hashlib.file_digest(wanted.file, "sha256").hexdigest()  # type: ignore[arg-type]  # has readinto
+    size = wanted.file.tell()
+    file_name, row_format = wanted.spec.file, wanted.spec.format
+    known, tally = _imported_before(session, sha256, row_format), ImportTally(FORMATS[row_format])
     if known is not None and _has_file(home, known):
-        return ReadImport(None, known.id)
-    tally = ImportTally(FORMATS[wanted.format])
+        return ReadImport(tally, known.id)
 
     def fill(path: Path) -> str:
         with path.open("xb") as file:
-            for row in read_rows(wanted.file, wanted.file_name, wanted.most):
+            for row in read_rows(wanted.file, file_name, wanted.most):
                 if (line := tally.line(row)) is not None:
                     file.write(line)
-            if tally.bad and not wanted.skip_bad:
+            if tally.bad and not wanted.spec.skip_bad:
                 raise _Refused
             if not tally.rows:
                 raise _without_rows(wanted, tally)
@@ -84,9 +84,18 @@ def read_import(session: Session, home: Path, wanted: RowImport) -> ReadImport:
         return ReadImport(tally)
     if known is not None and known.sha256 == tally.sha256:
         return ReadImport(tally, known.id)  # its file had been taken away, and is there again
-    called = _printable(PurePath(wanted.file_name).name)
-    source = {"file": called, "format": wanted.format, "sha256": sha256, "size": size, "refused": tally.bad}
+    called = _printable(PurePath(file_name).name)
+    source = {"file": called, "format": row_format, "sha256": sha256, "size": size, "refused": tally.bad}
     return ReadImport(tally, draft=tally.draft(path, source, _matches_here(session, tally.groups)))
+
+
+def register_read(transact: Transact, wanted: RowImport, found: ReadImport) -> int:
+    """The number of the dataset that was read, which is registered if it is a new one. Raises Invalid for bad rows."""
+    if found.dataset_id is not None:
+        return found.dataset_id
+    if found.draft is None:
+        raise refusal(wanted, found.tally)
+    return register.save(transact, found.draft, wanted.spec.name or default_name(wanted.spec.file))
 
 
 def refusal(wanted: RowImport, found: ImportTally) -> Invalid:
@@ -96,10 +105,10 @@ def refusal(wanted: RowImport, found: ImportTally) -> Invalid:
     listed = Phrase("%(rows)s; and %(more)s more", rows=first, more=more) if more else first
     return Invalid(
         None,
-        expected=Phrase("rows of the format %(format)s", format=wanted.format),
+        expected=Phrase("rows of the format %(format)s", format=wanted.spec.format),
         got=Phrase("%(bad)s of %(all)s that are not (%(rows)s)", bad=found.bad, all=found.read, rows=listed),
         remedy=Phrase("mend them, or leave them out (--skip-bad)"),
-        subject=Verbatim(wanted.file_name),
+        subject=Verbatim(wanted.spec.file),
     )
 
 
@@ -122,21 +131,11 @@ class _Refused(Exception):
 def _without_rows(wanted: RowImport, found: ImportTally) -> Invalid:
     if found.bad:
         return refusal(wanted, found)
-    expected = Phrase("rows of the format %(format)s", format=wanted.format)
-    return Invalid(None, expected=expected, got=Phrase("none"), subject=Verbatim(wanted.file_name))
+    expected = Phrase("rows of the format %(format)s", format=wanted.spec.format)
+    return Invalid(None, expected=expected, got=Phrase("none"), subject=Verbatim(wanted.spec.file))
 
 
 # ---- Before -----------------------------------------------------------------------
-
-
-def _hash(file: BinaryIO) -> tuple[str, int]:
-    """The sha256 of a file and its size in bytes."""
-    file.seek(0)
-    seen, size = hashlib.sha256(), 0
-    while piece := file.read(_PIECE):
-        seen.update(piece)
-        size += len(piece)
-    return seen.hexdigest(), size
 
 
 def _imported_before(session: Session, sha256: str, format_name: str) -> Dataset | None:

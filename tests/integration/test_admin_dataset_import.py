@@ -83,7 +83,7 @@ def test_bad_rows_are_listed_by_number_and_left_out_if_wanted(client: FlaskClien
 def test_what_cannot_be_imported_is_said_on_the_form(client: FlaskClient) -> None:
     for answer, says in (
         (client.post("/admin/datasets/import", data={"format": "openai"}), "File: expected a file of rows, got none"),
-        (upload(client, "csv", CHAT), "What the rows are like: expected parlor or spag-rows or"),
+        (upload(client, "csv", CHAT), "Format: expected parlor or spag-rows or"),
         (upload(client, "openai"), "mine.jsonl: expected rows of the format openai, got none"),
         (upload(client, "openai", CHAT, name="x" * 81), "Name: expected 1 to 80 characters"),
     ):

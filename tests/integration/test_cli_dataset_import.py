@@ -104,7 +104,7 @@ def test_what_cannot_be_imported_is_one_line_and_exit_code_2(app: Flask, tmp_pat
         ("", "openai", f"{none} openai, got none"),
         ("[1,", "openai", f"{file}, row 2: expected an object, got the end of the file"),
         ('{"a": 1}', "openai", f"{none} openai, got 1 of 1 that are not (row 1: messages: "),
-        ("{}", "csv", "Invalid value for '--format': 'csv' is not one of"),
+        ("{}", "csv", "format: expected parlor or spag-rows or stable-alignment or hh or alpaca or openai, got 'csv'"),
         (f"{json.dumps(RATED)}\n{json.dumps(CHAT)}", "parlor", f"{none} parlor, got 1 of 2 that are not ({other})"),
     ]
     for content, row_format, line in refusals:

@@ -118,6 +118,21 @@ def test_games_with_another_limit_say_so(run: Run, tmp_path: Path) -> None:
     assert said(run("import", "lm-selfplay", folder, "--limit", 6, "--json"))["matches"] == 1
 
 
+def test_an_import_is_asked_for_by_a_file(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "in.json").write_text(json.dumps(EPISODES[:3]))
+    (tmp_path / "import.yaml").write_text(f"file: {tmp_path / 'in.json'}\nrule: released\nplayer: gpt-4\n")
+    assert said(run("import", "spag", "--spec", tmp_path / "import.yaml", "--json"))["matches"] == 3
+    settings = json.loads(run("round", "show", "1", "--json").stdout)["config"]
+    assert settings == {"rule": "released"}
+    folder = published.write(tmp_path / "in", [game(["[message] Hm."] * 6)])
+    (tmp_path / "import.yaml").write_text(f"folder: {folder}\nlimit: 6\nobjective: -0.5\n")
+    assert said(run("import", "lm-selfplay", "--spec", tmp_path / "import.yaml", "--json"))["matches"] == 1
+    assert json.loads(run("round", "show", "2", "--json").stdout)["config"] == {"objective": -0.5, "limit": 6}
+    (tmp_path / "import.yaml").write_text(f"folder: {folder}\nlimits: 6\n")
+    refused = run("import", "lm-selfplay", "--spec", tmp_path / "import.yaml").stderr
+    assert "import.yaml:2: limits: expected one of the fields folder, objective, limit, player" in refused
+
+
 def test_a_bad_file_leaves_nothing_behind(run: Run, engine: Engine, tmp_path: Path) -> None:
     folder = published.write(tmp_path / "in", [game(DEAL)] * 300)
     (folder / "results" / "250.json").write_text("{")
@@ -129,7 +144,7 @@ def test_a_bad_file_leaves_nothing_behind(run: Run, engine: Engine, tmp_path: Pa
         (("lm-selfplay", tmp_path / "none"), "json_logs: expected the folder json_logs of self-play games"),
         (("spag", tmp_path / "in.json"), "in.json, episode 450, history: expected it to be there, got []"),
         (("dialogues", tmp_path / "data.txt"), "data.txt, line 4: expected a dialogue"),
-        (("spag", tmp_path / "in.json", "--player", " "), "--player: expected 1 to 80 characters"),
+        (("spag", tmp_path / "in.json", "--player", " "), "player: expected 1 to 80 characters"),
     ):
         result = run("import", *arguments)
         assert result.exit_code == 2

@@ -536,8 +536,11 @@ def test_a_terminal_does_not_wait_for_the_next_look_when_it_is_to_cancel(
         ({"base": "small"}, "base: expected an API model, which OpenAI can go on from, got small, which is local"),
         ({"base": "open"}, "base: expected an API model with a key, as OpenAI's have, got open, whose server"),
         ({"config": {"epochs": 3}}, "config.epochs: expected a field of openai (n_epochs, learning_rate_multi"),
-        ({"config": {"n_epochs": "0"}}, "config.n_epochs: expected a whole number from 1 to 100, got '0'"),
-        ({"config": {"learning_rate_multiplier": "fast"}}, "config.learning_rate_multiplier: expected a number above"),
+        ({"config": {"n_epochs": "0"}}, "config.n_epochs: expected auto or a whole number from 1 to 100, got '0'"),
+        (
+            {"config": {"learning_rate_multiplier": "fast"}},
+            "config.learning_rate_multiplier: expected auto or a number above",
+        ),
         ({"config": {"suffix": "x" * 65}}, "config.suffix: expected 1 to 64 characters without line breaks, got 65 ch"),
         ({"dataset": "weighted"}, "row 1 of weighted@1: weight: expected 0 or 1, the only weights that OpenAI"),
         ({"dataset": "rewarded"}, "row 1 of rewarded@1: reward: expected none below 0 in a format whose moves all"),
@@ -617,7 +620,7 @@ def test_the_form_offers_openai_and_the_page_shows_what_became_of_it(
     form = {"dataset": "1", "method": "sft", "backend": "openai", "base": "mini", "name": "tuned", "epochs": "3"}
     refused = client.post("/admin/jobs/new", data=form | {"openai-batch_size": "none"})
     assert refused.status_code == 400
-    assert "Batch: expected a whole number from 1 to 10000" in refused.text
+    assert "Batch: expected auto or a whole number from 1 to 10000" in refused.text
     assert client.post("/admin/jobs/new", data=form | {"openai-n_epochs": "2"}).status_code == 303
     row = row_of(engine, 1)
     assert (row.backend, row.config, row.queued) == ("openai", {"n_epochs": 2}, True)

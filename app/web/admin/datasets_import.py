@@ -1,73 +1,87 @@
-"""Importing datasets: the form with the formats, and the reading of the file."""
+"""Importing datasets: what their form has beyond the spec, and the reading of the file."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path, PureWindowsPath
+from collections.abc import Sequence
+from pathlib import Path
 from typing import BinaryIO, cast
 
-from flask import redirect, render_template, request, url_for
+from flask import request, url_for
 from flask.typing import ResponseReturnValue
+from flask_babel import gettext, lazy_gettext
 from flask_login import current_user
 from sqlalchemy import Engine
+from sqlalchemy.orm import Session
 
-from app.core.errors import AppError, Invalid, Phrase, check_name
+from app.core.errors import Invalid, Phrase
 from app.core.extensions import db, reading
-from app.datasets import register, row_import
+from app.datasets import row_import
 from app.datasets.import_tally import RefusedRow
-from app.datasets.importers.training_rows import FORMATS
+from app.datasets.importers.spec import DatasetImportSpec
 from app.datasets.row_files import too_large
 from app.datasets.row_import import ReadImport, RowImport
+from app.games.base import JSON
+from app.jobs.spec import fields_of
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_scores import in_thread
+from app.web.admin.spec_form import Form, most_uploaded
+from app.web.admin.spec_page import Asked, FormWords, Link, SpecPage
 from app.web.body_limits import TooLarge, refused_body
 from app.web.form_writes import write
 from app.web.forms import RefusedField
 from app.web.seats import settings
 
 SHOWN = 50  # bad rows on the page
-_DEFAULTS = {"format": "parlor", "name": "", "skip_bad": ""}
 
 
-def refuse_upload() -> ResponseReturnValue | None:
-    """Show the form again where a signed-in experimenter sends a file that is larger than the setting says."""
-    if request.endpoint != "admin.import_dataset" or not isinstance(refused_body(), TooLarge):
-        return None
-    return (_import_form(_DEFAULTS, too_large(_most())), 413) if current_user.is_authenticated else None
+class _RefusedRows(RefusedField):
+    """A file that was refused for its bad rows, of which these are the first."""
+
+    def __init__(self, error: Invalid, rows: Sequence[RefusedRow]) -> None:
+        super().__init__("file", error)
+        self.rows = rows[:SHOWN]
 
 
-@blueprint.get("/datasets/import")
-def new_import() -> str:
-    """The form."""
-    return _import_form(_DEFAULTS)
+class DatasetImportPage(SpecPage[DatasetImportSpec]):
+    """The form of an import."""
 
+    spec = DatasetImportSpec
+    words = FormWords(
+        title=lazy_gettext("Import a dataset"),
+        intro=lazy_gettext("Rows that were made elsewhere, for a model to learn from."),
+        start=lazy_gettext("Import the dataset"),
+        back=lazy_gettext("Back to the datasets"),
+    )
+    template = "admin/dataset-import.html"
+    field = "file"
 
-@blueprint.post("/datasets/import")
-def import_dataset() -> ResponseReturnValue:
-    """Make a dataset of a file and show it, or say why it cannot be."""
-    form = {name: request.form.get(name, "").strip() for name in _DEFAULTS}
-    file, home = request.files.get("file"), settings().home
-    refused: Sequence[RefusedRow] = ()
-    try:
-        if file is None or not file.filename:
+    def listed(self) -> Link:
+        return Link(gettext("Datasets"), url_for("admin.datasets"))
+
+    def action(self) -> str:
+        return url_for("admin.import_dataset")
+
+    def suggested(self, _session: Session, given: JSON) -> JSON:
+        return {"format": "parlor", **given}
+
+    def read(self, session: Session, form: Form) -> Asked[DatasetImportSpec]:
+        if not form["file"]:
             raise Invalid("file", expected=Phrase("a file of rows"), got=Phrase("none"))
-        file_name = PureWindowsPath(file.filename).name[:200]  # some browsers send the folder as well
-        wanted = RowImport(cast(BinaryIO, file.stream), file_name, form["format"], bool(form["skip_bad"]), _most())
-        name = form["name"] or row_import.default_name(file_name)
-        check_name("name", name)
+        return super().read(session, form)
+
+    def make(self, asked: Asked[DatasetImportSpec]) -> str:
+        """Read the file in a thread, from the disk, where the server has put it."""
+        wanted = RowImport(cast(BinaryIO, request.files["file"].stream), asked.spec, _most())
+        home = settings().home
         found = in_thread(db.engine, lambda own: _read_rows(own, home, wanted))
-        if found.dataset_id is not None:
-            return redirect(url_for("admin.dataset_page", dataset_id=found.dataset_id, imported="before"), 303)
-        refused = found.tally.refused[:SHOWN]
-        if found.draft is None:
-            raise row_import.refusal(wanted, found.tally)
-        number = register.save(write, found.draft, name)
-    except AppError as error:
-        return _import_form(form, error, refused), error.status
-    return redirect(url_for("admin.dataset_page", dataset_id=number), 303)
+        try:
+            number = row_import.register_read(write, wanted, found)
+        except Invalid as error:
+            raise _RefusedRows(error, found.tally.refused) from None
+        before = None if found.dataset_id is None else "before"
+        return url_for("admin.dataset_page", dataset_id=number, imported=before)
 
 
 def _most() -> int:
-    """Bytes of a file, at most."""
-    return int(settings().DATASET_UPLOAD_MB * 1e6)
+    return most_uploaded(fields_of(DatasetImportSpec)["file"])
 
 
 def _read_rows(engine: Engine, home: Path, wanted: RowImport) -> ReadImport:
@@ -75,12 +89,13 @@ def _read_rows(engine: Engine, home: Path, wanted: RowImport) -> ReadImport:
         return row_import.read_import(session, home, wanted)
 
 
-def _import_form(form: Mapping[str, str], error: AppError | None = None, rows: Sequence[RefusedRow] = ()) -> str:
-    return render_template(
-        "admin/dataset-import.html",
-        form=form,
-        refused=None if error is None else RefusedField(error.field or "file", error),
-        rows=rows,
-        formats=FORMATS.values(),
-        most=_most(),
-    )
+def refuse_upload() -> ResponseReturnValue | None:
+    """Show the form again where a signed-in experimenter sends a file that is larger than the setting says."""
+    if request.endpoint != "admin.import_dataset" or not isinstance(refused_body(), TooLarge):
+        return None
+    return (_PAGE.refused(too_large(_most())), 413) if current_user.is_authenticated else None
+
+
+_PAGE = DatasetImportPage()
+blueprint.add_url_rule("/datasets/import", "new_import", _PAGE.begin, methods=["GET"])
+blueprint.add_url_rule("/datasets/import", "import_dataset", _PAGE.start, methods=["POST"])

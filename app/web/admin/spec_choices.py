@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from flask_babel import gettext
+from markupsafe import Markup
 from sqlalchemy.orm import Session
 
 from app.core.validation import Schema, words_of
 from app.datasets import store
+from app.datasets.importers.training_rows import FORMATS
 from app.finetuning.backends import all_backends, backend_of
 from app.finetuning.config import LOCAL
 from app.games import GAMES
@@ -100,7 +102,23 @@ def _backends() -> tuple[Choices, Any]:
     return [(name, gettext(title), gettext(summary)) for name, (title, summary) in texts.items()], None
 
 
-_REGISTRIES: Mapping[str, Callable[[], tuple[Choices, Any]]] = {"methods": _methods, "backends": _backends}
+def _row_formats() -> tuple[Choices, Any]:
+    """The formats of rows, each with an example and what it is for."""
+    kinds = {
+        COMPARISONS: gettext("Comparisons, for stable-alignment."),
+        CONVERSATIONS: gettext("Conversations, for the other methods."),
+    }
+    example = Markup('{} <code class="breaks" lang="en">{}</code>')
+    hints = {each.name: example.format(kinds.get(each.kind or "", ""), each.example) for each in FORMATS.values()}
+    titles = {each.name: f"{each.title.render(gettext)} ({each.name})" for each in FORMATS.values()}
+    return [(name, title, hints[name]) for name, title in titles.items()], None
+
+
+_REGISTRIES: Mapping[str, Callable[[], tuple[Choices, Any]]] = {
+    "methods": _methods,
+    "backends": _backends,
+    "row formats": _row_formats,
+}
 
 
 def _as_they_are(names: Iterable[str]) -> Choices:

@@ -156,11 +156,11 @@ class SpecPage(Generic[S]):
                 return self.page(session, form, refused=refused), refused.error.status
         return redirect(address, 303)
 
-    def refused(self, error: AppError) -> ResponseReturnValue:
+    def refused(self, error: AppError) -> str:
         """The form as it is first shown, with a refusal of what could not be read."""
         with reading() as session:
             form = self._first_form(session, {})
-            return self.page(session, form, refused=self.refusal(error, form)), error.status
+            return self.page(session, form, refused=self.refusal(error, form))
 
     def read(self, session: Session, form: Form) -> Asked[S]:
         """What a form asks for. Raises AppError and RefusedField."""

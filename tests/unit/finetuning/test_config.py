@@ -60,7 +60,7 @@ def test_a_field_may_be_given_under_its_old_name() -> None:
         ("stable-alignment", {"ratio": 0}, "ratio: expected a number above 0, got 0"),  # sft does the same
         ("sft", {"warmup": 1}, "warmup: expected a number from 0 to below 1, got 1"),
         ("sft", {"schedule": ["steep"]}, "schedule: expected cosine or linear or constant, got ['steep']"),
-        ("sft", {"log_every": "often"}, "log_every: expected a whole number from 1 to 1000000000, got 'often'"),
+        ("sft", {"log_every": "often"}, "log_every: expected auto or a whole number from 1 to 1000000000, got 'often'"),
         ("sft", {"clip": 1, "max_grad_norm": 1}, "clip: expected max_grad_norm alone, which is its new name, got both"),
         ("sft", {"patience": 2}, "patience: expected eval_share beside it, got none"),
     ],

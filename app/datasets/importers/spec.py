@@ -1,0 +1,92 @@
+"""What can be asked of an import: of rows, which become a dataset, and of published games, which become a round."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from app.core.errors import Invalid, check_name, either
+from app.datasets.importers.training_rows import FORMATS
+from app.datasets.lm_folder import LIMIT
+from app.jobs.spec import JobSpec, asked
+
+_AS_CALLED = "What the models are called, if unnamed."
+
+
+class DatasetImportSpec(JobSpec):
+    """A file of rows that were made elsewhere, to become a dataset."""
+
+    file: str = asked(
+        "File",
+        "JSON lines or a JSON array, also compressed by gzip.",
+        metavar="FILE",
+        argument=True,
+        widget="upload",
+        accept=".json,.jsonl,.gz,application/json,application/jsonl,application/gzip",
+        most="DATASET_UPLOAD_MB",
+        heading="File and name",
+    )
+    name: str | None = asked(
+        "Name", "A name again becomes its next version.", None, unset="that of the file", metavar="NAME"
+    )
+    skip_bad: bool = asked(
+        "Leave out bad rows", "Otherwise a file with a bad row is refused, and the bad rows are listed.", False
+    )
+    format: str = asked(
+        "Format",
+        f"What each row holds: {', '.join(FORMATS)}.",
+        metavar="NAME",
+        widget="registry",
+        registry="row formats",
+        heading="What the rows are like",
+    )
+
+    @field_validator("name")
+    @classmethod
+    def _name_can_be_read(cls, name: str | None) -> str | None:
+        if name is not None:
+            check_name("name", name)
+        return name
+
+    @field_validator("format")
+    @classmethod
+    def _format_is_known(cls, name: str) -> str:
+        if name not in FORMATS:
+            raise Invalid("format", expected=either(FORMATS), got=name)
+        return name
+
+
+class _GameImportSpec(JobSpec):
+    @field_validator("player", check_fields=False)
+    @classmethod
+    def _name_can_be_read(cls, name: str) -> str:
+        check_name("player", name)
+        return name
+
+
+class SelfplayImportSpec(_GameImportSpec):
+    """Published self-play on Deal or No Deal, to become a round."""
+
+    folder: str = asked(
+        "Folder", "It has json_logs, results, text_logs, p0_scores and p1_scores.", metavar="DIR", argument=True
+    )
+    objective: Literal["self", "coop", "comp"] | Annotated[float, Field(ge=-1, le=1)] = asked(
+        "Objective", "What a partner’s point is worth to a player: a word, or λ from −1 to 1.", "self", metavar="O"
+    )
+    limit: int = asked("Limit", "The move that ended a game at the latest.", LIMIT, metavar="N", ge=1, le=1000)
+    player: str = asked("Player", _AS_CALLED, "imported", metavar="NAME")
+
+
+class EpisodesImportSpec(_GameImportSpec):
+    """Published games of Adversarial Taboo, to be judged again and become a round."""
+
+    file: str = asked(
+        "File", "A JSON list of {history: [{role, content}], target_word, max_turns}.", metavar="FILE", argument=True
+    )
+    rule: Literal["strict", "released"] = asked("Judge", "By which rule games are judged.", "strict", metavar="NAME")
+    player: str = asked("Player", _AS_CALLED, "imported", metavar="NAME")
+
+
+class DialoguesImportSpec(JobSpec):
+    """Published dialogues of people on Deal or No Deal, to be scored from the choices and become a round."""
+
+    file: str = asked("File", "One perspective of a dialogue a line.", metavar="FILE", argument=True)
