@@ -15,7 +15,6 @@ from app.matches.stored import StoredMatch
 from app.models import Wave
 from app.studies import consents, matches, payments, withdrawal
 from app.studies.assignment import assign
-from app.studies.column_names import questions_of
 from app.studies.design import EITHER, PERSON, Questions
 from app.studies.endings import COMPLETED, DECLINED, QUIZ_FAILED, EndingName
 from app.studies.enrolment import come_again, take_place
@@ -79,7 +78,7 @@ def seed_of(progress: StudyProgress, step: Step) -> str:
 
 def asked_now(progress: StudyProgress) -> Questions:
     """The questions of the survey that is due."""
-    return questions_of(progress.design, progress.step.part or "end")
+    return progress.design.survey.parts[progress.step.part or "end"]
 
 
 def earlier_answers(progress: StudyProgress) -> Values:

@@ -63,14 +63,13 @@ def blocks_a_person(design: StudyDesign) -> int:
 
 def attention_checks(design: StudyDesign) -> int:
     """How often a person is asked something that shows attention, at most."""
-    survey = design.survey
-    asked = (
-        (survey.start, 1),
-        (survey.after_each_match, matches_a_person(design)),
-        (survey.after_each_block, blocks_a_person(design)),
-        (survey.end, 1),
+    times = {"after each match": matches_a_person(design), "after each block": blocks_a_person(design)}
+    return sum(
+        times.get(part, 1)
+        for part, questions in design.survey.parts.items()
+        for question in questions
+        if question.attention is not None
     )
-    return sum(times for questions, times in asked for question in questions if question.attention is not None)
 
 
 def arm_count(design: StudyDesign) -> int:

@@ -186,9 +186,7 @@ def _held(session: Session, wave: Wave, design: StudyDesign, rows: Sequence[Arm]
     """The slots that people have."""
     places = {row.id: at for at, row in enumerate(rows)}
     query = select(Enrolment.stratum, Enrolment.plan, Enrolment.arm_id).where(
-        Enrolment.wave_id == wave.id,
-        Enrolment.arm_id.is_not(None),
-        takes_place(design),
+        Enrolment.wave_id == wave.id, Enrolment.arm_id.is_not(None), takes_place(design)
     )
     return [
         Slot(stratum or "", plan["slot"], places[arm_id])

@@ -278,16 +278,9 @@ def _right(design: StudyDesign, question: AskedOnce, where: KeyPath) -> Iterator
 
 
 def _survey(design: StudyDesign, _game: Game[Any]) -> Iterator[Fault]:
-    survey = design.survey
     earlier: dict[str, Words | Numbers | None] = {}
     taken = measures(design)
-    parts = (
-        ("start", survey.start),
-        ("after each match", survey.after_each_match),
-        ("after each block", survey.after_each_block),
-        ("end", survey.end),
-    )
-    for name, questions in parts:
+    for name, questions in design.survey.parts.items():
         for at, question in enumerate(questions):
             path: KeyPath = ("survey", name, at)
             if question.id in earlier or question.id in taken:

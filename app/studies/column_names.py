@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from app.core.csv_tables import short_names
 from app.studies.arms import conditions
-from app.studies.design import Questions, StudyDesign, SurveyQuestion
+from app.studies.design import StudyDesign, SurveyQuestion
 from app.studies.participant_steps import SURVEY, Step, steps
 
 UTILITY = "utility"  # the figure of which there are always outcomes
@@ -27,12 +27,6 @@ def answer_name(step: Step, question: str, row: str | None) -> str:
     return name if step.block is None else f"{name}_block_{step.block + 1}"
 
 
-def questions_of(design: StudyDesign, part: str) -> Questions:
-    """The questions of a part of the survey, by its key in the design."""
-    found: Questions = getattr(design.survey, part.replace(" ", "_"))
-    return found
-
-
 def rows_of(question: SurveyQuestion) -> Sequence[str | None]:
     """What each has a column of its own of a question: the rows of a matrix."""
     return [None] if question.matrix is None else list(question.matrix.rows)
@@ -42,7 +36,7 @@ def asked(design: StudyDesign) -> Iterator[tuple[Step, SurveyQuestion, str | Non
     """Each time that a question is asked, or a row of it."""
     for step in steps(design):
         if step.kind == SURVEY and step.part is not None:
-            for question in questions_of(design, step.part):
+            for question in design.survey.parts[step.part]:
                 for row in rows_of(question):
                     yield step, question, row
 

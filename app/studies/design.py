@@ -402,9 +402,19 @@ class Survey(Part):
     end: Questions = ()
 
     @property
+    def parts(self) -> Mapping[str, Questions]:
+        """The questions by the key of their part in the file, in the order in which they are first asked."""
+        return {
+            "start": self.start,
+            "after each match": self.after_each_match,
+            "after each block": self.after_each_block,
+            "end": self.end,
+        }
+
+    @property
     def all(self) -> Questions:
         """The questions in the order in which they are first asked."""
-        return (*self.start, *self.after_each_match, *self.after_each_block, *self.end)
+        return tuple(question for questions in self.parts.values() for question in questions)
 
 
 class Stakes(Part):

@@ -16,7 +16,6 @@ from app.studies import matches
 from app.studies.design import REPLACE, StudyDesign
 from app.studies.endings import INACTIVE
 from app.studies.extra_time import factor_of
-from app.studies.participant_steps import DEBRIEF, DONE
 from app.studies.progress import STILL_THERE, StudyProgress, find_progress, note
 from app.studies.withdrawal import leave
 
@@ -46,9 +45,7 @@ def end_silent(session: Session, enrolment_id: int, now: datetime | None = None)
     that were ended, and None for somebody who is here or has ended.
     """
     progress = find_progress(session, enrolment_id, lock=True)
-    longest = longest_silence(progress.design) * float(factor_of(session, enrolment_id))
-    now = now or datetime.now(UTC)
-    if progress.enrolment.ending is not None or _silence(session, progress.enrolment, now) <= longest:
+    if progress.enrolment.ending is not None or _time_left(session, progress, now) >= timedelta(0):
         return None
     _follow_last_match(session, progress)
     return leave(session, progress, INACTIVE)
@@ -56,11 +53,9 @@ def end_silent(session: Session, enrolment_id: int, now: datetime | None = None)
 
 def left(session: Session, progress: StudyProgress, now: datetime | None = None) -> timedelta | None:
     """How long somebody may still give no sign of life; None for who cannot lose anything by it."""
-    enrolment = progress.enrolment
-    if enrolment.ending is not None or enrolment.wave_id is None or progress.step.kind in (DEBRIEF, DONE):
+    if progress.enrolment.wave_id is None or not progress.can_leave:
         return None
-    longest = longest_silence(progress.design) * float(factor_of(session, progress.enrolment.id))
-    return max(timedelta(0), longest - _silence(session, progress.enrolment, now or datetime.now(UTC)))
+    return max(timedelta(0), _time_left(session, progress, now))
 
 
 def say_here(session: Session, progress: StudyProgress) -> None:
@@ -70,10 +65,11 @@ def say_here(session: Session, progress: StudyProgress) -> None:
         note(session, progress, STILL_THERE, {"step": progress.step.key})
 
 
-def _silence(session: Session, enrolment: Enrolment, now: datetime) -> timedelta:
-    """For how long the server was there, and the person gave no sign of life."""
-    seen = _last_sign(session, enrolment)
-    return now - seen - time_away(session, seen, now)
+def _time_left(session: Session, progress: StudyProgress, now: datetime | None) -> timedelta:
+    """How long somebody may still be silent, not counting when the server was away; below 0 once it was too long."""
+    now, seen = now or datetime.now(UTC), _last_sign(session, progress.enrolment)
+    longest = longest_silence(progress.design) * float(factor_of(session, progress.enrolment.id))
+    return longest - (now - seen - time_away(session, seen, now))
 
 
 def _last_sign(session: Session, enrolment: Enrolment) -> datetime:

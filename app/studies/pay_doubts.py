@@ -15,7 +15,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.core.errors import Conflict, Phrase, Verbatim
-from app.models import Enrolment, Participant, Payment, PaymentBatch, StudyVersion, Submission, Wave
+from app.models import Enrolment, Payment, PaymentBatch, StudyVersion, Submission, Wave
 from app.studies.amounts import APPROVING, NOTHING, is_paid_by_approval
 from app.studies.due import OwedPerson, due, payment_rows
 from app.studies.endings import EndingName
@@ -24,15 +24,7 @@ from app.studies.payable import UNPAYABLE, unpayable
 from app.studies.payments import BASE, read_reason, recruiter_of
 from app.studies.progress import StudyProgress, note
 from app.studies.store import design_of
-from app.studies.visits import (
-    APPROVED,
-    PARTIAL,
-    REJECTED,
-    RETURNED,
-    SCREENED_OUT,
-    done_elsewhere,
-    statuses_of_visits,
-)
+from app.studies.visits import APPROVED, PARTIAL, REJECTED, RETURNED, SCREENED_OUT, done_elsewhere, statuses_of_visits
 
 NO_SUBMISSION, PAID_TWICE, WOULD_PAY_TWICE, IN_PART = "no submission", "paid twice", "would pay twice", "paid in part"
 UNKNOWN, OTHER_PERSON, UNDER_WAY, OVERPAID = "unknown", "another person", "under way", "overpaid"
@@ -199,19 +191,14 @@ def _overpaid(session: Session, wave: Wave) -> Iterator[PayDoubt]:
 def _of_bases(session: Session, wave: Wave, recruiter: str) -> Iterator[PayDoubt]:
     design = design_of(session.get_one(StudyVersion, wave.study_version_id))
     visits = statuses_of_visits(session, wave)
-    rows = session.execute(
-        select(Payment.amount, Payment.batch_id, Enrolment.id, Enrolment.ending, Participant.code)
-        .join(Enrolment, Enrolment.id == Payment.enrolment_id)
-        .join(Participant, Participant.id == Enrolment.participant_id)
-        .where(Enrolment.wave_id == wave.id, Payment.key == BASE)
-        .order_by(Enrolment.id)
-    )
-    for amount, batch_id, number, ending, code in rows:
+    rows = payment_rows(wave).add_columns(Payment.batch_id).where(Payment.key == BASE).order_by(Enrolment.id)
+    for row in session.execute(rows):
+        number, code, amount, batch_id = row.enrolment_id, row.code, row.amount, row.batch_id
         if not amount:
             continue
         statuses = visits.get(number, [])
         last = statuses[-1] if statuses else None
-        by_approval = batch_id is None and is_paid_by_approval(design, cast(EndingName, ending), recruiter, last)
+        by_approval = batch_id is None and is_paid_by_approval(design, cast(EndingName, row.ending), recruiter, last)
         paid = [status for status in statuses if status in _PAID_FOR]
         if by_approval and not statuses:
             yield PayDoubt(number, code, NO_SUBMISSION, amount)

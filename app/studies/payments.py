@@ -116,7 +116,7 @@ def adjust(
     """
     text = read_reason("reason", reason)
     places = places_of(progress.design.pay.currency)
-    if not amount.is_finite() or amount == 0 or abs(amount) > _MOST or amount != amount.quantize(_places(places)):
+    if not amount.is_finite() or amount == 0 or abs(amount) > _MOST or amount != round(amount, places):
         expected = Phrase(
             "an amount other than 0 with %(places)s decimals at most, such as 1.50 or -0.25", places=places
         )
@@ -130,7 +130,7 @@ def adjust(
         )  # fmt: skip
     body = {"amount": str(amount.quantize(CENT)), "by": by, **_over_cap(session, progress, amount, over_cap)}
     number = 1 + sum(row.key.startswith(ADJUSTMENT) for row in rows)
-    return _by_hand(session, progress, f"{ADJUSTMENT} {number}", amount, text, by, ADJUSTMENT, body)
+    return _by_hand(session, progress, f"{ADJUSTMENT} {number}", amount, text, by, body)
 
 
 def reverse(
@@ -168,7 +168,7 @@ def reverse(
         **({} if batch is None else {"paid in batch": batch.number}),
         **_over_cap(session, progress, amount, over_cap),
     }  # fmt: skip
-    return _by_hand(session, progress, key, amount, text, by, REVERSAL, body)
+    return _by_hand(session, progress, key, amount, text, by, body)
 
 
 def number_of(row: Payment) -> int:
@@ -229,19 +229,15 @@ def _by_hand(
     amount: Decimal,
     reason: str,
     by: str | None,
-    kind: str,
     body: dict[str, Any],
 ) -> Payment:
+    """Write an amount that somebody pays or takes away; the log calls it by the first word of `key`."""
     row = _payment(progress, key, amount.quantize(CENT))
     row.reason, row.created_by = reason, by
     session.add(row)
-    note(session, progress, kind, body)
+    note(session, progress, key.split()[0], body)
     session.flush()
     return row
-
-
-def _places(count: int) -> Decimal:
-    return Decimal(1).scaleb(-count)
 
 
 def payments_of(session: Session, enrolment_id: int) -> Sequence[Payment]:

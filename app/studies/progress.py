@@ -37,6 +37,11 @@ class StudyProgress:
         return self.steps[self.enrolment.step]
 
     @property
+    def can_leave(self) -> bool:
+        """Whether anything is left to stop: the study has not ended, and there is more than its last pages."""
+        return self.enrolment.ending is None and self.step.kind not in (DEBRIEF, DONE)
+
+    @property
     def condition(self) -> Mapping[str, str] | None:
         """The labels of the condition of the match that is due or was last; None before the arm is drawn."""
         plan = self.enrolment.plan

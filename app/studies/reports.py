@@ -62,7 +62,7 @@ def mark_report(session: Session, report_id: int, state: str, by: str) -> None:
     if state not in MARKS:
         raise Invalid("action", expected=either(MARKS), got=state)
     event = _find_report(session, report_id)
-    if state_of(session, event) != state:
+    if _states(session, event.wave_id).get(event.id, NEW) != state:
         # Of no enrolment: it is no sign of life of the person.
         note_in_wave(session, event.wave_id, MARKS[state], {"report": report_id, "by": by})
         session.flush()
@@ -87,20 +87,14 @@ def unread_in(session: Session, wave_id: int | None, enrolment_id: int | None = 
     sent = select(StudyEvent.id).where(StudyEvent.wave_id == wave_id, StudyEvent.kind == REPORT)
     if enrolment_id is not None:
         sent = sent.where(StudyEvent.enrolment_id == enrolment_id)
-    known = marks(session, wave_id)
-    return [each for each in session.scalars(sent.order_by(StudyEvent.id)) if known.get(each, (NEW, ""))[0] == NEW]
+    states = _states(session, wave_id)
+    return [each for each in session.scalars(sent.order_by(StudyEvent.id)) if states.get(each, NEW) == NEW]
 
 
-def state_of(session: Session, report: StudyEvent) -> str:
-    """How a report stands: new, read or handled."""
-    return marks(session, report.wave_id).get(report.id, (NEW, ""))[0]
-
-
-def marks(session: Session, wave_id: int | None = None) -> dict[int, tuple[str, str]]:
-    """By report, how it stands, and who said so; without those that nobody has marked."""
-    events = select(StudyEvent.kind, StudyEvent.body).where(StudyEvent.kind.in_(MARKS.values()))
-    if wave_id is not None:
-        events = events.where(StudyEvent.wave_id == wave_id)
+def _states(session: Session, wave_id: int | None) -> dict[int, str]:
+    """Whether the reports of a wave are new, read or handled; without those that nobody has marked."""
+    events = select(StudyEvent.kind, StudyEvent.body).where(
+        StudyEvent.wave_id == wave_id, StudyEvent.kind.in_(MARKS.values())
+    )
     states = {kind: state for state, kind in MARKS.items()}
-    rows = session.execute(events.order_by(StudyEvent.id))
-    return {row.body["report"]: (states[row.kind], row.body["by"]) for row in rows}
+    return {row.body["report"]: states[row.kind] for row in session.execute(events.order_by(StudyEvent.id))}

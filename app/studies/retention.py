@@ -68,9 +68,7 @@ def _day_of_ids(privacy: Privacy, took_part: datetime | None, closed: datetime |
 
 
 def latest_day(
-    session: Session,
-    participant_id: int,
-    day: Callable[[Privacy, datetime | None, datetime | None], date | None],
+    session: Session, participant_id: int, day: Callable[[Privacy, datetime | None, datetime | None], date | None]
 ) -> date | None:
     """The latest day of a person's enrolments; None while one of them does not count yet, or where there is none.
 

@@ -152,11 +152,7 @@ def _keep_unnamed(session: Session, wave: Wave, visits: Sequence[VisitStatus]) -
     people = session.execute(
         select(RecruitmentIdentity.external_id, RecruitmentIdentity.recruiter, Enrolment.id, Enrolment.enrolled_at)
         .join(Enrolment, Enrolment.participant_id == RecruitmentIdentity.participant_id)
-        .where(
-            Enrolment.wave_id == wave.id,
-            Enrolment.id.not_in(having),
-            RecruitmentIdentity.recruiter == recruiter,
-        )
+        .where(Enrolment.wave_id == wave.id, Enrolment.id.not_in(having), RecruitmentIdentity.recruiter == recruiter)
     )
     unnamed = {one_case(recruiter, row.external_id): row for row in people}
     taken = set(session.scalars(select(Submission.external_id).where(Submission.wave_id == wave.id)))

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import NamedTuple
 
 from app.games import find_game
@@ -34,7 +35,7 @@ class Goal(NamedTuple):
 
 def goal_of(design: StudyDesign, condition: Condition) -> Goal:
     """The goal under a condition, with examples that are computed for it."""
-    pay = _pay_of(design, condition)
+    pay = partial(match_bonus, design, condition)
     per_point = pay(Decimal(1)) - pay(Decimal(0))
     if OBJECTIVE not in find_game(design.game).fields:
         return Goal(None, per_point, ())
@@ -66,10 +67,6 @@ def words_of(design: StudyDesign, money: Callable[[Decimal], str]) -> dict[str, 
 def first_condition(design: StudyDesign) -> Mapping[str, str]:
     """The first level of each factor: what is shown where it is all the same."""
     return {factor: next(iter(design.levels(factor))) for factor in design.conditions}
-
-
-def _pay_of(design: StudyDesign, condition: Condition) -> Callable[[Decimal], Decimal]:
-    return lambda points: match_bonus(design, condition, points)
 
 
 def _decimal(number: Fraction) -> Decimal:

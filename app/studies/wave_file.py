@@ -52,16 +52,8 @@ PLAIN_ID = re.compile(r"[A-Za-z0-9][\w.@:-]*")
 # What a person's id looks like where that is known. Source: docs.prolific.com; of Connect nothing public says it.
 PERSON_ID: Mapping[str, re.Pattern[str]] = {"prolific": re.compile(r"[0-9A-Fa-f]{24}")}
 _NEED_CODE = ("prolific", "connect")  # whose people show that they took part by a code
-
-
-NO_CODES = (
-    "nocode",
-    "no-code",
-    "none",
-    "n/a",
-    "na",
-    "null",
-)  # for a code that was not given; Prolific writes the first
+# What recruiters write for a code that was not given; Prolific writes the first.
+NO_CODES = ("nocode", "no-code", "none", "n/a", "na", "null")
 
 
 def plain_code(code: str) -> str:

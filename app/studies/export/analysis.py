@@ -18,7 +18,7 @@ from app.games.metrics import ABORTED
 from app.models import Arm, Enrolment, EventRow, MatchRow, Participant, SeatRow, StudyVersion, Wave
 from app.registry import PERSON
 from app.studies.arms import conditions
-from app.studies.column_names import UTILITY, outcome_name, questions_of
+from app.studies.column_names import UTILITY, outcome_name
 from app.studies.design import StudyDesign
 from app.studies.export.columns import DATA, PARTICIPANT, WAVE, WITHDRAWN, data_of, of_people, streamed
 from app.studies.export.scope import ExportScope
@@ -229,7 +229,7 @@ def _attention(design: StudyDesign, person: PersonAnswers) -> AttentionChecks:
         (step.key, question.id): question.attention
         for step in steps(design)
         if step.kind == SURVEY and step.part is not None
-        for question in questions_of(design, step.part)
+        for question in design.survey.parts[step.part]
         if question.attention is not None
     }
     checks = [each for each in answered(person) if (each.step.key, each.question) in right]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from app.core.csv_tables import Column
-from app.studies.column_names import answer_name, asked, questions_of, rows_of
+from app.studies.column_names import answer_name, asked, rows_of
 from app.studies.design import StudyDesign, SurveyQuestion
 from app.studies.export.columns import DATA, PARTICIPANT, WAVE
 from app.studies.export.columns import WITHDRAWN as DELETED
@@ -63,7 +63,7 @@ def answered(person: PersonAnswers, *, public: bool = False) -> Iterator[Answere
     """All that a person was to be asked, in the order of the way."""
     for at, step in enumerate(steps(person.design)):
         if step.kind == SURVEY and step.part is not None:
-            for question in questions_of(person.design, step.part):
+            for question in person.design.survey.parts[step.part]:
                 for row in rows_of(question):
                     found, missing = _survey_cell(person, at, step, question, row)
                     if public and missing is None and question.kind in _IN_OWN_WORDS:

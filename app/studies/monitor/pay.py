@@ -7,10 +7,9 @@ from typing import NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.models import Enrolment, Payment, PaymentBatch
+from app.models import Enrolment, Participant, Payment, PaymentBatch
 from app.studies.batches import CONFIRMED, DRAFTED, UPLOADED, ListedBatch
 from app.studies.due import OwedPerson
-from app.studies.monitor.people import with_code
 from app.studies.payments import ADJUSTMENT, BASE, BONUS, REVERSAL, number_of
 
 
@@ -68,7 +67,9 @@ class ListedAdjustment(NamedTuple):
 def adjustments(session: Session, wave_id: int) -> list[ListedAdjustment]:
     """What was adjusted in a wave, the latest first."""
     rows = session.execute(
-        with_code(Payment)
+        select(Payment, Participant.code)
+        .join(Enrolment, Enrolment.id == Payment.enrolment_id)
+        .join(Participant, Participant.id == Enrolment.participant_id)
         .where(Enrolment.wave_id == wave_id, Payment.key.startswith(ADJUSTMENT) | Payment.key.startswith(REVERSAL))
         .order_by(Payment.id.desc())
     ).all()

@@ -116,13 +116,3 @@ def _pay(session: Session, numbers: Sequence[int]) -> Mapping[int, Decimal]:
     for number, amount in rows:
         found[number] = found.get(number, Decimal(0)) + amount
     return found
-
-
-def with_code(of: type[Payment] | type[StudyEvent]) -> Select[Any]:
-    """Rows that belong to enrolments, each beside the code of its person."""
-    columns: tuple[Any, ...] = (of, Participant.code)
-    return (
-        select(*columns)
-        .join(Enrolment, Enrolment.id == of.enrolment_id)
-        .join(Participant, Participant.id == Enrolment.participant_id)
-    )

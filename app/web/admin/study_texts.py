@@ -59,19 +59,12 @@ def study_texts(study_id: int) -> str:
             words = {**words_of(design, partial(money, currency=design.pay.currency)), "goal": ""}
             goals = _goals(design, texts[design.instructions], words)
             consent, debrief = _consent(session, found), _debrief(session, found, words)
-    survey = design.survey
-    parts = (
-        ("start", survey.start),
-        ("after each match", survey.after_each_match),
-        ("after each block", survey.after_each_block),
-        ("end", survey.end),
-    )
     return render_template(
         "admin/study-texts.html",
         **found._asdict(),
         consent=consent,
         goals=goals,
-        surveys=[SurveyPart(*part) for part in parts if part[1]],
+        surveys=[SurveyPart(*part) for part in design.survey.parts.items() if part[1]],
         debrief=debrief,
         arms=arms(design),
     )

@@ -96,7 +96,7 @@ def _report_page(session: Session, progress: StudyProgress, **more: object) -> s
     ending = _ending_by_report(session, progress)
     context = page_context.common(session, progress) | {
         "reasons": REASONS,
-        "pay": payments.owed_now(session, progress, ending) if page_context.can_leave(progress) else None,
+        "pay": payments.owed_now(session, progress, ending) if progress.can_leave else None,
         "most": _LONGEST_REPORT,
     }
     return render_template("study/report.html", **{"errors": {}, "form": {}, "sent": False, **context, **more})
@@ -106,7 +106,7 @@ def _leave_page(session: Session, progress: StudyProgress, **more: object) -> st
     participant = session.get_one(Participant, progress.enrolment.participant_id)
     last = withdrawal.last_day(session, participant.id)
     context = page_context.common(session, progress) | {
-        "pay": payments.owed_now(session, progress, WITHDRAWN) if page_context.can_leave(progress) else None,
+        "pay": payments.owed_now(session, progress, WITHDRAWN) if progress.can_leave else None,
         "last_day": None if last is None else format_date(last, "long"),
         "delete_until": deadline_words(progress.design.privacy.delete_my_data_until),
         "erased": participant.erased_at is not None,

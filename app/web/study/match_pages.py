@@ -12,7 +12,6 @@ from app.core.extensions import reading
 from app.models import MatchRow, SeatRow, Wave
 from app.studies import lapses, matches
 from app.studies.endings import INACTIVE, WITHDRAWN
-from app.studies.participant_steps import DEBRIEF, DONE
 from app.studies.payments import owed_now
 from app.studies.progress import StudyProgress, find_progress
 from app.studies.waves import settings_of
@@ -51,7 +50,6 @@ def study_part(session: Session, match_id: str, seat: int) -> StudyPart | None:
     if row.options is None or row.enrolment_id is None:
         return None
     progress = find_progress(session, row.enrolment_id)
-    ended = progress.enrolment.ending is not None or progress.step.kind in (DEBRIEF, DONE)
     return StudyPart(
         number=None if row.position is None else row.position + 1,
         matches=row.options["matches"],
@@ -59,11 +57,11 @@ def study_part(session: Session, match_id: str, seat: int) -> StudyPart | None:
         token=str(progress.enrolment.token),
         mail=progress.design.contact.mail,
         currency=progress.design.pay.currency,
-        ended=ended,
+        ended=not progress.can_leave,
         asked=_is_asked(session, progress, match_id),
         lapses=lapses.count(session, row.enrolment_id),
-        inactive=None if ended else owed_now(session, progress, INACTIVE),
-        pay=None if ended else owed_now(session, progress, WITHDRAWN),
+        inactive=owed_now(session, progress, INACTIVE) if progress.can_leave else None,
+        pay=owed_now(session, progress, WITHDRAWN) if progress.can_leave else None,
         grace=lapses.grace_of(session, progress),
         warns_after=progress.design.same_for_all.warns_after,
     )

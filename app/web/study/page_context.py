@@ -81,7 +81,7 @@ def common(session: Session, progress: StudyProgress) -> dict[str, Any]:
         "silent_in": idle.left(session, progress),
         "if_silent": progress.design.ending(INACTIVE, PROLIFIC),
         "minute_rate": rate_a_minute(progress.design),
-        "can_leave": can_leave(progress),
+        "can_leave": progress.can_leave,
         "agreed": progress.step.kind != CONSENT and (enrolment.ending is None or enrolment.agreed_at is not None),
         "preview": enrolment.wave_id is None,
         "person": session.get_one(Participant, enrolment.participant_id).code,
@@ -99,11 +99,6 @@ def still_there(session: Session, progress: StudyProgress, lapse: Lapse) -> dict
         "following": progress.steps[progress.enrolment.step + 1],
         "count": matches_a_person(progress.design),
     }
-
-
-def can_leave(progress: StudyProgress) -> bool:
-    """Whether anything is left to stop: the study has not ended, and there is more than its last pages."""
-    return progress.enrolment.ending is None and progress.step.kind not in (DEBRIEF, DONE)
 
 
 def consent_page(session: Session, version: StudyVersion, recruiter: str) -> dict[str, Any]:
