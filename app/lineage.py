@@ -75,7 +75,7 @@ class ModelOrigin:
 
 
 class Descendant(NamedTuple):
-    """A model made from another one, and how many trainings lie between them, at least."""
+    """A model made from another one, and how many trainings are between them, at least."""
 
     model: LanguageModel
     steps: int

@@ -31,7 +31,7 @@ def bare_app(settings: Settings) -> Flask:
 
 
 def bind(app: Flask, settings: Settings) -> None:
-    """Give an app its database, and the folder that it may lie in. Raises Invalid when PARLOR_HOME cannot be made."""
+    """Give an app its database, and the folder that it may be in. Raises Invalid when PARLOR_HOME cannot be made."""
     try:
         settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not settings.DATABASE_URL:

@@ -1,6 +1,6 @@
 """Rows of comparisons: a query, responses to it, and the rating of each: `{"query", "responses", "scores"}`.
 
-What was said before the query may stand beside it: `"history": [{"role", "content"}, …]`.
+What was said before the query may be beside it: `"history": [{"role", "content"}, …]`.
 """
 
 import random
@@ -17,7 +17,7 @@ _PARTS = ("query", "responses", "scores")
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One row: where it stands, its group, the query, and the responses, each with its rating.
+    """One row: its place, its group, the query, and the responses, each with its rating.
 
     `history` are the messages before the query.
     """

@@ -43,7 +43,7 @@ G = TypeVar("G", bound=Grouped)
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """One row of a file: where it stands there, the match's seat that it is of, its messages, and in which tokenizer's
+    """One row of a file: its place there, the match's seat that it is of, its messages, and in which tokenizer's
     tokens they were said.
 
     `type` is "sft" for a supervised row among rows with rewards, for which it is "sample" or none; `game`
@@ -62,7 +62,7 @@ class Conversation:
 
     @property
     def names_group(self) -> bool:
-        """Whether its group is named by the row, and not by the place where it stands."""
+        """Whether its group is named by the row, and not by its place."""
         return self.group != _line_of(self.place)
 
     @property
@@ -301,7 +301,7 @@ def file_hash(path: Path) -> str:
 class Collator:
     """Pads sequences on the right, which causal attention never looks at: no mask is needed.
 
-    With `packed`, all sequences stand in one row without padding, and logits are asked for only where they are used.
+    With `packed`, all sequences are in one row without padding, and logits are asked for only where they are used.
     """
 
     def __init__(self, padding: int, packed: bool = False) -> None:
@@ -349,7 +349,7 @@ class Collator:
 class EpochOrder(Sampler[int]):
     """The order of the rows in an epoch: a function of seed and epoch alone, whatever was drawn or killed before.
 
-    Rows of like length lie together in a batch, so that little is padding, and batches come in a random order.
+    Rows of like length are together in a batch, so that little is padding, and batches come in a random order.
     `batch` counts the rows of one optimizer step: the order does not depend on how a step is accumulated.
 
     Where several processes share a step, each needs as many batches as the others: an epoch is made a multiple of

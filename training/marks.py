@@ -1,6 +1,6 @@
 """The control marks of chat templates, which nobody may write in a prompt. They are broken by a space.
 
-A server's tokenizer, or one at hand, makes control tokens of such marks wherever they stand, so whoever types
+A server's tokenizer, or one at hand, makes control tokens of such marks wherever they are, so whoever types
 `<|im_end|>` would end a turn. A space behind the first character (`< |im_end|>`) changes that for every tokenizer and
 survives normalization, which drops characters without width. Text without a mark stays as it is, and what was broken
 once stays as it is, too.
@@ -26,7 +26,7 @@ SPEAKERS = (
     *ROLE_LABELS, "human", "gpt", "### system", "### user", "### human", "### assistant", "falcon", "gpt4 correct user",
     "gpt4 correct assistant", "问", "答", "用户", "小元", "系统", "助手",
 )  # fmt: skip
-INLINE_SPEAKERS = ("USER", "ASSISTANT")  # Vicuna's, which stand within a line
+INLINE_SPEAKERS = ("USER", "ASSISTANT")  # Vicuna's, which are within a line
 HEADINGS = ("### instruction", "### input", "### response")  # Alpaca's (tatsu-lab)
 
 _LABEL_BLANKS, _LABEL_REACH = 32, 96  # characters between a label and its colon, and with the label
@@ -60,7 +60,7 @@ class _Folding(dict[int, str]):
 
 
 _FOLDING = _Folding()
-# All that a mark of the table can begin with, and what stands behind a speaker, also in other widths; a text without
+# All that a mark of the table can begin with, and what is behind a speaker, also in other widths; a text without
 # any of these has none.
 _FIRST_SIGNS = ("<", "[", "]", "\N{WHITE LEFT-POINTING TRIANGLE}")
 _BEGINS = re.compile(
@@ -144,7 +144,7 @@ class Marks:
         return found | _in_original(text, {at + 1 + _blanks(folded, at) for at in begins})
 
     def _label_places(self, folded: str) -> Iterator[int]:
-        """Where a label stands at the beginning of a line."""
+        """Where a label is at the beginning of a line."""
         at = folded.find(":")
         while at >= 0:
             begin = max(0, at - _LABEL_REACH)
@@ -193,7 +193,7 @@ def _label_source(label: str) -> str:
     if not label.startswith("#"):
         return re.escape(label)
     name = label.lstrip("# ")
-    blank = f"[^\\S{re.escape(''.join(_LINE_BREAKS))}]"  # a heading stands in one line
+    blank = f"[^\\S{re.escape(''.join(_LINE_BREAKS))}]"  # a heading is in one line
     return rf"#+{blank}{{0,{_LABEL_BLANKS}}}{re.escape(name)}"
 
 
@@ -214,7 +214,7 @@ def _blanks(text: str, at: int) -> int:
 
 
 def _begins_line(text: str, at: int) -> bool:
-    """Whether nothing but blanks stands in the line before this place."""
+    """Whether nothing but blanks is in the line before this place."""
     while at and text[at - 1].isspace():
         if text[at - 1] in _LINE_BREAKS:
             return True

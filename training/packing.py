@@ -2,7 +2,7 @@
 
 Positions begin again with each sequence, and a token sees those before it in its own sequence alone, so that all values
 are those of the sequences one by one. Sequences that begin alike, as the responses to a query do, can share their
-beginning: it stands in the row once, its keys and values are computed once, and gradients flow back through them from
+beginning: it is in the row once, its keys and values are computed once, and gradients flow back through them from
 all sequences that go on from it.
 """
 
@@ -26,7 +26,7 @@ class Packed(NamedTuple):
     """Sequences in one row of T tokens.
 
     `segments` has the length of each run of tokens and the number of the run that it goes on from, −1 for none; a run
-    that others go on from goes on from none itself. `offsets` has for each sequence where its tokens stand: the
+    that others go on from goes on from none itself. `offsets` has for each sequence the places of its tokens: the
     begin of what it shares, how many tokens it shares, and the begin of its own, which come after these.
     """
 

@@ -1,7 +1,7 @@
 """Conversations → token sequences in which the moves to be learnt are marked.
 
 A conversation is rendered turn by turn with the tokenizer's chat template, as it was when it was played: the prompt up
-to a turn, then the turn with its end marker. As long as each prompt begins with the tokens that stand there already,
+to a turn, then the turn with its end marker. As long as each prompt begins with the tokens that are there already,
 all turns share one sequence. Where one does not (the template rewrites history, or the oldest turns had to go for the
 longest sequence), the turn begins a sequence of its own. What is learnt is the same either way.
 

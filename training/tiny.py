@@ -1,7 +1,7 @@
 """A small language model from nothing: Llama's architecture, and a vocabulary of the words that occur in the rows.
 
 Words are lower case and spaces carry no meaning, so what people type finds its word however they type it. Control
-tokens lie outside the words: `marks` sees to it that no text is read as one.
+tokens are outside the words: `marks` sees to it that no text is read as one.
 """
 
 from collections import Counter

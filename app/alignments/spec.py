@@ -147,7 +147,7 @@ class AlignmentSpec(JobSpec):
 
     @classmethod
     def read(cls, raw: Mapping[str, Any], at: str = "") -> Self:
-        """As of every spec; the seed may stand among the settings of the societies."""
+        """As of every spec; the seed may be among the settings of the societies."""
         return super().read(with_seed(raw, "society"), at)
 
     @classmethod

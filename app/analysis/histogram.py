@@ -8,7 +8,7 @@ from app.analysis.distributions import Bin
 from app.analysis.language import ENGLISH, Language
 from app.analysis.themes import Palette
 
-_GAP = 0.08  # of a bin, left free on both of its sides where bars stand beside each other
+_GAP = 0.08  # of a bin, left free on both of its sides where bars are beside each other
 
 
 def histogram(
@@ -98,7 +98,7 @@ def histogram(
 
 
 def _bar(each: Bin, shift: float, beside: Sequence[str]) -> Spec:
-    """Where a bar begins and ends: over all of its bin, or its place among those of the groups that stand beside it."""
+    """Where a bar begins and ends: over all of its bin, or its place among those of the groups that are beside it."""
     if not beside:
         return {"from": each.low - shift, "to": each.high - shift}
     width = each.high - each.low

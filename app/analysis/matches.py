@@ -107,7 +107,7 @@ def figures_of(
 def analyse_matches(session: Session, choice: MatchFilter) -> list[MatchAnalysis]:
     """The matches that are over of those that a filter chooses: one analysis for each game and weight.
 
-    Scores with different weights of the partner's points are not of one scale, so they never stand together. Raises
+    Scores with different weights of the partner's points are not of one scale, so they are never shown together. Raises
     NotFound for a player, a round or a campaign that nobody knows.
     """
     check_known(session, choice)

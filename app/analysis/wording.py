@@ -24,7 +24,7 @@ def interval(figure: Figure, unit: str, language: Language = ENGLISH) -> str:
 
 
 def beside(figure: Figure, unit: str, language: Language = ENGLISH) -> str:
-    """What stands beside a figure: its interval, or why it has none, and its n; nothing where there is no figure."""
+    """What is beside a figure: its interval, or why it has none, and its n; nothing where there is no figure."""
     uncertainty = interval(figure, unit, language)
     if not uncertainty and figure.no_interval:
         uncertainty = language.gettext("no interval of %(number)s", number=language.translate(figure.no_interval))
@@ -38,7 +38,7 @@ def signed(value: float | None, unit: str, language: Language = ENGLISH) -> str:
 
 
 def signed_beside(figure: Figure, unit: str, language: Language = ENGLISH) -> str:
-    """What stands beside a difference."""
+    """What is beside a difference."""
     if figure.low is None or figure.high is None:
         return beside(figure, unit, language)
     low = signed(figure.low, unit, language).removesuffix(" pp")

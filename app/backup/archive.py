@@ -188,7 +188,7 @@ class ArchiveReader:
             raise self._broken(f"a manifest in which {place} is wrong ({first['msg']})") from None
 
     def _check_names(self) -> None:
-        """Raises Invalid for files that lie elsewhere than a backup puts them."""
+        """Raises Invalid for files that are elsewhere than a backup puts them."""
         for name in self.manifest.files:
             first, *_ = parts = name.split("/")
             odd = any(part in ("", ".", "..") or len(part.encode(errors="replace")) > 255 for part in parts)

@@ -246,7 +246,7 @@ class _SqliteExchange:
             target.close()
 
     def clean_up(self) -> None:
-        pass  # it lies in the workshop
+        pass  # it is in the staging folder
 
 
 class _PostgresExchange:

@@ -122,7 +122,7 @@ def _open_evaluation(row: Campaign, over: Collection[str]) -> EvaluationSpec | N
 
 
 def place_of(session: Session, *, round_id: int | None = None, job_id: int | None = None) -> IterationRef | None:
-    """The campaign that a round or a job is a step of; None for one that stands alone."""
+    """The campaign that a round or a job is a step of; None for one that is on its own."""
     if round_id is not None:
         further = select(CampaignEvaluation).where(
             CampaignEvaluation.round_id == round_id,

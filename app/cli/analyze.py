@@ -54,8 +54,8 @@ def analyze(
 ) -> None:
     """Work out what rounds, or the matches that a filter chooses, have shown: scores, lengths, agreement, outcomes.
 
-    With --round alone, rounds stand side by side. With any other choice all matches that it leaves are taken together,
-    those of people, too: one analysis for each game and each λ.
+    With --round alone, rounds are put side by side. With any other choice all matches that it leaves are taken
+    together, those of people, too: one analysis for each game and each λ.
 
     Figures have 95 % intervals: Wilson's of shares, by resampling of the rest, where there are enough matches. A round
     of two models has figures of each, and what one has over the other. docs/analysis.md says what each figure is.

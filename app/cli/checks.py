@@ -242,7 +242,7 @@ def engine(worker: str, figures: Mapping[str, Any]) -> Finding:
 
 
 def masked(url: str) -> str:
-    """The URL without its password, wherever it stands."""
+    """The URL without its password, wherever it is in it."""
     netloc = urlsplit(url).netloc
     user, at, host = netloc.rpartition("@")
     if ":" in user:

@@ -1,6 +1,6 @@
 """Commands that are listed without being loaded, and usage errors in one line.
 
-Nothing here loads the database or a page: `flask --help` and `flask round --help` print what stands in a list.
+Nothing here loads the database or a page: `flask --help` and `flask round --help` print what is in a list.
 """
 
 from collections.abc import Callable, Iterator

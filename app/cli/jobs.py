@@ -67,7 +67,7 @@ class JobCommands(Generic[R]):
         return described
 
     def stopped(self, described: Described) -> str:  # noqa: ARG002 - a kind may say so
-        """Where a job stands that was cancelled, to be read after its status."""
+        """The state of a job that was cancelled, to be read after its status."""
         return ""
 
     def end_outside(self, number: int) -> None:
@@ -107,7 +107,7 @@ class JobCommands(Generic[R]):
         self.go_on(number, queue, as_json)
 
     def cancel(self, number: int, as_json: bool) -> None:
-        """Cancel a job, and say where it stands."""
+        """Cancel a job, and say how far it came."""
         with writing() as session:
             self.kind.cancel(session, number)
         self.end_outside(number)

@@ -87,7 +87,7 @@ def look_at(folder: Path) -> dict[str, Any]:
 
 
 def folder_at(home: Path, path: str) -> Path:
-    """Where a path leads: from where one stands, from PARLOR_HOME or from the project's folder."""
+    """Where a path leads: from the current folder, from PARLOR_HOME or from the project's folder."""
     here = Path(path).expanduser()
     return (here if here.exists() else resolve(home, path)).resolve()
 

@@ -227,7 +227,7 @@ def _view(terminal_session: TerminalSession) -> Any:
 
 
 def _show_news(terminal_session: TerminalSession, *, own: bool = False) -> None:
-    """What has been said since the last look; what the person has typed stands there already, unless `own`."""
+    """What has been said since the last look; what the person has typed is there already, unless `own`."""
     view = _view(terminal_session)
     for entry in view.transcript[terminal_session.shown :]:
         if own or entry.by == "partner":

@@ -1,4 +1,4 @@
-"""`flask study reports`: what people reported, and how it stands. `app/cli/study.py` puts it into its group."""
+"""`flask study reports`: what people reported, and what of it is read. `app/cli/study.py` puts it into its group."""
 
 import click
 from sqlalchemy.orm import Session

@@ -134,7 +134,7 @@ def change(reference: str, places: int | None, most_spent: str | None, closes: s
 @click.argument("path", metavar="FILE", type=Path)
 @_JSON
 def submissions(reference: str, path: Path, as_json: bool) -> None:
-    """Take in how people's visits stand, from the table that the recruiter lets you download.
+    """Take in the statuses of people's visits, from the table that the recruiter lets you download.
 
     Who returned a visit or let it time out has ended, and gives the place to another person.
     """

@@ -339,7 +339,7 @@ def known_languages() -> tuple[str, ...]:
 
 
 def _comma_separated(text: str) -> tuple[str, ...]:
-    """What stands between the commas, each once."""
+    """What is between the commas, each once."""
     return tuple(dict.fromkeys(each for part in text.split(",") if (each := part.strip())))
 
 

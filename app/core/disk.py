@@ -9,7 +9,7 @@ MB = 10**6
 
 
 def free_mb(settings: Settings) -> int:
-    """Megabytes that are free where PARLOR_HOME lies. Raises OSError when it is not there."""
+    """Megabytes that are free where PARLOR_HOME is. Raises OSError when it is not there."""
     return shutil.disk_usage(settings.home).free // MB
 
 

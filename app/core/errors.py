@@ -90,7 +90,7 @@ class FieldError(AppError):
 
     field: its name on the command line and in forms; None for what has none, such as a file.
     expected, remedy: a Phrase where a page shows it; a str is English on every page.
-    got: what came, shown by `shown`; a Phrase or Verbatim stands as it is.
+    got: what came, shown by `shown`; a Phrase or Verbatim is shown as it is.
     subject: what the line begins with, where that is not the field's name: a path, a place in a file, "round 3".
     """
 

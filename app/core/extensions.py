@@ -103,7 +103,7 @@ def is_locked(error: DBAPIError) -> bool:
 
 
 def is_away(error: Exception) -> bool:
-    """Whether the database cannot be used just now, for whatever reason that lies outside of Parlor."""
+    """Whether the database cannot be used just now, for whatever reason outside of Parlor."""
     if isinstance(error, NoConnection | InterfaceError):
         return True
     if isinstance(original := getattr(error, "orig", None), sqlite3.Error):

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 @contextmanager
 def temporary_beside(path: Path) -> Iterator[Path]:
-    """A name beside `path` to write a file or a folder under, so that `path` never stands for half of it.
+    """A name beside `path` to write a file or a folder under, so that `path` is never half of it.
 
     It takes the place of `path` when the block ends, and is gone when the block raises. Raises OSError.
     """

@@ -2,7 +2,7 @@
 
 One separator before exactly three digits may part thousands or begin decimals. It parts thousands where that is what
 the mark does in the language at hand; otherwise the number is asked for again. It is never taken for a decimal, unless
-nothing but a zero stands before it: 0.125 cannot be thousands.
+nothing but a zero is before it: 0.125 cannot be thousands.
 """
 
 import re

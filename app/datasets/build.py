@@ -168,7 +168,7 @@ def _drawn_wordings(reading: DatasetBuild, match: Row[Any]) -> Mapping[int, JSON
 
 
 def refuse_nothing(reading: DatasetBuild) -> None:
-    """Raises Invalid, which names the condition that left nothing and how the scores lie."""
+    """Raises Invalid, which names the condition that left nothing and how the scores are distributed."""
     spec, left = reading.spec, reading.left
     steps = (
         ("matches", _conditions(spec) or "matches on material that no study holds out"),
@@ -312,7 +312,7 @@ def _chosen_seats(
         ("filter", lambda seat: bool(kept[seat])),
         ("source", lambda seat: filters.is_of(spec.speakers, kinds[seat])),
         ("model", lambda seat: not names or _model(row, models, seat).name in names),
-        # What a partner said stands in the row, too: without the consent of all nothing of the match is used.
+        # What a partner said is in the row, too: without the consent of all nothing of the match is used.
         ("consent", lambda _: asked),
     )
     chosen = [0, 1]

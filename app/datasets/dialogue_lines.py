@@ -47,7 +47,7 @@ class Perspective:
     selector: int | None  # who ended the talk with <selection>
     choices: tuple[Counts | None, Counts | None]
     verdict: str
-    reward: str | None  # as it stands there; the tagged form has none
+    reward: str | None  # as it is there; the tagged form has none
 
     def mirrors(self, other: "Perspective") -> bool:
         """Whether the other line is the same dialogue from the other side."""
@@ -97,7 +97,7 @@ def _context(own: str, partner: str, where: str) -> Context:
 
 
 def _turns(chunks: list[str], where: str) -> tuple[tuple[Turn, ...], int | None, str]:
-    """The turns, who selected, and what stands after `<selection>`."""
+    """The turns, who selected, and what is after `<selection>`."""
     turns: list[Turn] = []
     for at, chunk in enumerate(chunks):
         last = at + 1 == len(chunks)

@@ -21,7 +21,7 @@ MOST_ROUNDS = 1000
 MOST_WORDINGS = 100
 OVER = "over"
 _BATCH = ("game", "source", "campaign", "study", "arm")  # conditions that say what was played together
-_TOP = ("game", "reason", "since", "until")  # conditions that stand beside the other fields in JSON, not in "matches"
+_TOP = ("game", "reason", "since", "until")  # conditions that are beside the other fields in JSON, not in "matches"
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +252,7 @@ class DatasetRequestSpec(JobSpec):
 def request_of(stored: Mapping[str, Any]) -> DatasetRequestSpec:
     """What was asked for, of the JSON that `DatasetSpec.to_json` wrote, in this release or an earlier one.
 
-    Conditions on matches stand beside the other fields or in "matches"; "source" may be who made the moves. Raises as
+    Conditions on matches are beside the other fields or in "matches"; "source" may be who made the moves. Raises as
     DatasetRequestSpec.read does.
     """
     given = {**stored}

@@ -259,7 +259,7 @@ def check_usable(row: Dataset, field: str = "dataset") -> None:
 
 
 def path_of(home: Path, row: Dataset, field: str = "dataset") -> Path:
-    """Where a dataset's file lies. Raises NotFound, naming the field, when it was taken away, and Conflict for a
+    """Where a dataset's file is. Raises NotFound, naming the field, when it was taken away, and Conflict for a
     dataset that is unusable.
     """
     check_usable(row, field)

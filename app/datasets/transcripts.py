@@ -119,7 +119,7 @@ def _logs(session: Session, matches: Collection[str]) -> dict[str, _Log]:
 
 
 def _plies(log: _Log, seat: int) -> list[int]:
-    """Where the seat's own moves stand."""
+    """Where the seat's own moves are."""
     return [ply for ply, event in enumerate(log.moves) if event.seat == seat]
 
 

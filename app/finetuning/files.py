@@ -1,4 +1,4 @@
-"""Where the files of a job lie."""
+"""Where the files of a job are."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -83,7 +83,7 @@ class Metric:
     """
 
     name: str
-    title: str  # as it stands within a sentence
+    title: str  # as it is written within a sentence
     unit: str
     explanation: str  # what docs/analysis.md and the codebook say
     value: Value | None
@@ -110,7 +110,7 @@ class Metric:
 
     @property
     def heading(self) -> str:
-        """The title as it stands at the head of a column."""
+        """The title as the head of a column."""
         return self.title[:1].upper() + self.title[1:]
 
     @property

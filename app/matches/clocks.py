@@ -12,7 +12,7 @@ from typing import Any
 from app.core.errors import Invalid, Phrase
 
 TURN, MATCH = "turn", "match"
-IDLE = "idle"  # no clock that anybody sees: how long a match may lie open untouched (OPEN_MATCH_HOURS)
+IDLE = "idle"  # no clock that anybody sees: how long a match may stay open untouched (OPEN_MATCH_HOURS)
 LATE = timedelta(seconds=1)  # a move that was sent in time may be this long on its way
 
 

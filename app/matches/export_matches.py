@@ -177,7 +177,7 @@ MATCHES = ExportTable(
                "true | false, false without a deal; empty in other games and until it is over"),
         Column("started_at", "time", "When the match began.", "ISO 8601 in UTC, 2026-01-31T12:00:00.000Z"),
         Column("ended_at", "time", "When the match ended.", "ISO 8601 in UTC; empty until it is over"),
-        Column("words", "integer", "Words of all accepted moves, prefixes included; what stands between blanks.",
+        Column("words", "integer", "Words of all accepted moves, prefixes included; what is between blanks.",
                "from 0; empty until it is over"),
         Column("tokens", "integer", "Tokens of the models' accepted moves, prefixes included, as their servers count.",
                "from 0; empty where no server counts them, and outside rounds"),

@@ -124,7 +124,7 @@ def begin(
 
 
 async def play(runner: MatchRunner, tell: Callable[[MatchRunner], Awaitable[None]]) -> None:
-    """Play a match to its end, from wherever it stands.
+    """Play a match to its end, from the move that is due.
 
     `tell` is awaited before anybody is waited for, and at the end. Raises CannotGoOn, and leaves the match as it is.
     """

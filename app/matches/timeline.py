@@ -1,6 +1,6 @@
 """A match replayed, event by event, for experimenters: what happened, what each seat saw, what each model was asked.
 
-Nothing of this may reach a participant: both private views stand side by side.
+Nothing of this may reach a participant: both private views are side by side.
 """
 
 from collections import Counter

@@ -12,7 +12,7 @@ from app.models.types import Json, UtcDateTime
 
 
 class Dataset(Model):
-    """A version of a dataset. Its rows lie in a file that is named by the hash of its bytes and never changes."""
+    """A version of a dataset. Its rows are in a file that is named by the hash of its bytes and never changes."""
 
     __tablename__ = "dataset"
     __table_args__ = (UniqueConstraint("name", "version"),)

@@ -1,6 +1,6 @@
 """What a guest is told of a partner: what kind of player it is, and never its name.
 
-Loads no torch: how large a local model is stands at the head of its checkpoint's files.
+Loads no torch: the head of its checkpoint's files says how large a local model is.
 """
 
 from functools import lru_cache

@@ -4,7 +4,7 @@ Prompts are append-only: a first user message with rules, role and what is priva
 they were made, the seat's own as the assistant's. Nothing is rendered again, so the messages of one turn are a
 prefix of those of the seat's next turn, and whatever a server or a trainer has computed for them stays good.
 
-The words lie in data/prompts/GAME/STYLE-NUMBER.txt, or STYLE-NUMBER.ROLE.txt where roles need their own. Such a file
+The words are in data/prompts/GAME/STYLE-NUMBER.txt, or STYLE-NUMBER.ROLE.txt where roles need their own. Such a file
 has sections under `=== name ===` lines and `$placeholders` of `string.Template`: every fact and secret of the view
 by its name (`$limit`, `$counts_book`). Once a match was played with it a file never changes: the log names it.
 
@@ -75,7 +75,7 @@ def wordings(game: str, prompt: JSON) -> list[JSON]:
 def messages(view: View, prompt: JSON, refused: Sequence[Refused] = ()) -> list[Message]:
     """The chat of the seat that sees `view`, up to where its next move is due; it alternates from a user message on.
 
-    `refused` are the bad attempts of this turn. They stand at the end of this prompt only: the turn after an
+    `refused` are the bad attempts of this turn. They are at the end of this prompt only: the turn after an
     accepted move goes on from the messages without them. Raises Invalid for a prompt that the game does not have.
     """
     words = _template_sections(view, prompt)

@@ -76,7 +76,7 @@ def add_api_model(
     """Register a model behind an OpenAI-compatible server, usable in rounds and not yet offered to people.
 
     Raises Invalid for bad options, Conflict for a taken name. The label is what participants may see; by default it is
-    a neutral one that tells nothing of the model. Every game has to have the prompt style. `hosts` are the only ones
+    a neutral one that says nothing about the model. Every game has to have the prompt style. `hosts` are the only ones
     that the model may be at, none: any; `key_variables` are patterns of the variables that may hold its key, which is
     bound to the model's host from now on.
     """

@@ -41,7 +41,7 @@ class MixingRatio(NamedTuple):
     realignment: float
 
     def most(self, row_type: str, imitation: int) -> int:
-        """How many rows of a type other than imitation may stand beside so many of imitation."""
+        """How many rows of a type other than imitation may be beside so many of imitation."""
         share = {SELF_CRITICISM: self.self_criticism, REALIGNMENT: self.realignment}[row_type]
         return int(imitation * share / self.imitation)
 

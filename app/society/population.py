@@ -10,7 +10,7 @@ from app.society.config import SocietyConfig
 def models_of_agents(config: SocietyConfig, shares: Sequence[float]) -> tuple[int, ...]:
     """The place in `shares` of each agent's model, by agent.
 
-    The models have as many agents as their shares say, to within one, and lie scattered over the grid as the seed says.
+    The models have as many agents as their shares say, to within one, and are scattered over the grid as the seed says.
     The shares need not sum to 1.
     """
     exact = [config.agents * share / sum(shares) for share in shares]

@@ -1,6 +1,6 @@
 """What the models of a society are asked: drafts, critiques, revisions and ratings, each a chat of its own.
 
-The words lie in data/prompts/society/TEMPLATE.txt, in sections as those of games do. A file never changes once a
+The words are in data/prompts/society/TEMPLATE.txt, in sections as those of games do. A file never changes once a
 society was run with it; other words are another template. No prompt names an agent or its label: what makes agents
 differ is what they remember, and a revision sees neither.
 

@@ -54,7 +54,7 @@ _BEGINNING = re.compile(
 )
 _LISTED = re.compile(r"^\s*\d+\s*[.)]\s", re.MULTILINE)
 
-# What stands behind a number, in its line, that is then none, or one of several.
+# What is behind a number, in its line, that is then none, or one of several.
 _BLANK = r"[^\S\n]*"
 _OTHER = re.compile(
     rf"[\w%½°]|[.,]\d|{_BLANK},{_BLANK}\d|\+|-\w|{_BLANK}and\s+a\s+half\b"
@@ -96,7 +96,7 @@ class ReadRating:
 
 
 class _Found(NamedTuple):
-    """A number and where it stands with its label, None for one that is no rating."""
+    """A number and its place with its label, None for one that is no rating."""
 
     rating: float | None
     begin: int
@@ -130,7 +130,7 @@ def _without_markup(text: str) -> str:
 
 
 def _rating_of(text: str, match: re.Match[str]) -> float | None:
-    """The number of a match as a rating, judged with what stands behind it."""
+    """The number of a match as a rating, judged with what is behind it."""
     raw, rest = match["value"].lower(), text[match.end("value") :]
     if of := _OUT_OF.match(rest):
         if _read_rating(of["of"]) != LARGEST_RATING or _OTHER.match(rest[of.end() :]):
@@ -151,7 +151,7 @@ def _read_rating(raw: str) -> float | None:
         return None
 
 
-# ---- Where ratings stand ------------------------------------------------------------
+# ---- Where ratings are --------------------------------------------------------------
 
 
 def _labelled(text: str) -> _Found | None:
@@ -208,7 +208,7 @@ def _agreed(found: Iterable[_Found]) -> _Found | None:
 
 
 def _without(text: str, found: _Found) -> str:
-    """The reason: what stands behind its own label, or else before and behind the rating."""
+    """The reason: what is behind its own label, or else before and behind the rating."""
     after = text[found.end :]
     if label := _REASON.search(after, 0, _NEAR):
         return after[label.end() :].strip(_MARKS)

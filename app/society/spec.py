@@ -21,7 +21,7 @@ def draw_seed() -> int:
 
 
 def with_seed(raw: Mapping[str, Any], settings: str) -> Mapping[str, Any]:
-    """The fields of a spec, with the seed that its settings were given, where none stands beside them, as their own."""
+    """The fields of a spec, with the seed that its settings were given, where none is beside them, as their own."""
     within = raw.get(settings)
     if not isinstance(within, Mapping) or "seed" not in within:
         return raw
@@ -142,7 +142,7 @@ class SocietySpec(JobSpec):
 
     @classmethod
     def read(cls, raw: Mapping[str, Any], at: str = "") -> Self:
-        """As of every spec; the seed may stand among the settings."""
+        """As of every spec; the seed may be among the settings."""
         return super().read(with_seed(raw, "config"), at)
 
     @property

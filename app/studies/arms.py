@@ -104,7 +104,7 @@ def shuffled(arm: PlannedArm, design: StudyDesign, rng: random.Random) -> Planne
 
 
 def latin_square(count: int) -> list[tuple[int, ...]]:
-    """Orders in which each of `count` things stands once at each place.
+    """Orders in which each of `count` things is once at each place.
 
     With an even number each also follows each other one once. Source: Williams 1949, the first of his two designs.
     """

@@ -1,7 +1,7 @@
 """What people agreed to: to take part, and that models learn from what they write. Nothing here commits.
 
 Each answer is a row with the hash of what was read. The latest answer counts, also for what was played before it. A
-match is trained on only if every person in it agreed, because what a partner wrote stands in the rows, too.
+match is trained on only if every person in it agreed, because what a partner wrote is in the rows, too.
 """
 
 import hashlib

@@ -304,7 +304,7 @@ class Quiz(Part):
 
 
 class Slider(Part):
-    """A slider that stands nowhere until it is moved."""
+    """A slider without a value until it is moved."""
 
     least: int = 0
     most: int = 100

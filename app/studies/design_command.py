@@ -13,7 +13,7 @@ from app.studies.design_files import load_design, write_design
 
 
 def answer(action: str, path: Path, given: Any) -> dict[str, Any]:
-    """What the other process is told."""
+    """The answer for the other process."""
     try:
         if action == "write":
             return {"path": str(write_design(path, given["written"], given["texts"]))}

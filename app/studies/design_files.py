@@ -24,14 +24,14 @@ from app.studies.warnings import warnings
 from app.studies.yaml_reader import Document, dotted, read_text_file, read_yaml
 
 EXTENDS = "extends"
-# What a consent text tells, each under a heading of its own, by the study's language. The last is who gets the data,
+# What a consent text says, each under a heading of its own, by the study's language. The last is who gets the data,
 # which a design may list instead.
 SECTIONS: Mapping[str, Sequence[str]] = {
     "en": ("Purpose", "Risks", "If you stop early", "Recipients"),
     "de": ("Zweck", "Risiken", "Wenn Sie vorzeitig aufhören", "Empfänger"),
 }
 # What stands for a fact of the study in the texts that people read.
-_GOAL = "goal"  # which differs between conditions, and stands in the instructions for one
+_GOAL = "goal"  # which differs between conditions, and is in the instructions for one
 PLACEHOLDERS = (_GOAL, "matches", "minutes", "base", "most", "currency")
 _MOST_BASES = 10
 
@@ -94,7 +94,7 @@ def _extended(document: Document, path: Path, seen: tuple[Path, ...]) -> Documen
 
 
 def _fault(errors: list[ErrorDetails], kind: type[BaseModel], document: Document) -> Invalid:
-    """The fault that stands first in the file. A key that is not known says more than one that is missing."""
+    """The first fault in the file. A key that is not known says more than one that is missing."""
     # A list of which an item is wrong is also too short.
     whole = [
         each for each in errors if each["type"] != "too_short" or each["ctx"]["actual_length"] == len(each["input"])
@@ -157,7 +157,7 @@ def _expected(error: ErrorDetails, kind: type[BaseModel], path: KeyPath) -> str:
 
 
 def _keys(kind: Any, path: KeyPath) -> list[str]:
-    """The keys that may stand at a path."""
+    """The keys that may be at a path."""
     for part in path:
         if isinstance(part, int):
             continue

@@ -27,14 +27,14 @@ _WORDS = "words"  # in what the library hands to the rules below
 
 
 class TextSection(NamedTuple):
-    """A heading and what stands under it."""
+    """A heading and what is under it."""
 
     heading: str
     body: Markup
 
 
 class ReadText(NamedTuple):
-    """A text: its title, if it begins with one; what stands before the first heading; its sections."""
+    """A text: its title, if it begins with one; what is before the first heading; its sections."""
 
     title: str | None
     lead: Markup
@@ -42,7 +42,7 @@ class ReadText(NamedTuple):
 
 
 class _Heading(NamedTuple):
-    """A heading of a text that stands in no list and no quote, and how many tokens are before it and up to its end."""
+    """A heading of a text that is in no list and no quote, and how many tokens are before it and up to its end."""
 
     level: int
     text: str
@@ -94,7 +94,7 @@ def placeholders(text: str) -> list[str]:
 
 
 def unfilled(text: str) -> list[str]:
-    """The names in braces that nothing takes the place of where they stand: in addresses and titles of links, in the
+    """The names in braces that nothing takes the place of where they are: in addresses and titles of links, in the
     language of a block of code, in what is not shown."""
     tokens = [each for token in _tokens(text) for each in (token, *(token.children or ()))]
     shown = Counter(name for token in tokens if token.type in _FILLED for name in placeholders(token.content))
@@ -103,7 +103,7 @@ def unfilled(text: str) -> list[str]:
 
 
 def is_too_deep(text: str) -> bool:
-    """Whether lists and quotes lie in each other more deeply than they are read."""
+    """Whether lists and quotes are nested more deeply than they are read."""
     return any(token.level >= DEEPEST - 1 for token in _tokens(text))
 
 

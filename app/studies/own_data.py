@@ -1,7 +1,7 @@
 """All that is kept about one person, for that person. Only reads.
 
 Of a match it has what the person's seat was shown, so that nobody learns what the partner knew. Which arm somebody
-is in, and the stratum in which it was drawn, are left out while they are under way, as they would tell them what the
+is in, and the stratum in which it was drawn, are left out while they are under way, as they would show them what the
 study compares. `tests/integration/test_own_data.py` names the columns that are in no file, with the reasons.
 
 Source: Regulation (EU) 2016/679 (GDPR), articles 15 and 20.

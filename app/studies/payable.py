@@ -48,7 +48,7 @@ def ids_of(session: Session, people: Collection[int], recruiter: str) -> Mapping
 
 
 def checked_id(found: str | None, code: str, recruiter: str) -> str:
-    """An id that may stand in a file. Where no recruiter pays it may be missing or any text, as the file names the
+    """An id that may be in a file. Where no recruiter pays it may be missing or any text, as the file names the
     participant; one that a spreadsheet would take for a formula has an apostrophe before it.
     """
     if recruiter not in APPROVING:

@@ -21,14 +21,14 @@ _SOURCES = (
     # The words of the shipped examples, and others of their form.
     rf"\b(?:write|insert|enter|put|add|type) (?:your|the) {_WHOSE}[^.\n]{{0,40}} here\b",
     r"\bhier (?:ihre?n?|den|die|das) [^.\n]{1,40} (?:eintragen|einsetzen|einfügen)\b",
-    rf"(?<=[@/]){_NOBODYS}",  # what stands before it is looked for apart: from each letter on it would be slow
+    rf"(?<=[@/]){_NOBODYS}",  # what is before it is looked for apart: from each letter on it would be slow
     rf"\[\s*{_ASKED}(?![\w-])[^\[\]\n]*\](?![(\[:])",  # neither a link of Markdown nor the target of one
     rf"<\s*{_ASKED}(?![\w-])[^<>@/\n]*>",
     r"\blorem ipsum\b",
     r"(?-i:\b(?:TODO|FIXME|TBD|XXX+)\b)",
 )
 _ANYWHERE = re.compile("|".join(_SOURCES), re.IGNORECASE)
-# What stands alone where something of one's own belongs: as a contact, a controller, a code, an id at the recruiter.
+# What is alone where something of one's own belongs: as a contact, a controller, a code, an id at the recruiter.
 _ALONE = re.compile(
     r"(?:the |my )?(?:name|university|institution|e-?mail|mail)(?: here)?|your .{1,40}|ihre? .{1,40}|n\.? ?n\.?"
     r"|(?:your|my|the)?[ _-]?(?:completion)?[ _-]?(?:code|(?:study|project)?[ _-]?id)(?:[ _-]?here)?"
@@ -42,7 +42,7 @@ _LONGEST = 60  # characters that are shown
 
 
 class Placeholder(NamedTuple):
-    """What was not filled in: the key, the file if the text stands in one, and the words."""
+    """What was not filled in: the key, the file if the text is in one, and the words."""
 
     path: KeyPath
     file: str | None

@@ -1,4 +1,4 @@
-"""The quiz: what is asked at an attempt, in which order the options stand, and whether all answers are right. Pure.
+"""The quiz: what is asked at an attempt, in which order the options are, and whether all answers are right. Pure.
 
 What was right before is not asked again. Options are shuffled by a seed, anew at each attempt.
 """

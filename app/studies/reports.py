@@ -19,7 +19,7 @@ WORDS = ("text",)  # what the log of a wave has of a person's own words
 # What went wrong, as the page of a report asks.
 REASONS = ("broken", "stuck", "upsetting", "unclear", "too long", "other")
 NEW, READ, HANDLED = "new", "read", "handled"
-# The kinds of the events by which an experimenter says how a report stands.
+# The kinds of the events by which an experimenter says that a report is read, handled or new again.
 MARKS: Mapping[str, str] = {READ: "report read", HANDLED: "report handled", NEW: "report reopened"}
 
 

@@ -1,6 +1,6 @@
 """What a recruiter says of people's visits, from the table that it lets researchers download. Nothing here commits.
 
-No redirect tells of a visit that was returned or timed out: it is learned from there.
+No redirect reports a visit that was returned or timed out: it is learned from there.
 """
 
 from collections import Counter
@@ -62,7 +62,7 @@ _MOST_BYTES = 1 << 25
 
 
 class VisitStatus(NamedTuple):
-    """A visit by the recruiter's id, how it stands, and if the table says so whose it is and with which code."""
+    """A visit by the recruiter's id, its status, and if the table says so whose it is and with which code."""
 
     external_id: str
     status: str
@@ -71,7 +71,7 @@ class VisitStatus(NamedTuple):
 
 
 class TakenStatuses(NamedTuple):
-    """The result of a table: how many visits stand how, how many changed, and how many are none of the wave's.
+    """The result of a table: how many visits have which status, how many changed, and how many are none of the wave's.
 
     `other_codes`: the participants who handed in another code of the wave than that of their ending. `other_people`:
     those who came by a visit that is another person's by the table.
@@ -104,7 +104,7 @@ def read_statuses(path: Path) -> Sequence[VisitStatus]:
 
 
 def take_statuses(session: Session, wave: Wave, visits: Sequence[VisitStatus], *, whole: bool = False) -> TakenStatuses:
-    """Keep how visits stand. Who returned one or let it time out has ended, and gives the place to another person.
+    """Keep the statuses of visits. Who returned one or let it time out has ended, and frees the place.
 
     `whole` says that the recruiter's table has all visits, so that it does not know who is not in it. A visit that is
     not known is kept for whoever of the wave has come without naming any. Raises Conflict for a wave that is frozen.
@@ -128,7 +128,7 @@ def take_statuses(session: Session, wave: Wave, visits: Sequence[VisitStatus], *
 
 
 def set_status(session: Session, submission: Submission, status: str) -> bool:
-    """Keep how a visit stands, and whether that is new; see `take_statuses`.
+    """Keep the status of a visit, and say whether it is new; see `take_statuses`.
 
     Whoever came again with another visit since goes by that one.
     """
@@ -207,7 +207,7 @@ def _other_people(session: Session, wave: Wave) -> Sequence[str]:
 
 def _handed_in(code: str, endings: Mapping[str, str]) -> str | None:
     """The ending whose code was handed in, whatever its letters' case; or that none was, or another one. None where the
-    table does not tell.
+    table does not say.
     """
     plain = plain_code(code)
     if not plain:

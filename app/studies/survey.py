@@ -1,4 +1,4 @@
-"""Surveys: which questions apply, in which order they stand, and what a sent form answers. Pure.
+"""Surveys: which questions apply, in which order they are, and what a sent form answers. Pure.
 
 A question's field has the question's id, a line of a matrix `id.row`. `SKIP` is sent by who prefers not to say.
 """

@@ -38,7 +38,7 @@ _UNEQUAL = Decimal("1.5")  # how many times as much one objective may pay at mos
 
 
 class Warned(NamedTuple):
-    """What to think about, and where it stands."""
+    """What to think about, and where it is."""
 
     path: KeyPath
     text: str

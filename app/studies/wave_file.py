@@ -47,7 +47,7 @@ PARAMETERS: Mapping[str, tuple[str, str, str]] = {
     "prolific": ("PROLIFIC_PID", "SESSION_ID", "STUDY_ID"),
     "connect": ("participantId", "assignmentId", "projectId"),
 }
-# What an id of a recruiter's looks like: it may stand in any file, and no spreadsheet takes it for a formula.
+# What an id of a recruiter's looks like: it may be in any file, and no spreadsheet takes it for a formula.
 PLAIN_ID = re.compile(r"[A-Za-z0-9][\w.@:-]*")
 # What a person's id looks like where that is known. Source: docs.prolific.com; of Connect nothing public says it.
 PERSON_ID: Mapping[str, re.Pattern[str]] = {"prolific": re.compile(r"[0-9A-Fa-f]{24}")}
@@ -93,7 +93,7 @@ _RecruiterId = Annotated[
 
 
 def _return_address(raw: str) -> str:
-    """An address that a page may lead to. The person's id may stand in its path and its parameters."""
+    """An address that a page may lead to. The person's id may be in its path and its parameters."""
     expected = "an address such as https://uni.example.edu/credit?code={id}, with no other braces"
     try:
         parts = urlsplit(raw)

@@ -10,7 +10,7 @@ from app.studies.yaml_reader import Document, read_yaml
 
 
 class LoadedWave(NamedTuple):
-    """The file of a wave, and where its keys stand."""
+    """The file of a wave, and the lines of its keys."""
 
     file: WaveFile
     document: Document

@@ -41,13 +41,13 @@ class Document(NamedTuple):
     lines: dict[KeyPath, Line]
 
     def line(self, path: KeyPath) -> Line:
-        """Where a value stands. Of one that is missing, the line of what it is missing in."""
+        """The line of a value. Of one that is missing, the line of what it is missing in."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path, Line(self.source, 1))
 
     def place(self, path: KeyPath) -> str:
-        """Where a value stands, or what it is missing in: file, line and key."""
+        """The place of a value, or what it is missing in: file, line and key."""
         source, number = self.line(path)
         return f"{source}:{number}: {dotted(path)}" if path else f"{self.source}:1"
 

@@ -142,7 +142,7 @@ def check_password() -> ResponseReturnValue:
 @blueprint.post("/sign-out")
 @login_required  # type: ignore[untyped-decorator]
 def sign_out() -> Response:
-    """End the session, wherever its cookie may lie; seats in games stay with the browser."""
+    """End the session, wherever its cookie may be; seats in games stay with the browser."""
     if (token := session_token()) is not None:
         write(lambda database: accounts.end_session(database, token))
     logout_user()

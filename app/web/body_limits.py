@@ -87,7 +87,7 @@ class BrokenBody(AppError):
 
 
 class UploadRequest(Request):
-    """A request whose files lie where PARLOR_HOME lies, if they are large: there is room for what they become."""
+    """A request whose files are where PARLOR_HOME is, if they are large: there is room for what they become."""
 
     def _get_file_stream(
         self,

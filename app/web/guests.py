@@ -1,6 +1,6 @@
 """Guests: whether models may learn from what they write, and that it is deleted.
 
-The session cookie keeps the guest's code and the answer: the question stands on the home page until the first match.
+The session cookie keeps the guest's code and the answer: the question is on the home page until the first match.
 """
 
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ def answer() -> bool | None:
 
 
 def start(form: Mapping[str, str], wanted: GuestMatchRequest) -> StoredMatch:
-    """Start a match for this browser's guest, with the answer that stands in the form or was given before."""
+    """Start a match for this browser's guest, with the answer that is in the form or was given before."""
     training = form.get(AGREED) == "yes" if form.get(ASKED) else answer()
     code, text, chosen = session.get(_CODE), question(), settings()
     record, code = write(lambda session: start_as(session, chosen, wanted, training, text, code))

@@ -1,4 +1,4 @@
-"""What a seat is told of its partner: guests always, people in a study where its design says so."""
+"""What a seat is shown of its partner: guests always, people in a study where its design says so."""
 
 from pathlib import Path
 

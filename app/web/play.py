@@ -198,7 +198,7 @@ def _after(match_id: str, study: StudyPart | None) -> str:
 
 
 def _elsewhere(match_id: str) -> tuple[Response, int] | None:
-    """What a browser without a seat is told of a match of a study: how to go on. None for all else."""
+    """What a browser without a seat is shown of a match of a study: how to go on. None for all else."""
     page = None if match_id in held() else page_elsewhere(match_id)
     return None if page is None else (_as_it_is_now(page), 403)
 

@@ -40,7 +40,7 @@ class BenchmarkConfig(BaseModel):
     """All of a run. Without a checkpoint the answers of a chat model are scored, which are read from `answers`.
 
     `limit` is how many items of each task, or of each part of one, are taken, None for all; `shots` how many solved
-    examples stand before each, None for as many as the task says; `batch` how many sequences are computed together.
+    examples are before each, None for as many as the task says; `batch` how many sequences are computed together.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

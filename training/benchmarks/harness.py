@@ -50,7 +50,7 @@ def source() -> str:
 
 
 def data_folder() -> str:
-    """Where the data of tasks lies: HF_DATASETS_CACHE."""
+    """Where the data of tasks is: HF_DATASETS_CACHE."""
     return str(datasets.config.HF_DATASETS_CACHE)
 
 

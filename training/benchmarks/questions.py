@@ -19,7 +19,7 @@ SOURCE = "parlor"
 _MOST_TOKENS = 16  # of an answer that is to be one letter
 # Where an answer gives its letter, the surest place first. L stands for the letters of the question.
 _NOUN = r"(?i:\b(?:answer|option|choice|letter)\b)"
-_BEFORE = r"[\s:=*_`(\[{\"'“‘-]*"  # what may stand between a word and a letter that belong together
+_BEFORE = r"[\s:=*_`(\[{\"'“‘-]*"  # what may be between a word and a letter that belong together
 _ALONE = r"(?!\w|['’]\w)"  # "A's" is no letter
 _PLACES = (
     rf"{_NOUN}(?:\s+(?:is|was|(?:would|should|must)\s+be)\b)?{_BEFORE}(?:{_NOUN}{_BEFORE})?\b(L){_ALONE}",

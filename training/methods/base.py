@@ -67,7 +67,7 @@ Packing = Annotated[
     Switch,
     Field(
         title="Packing",
-        description="Whether the sequences of a batch stand in one row without padding, if the model allows it.",
+        description="Whether the sequences of a batch are put into one row without padding, if the model allows it.",
     ),
 ]
 

@@ -121,7 +121,7 @@ def _openai(row: Row, _template: str) -> Iterator[JSON]:
 
 
 def _prompt_completion(row: Row, _template: str) -> Iterator[JSON]:
-    """One row a move. Weight and reward stand beside it as columns, which TRL's own trainers do not read."""
+    """One row a move. Weight and reward are columns beside it, which TRL's own trainers do not read."""
     for before, move in _moves(row):
         _refuse_negative(move)
         extra = {name: move[name] for name in ("weight", "reward") if name in move}

@@ -1,6 +1,6 @@
 """Reads human dialogues on Deal or No Deal (see `dialogue_lines`) and scores them by the choices.
 
-Both perspectives of a dialogue stand one after the other; such a pair becomes one match, with the YOU of the first
+Both perspectives of a dialogue follow each other; such a pair becomes one match, with the YOU of the first
 line in seat 0. A line alone is a match, too. Turns become messages, choices become proposals, of whoever selected
 first. Where a lone line says that both agreed, the partner chose the rest; where it says that they disagreed, only the
 known choice is proposed, and there is no deal. The published reward is kept, and is worth nothing without a deal.

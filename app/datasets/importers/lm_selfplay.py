@@ -1,6 +1,6 @@
 """Reads the output folder of the published self-play on Deal or No Deal (see `lm_folder`).
 
-What was played stands as it was played: a proposal that only the published grammar let pass has the numbers which
+What was played is kept as it was played: a proposal that only the published grammar let pass has the numbers which
 that grammar read in it. Points are counted again by our rules and the objective that the caller names: no file has it.
 
 Source: Liao, Tomlin & Klein 2024, arXiv 2406.18872.

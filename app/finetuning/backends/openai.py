@@ -73,7 +73,7 @@ class OpenAIBackend:
         self,
         session: Session,
         row: TrainingJob,
-        files: JobFiles,  # noqa: ARG002 - nothing of it lies here
+        files: JobFiles,  # noqa: ARG002 - nothing of it is here
         games: Sequence[str],
         style: str,
     ) -> TrainedModel:

@@ -25,7 +25,7 @@ _ANNOUNCEMENT = re.compile(
 _SENTENCE_BREAK = re.compile(r"[.!?;…]")
 _QUOTES = r"[\"'`“”«‹„「『*_]"
 _INSIDE = rf"(?:(?<={_QUOTES}) )?"  # a model that writes word by word leaves a space inside of quotes: " cat "
-# What takes an announcement back stands right before it, or before the verb that governs it: "would you look at that,
+# What takes an announcement back is right before it, or before the verb that governs it: "would you look at that,
 # I know the word" is an announcement, "would you say that I know the word" is none.
 _CONDITION = (
     r"(?:if|unless|until|till|when|whenever|once|before|whether|how|why|suppose|supposing|pretend|imagine|wish|assuming|"

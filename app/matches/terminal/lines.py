@@ -1,7 +1,7 @@
 """A match in words for a terminal: what its person types, and what they read. Pure.
 
 Everything is made from a seat's view, like the pages. A game that `PHRASES` does not have is played in its own move
-language, with its facts as they stand.
+language, with its facts as they are.
 """
 
 from app.games import find_game

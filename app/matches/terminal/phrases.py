@@ -43,7 +43,7 @@ def text_as_it_is(entry: TranscriptEntry) -> str:
 class GamePhrases:
     """The commands that a game adds, its opening, an entry of its conversation, and how it ends.
 
-    Without any of them, it is played in its own move language, with its facts as they stand.
+    Without any of them, it is played in its own move language, with its facts as they are.
     """
 
     game: str = ""

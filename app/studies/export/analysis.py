@@ -145,7 +145,7 @@ def _outcome_columns(scope: ExportScope) -> Iterator[tuple[str, Mapping[str, str
 
 
 def _outcome_key(figure: str, condition: Mapping[str, str]) -> str:
-    """What tells an outcome from all others: labels may differ where the names of their columns do not."""
+    """What distinguishes an outcome from all others: labels may differ where the names of their columns do not."""
     return "\n".join([figure, *condition.values()])
 
 

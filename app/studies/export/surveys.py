@@ -1,6 +1,6 @@
 """What people answered: a row an answer, and a row a person with a column an answer; and the attempts at quizzes.
 
-What is missing says why. Where the reason stands in place of an answer it is a code that begins with a full stop,
+What is missing says why. Where the reason takes the place of an answer it is a code that begins with a full stop,
 as statistics programs write missing values.
 """
 
@@ -191,7 +191,7 @@ def _cell(key: AnswerKey) -> Any:
 
 
 def _answer_key(step: Step, question: str, row: str | None) -> AnswerKey:
-    """What tells an answer from all others: a question `a_b` has a column of the same name as row `b` of `a`."""
+    """What distinguishes an answer from all others: a question `a_b` has the column name of row `b` of `a`."""
     return question, row, step.number, step.block
 
 

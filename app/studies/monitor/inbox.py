@@ -1,4 +1,4 @@
-"""The inbox of reports: what people reported in all waves, how it stands, and who has reported before."""
+"""The inbox of reports: what people reported in all waves, which of it is read, and who has reported before."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ class InboxReport(NamedTuple):
     """A report of a person. `state` is new, read or handled, `by` who said so.
 
     `number` counts the person's reports up to this one, in all waves and studies, and `elsewhere` those in other waves.
-    `further` are those of the person that stand behind this one and are left out.
+    `further` are those of the person that follow this one and are left out.
     """
 
     event: StudyEvent

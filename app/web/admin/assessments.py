@@ -38,7 +38,7 @@ class AssessedAspect(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """What the interval of the first difference tells: better, worse, even; none where there is no interval."""
+        """What the interval of the first difference shows: better, worse, even; none where there is no interval."""
         found = self.figures[0].difference
         if found.low is None or found.high is None:
             return "none"

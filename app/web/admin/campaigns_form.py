@@ -124,7 +124,7 @@ def _decimal(value: float) -> str:
 
 
 def typed(request: Request, game: str) -> JSON:
-    """The form as it was sent; what came as a file stands in its text field, and so comes back with the page."""
+    """The form as it was sent; what came as a file is in its text field, and so comes back with the page."""
     form = {name: request.form.get(name, "").strip() for name in defaults(game, ()) if name != "partner"}
     own = {"game": game, "partner": request.form.getlist("partner")}
     return form | own | material_files(find_game(game), request)

@@ -209,7 +209,7 @@ def _shades(colours: Palette) -> Sequence[str]:
 
 
 def charts_of(row: Dataset) -> list[Chart]:
-    """How the scores of a dataset's seats lie, kept or not, and how long its rows are.
+    """How the scores of a dataset's seats are distributed, kept or not, and how long its rows are.
 
     Nobody knows scores of rows that were imported.
     """

@@ -114,7 +114,7 @@ def material_defaults(game: Game[Any]) -> JSON:
 
 
 def sent_material(game: Game[Any]) -> JSON:
-    """These fields as they were sent; what came as a file stands in its text field."""
+    """These fields as they were sent; what came as a file is in its text field."""
     texts = {name: request.form.get(name, "").strip() for name in material_defaults(game)}
     return {**texts, **material_files(game, request)}
 

@@ -44,7 +44,7 @@ _OWN: dict[str, JobPages] = {}
 def register_pages(kind: JobKind[Any], pages: JobPages, **around: Any) -> None:
     """Have a kind shown on pages of its own: its list, and the page of a job, which takes POST from its buttons.
 
-    `around`: what stands around the list, as fields of ListPage.
+    `around`: what is around the list, as fields of ListPage.
     """
 
     def act(**number: int) -> ResponseReturnValue:

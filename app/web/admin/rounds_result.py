@@ -16,7 +16,7 @@ _FLAT, _AHEAD, _EVEN = "flat", "ahead", "even"
 
 
 class IntervalBar(NamedTuple):
-    """An interval in pixels of a line from `_LEFT` to `_RIGHT`; `zero` is where nothing lies between two models."""
+    """An interval in pixels of a line from `_LEFT` to `_RIGHT`; `zero` is where two models are even."""
 
     value: float
     low: float | None

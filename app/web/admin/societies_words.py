@@ -11,7 +11,7 @@ SHOWS = SHOWN  # what the grid shows first is the first
 
 
 class CellWords(NamedTuple):
-    """A cell of the grid: its class, what stands in it, and what a screen reader says. As society-cells.js has it."""
+    """A cell of the grid: its class, what is in it, and what a screen reader says. As society-cells.js has it."""
 
     look: str
     text: str

@@ -186,7 +186,7 @@ def _is_asked(spec: type[SpecPart], field: SpecField, given: Mapping[str, Any]) 
 
 
 def typed(spec: type[JobSpec]) -> JSON:
-    """The fields as they were sent; what came as a file stands in its text field, and so comes back with the page."""
+    """The fields as they were sent; what came as a file is in its text field, and so comes back with the page."""
     found: JSON = {}
     for each in leaves(spec):
         if (widget := GAME_WIDGETS.get(each.widget)) is not None:

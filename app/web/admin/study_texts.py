@@ -81,7 +81,7 @@ def _consent(session: Session, found: FoundVersion) -> Markup:
 
 
 def _debrief(session: Session, found: FoundVersion, words: Mapping[str, str]) -> Markup:
-    """What people are told at the end of what their partners were, what the author adds, and what is asked again."""
+    """What people read at the end of what their partners were, what the author adds, and what is asked again."""
     name, pinned = found.design.consent.debrief, models_of(session, found.version)
     levels = found.design.levels(MODEL).values()
     shown = render_template(

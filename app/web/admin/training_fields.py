@@ -80,7 +80,7 @@ def _further(backend: str) -> set[str]:
 def read_lines(text: str, field: str, boxes: Collection[str]) -> dict[str, str]:
     """Fields of a training that were typed in lines such as width = 64, each once and none of the `boxes`.
 
-    Raises Invalid for the field of the form that the lines stand in.
+    Raises Invalid for the field of the form that the lines are in.
     """
     found: dict[str, str] = {}
     for line in filter(None, (each.strip() for each in text.splitlines())):

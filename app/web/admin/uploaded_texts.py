@@ -14,7 +14,7 @@ UPLOAD, AGAIN = "upload", "again"  # which of them beside what ships: one's own,
 
 
 def read_uploads(request: Request, names: Sequence[str]) -> JSON:
-    """The fields of a form that uploaded files fill in: what came as a file stands in its text field."""
+    """The fields of a form that uploaded files fill in: what came as a file is in its text field."""
     found: JSON = {}
     for name in names:
         file = request.files.get(f"{name}_file")
@@ -27,7 +27,7 @@ def read_uploads(request: Request, names: Sequence[str]) -> JSON:
 def _decoded(content: bytes) -> str:
     try:
         return decode_text(content)
-    except UnicodeDecodeError:  # what cannot be read is shown where it stands, and refused with its line
+    except UnicodeDecodeError:  # what cannot be read is shown where it is, and refused with its line
         return content.decode("utf-8", errors="replace")
 
 

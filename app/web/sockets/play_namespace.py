@@ -37,7 +37,7 @@ from app.web.sockets.rooms import Rooms, sender
 NAMESPACE = "/play"
 LONGEST_MOVE_ID = 64
 LOOK_SECONDS = 5  # after which a page has been shown even what its maker was killed before telling
-WATCH_SECONDS = 0.3  # between two looks for what workers have done, where no broker tells of it
+WATCH_SECONDS = 0.3  # between two looks for what workers have done, where no broker announces it
 LISTEN_SECONDS = 10  # after so much silence the connection to the broker is tried
 _AWAY = "The database does not answer just now. Please try again in a moment."
 
@@ -217,7 +217,7 @@ class PlayNamespace:
             gevent.sleep(0.5)
 
     def _look_again(self, seconds: float) -> None:
-        """See by oneself, so often, what workers have done and nobody told of."""
+        """See by oneself, so often, what workers have done and nobody announced."""
         while True:
             gevent.sleep(seconds)
             try:

@@ -39,7 +39,7 @@ class Room:
     """One open match as it is known here, and the sockets at each of its seats."""
 
     def __init__(self, record: StoredMatch, home: Path) -> None:
-        """`home` is PARLOR_HOME, where local models may lie."""
+        """`home` is PARLOR_HOME, where local models may be."""
         self.id = record.id
         self.record = record
         self.partners = tuple(

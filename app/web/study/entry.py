@@ -152,7 +152,7 @@ def _is_whole(file: WaveFile) -> bool:
 
 
 def _visitor(found: RequestedWave) -> Visitor | None:
-    """Who comes, by the recruiter's parameters; None for who cannot be told from others, or only looks.
+    """Who comes, by the recruiter's parameters; None for who cannot be distinguished from others, or only looks.
 
     A bot that was interrupted comes back in another browser; there is nothing of people in its wave.
     """

@@ -84,7 +84,7 @@ def _is_asked(session: Session, progress: StudyProgress, match_id: str) -> bool:
 def page_elsewhere(match_id: str) -> str | None:
     """How to go on, for a browser that opens a match of a study by its address and has no seat in it.
 
-    None for a match that is in no study, or that does not exist: of those nothing is told.
+    None for a match that is in no study, or that does not exist: of those nothing is said.
     """
     with reading() as session:
         enrolment = session.scalar(

@@ -68,7 +68,7 @@ def consent_text(version: StudyVersion) -> ReadText:
 
 
 def debrief_page(progress: StudyProgress) -> ReadText | None:
-    """What the author tells at the end."""
+    """What the author says at the end."""
     name = progress.design.consent.debrief
     return None if name is None else html_of(progress.version.design["texts"][name], _words(progress.design))
 

@@ -44,7 +44,7 @@ def played_games(session: Session, progress: StudyProgress) -> Sequence[PlayedGa
 
 
 def shows_bonus(progress: StudyProgress) -> bool:
-    """Whether the bonus so far tells no more than the feedback that the design gives."""
+    """Whether the bonus so far shows no more than the feedback that the design gives."""
     feedback = progress.design.same_for_all.feedback
     if feedback == "none":
         return False
