@@ -67,9 +67,10 @@ def assign(session: Session, progress: StudyProgress) -> None:
     listed: AssignmentList | None = None
     if enrolment.wave_id is None:
         names = [row.id for row in rows]
-        rng = random.Random(f"{_preview_seed(progress)}/arm")
+        seed = wave_seed(progress.design, f"preview {enrolment.id}")
+        rng = random.Random(f"{seed}/arm")
         at = rng.randrange(len(rows)) if enrolment.arm_id is None else names.index(enrolment.arm_id)
-        slot, seed = Slot("", 0, at), _preview_seed(progress)
+        slot = Slot("", 0, at)
     else:
         wave = lock_wave(session, enrolment.wave_id)
         session.refresh(enrolment, ["plan", "arm_id"])
@@ -96,7 +97,7 @@ def assign(session: Session, progress: StudyProgress) -> None:
 
 
 def wave_seed(design: StudyDesign, wave: str) -> str:
-    """The seed of everything that is drawn for the people of a wave."""
+    """The seed of everything that is drawn for the people of a wave, or for a preview, which has a name like one."""
     return f"{design.plan.assign.seed}/{design.study}/{wave}"
 
 
@@ -198,10 +199,6 @@ def _held(session: Session, wave: Wave, design: StudyDesign, rows: Sequence[Arm]
 def _arm_rows(session: Session, version: StudyVersion) -> Sequence[Arm]:
     """The arms of a version in their order, which is that in which they were stored."""
     return session.scalars(select(Arm).where(Arm.study_version_id == version.id).order_by(Arm.id)).all()
-
-
-def _preview_seed(progress: StudyProgress) -> str:
-    return f"{progress.design.plan.assign.seed}/{progress.design.study}/preview {progress.enrolment.id}"
 
 
 def _usable_pieces(progress: StudyProgress) -> list[int]:

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple, cast
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
-from app.models import Enrolment, Participant, Payment, StudyVersion, Wave
+from app.models import Enrolment, Participant, Payment, Wave
 from app.studies.amounts import NOTHING, is_paid_by_approval
 from app.studies.endings import EndingName
 from app.studies.payments import BASE, recruiter_of
-from app.studies.store import design_of
+from app.studies.store import design_of_wave
 from app.studies.visits import statuses_of_visits
 
 
@@ -37,7 +37,7 @@ def due(session: Session, wave: Wave) -> list[OwedPerson]:
 
     Of people who have ended; `settle_all` writes what they are owed. Who is left out for a doubt is among them.
     """
-    design = design_of(session.get_one(StudyVersion, wave.study_version_id))
+    design = design_of_wave(session, wave)
     statuses = statuses_of_visits(session, wave)
     rows = session.execute(
         payment_rows(wave).where(Payment.batch_id.is_(None), Enrolment.ending.is_not(None))

@@ -35,7 +35,7 @@ from app.studies.design import StudyDesign
 from app.studies.endings import CLOSED, DECLINED, FULL, INACTIVE, INELIGIBLE, WITHDRAWN, EndingName
 from app.studies.places import committed, places_taken
 from app.studies.progress import StudyProgress, begin_anew, end, find_progress, lock_wave, note, note_in_wave
-from app.studies.store import design_of
+from app.studies.store import design_of, design_of_wave
 from app.studies.waves import CLOSED as CLOSED_WAVE
 from app.studies.waves import OPEN, PAUSED, settings_of
 
@@ -133,8 +133,7 @@ def take_place(session: Session, progress: StudyProgress) -> None:
     if not enrolment.holds_place:  # those have one who arrived before a place came with the consent
         if wave.status == PAUSED:
             raise NotAllowed(PAUSED_NOW)
-        person = session.get_one(Participant, enrolment.participant_id).person_hash
-        refusal = _ending_on_entry(session, wave, () if person is None else (person,))
+        refusal = _ending_on_entry(session, wave, _hashes_of(session, enrolment))
         if refusal is not None:
             end(session, progress, refusal, door=True)
             return
@@ -156,8 +155,7 @@ def come_again(session: Session, progress: StudyProgress) -> bool:
     wave = lock_wave(session, enrolment.wave_id)
     if wave.frozen_at is not None or wave.status != OPEN:
         return False
-    person = session.get_one(Participant, enrolment.participant_id).person_hash
-    if _ending_on_entry(session, wave, () if person is None else (person,)) is not None:
+    if _ending_on_entry(session, wave, _hashes_of(session, enrolment)) is not None:
         return False
     owed = select(Payment).where(
         Payment.enrolment_id == enrolment.id, Payment.batch_id.is_(None), Payment.reason.is_(None)
@@ -192,6 +190,11 @@ def one_case(recruiter: str, external_id: str) -> str:
 def _hash(secret: str, recruiter: str, external_id: str) -> str:
     key = hmac.digest(secret.encode(), _PERSON_KEY, hashlib.sha256)
     return hmac.new(key, f"{recruiter}\n{external_id}".encode(), hashlib.sha256).hexdigest()
+
+
+def _hashes_of(session: Session, enrolment: Enrolment) -> Sequence[str]:
+    person = session.get_one(Participant, enrolment.participant_id).person_hash
+    return () if person is None else (person,)
 
 
 def _known(session: Session, wave_id: int, people: Sequence[str]) -> int | None:
@@ -285,7 +288,7 @@ def _ending_on_entry(session: Session, wave: Wave, people: Sequence[str]) -> End
         return INELIGIBLE
     if places_taken(session, wave) >= file.places:
         return FULL
-    most = most_a_place(design_of(session.get_one(StudyVersion, wave.study_version_id))) * (1 + file.fee)
+    most = most_a_place(design_of_wave(session, wave)) * (1 + file.fee)
     return FULL if committed(session, wave) + most > file.most_spent else None
 
 

@@ -15,7 +15,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.core.errors import Conflict, Phrase, Verbatim
-from app.models import Enrolment, Payment, PaymentBatch, StudyVersion, Submission, Wave
+from app.models import Enrolment, Payment, PaymentBatch, Submission, Wave
 from app.studies.amounts import APPROVING, NOTHING, is_paid_by_approval
 from app.studies.due import OwedPerson, due, payment_rows
 from app.studies.endings import EndingName
@@ -23,7 +23,7 @@ from app.studies.pay_decisions import PAY_DECISION, kept
 from app.studies.payable import UNPAYABLE, unpayable
 from app.studies.payments import BASE, read_reason, recruiter_of
 from app.studies.progress import StudyProgress, note
-from app.studies.store import design_of
+from app.studies.store import design_of_wave
 from app.studies.visits import APPROVED, PARTIAL, REJECTED, RETURNED, SCREENED_OUT, done_elsewhere, statuses_of_visits
 
 NO_SUBMISSION, PAID_TWICE, WOULD_PAY_TWICE, IN_PART = "no submission", "paid twice", "would pay twice", "paid in part"
@@ -189,7 +189,7 @@ def _overpaid(session: Session, wave: Wave) -> Iterator[PayDoubt]:
 
 
 def _of_bases(session: Session, wave: Wave, recruiter: str) -> Iterator[PayDoubt]:
-    design = design_of(session.get_one(StudyVersion, wave.study_version_id))
+    design = design_of_wave(session, wave)
     visits = statuses_of_visits(session, wave)
     rows = payment_rows(wave).add_columns(Payment.batch_id).where(Payment.key == BASE).order_by(Enrolment.id)
     for row in session.execute(rows):

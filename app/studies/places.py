@@ -5,12 +5,12 @@ from decimal import Decimal
 from sqlalchemy import ColumnElement, and_, func, or_, select
 from sqlalchemy.orm import Session
 
-from app.models import Enrolment, MatchRow, Payment, PaymentBatch, SeatRow, StudyVersion, Wave
+from app.models import Enrolment, MatchRow, Payment, PaymentBatch, SeatRow, Wave
 from app.studies.cost import most_a_place
 from app.studies.design import StudyDesign
 from app.studies.endings import DECLINED, EARNED, INELIGIBLE, PROLIFIC, EndingName
 from app.studies.progress import StudyProgress, lock_wave, note
-from app.studies.store import design_of
+from app.studies.store import design_of_wave
 from app.studies.waves import settings_of
 
 FREED = "place freed"
@@ -21,7 +21,7 @@ def places_taken(session: Session, wave: Wave) -> int:
 
     Where nobody is replaced, whoever was given an arm keeps the place.
     """
-    taken = takes_place(_design(session, wave))
+    taken = takes_place(design_of_wave(session, wave))
     found = session.scalar(select(func.count()).select_from(Enrolment).where(Enrolment.wave_id == wave.id, taken))
     return int(found or 0)
 
@@ -40,7 +40,7 @@ def committed(session: Session, wave: Wave) -> Decimal:
 
 def committed_before_fee(session: Session, wave: Wave) -> Decimal:
     """The same without the fee."""
-    design = _design(session, wave)
+    design = design_of_wave(session, wave)
     most, paid = most_a_place(design), _sums(session, wave)
     played = _players(session, wave)
     total = Decimal(0)
@@ -61,10 +61,6 @@ def free_place(session: Session, progress: StudyProgress) -> None:
         lock_wave(session, progress.enrolment.wave_id)
         progress.enrolment.holds_place = False
         note(session, progress, FREED, {})
-
-
-def _design(session: Session, wave: Wave) -> StudyDesign:
-    return design_of(session.get_one(StudyVersion, wave.study_version_id))
 
 
 def _sums(session: Session, wave: Wave) -> dict[int, Decimal]:

@@ -51,8 +51,8 @@ def plan_of(design: StudyDesign, pieces: Sequence[int], place: PlanPlace) -> dic
     sides = _sides(design, place, group, among, len(cells))
     roles = tuple(dict.fromkeys(find_game(design.game).roles))
     matches = []
-    for number, cell in enumerate(cells):
-        block, condition = _flat(arm)[number]
+    flat = [(at, condition) for at, block in enumerate(arm.blocks) for condition in block]
+    for cell, (block, condition) in zip(cells, flat, strict=True):
         seat, first = sides[cell]
         if ROLE in condition:
             seat = roles.index(str(design.levels(ROLE)[condition[ROLE]]))
@@ -60,10 +60,6 @@ def plan_of(design: StudyDesign, pieces: Sequence[int], place: PlanPlace) -> dic
     count = design.plan.practice.matches if design.plan.practice else 0
     practice = [{"piece": spare[at] if at < len(spare) else None, "seat": matches[0]["seat"]} for at in range(count)]
     return {"matches": matches, "practice": practice}
-
-
-def _flat(arm: PlannedArm) -> list[tuple[int, Condition]]:
-    return [(at, condition) for at, block in enumerate(arm.blocks) for condition in block]
 
 
 def _rng(place: PlanPlace, *parts: object) -> random.Random:
@@ -91,7 +87,7 @@ def _group(design: StudyDesign, every: Sequence[PlannedArm], at: int) -> tuple[s
 
 def _cells(design: StudyDesign, arm: PlannedArm) -> list[int]:
     """For each match the place of its condition, the same in all orders of a group."""
-    flat = [_labels(design, condition) for condition in arm.conditions]
+    flat = [tuple(condition[factor] for factor in design.plan.within) for condition in arm.conditions]
     places = {each: at for at, each in enumerate(sorted(set(flat)))}
     seen: dict[tuple[str, ...], int] = {}
     cells = []
@@ -99,10 +95,6 @@ def _cells(design: StudyDesign, arm: PlannedArm) -> list[int]:
         cells.append(places[each] + len(places) * seen.get(each, 0))
         seen[each] = seen.get(each, 0) + 1
     return cells
-
-
-def _labels(design: StudyDesign, condition: Condition) -> tuple[str, ...]:
-    return tuple(condition[factor] for factor in design.plan.within)
 
 
 def _pieces(

@@ -89,6 +89,11 @@ def design_of(version: StudyVersion) -> StudyDesign:
     return _parsed(version.id, version.design["design"], version.design["format"])
 
 
+def design_of_wave(session: Session, wave: Wave) -> StudyDesign:
+    """The design that the people of a wave go by."""
+    return design_of(session.get_one(StudyVersion, wave.study_version_id))
+
+
 @lru_cache(maxsize=64)
 def _parsed(_version_id: int, text: str, written_in: int) -> StudyDesign:
     """A version means what it did when it was written, whatever the preset of its endings has become since."""

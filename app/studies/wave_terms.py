@@ -10,12 +10,12 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.core.errors import Conflict, Invalid, Phrase, Verbatim
-from app.models import StudyVersion, Wave
+from app.models import Wave
 from app.studies.assignment_list import list_of
 from app.studies.design import expected_form
 from app.studies.places import committed, places_taken
 from app.studies.progress import by_whom, lock_wave, note_in_wave
-from app.studies.store import design_of
+from app.studies.store import design_of_wave
 from app.studies.wave_file import WaveFile, most_with_fee, stored_wave_file
 from app.studies.waves import CLOSED, check_closing_time, check_not_frozen, close, settings_of
 
@@ -94,7 +94,7 @@ def _check_places(session: Session, wave: Wave, before: WaveFile, after: WaveFil
 def _check_cap(session: Session, wave: Wave, before: WaveFile, after: WaveFile) -> None:
     if after.most_spent >= before.most_spent:
         return
-    design = design_of(session.get_one(StudyVersion, wave.study_version_id))
+    design = design_of_wave(session, wave)
     least = max(committed(session, wave), most_with_fee(design, after)).quantize(Decimal("0.01"))
     if after.most_spent < least:
         expected = Phrase("at least %(amount)s, what is owed and reserved, and what one person may cost", amount=least)

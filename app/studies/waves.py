@@ -17,7 +17,7 @@ from app.studies import placeholders, store
 from app.studies.deadlines import day_of
 from app.studies.design import StudyDesign
 from app.studies.endings import CLOSED as ENDED_CLOSED
-from app.studies.progress import by_whom, end, find_progress, lock_enrolments, lock_wave, note_in_wave
+from app.studies.progress import StudyProgress, by_whom, end, find_progress, lock_enrolments, lock_wave, note_in_wave
 from app.studies.untrained import check_untrained
 from app.studies.wave_file import WaveFile, most_with_fee, stored_wave_file
 
@@ -66,6 +66,12 @@ def settings_of(wave: Wave) -> WaveFile:
     return stored_wave_file(wave.settings)
 
 
+def wave_file_of(session: Session, progress: StudyProgress) -> WaveFile | None:
+    """The file of the wave that a person is in; None in a preview."""
+    number = progress.enrolment.wave_id
+    return None if number is None else settings_of(session.get_one(Wave, number))
+
+
 def find_wave(session: Session, reference: str) -> Wave:
     """A wave by `study:wave`. Raises NotFound."""
     name, _, wave_name = reference.partition(":")
@@ -90,7 +96,7 @@ def close(session: Session, wave: Wave, by: str | None = None) -> None:
     """Close enrolment; who is in goes on, and is paid. Raises Conflict."""
     _change(session, wave, CLOSED, (OPEN, PAUSED), "closed", by)
     wave.closed_at = datetime.now(UTC)
-    design = store.design_of(session.get_one(StudyVersion, wave.study_version_id))
+    design = store.design_of_wave(session, wave)
     day = day_of(design.privacy.vendor_ids_deleted, wave.closed_at, wave.closed_at)
     people = select(Enrolment.participant_id).where(Enrolment.wave_id == wave.id)
     elsewhere = select(Enrolment.participant_id).join(Wave).where(Wave.status != CLOSED, Wave.id != wave.id)

@@ -9,13 +9,13 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.games.base import JSON
-from app.models import Arm, Enrolment, MatchRow, Payment, SeatRow, Study, StudyVersion, Wave
+from app.models import Arm, Enrolment, MatchRow, Payment, SeatRow, Study, Wave
 from app.registry import PERSON
-from app.studies import store
 from app.studies.bots.copies import CODES
 from app.studies.bots.notes import BotNotes
 from app.studies.endings import COMPLETED
 from app.studies.participant_steps import MATCH, PRACTICE
+from app.studies.store import design_of_wave
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class _Stored:
 def report(session: Session, wave_id: int, notes: Sequence[BotNotes], *, complete: bool = True) -> JSON:
     """Endings by habit, arms, pay, and all that surprised; of bots that are done so far unless it is `complete`."""
     wave = session.get_one(Wave, wave_id)
-    design = store.design_of(session.get_one(StudyVersion, wave.study_version_id))
+    design = design_of_wave(session, wave)
     stored = _stored_facts(session, wave_id)
     surprises = [f"bot {each.number}, which {each.habit}: {what}" for each in notes for what in each.surprises]
     if complete and stored.enrolments.keys() != {each.token for each in notes}:

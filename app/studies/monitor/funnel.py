@@ -5,6 +5,7 @@ How far somebody came before an early ending is read from the log of the wave, s
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import NamedTuple
 
 from sqlalchemy import case, func, select
@@ -218,6 +219,5 @@ def _median_minutes(session: Session, wave: Wave) -> float | None:
             Enrolment.wave_id == wave.id, Enrolment.ending == COMPLETED, Enrolment.ended_at.is_not(None)
         )
     )
-    minutes = sorted((ended - began).total_seconds() / 60 for began, ended in times if ended is not None)
-    half = len(minutes) // 2
-    return None if not minutes else minutes[half] if len(minutes) % 2 else (minutes[half - 1] + minutes[half]) / 2
+    minutes = [(ended - began).total_seconds() / 60 for began, ended in times if ended is not None]
+    return median(minutes) if minutes else None

@@ -9,12 +9,12 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.core.extensions import reading
-from app.models import MatchRow, SeatRow, Wave
+from app.models import MatchRow, SeatRow
 from app.studies import lapses, matches
 from app.studies.endings import INACTIVE, WITHDRAWN
 from app.studies.payments import owed_now
 from app.studies.progress import StudyProgress, find_progress
-from app.studies.waves import settings_of
+from app.studies.waves import wave_file_of
 from app.web.language import use_language
 
 
@@ -93,7 +93,6 @@ def page_elsewhere(match_id: str) -> str | None:
         if enrolment is None:
             return None
         progress = find_progress(session, enrolment)
-        wave = progress.enrolment.wave_id
-        recruiter = None if wave is None else settings_of(session.get_one(Wave, wave)).provider.name
+        file = wave_file_of(session, progress)
     use_language(progress.design.language)
-    return render_template("study/elsewhere.html", design=progress.design, recruiter=recruiter)
+    return render_template("study/elsewhere.html", design=progress.design, recruiter=file and file.provider.name)

@@ -37,7 +37,7 @@ from app.studies.store import design_of, models_of
 from app.studies.survey import applies, ordered, rule_of
 from app.studies.texts import first_condition, goal_of
 from app.studies.wave_file import LINK, WaveFile, return_address
-from app.studies.waves import OPEN, settings_of
+from app.studies.waves import OPEN, settings_of, wave_file_of
 from app.web.seats import settings
 from app.web.study.blueprint import private_url
 from app.web.study.page_texts import (
@@ -149,7 +149,7 @@ def early_endings(design: StudyDesign) -> list[tuple[EndingName, Any]]:
 
 def consent(session: Session, progress: StudyProgress) -> dict[str, Any]:
     """What a person reads, or has read, before they take part."""
-    file = _file(session, progress)
+    file = wave_file_of(session, progress)
     return consent_page(session, progress.version, "" if file is None else file.provider.name)
 
 
@@ -254,7 +254,7 @@ def _partners(session: Session, progress: StudyProgress) -> Mapping[str, list[in
 
 
 def _done(session: Session, progress: StudyProgress) -> dict[str, Any]:
-    file, ending = _file(session, progress), progress.enrolment.ending or COMPLETED
+    file, ending = wave_file_of(session, progress), progress.enrolment.ending or COMPLETED
     code = None if file is None else file.codes.get(ending)  # type: ignore[call-overload]  # a column's text
     games = played_games(session, progress)
     participant = session.get_one(Participant, progress.enrolment.participant_id)
@@ -317,11 +317,6 @@ def _return_address(file: WaveFile | None, code: str | None, ending: str) -> str
     if connect is not None and connect.project_id is not None and ending == COMPLETED:
         return CONNECT_RETURN.format(project=quote(connect.project_id, safe=""))
     return None
-
-
-def _file(session: Session, progress: StudyProgress) -> WaveFile | None:
-    number = progress.enrolment.wave_id
-    return None if number is None else settings_of(session.get_one(Wave, number))
 
 
 _PAGES: Mapping[str, Callable[[Session, StudyProgress], dict[str, Any]]] = {

@@ -5,12 +5,11 @@ from typing import NamedTuple, cast
 from flask import request
 
 from app.core.extensions import reading
-from app.models import StudyVersion
 from app.studies import extra_time
 from app.studies.access_token import PARAMETER, Doubt, LinkIds, NotSigned, check_token, key_id
 from app.studies.amounts import APPROVING
 from app.studies.design import StudyDesign
-from app.studies.store import design_of
+from app.studies.store import design_of_wave
 from app.studies.wave_file import PARAMETERS, PERSON_ID, PLAIN_ID, WaveFile
 from app.studies.waves import find_wave, settings_of
 from app.web.seats import settings
@@ -35,7 +34,7 @@ def requested_wave(study: str, wave: str, *, anew: bool = False) -> RequestedWav
     if anew or _REQUESTED not in request.environ:
         with reading() as session:
             row = find_wave(session, f"{study}:{wave}")
-            design = design_of(session.get_one(StudyVersion, row.study_version_id))
+            design = design_of_wave(session, row)
             request.environ[_REQUESTED] = RequestedWave(row.id, row.status, row.rehearsal, settings_of(row), design)
     return cast(RequestedWave, request.environ[_REQUESTED])
 
