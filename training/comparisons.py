@@ -11,6 +11,7 @@ from typing import Any
 
 from training.data import ROLES, Conversation, group_of, read_objects
 from training.errors import TrainingRefused, shown
+from training.json_rows import plain_message
 
 _PARTS = ("query", "responses", "scores")
 
@@ -76,7 +77,7 @@ def _comparison(place: str, raw: Any, scale: float) -> Comparison:
 
 
 def _history(place: str, raw: Any) -> tuple[Mapping[str, Any], ...]:
-    messages = [] if raw is None else raw
+    messages = [plain_message(each) for each in raw] if isinstance(raw, list) else [] if raw is None else raw
     if not isinstance(messages, list) or not all(map(_is_message, messages)):
         raise TrainingRefused(
             f"{place}: history: expected messages with a role ({', '.join(ROLES)}) and a content, got {shown(raw)}"

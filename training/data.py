@@ -8,7 +8,6 @@ conversation of two messages.
 """
 
 import hashlib
-import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ import torch
 from torch.utils.data import Sampler
 
 from training.errors import TrainingRefused, shown
+from training.json_rows import RepeatedField, parse_json, plain_message
 from training.losses.base import IGNORED
 from training.methods.base import LARGEST, Config
 from training.packing import pack
@@ -142,7 +142,7 @@ def read_conversations(path: Path) -> list[Conversation]:
 def read_objects(path: Path) -> list[tuple[str, Any]]:
     """What a JSONL or JSON file holds, each with its place. Raises Refused, also where it holds nothing."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # some programs begin UTF-8 with a mark
     except OSError as error:
         raise TrainingRefused(f"{path}: expected a dataset file, got none: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -164,8 +164,10 @@ def _objects(path: Path, text: str) -> Iterator[tuple[str, Any]]:
 
 def _json(place: str, text: str) -> Any:
     try:
-        return json.loads(text)
-    except ValueError as error:
+        return parse_json(text)
+    except RepeatedField as error:
+        raise TrainingRefused(f"{place}: expected each field of an object once, got {error}") from None
+    except (ValueError, RecursionError) as error:
         raise TrainingRefused(f"{place}: expected JSON, got {shown(text)}: {error}") from None
 
 
@@ -174,6 +176,7 @@ def _conversation(place: str, raw: Any) -> Conversation:
     messages = raw.get("messages") if isinstance(raw, dict) else None
     if not isinstance(messages, list) or not messages:
         raise TrainingRefused(f'{place}: expected {{"messages": […]}}, got {shown(raw)}')
+    messages = [plain_message(each) for each in messages]
     for number, each in enumerate(messages, 1):
         if not isinstance(each, dict) or each.get("role") not in ROLES or not isinstance(each.get("content"), str):
             raise TrainingRefused(

@@ -11,6 +11,7 @@ from app.cli.base import Command, print_json, progress
 from app.core.errors import Invalid, Verbatim
 from app.games.taboo.episodes import judge_episode, read_episodes
 from app.games.taboo.judges import RULES
+from training.json_rows import RepeatedField, parse_json
 
 
 @click.command(cls=Command)
@@ -36,11 +37,13 @@ def _read_json(file: str) -> Any:
     where = "stdin" if file == "-" else file
     try:
         raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        return json.loads(raw)
+        return parse_json(raw)
     except OSError as error:
         raise Invalid(
             "FILE", expected="a JSON file that can be read", got=Verbatim(f"{where} ({error.strerror})")
         ) from None
+    except RepeatedField as error:
+        raise Invalid(None, expected="each field of an object once", got=Verbatim(str(error)), subject=where) from None
     except json.JSONDecodeError as error:
         place = f"{where}, line {error.lineno}, column {error.colno}"
         raise Invalid(

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from app.core.errors import Invalid, Verbatim, shown
+from app.core.errors import Invalid, Phrase, Verbatim, shown
 from app.datasets.records import unreadable
+from training.json_rows import repeated_field
 
 CHUNK = 1 << 16  # bytes
 LONGEST = 1 << 25  # characters of one item
 _SPACE = re.compile(r"[ \t\n\r]*")
-_DECODER = json.JSONDecoder()
 
 
 def read_list(path: Path, what: str, item: str) -> Iterator[Any]:
@@ -23,7 +23,10 @@ def read_list(path: Path, what: str, item: str) -> Iterator[Any]:
     """
     try:
         with path.open("rb") as file:
-            yield from read_items(file, str(path), what, item)
+            for number, value in enumerate(read_items(file, str(path), what, item)):
+                if isinstance(value, Invalid):
+                    raise value.at(f"{path}, {item} {number}")
+                yield value
     except OSError as error:
         raise Invalid(None, expected=what, got=Verbatim(unreadable(error)), subject=path) from None
 
@@ -31,9 +34,15 @@ def read_list(path: Path, what: str, item: str) -> Iterator[Any]:
 def read_items(file: BinaryIO, where: str, what: str, item: str, first: int = 0) -> Iterator[Any]:
     """The items of a JSON list in an open file, which errors call `where`; the number of the `first` may be chosen.
 
-    Raises Invalid as `read_list` does, and OSError.
+    In place of an item in which an object names a field twice comes the Invalid that says so, so that the reader can go
+    on behind it. Raises Invalid for all else as `read_list` does, and OSError.
     """
     yield from _Reader(file, where, what, item).items(first)
+
+
+def repeated_error(what: str) -> Invalid:
+    """The refusal of an object that names a field twice."""
+    return Invalid(None, expected=Phrase("each field of an object once"), got=Verbatim(what))
 
 
 class _Reader:
@@ -41,6 +50,8 @@ class _Reader:
 
     def __init__(self, file: BinaryIO, where: str, what: str, item: str) -> None:
         self._file = file
+        self._decoder = json.JSONDecoder(object_pairs_hook=self._object_of)
+        self._repeated: str | None = None  # a field that an object of the item names twice
         self._decode = codecs.getincrementaldecoder("utf-8-sig")()
         self._where, self._what, self._item = where, what, item
         self._text = ""
@@ -55,7 +66,8 @@ class _Reader:
         mark = self._next_mark()
         number = first
         while mark != "]":
-            yield self._take_item(number)
+            value = self._take_item(number)
+            yield value if self._repeated is None else repeated_error(f"{self._repeated!r} twice")
             mark = self._next_mark()
             if mark not in (",", "]"):
                 place = f"{self._where}, after {self._item} {number}"
@@ -71,8 +83,9 @@ class _Reader:
         """The item that begins here. What is cut off by the window's end is tried again with twice as much text."""
         self._next_mark()
         while True:
+            self._repeated = None
             try:
-                value, end = _DECODER.raw_decode(self._text, self._at)
+                value, end = self._decoder.raw_decode(self._text, self._at)
             except json.JSONDecodeError as error:
                 if self._ended or len(self._text) - self._at > LONGEST:
                     got = "the end of the file" if self._ended and error.pos >= len(self._text) else error.msg.lower()
@@ -90,6 +103,12 @@ class _Reader:
                     self._at = end
                     return value
             self._read_more(max(CHUNK, len(self._text) - self._at))
+
+    def _object_of(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            self._repeated = repeated_field(pairs)
+        return found
 
     def _next_mark(self) -> str:
         """The next character that is no space, which is not taken; empty at the end."""

@@ -15,6 +15,7 @@ from app.core.errors import Invalid, Verbatim
 from app.games.base import JSON
 from app.matches import engine
 from app.matches.events import Ended, LogEvent
+from training.json_rows import RepeatedField, parse_json
 
 PERSON, MODEL = "person", "model"
 BEYOND_STORING = re.compile(r"\\u0000|[\ud800-\udfff]")
@@ -122,9 +123,11 @@ def read_text(path: Path, what: str) -> str:
 
 def read_json(path: Path, what: str) -> Any:
     """The value of a JSON file. Raises Invalid, which names the file, what was expected and what came."""
-    text = read_text(path, what)
+    text = read_text(path, what).removeprefix("\ufeff")  # with which some programs begin a file
     try:
-        return json.loads(text)
+        return parse_json(text)
+    except RepeatedField as error:
+        raise Invalid(None, expected="each field of an object once", got=Verbatim(str(error)), subject=path) from None
     except json.JSONDecodeError as error:
         got = f"no JSON at line {error.lineno}, column {error.colno}" if text.strip() else "an empty file"
         raise Invalid(None, expected=what, got=Verbatim(got), subject=path) from None

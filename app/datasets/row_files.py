@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
 from app.core.errors import Invalid, Phrase, Verbatim
-from app.datasets.json_list import LONGEST, read_items
+from app.datasets.json_list import LONGEST, read_items, repeated_error
+from training.json_rows import RepeatedField, parse_json
 
 _MAGIC = b"\x1f\x8b"  # with which a file of gzip begins
 _BOM = b"\xef\xbb\xbf"
@@ -44,7 +45,10 @@ def read_rows(file: BinaryIO, name: str, most: int | None = None) -> Iterator[Ra
         limited = _Limited(plain, name, most)
         if head.startswith(b"["):
             values = read_items(cast(BinaryIO, limited), name, _WHAT, "row", first=1)
-            yield from (RawRow(number, value) for number, value in enumerate(values, 1))
+            yield from (
+                RawRow(number, error=value) if isinstance(value, Invalid) else RawRow(number, value)
+                for number, value in enumerate(values, 1)
+            )
         else:
             yield from _jsonl_rows(limited)
     except (gzip.BadGzipFile, EOFError, zlib.error):
@@ -71,7 +75,9 @@ def _jsonl_rows(file: "_Limited") -> Iterator[RawRow]:
 
 def _jsonl_row(number: int, line: bytes) -> RawRow:
     try:
-        return RawRow(number, json.loads(line.decode()))
+        return RawRow(number, parse_json(line.decode()))
+    except RepeatedField as repeated:
+        return RawRow(number, error=repeated_error(str(repeated)))
     except UnicodeDecodeError:
         got = Phrase("bytes that are not UTF-8")
     except json.JSONDecodeError as error:

@@ -7,6 +7,7 @@ from typing import Any
 from app.core.csv_reader import decode_text
 from app.core.errors import Invalid, Phrase, Verbatim
 from app.datasets.records import unreadable
+from training.json_rows import RepeatedField, parse_json
 
 LARGEST = 50_000_000  # bytes
 LONGEST_TEXT = 20_000  # characters of a question or an answer
@@ -42,7 +43,11 @@ def decode(raw: bytes, field: str, name: str) -> str:
 def decode_json(text: str, field: str, name: str) -> Any:
     """The value in a text. Raises Invalid."""
     try:
-        return json.loads(text)
+        return parse_json(text)
+    except RepeatedField as repeated:
+        raise Invalid(
+            field, expected=Phrase("each field of an object once"), got=Verbatim(str(repeated)), subject=name
+        ) from None
     except json.JSONDecodeError as error:
         got = Phrase("none from line %(line)s on", line=error.lineno)
     except (RecursionError, ValueError):

@@ -55,6 +55,13 @@ def test_a_dash_reads_stdin() -> None:
     assert json.loads(run("-", "--json", given=json.dumps(EPISODES[:1])).stdout)[0]["plies"] == 2
 
 
+def test_a_mark_before_the_text_and_texts_in_parts_are_read() -> None:
+    said = [{"type": "text", "text": "Is it a "}, {"type": "text", "text": "cat?"}]
+    history = [{"role": "attacker", "content": "It purrs."}, {"role": "defender", "content": said}]
+    episodes = [{"history": history, "target_word": "cat", "max_turns": 1}]
+    assert run("-", given=json.dumps(episodes).encode("utf-8-sig")).stdout == "0\tattacker wins\t2\n"
+
+
 def test_no_episodes_give_no_verdicts() -> None:
     assert run("-", "--json", given="[]").stdout == "[]\n"
 
@@ -70,6 +77,10 @@ def test_no_episodes_give_no_verdicts() -> None:
         ('[{"history": [], "target_word": "cat", "max_turns": 0}]', "max_turns"),
         ('[{"history": [{"role": "judge", "content": "x"}], "target_word": "cat", "max_turns": 1}]', "role"),
         ("", "line 1, column 1"),
+        (
+            '[{"history": [], "target_word": "cat", "target_word": "dog", "max_turns": 1}]',
+            "stdin: expected each field of an object once, got 'target_word' twice",
+        ),
     ],
 )
 def test_a_file_that_is_none_is_refused_in_one_line(given: str | bytes, words: str) -> None:

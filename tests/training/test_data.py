@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.training.conftest import rows_of, write_rows
+from training.comparisons import read_comparisons
 from training.data import EpochOrder, TokenRows, read_conversations, split
 from training.errors import TrainingRefused
 from training.rendering import MarkedTokens
@@ -29,6 +30,19 @@ def test_a_json_array_is_read_like_lines_of_json(tmp_path: Path) -> None:
         ('{"messages": []}', r"line 1: expected {\"messages\": .*got {'messages': \[\]}"),
         ('\n{"messages": "hello"}', "line 2: expected"),
         ("{not json}", "line 1: expected JSON, got '{not json}'"),
+        ("[" * 9_000, "expected JSON, got "),
+        (
+            '\n{"messages": [{"role": "user", "role": "x"}]}',
+            "line 2: expected each field of an object once, got 'role' twice",
+        ),
+        (
+            '[{"messages": [], "messages": []}]',
+            "rows.jsonl: expected each field of an object once, got 'messages' twice",
+        ),
+        (
+            '{"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}',
+            "message 1: expected a role .* and a content",
+        ),
         ("[1]", "row 1: expected .* got 1"),
         ('{"messages": [{"role": "robot", "content": "x"}]}', "line 1, message 1: expected a role"),
         ('{"messages": [{"role": "user", "content": 7}]}', "line 1, message 1: expected a role .* and a content"),
@@ -41,6 +55,26 @@ def test_a_bad_row_is_named_with_its_place(text: str, complaint: str, tmp_path: 
     path.write_text(text)
     with pytest.raises(TrainingRefused, match=complaint):
         read_conversations(path)
+
+
+@pytest.mark.parametrize("array", [True, False])
+def test_a_mark_before_the_text_and_the_forms_of_newer_chats_are_read(array: bool, tmp_path: Path) -> None:
+    parts = [{"type": "text", "text": "Be "}, {"type": "text", "text": "brief."}]
+    chat = [
+        {"role": "developer", "content": parts},
+        {"role": "user", "content": "hello"},
+        {"role": "assistant", "content": [{"type": "text", "text": "hi"}], "weight": 2},
+    ]
+    compared = {"query": "why?", "responses": ["so", "no"], "scores": [1, 0], "history": chat}
+    path = tmp_path / "rows"
+    for row in ({"messages": chat}, compared):
+        path.write_text(json.dumps([row] if array else row), encoding="utf-8-sig")
+        read = read_conversations(path)[0].messages if "messages" in row else read_comparisons(path, 1)[0].history
+        assert [(each["role"], each["content"], each.get("weight")) for each in read] == [
+            ("system", "Be brief.", None),
+            ("user", "hello", None),
+            ("assistant", "hi", 2),
+        ]
 
 
 def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> None:

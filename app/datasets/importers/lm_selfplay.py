@@ -44,6 +44,7 @@ from app.games.negotiation.rules import NEGOTIATION
 from app.matches import engine
 from app.matches.engine import Match, readable
 from app.matches.events import LogEvent, Started, Violated
+from training.json_rows import plain_message
 
 _FILES = {
     LOGS: re.compile(r"(?P<number>[0-9]{1,9})_p(?P<seat>[01])\.json"),
@@ -189,6 +190,7 @@ def _log(path: Path) -> list[Message]:
     raw = read_json(path, "a list of messages")
     if not isinstance(raw, list):
         raise Invalid(None, expected="a list of messages", got=raw, subject=path)
+    raw = [plain_message(each) for each in raw]
     for at, message in enumerate(raw):
         good = isinstance(message, dict) and all(isinstance(message.get(key), str) for key in ("role", "content"))
         if not good or message["role"] not in ("system", "user", "assistant"):

@@ -5,6 +5,7 @@ from typing import Any
 
 from app.core.errors import Invalid, Phrase, Verbatim, either
 from app.games.base import JSON
+from training.json_rows import plain_message
 from training.methods.base import LARGEST, SAMPLED, SUPERVISED
 
 ROLES = ("system", "user", "assistant")
@@ -34,17 +35,18 @@ def is_number(raw: Any) -> bool:
 
 
 def read_messages(raw: Any, name: str = "messages") -> list[JSON]:
-    """A list of messages, each with a role and a content. Raises Invalid."""
+    """A list of messages, each with a role and a content, in the form that trainings know. Raises Invalid."""
     if not isinstance(raw, list) or not raw:
         raise Invalid(name, expected=Phrase("a list of messages"), got=raw)
-    for at, message in enumerate(raw):
+    messages = [plain_message(each) for each in raw]
+    for at, message in enumerate(messages):
         if not isinstance(message, dict):
             raise Invalid(f"{name}[{at}]", expected=Phrase("an object with role and content"), got=message)
         if message.get("role") not in ROLES:
             raise Invalid(f"{name}[{at}].role", expected=either(ROLES), got=message.get("role"))
         if not isinstance(message.get("content"), str):
             raise Invalid(f"{name}[{at}].content", expected=Phrase("a text"), got=message.get("content"))
-    return raw
+    return messages
 
 
 def is_learnt(message: Mapping[str, Any]) -> bool:
@@ -52,8 +54,8 @@ def is_learnt(message: Mapping[str, Any]) -> bool:
     return message["role"] == "assistant" and bool(message.get("weight", 1))
 
 
-def check_conversation(row: JSON) -> None:
-    """Raises Invalid for a row that is no conversation of ours. All of its moves may have weight 0."""
+def read_conversation(row: JSON) -> JSON:
+    """The row as a conversation of ours; all of its moves may have weight 0. Raises Invalid."""
     messages = read_messages(row.get("messages"))
     for name in ("group", "game", "policy"):
         _check_label(name, row.get(name))
@@ -72,6 +74,7 @@ def check_conversation(row: JSON) -> None:
         raise Invalid("type", expected=Phrase("%(types)s, or none", types=either(TYPES)), got=row["type"])
     if row.get("tokenizer") is not None:
         _check_ids(messages)
+    return {**row, "messages": messages}
 
 
 def _check_label(name: str, value: Any) -> None:
@@ -95,8 +98,8 @@ def _check_ids(messages: Iterable[JSON]) -> None:
             raise Invalid(f"messages[{at}].ids", expected=Phrase("the tokens of the message"), got=ids)
 
 
-def check_comparison(row: JSON, highest: float | None = None) -> None:
-    """Raises Invalid for a comparison that cannot be learnt from, or with scores above the `highest`."""
+def read_comparison(row: JSON, highest: float | None = None) -> JSON:
+    """The row as a comparison. Raises Invalid where nothing is to be learnt, or for a score above the `highest`."""
     _check_label("group", row.get("group"))
     read_text("query", row.get("query"))
     responses, scores = row.get("responses"), row.get("scores")
@@ -111,5 +114,9 @@ def check_comparison(row: JSON, highest: float | None = None) -> None:
             most = Phrase("a number from 0 to %(most)s", most=highest)
             expected = Phrase("a number from 0 on") if highest is None else most
             raise Invalid(f"scores[{at}]", expected=expected, got=score)
-    if row.get("history") is not None and read_messages(row["history"], "history")[0]["role"] == "assistant":
+    if row.get("history") is None:
+        return row
+    history = read_messages(row["history"], "history")
+    if history[0]["role"] == "assistant":
         raise Invalid("history[0].role", expected=either(("system", "user")), got="assistant")
+    return {**row, "history": history}

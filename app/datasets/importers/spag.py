@@ -2,6 +2,8 @@
 
 Every game is judged again by the rule that the caller names, and ends where that verdict falls; what the source has
 after it stays among the facts. A game that stops before its last turn without a verdict is tied, as `flask judge` says.
+Moves lose the blanks around them, as moves that are made here do, and as the published program strips what is learnt;
+how they were written stays among the facts.
 
 Source: Cheng et al. 2024, arXiv 2404.10642.
 """
@@ -62,7 +64,7 @@ def _up_to_the_verdict(episode: Episode, rule: str) -> list[LogEvent]:
         data: JSON = {"said": None if verdict.said is None else readable(verdict.said)}
         if verdict.guess is not None:
             data |= {"guess": readable(verdict.guess), "right": verdict.right}
-        moves.append(Event("declaration" if declared else "message", seat, readable(text), data))
+        moves.append(Event("declaration" if declared else "message", seat, readable(text.strip()), data))
         if decision(seat, said=verdict.said is not None, declared=declared, right=verdict.right):
             break
     return moves

@@ -13,11 +13,11 @@ from typing import Any
 
 from app.core.errors import Invalid, Phrase, either
 from app.datasets.importers.row_checks import (
-    check_comparison,
-    check_conversation,
     check_learnt,
     is_learnt,
     is_number,
+    read_comparison,
+    read_conversation,
     read_messages,
     read_object,
     read_text,
@@ -69,12 +69,10 @@ def read_own(raw: Any) -> JSON:
     """A row as `flask dataset export` writes it, with everything in it."""
     row = read_object(raw, "messages, or query, responses and scores")
     if "responses" in row:
-        check_comparison(row)
-        return row
+        return read_comparison(row)
     if "messages" not in row and "target" in row:
         raise Invalid("messages", expected=Phrase("a list of messages"), got=Phrase("a query and a target"))
-    check_conversation(row)
-    return row
+    return read_conversation(row)
 
 
 def read_move(raw: Any) -> JSON:
@@ -91,7 +89,7 @@ def read_move(raw: Any) -> JSON:
     # The published reader knows one type by its name, and takes all other rows as those that have rewards.
     if row.get("type") == SUPERVISED:
         found["type"] = SUPERVISED
-    check_conversation(found)
+    found = read_conversation(found)
     check_learnt(found)
     return found
 
@@ -101,8 +99,7 @@ def read_rated(raw: Any) -> JSON:
     row = read_object(raw, "query, responses and scores")
     names = ("query", "responses", "scores", "models", "group")
     found = {name: row[name] for name in names if row.get(name) is not None}
-    check_comparison(found, HIGHEST_RATING)
-    return found
+    return read_comparison(found, HIGHEST_RATING)
 
 
 def read_preference(raw: Any) -> JSON:
@@ -118,8 +115,7 @@ def read_preference(raw: Any) -> JSON:
     found: JSON = {"query": query["content"], "responses": responses, "scores": [PREFERRED, REJECTED]}
     if history:
         found["history"] = history
-    check_comparison(found)
-    return found
+    return read_comparison(found)
 
 
 def read_instruction(raw: Any) -> JSON:
@@ -143,8 +139,7 @@ def read_chat(raw: Any) -> JSON:
         if is_learnt(kept):
             read_text(f"messages[{at}].content", kept["content"])
         messages.append(kept)
-    found: JSON = {"messages": messages}
-    check_conversation(found)
+    found = read_conversation({"messages": messages})
     check_learnt(found)
     return found
 

@@ -11,6 +11,7 @@ from app.core.errors import Invalid, Verbatim, either
 from app.games.taboo.judges import RULES, judge
 from app.games.taboo.outcomes import ROLES, TIED
 from app.games.taboo.rules import decision
+from training.json_rows import plain_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ def read_episode(raw: Any, where: str) -> Episode:
 
 def _read_move(raw: Any, where: str) -> tuple[int, str]:
     role = _field(raw, "role", where)
-    content = _field(raw, "content", where)
+    content = plain_text(_field(raw, "content", where))
     if role not in ROLES:
         raise Invalid(None, expected=either(ROLES), got=Verbatim(_short(role)), subject=f"{where}, role")
     if not isinstance(content, str):

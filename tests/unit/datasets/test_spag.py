@@ -71,6 +71,15 @@ def test_what_was_imported_is_exported_as_it_was(tmp_path, rule):
     assert json.loads((tmp_path / "out.json").read_text()) == EPISODES
 
 
+def test_moves_are_stripped_as_published_and_exported_as_they_were(tmp_path):
+    written = [episode("  It purrs. \n", "\tIs it a lion?", " "), episode([{"type": "text", "text": "Hi. "}])]
+    matches = [stored(match) for match in Spag(put(tmp_path / "in.json", written))]
+    texts = [[event.text for event in match.events if isinstance(event, Event)] for match in matches]
+    assert texts == [["It purrs.", "Is it a lion?", ""], ["Hi."]]
+    write_spag(matches, tmp_path / "out.json")
+    assert json.loads((tmp_path / "out.json").read_text()) == written
+
+
 def test_matches_played_here_come_back_the_same(tmp_path):
     played = [
         ImportedMatch(seed, "taboo", {}, tuple(scripted_log("taboo", seed, {"rule": rule})), (None, None))
@@ -144,6 +153,10 @@ def test_memory_does_not_grow_with_the_number_of_games(tmp_path):
         ("[GOOD,]", ", episode 1: expected an object, got expecting value"),
         ("[GOOD] more", ": expected nothing after the list, got 'more'"),
         ("[GOOD, 3]", ", episode 1: expected an object with history, got 3"),
+        (
+            '[GOOD, {"history": [], "history": []}]',
+            ", episode 1: expected each field of an object once, got 'history' twice",
+        ),
         ('[GOOD, {"history": []}]', ", episode 1, target_word: expected it to be there, got ['history']"),
         (
             '[{"history": [], "target_word": "New York", "max_turns": 5}]',

@@ -161,6 +161,32 @@ def test_a_bad_line_is_an_error_of_its_row_and_a_broken_array_one_of_the_file() 
         read(b'[{"a": 1}, {"b": ')
 
 
+@pytest.mark.parametrize("array", [True, False])
+def test_a_row_in_which_an_object_names_a_field_twice_is_an_error_of_that_row(array: bool) -> None:
+    rows = ['{"a": 1}', '{"a": [{"b": 1, "c": 2, "b": 3}]}', '{"a": 2, "a": 2}', '{"a": 3}']
+    content = f"[{', '.join(rows)}]" if array else "\n".join(rows)
+    found = read(content.encode())
+    assert [each.value for each in found] == [{"a": 1}, None, None, {"a": 3}]
+    assert [each.error.message for each in found if each.error] == [
+        f"expected each field of an object once, got '{name}' twice" for name in "ba"
+    ]
+
+
+@pytest.mark.parametrize("row_format", ["parlor", "openai"])
+def test_messages_of_newer_chats_are_read_as_those_that_trainings_know(row_format: str) -> None:
+    parts = [{"type": "text", "text": "Be "}, {"type": "text", "text": "brief."}]
+    chat = messages(
+        {"role": "developer", "content": parts}, USER, {**ASSISTANT, "content": [{"type": "text", "text": "A"}]}
+    )
+    plain = messages({"role": "system", "content": "Be brief."}, USER, {**ASSISTANT, "content": "A"})
+    assert FORMATS[row_format].read(chat) == plain
+    for bad in ([], [{"type": "image_url", "image_url": {}}], [{"type": "text"}], [{"type": "text", "text": "x"}, "y"]):
+        with pytest.raises(Invalid, match=r"messages\[0\].content: expected a text, got "):
+            FORMATS[row_format].read(messages({"role": "user", "content": bad}, ASSISTANT))
+    compared = FORMATS["parlor"].read({**RATED, "history": chat["messages"]})
+    assert compared["history"] == plain["messages"]
+
+
 def test_a_file_that_is_too_large_when_unpacked_or_damaged_is_refused() -> None:
     packed = gzip.compress(b'{"a": 1}\n' * 100_000)
     assert len(read(packed, 1_000_000)) == 100_000

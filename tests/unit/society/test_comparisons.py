@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.datasets.importers.row_checks import check_comparison, check_conversation, check_learnt
+from app.datasets.importers.row_checks import check_learnt, read_comparison, read_conversation
 from app.datasets.importers.training_rows import line_of
 from app.society.comparisons import (
     CODE,
@@ -126,12 +126,12 @@ def test_a_mixing_ratio_leaves_out_rows_and_counts_them(name: str, others: int) 
 def test_every_row_of_any_society_can_be_trained_on(seed: int) -> None:
     found = rated_rows(many(80, seed, (None, -1, 0, 1, 3, 5.5, 7, 8, float("nan"), float("inf"))), ALL)
     for row in found.comparisons:
-        check_comparison(row, 7)
+        assert read_comparison(row, 7) == row
         assert all(1 <= score <= 7 for score in row["scores"])
         assert len(row["responses"]) == len(row["scores"]) == len(row["models"]) == len(set(row["responses"]))
         line_of(row)
     for row in found.conversations:
-        check_conversation(row)
+        assert read_conversation(row) == row
         check_learnt(row)
         line_of(row)
     for tally in found.tallies.values():
