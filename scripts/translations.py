@@ -31,6 +31,7 @@ SOURCES: tuple[tuple[str, str, str, dict[str, str]], ...] = (
 )
 KEYWORDS = {
     **dict.fromkeys(("_", "gettext", "lazy_gettext", "N_", "Phrase", "t"), None),
+    **dict.fromkeys(("fact", "JobTable", "Section"), (2,)),
     **dict.fromkeys(("ngettext", "tn"), (1, 2)),
 }
 

@@ -76,4 +76,5 @@ ALIGNMENT = AlignmentKind(
     numbered=lambda number: Phrase("alignment %(number)s", number=number),
     active=Phrase("one that is running"),
     listing="app.alignments.listing:LIST",
+    page="app.alignments.page:PAGE",
 )

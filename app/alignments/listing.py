@@ -10,7 +10,6 @@ from sqlalchemy.orm import Session
 
 from app.alignments.comparison import SocietyDifference, society_differences
 from app.alignments.job import ALIGNMENT, PARTS, AlignmentPart, begun_jobs, parts_of
-from app.alignments.spec import AlignmentSpec
 from app.assessments import listing as assessments
 from app.assessments.figures import AssessmentFigures
 from app.assessments.job import ASSESSMENT
@@ -20,7 +19,7 @@ from app.finetuning.job import TRAINING
 from app.games.base import JSON
 from app.jobs import states
 from app.jobs.chained import AwaitedJob
-from app.jobs.listing import JobListItem, job_columns, job_facts, job_figures, job_items
+from app.jobs.listing import JobListItem, job_columns, job_figures, job_items
 from app.models import Alignment, Dataset, LanguageModel, TrainingJob
 from app.registry.listing import model_column
 from app.society.store import agents_of, read_ratings
@@ -42,6 +41,16 @@ class AlignmentStep(NamedTuple):
     item: JobListItem | None
     model: LanguageModel | None  # that a training made
     datasets: Sequence[Dataset]  # demonstrations, or what was cut from the first society
+
+
+class AlignmentJob(NamedTuple):
+    """A part of an alignment: the kind, number and status of its job, as far as it was begun, and the model made."""
+
+    part: str
+    kind: str
+    number: int | None
+    status: str | None
+    made: str | None
 
 
 def list_items(session: Session, rows: Sequence[Alignment]) -> list[AlignmentListItem]:
@@ -81,7 +90,12 @@ def steps_of(session: Session, row: Alignment) -> list[AlignmentStep]:
     return found
 
 
-def progress_of(session: Session, row: Alignment) -> JSON:
+def progress_of(session: Session, rows: Sequence[Alignment]) -> dict[int, JSON]:
+    """How far the jobs are that alignments wait for, as figures by name, by their numbers."""
+    return {row.id: _progress_of(session, row) for row in rows}
+
+
+def _progress_of(session: Session, row: Alignment) -> JSON:
     """How far the job is that an alignment waits for, as figures by name; `at` changes with each step."""
     [item] = job_items(session, ALIGNMENT, [row])
     now, begun = None, begun_jobs(row)
@@ -139,29 +153,10 @@ def _datasets_of(row: Alignment, part: AlignmentPart) -> Sequence[int | None]:
     return (row.dataset_id, row.realignment_id) if part.column == "society_id" else ()
 
 
-def described(session: Session, rows: Sequence[Alignment]) -> list[JSON]:
-    """All that lists and the command line say of alignments, as JSON, with as many statements for one as for many."""
-    bases = session.scalars(select(LanguageModel).where(LanguageModel.id.in_({row.base_id for row in rows})))
-    names = {base.id: base.name for base in bases}
-    jobs = _jobs_of(session, rows)
-    return [
-        {
-            **job_facts(ALIGNMENT, item),
-            "base": names[item.row.base_id],
-            "demonstrations_id": item.row.demonstrations_id,
-            "dataset_id": item.row.dataset_id,
-            "realignment_id": item.row.realignment_id,
-            "spec": AlignmentSpec.of_json(item.row.spec).to_json(),
-            "jobs": [_job(jobs, item.row, part) for part in parts_of(item.row)],
-        }
-        for item in job_items(session, ALIGNMENT, rows)
-    ]
-
-
-def figures_of(session: Session, row: Alignment) -> list[AssessmentFigures] | None:
-    """What raters say of its model beside the one before, as far as they have; None before that."""
+def figures_of(session: Session, row: Alignment) -> list[AssessmentFigures]:
+    """What raters say of its model beside the one before, as far as they have."""
     if row.assessment_id is None:
-        return None
+        return []
     return assessments.figures_of(session, ASSESSMENT.get(session, row.assessment_id))
 
 
@@ -182,17 +177,17 @@ def _row(jobs: Mapping[AwaitedJob, tuple[Any, str]], row: Alignment, part: Align
     return jobs.get(AwaitedJob(part.kind, getattr(row, part.column)), (None, None))[0]
 
 
-def _job(jobs: Mapping[AwaitedJob, tuple[Any, str]], row: Alignment, part: AlignmentPart) -> JSON:
+def jobs_of(session: Session, rows: Sequence[Alignment]) -> list[list[AlignmentJob]]:
+    """The parts of each alignment with their jobs, with as many statements for one as for many."""
+    jobs = _jobs_of(session, rows)
+    return [[_job(jobs, row, part) for part in parts_of(row)] for row in rows]
+
+
+def _job(jobs: Mapping[AwaitedJob, tuple[Any, str]], row: Alignment, part: AlignmentPart) -> AlignmentJob:
     number = getattr(row, part.column)
     found, status = jobs.get(AwaitedJob(part.kind, number), (None, None))
-    made = found if part.kind is TRAINING and found is not None and found.model_id is not None else None
-    return {
-        "part": part.title,
-        "kind": part.kind.name,
-        "number": number,
-        "status": status,
-        "made": made and made.name,
-    }
+    made = found.name if part.kind is TRAINING and found is not None and found.model_id is not None else None
+    return AlignmentJob(part.title, part.kind.name, number, status, made)
 
 
 _BEGUN = sum(case((getattr(Alignment, part.column).is_not(None), 1), else_=0) for part in PARTS)

@@ -20,5 +20,6 @@ ASSESSMENT: JobKind[Assessment] = JobKind(
     },
     numbered=lambda number: Phrase("assessment %(number)s", number=number),
     listing="app.assessments.listing:LIST",
+    page="app.assessments.page:PAGE",
     lease_seconds=lambda settings: settings.ROUND_LEASE,
 )

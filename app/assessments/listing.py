@@ -13,12 +13,15 @@ from app.assessments.job import ASSESSMENT
 from app.core.errors import Phrase
 from app.core.lists import ListColumn, Listing
 from app.games.base import JSON
-from app.jobs.listing import JobListItem, job_columns, job_facts, job_figures, job_items
+from app.jobs.listing import CALLS, JobListItem, job_columns, job_figures, job_items
 from app.models import AssessedAnswer, Assessment, LanguageModel
 from app.registry.listing import model_column, model_name
 from app.rounds.prices import prices_of_model
 
-_COUNTS = ("failed", "ratings", "unread_ratings", "calls", "failed_calls", "prompt_tokens", "completion_tokens")
+COUNTS = {  # of a page, by the columns that have them
+    "failed": Phrase("Answers refused"), "ratings": Phrase("Ratings"), "unread_ratings": Phrase("Unread ratings"),
+    **CALLS,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -53,9 +56,8 @@ def progress_of(session: Session, rows: Sequence[Assessment]) -> dict[int, JSON]
     return {
         item.row.id: {
             **job_figures(item),
-            **{name: getattr(item.row, name) for name in _COUNTS},
+            **{name: getattr(item.row, name) for name in COUNTS},
             "cost": _cost(item.row, known),
-            "at": f"{item.state} {item.percent // 5}",
         }
         for item in job_items(session, ASSESSMENT, rows)
     }
@@ -88,14 +90,6 @@ def figures_of(session: Session, row: Assessment) -> list[AssessmentFigures]:
     return assessment_figures([each["model"] for each in row.raters], pairs)
 
 
-def described(session: Session, rows: Sequence[Assessment]) -> list[JSON]:
-    """All that lists and the command line say of assessments, as JSON, with as many statements for one as for many."""
-    known = _models(session, rows)
-    return [
-        _assessment_json(item.row, job_facts(ASSESSMENT, item), known) for item in job_items(session, ASSESSMENT, rows)
-    ]
-
-
 def _models(session: Session, rows: Sequence[Assessment]) -> dict[int, LanguageModel]:
     """The models of these assessments, by number."""
     numbers = {number for row in rows for number in _models_of(row)}
@@ -110,21 +104,6 @@ def _cost(row: Assessment, models: Mapping[int, LanguageModel]) -> float | None:
 
 def _models_of(row: Assessment) -> list[int]:
     return [row.model_id, row.base_id, *(each["model_id"] for each in row.raters)]
-
-
-def _assessment_json(row: Assessment, facts: JSON, models: Mapping[int, LanguageModel]) -> JSON:
-    return {
-        **facts,
-        "model": models[row.model_id].name,
-        "base": models[row.base_id].name,
-        "raters": [each["model"] for each in row.raters],
-        "sampling": row.sampling,
-        "question_source": row.question_source,
-        "left_out": row.left_out,
-        "learnt_from": row.learnt_from,
-        **{name: getattr(row, name) for name in _COUNTS},
-        "cost": _cost(row, models),
-    }
 
 
 LIST: Listing[Assessment] = Listing(

@@ -39,6 +39,7 @@ BENCHMARK = BenchmarkKind(
     runner="app.benchmarks.runner:run",
     facts=lambda row: {"tasks": row.tasks, "limit": row.item_limit, "shots": row.shots, "batch": row.batch},
     listing="app.benchmarks.listing:LIST",
+    page="app.benchmarks.page:PAGE",
     lease_seconds=lambda settings: settings.TRAIN_LEASE,
     patience=timedelta(seconds=30),  # a job may wait long behind a training
 )

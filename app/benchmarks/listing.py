@@ -79,11 +79,8 @@ def results_of(session: Session, rows: Sequence[BenchmarkJob]) -> dict[int, list
 
 
 def figures_of(session: Session, rows: Sequence[BenchmarkJob]) -> dict[int, JSON]:
-    """How far each job is, as figures by name, by the job's number; `at` changes with each task that is scored."""
-    items = job_items(session, BENCHMARK, rows)
-    return {
-        each.row.id: {**job_figures(each), "step": each.row.step, "at": f"{each.state} {each.done}"} for each in items
-    }
+    """How far each job is, as figures by name, by the job's number."""
+    return {each.row.id: {**job_figures(each), "step": each.row.step} for each in job_items(session, BENCHMARK, rows)}
 
 
 def usage_of(session: Session, rows: Sequence[BenchmarkJob]) -> dict[int, TokenUsage]:

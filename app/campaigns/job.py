@@ -43,4 +43,5 @@ CAMPAIGN = CampaignKind(
     active=Phrase("one that is running"),
     facts=lambda row: {"name": row.name, "game": row.game},
     listing="app.campaigns.listing:LIST",
+    page="app.campaigns.page:PAGE",
 )

@@ -1,14 +1,10 @@
 """`flask alignment`: demonstrations, a society, a training on it, the society again and what raters say of it."""
 
-from collections.abc import Sequence
-
 import click
-from sqlalchemy.orm import Session
 
-from app.alignments import lifecycle, listing, steps
+from app.alignments import lifecycle, steps
 from app.alignments.job import ALIGNMENT
 from app.alignments.spec import AlignmentSpec
-from app.cli.assessment import table
 from app.cli.base import Command, Interrupted, ensure_database, settings
 from app.cli.dataset_import import read_file
 from app.cli.jobs import Described, JobCommands, json_option, queue_option, run_job_here
@@ -16,7 +12,7 @@ from app.cli.spec_options import read_files, spec_options
 from app.cli.training import train_here
 from app.core import write_priority
 from app.core.errors import Invalid, Verbatim
-from app.core.extensions import db, reading, transact, writing
+from app.core.extensions import db, transact, writing
 from app.datasets import row_import
 from app.datasets.importers.spec import DatasetImportSpec
 from app.datasets.importers.training_rows import FORMATS
@@ -62,22 +58,6 @@ class _AlignmentCommands(JobCommands[Alignment]):
     show_help = "Show one alignment: its jobs, and the assessment of its model beside the one before."
     list_help = "Show the alignments, the latest first."
 
-    def described(self, session: Session, rows: Sequence[Alignment]) -> list[Described]:
-        """Alignments as JSON."""
-        return listing.described(session, rows)
-
-    def shown(self, described: Described) -> Described:
-        """All but the jobs, which the log has in lines."""
-        return {name: value for name, value in described.items() if name != "jobs"}
-
-    def log(self, row: Alignment) -> str:
-        """Its jobs, and the figures of the assessment."""
-        with reading() as session:
-            [described] = listing.described(session, [row])
-            figures = listing.figures_of(session, row)
-        lines = [_line(each) for each in described["jobs"]]
-        return "\n".join([*lines, *([] if figures is None else ["", table(figures)])])
-
     def stopped(self, described: Described) -> str:
         """After how many of its jobs."""
         return f", {described['done']} of {described['of']} jobs over"
@@ -91,14 +71,6 @@ class _AlignmentCommands(JobCommands[Alignment]):
             if train_here(awaited.number) if awaited.kind is TRAINING else run_job_here(awaited.kind, awaited.number):
                 raise Interrupted(f"Interrupted {self.kind.subject(number)}; {self.goes_on(number)}.")
         self.report(number, as_json)
-
-    def report(self, number: int, as_json: bool) -> None:
-        """Print the result, with its jobs and figures."""
-        super().report(number, as_json)
-        if not as_json:
-            with reading() as session:
-                row = ALIGNMENT.get(session, number)
-            click.echo(self.log(row))
 
 
 _ALIGNMENTS = _AlignmentCommands(ALIGNMENT)
@@ -114,12 +86,3 @@ def _with_demonstrations(spec: AlignmentSpec, file: str, row_format: str) -> Ali
     found, wanted = read_file(DatasetImportSpec(file=file, format=row_format))
     number = row_import.register_read(transact(db.engine), wanted, found)
     return spec.model_copy(update={"demonstrations": str(number)})
-
-
-# ---- Words ------------------------------------------------------------------------
-
-
-def _line(job: Described) -> str:
-    made = f"  {job['made']}" if job["made"] else ""
-    number = "–" if job["number"] is None else f"{job['kind']} {job['number']}"
-    return f"{job['part']:<16}{number:<16}{job['status'] or 'not begun':<12}{made}".rstrip()

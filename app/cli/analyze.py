@@ -22,6 +22,7 @@ from app.analysis.wording import beside, number, signed, signed_beside, with_uni
 from app.cli.base import WHOLE, Command, check_one_format, ensure_database, print_csv, print_json, progress
 from app.cli.drawing import FORMATS, write_chart
 from app.cli.match_filter import filter_options, read_filter
+from app.cli.tables import aligned
 from app.core.errors import Invalid, Verbatim
 from app.core.extensions import reading
 from app.core.files import replace_file
@@ -257,8 +258,4 @@ def _figure_words(figure: Figure, unit: str) -> str:
 
 def _aligned(rows: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
     """Rows with their first cell to the left and the others below each other."""
-    widths = [max(map(len, cells)) for cells in zip(*(cells for _, cells in rows), strict=True)]
-    first = max(len(name) for name, _ in rows)
-    for name, cells in rows:
-        line = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-        yield f"  {name.ljust(first)}  {line}".rstrip()
+    return (f"  {line}" for line in aligned([(name, *cells) for name, cells in rows]))

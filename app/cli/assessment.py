@@ -1,13 +1,9 @@
 """`flask society compare`, also `flask assessment run`: a model beside another one, as raters see their answers."""
 
-from collections.abc import Sequence
-
 import click
-from sqlalchemy.orm import Session
 
-from app.analysis.bootstrap import Figure
 from app.assessments import lifecycle, listing
-from app.assessments.figures import COLUMNS, AssessmentFigures
+from app.assessments.figures import COLUMNS
 from app.assessments.job import ASSESSMENT
 from app.assessments.spec import AssessmentSpec
 from app.assessments.training_overlap import held_out
@@ -65,23 +61,6 @@ class _AssessmentCommands(JobCommands[Assessment]):
     list_help = "Show the assessments, the latest first."
     show_options = (click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row an aspect and rater."),)
 
-    def described(self, session: Session, rows: Sequence[Assessment]) -> list[Described]:
-        """Assessments as JSON; one alone with its figures."""
-        facts = listing.described(session, rows)
-        if len(rows) != 1:
-            return facts
-        figures = listing.figures_of(session, rows[0])
-        return [{**facts[0], "figures": [{column.name: column.read(each) for column in COLUMNS} for each in figures]}]
-
-    def shown(self, described: Described) -> Described:
-        """All but the figures, which the log has in lines."""
-        return {name: value for name, value in described.items() if name != "figures"}
-
-    def log(self, row: Assessment) -> str:
-        """The figures as a table."""
-        with reading() as session:
-            return table(listing.figures_of(session, row))
-
     def stopped(self, described: Described) -> str:
         """After how many answers."""
         return f", {described['done']} of {described['of']} answers rated"
@@ -100,48 +79,7 @@ class _AssessmentCommands(JobCommands[Assessment]):
             found = listing.figures_of(session, ASSESSMENT.get(session, number))
         print_csv(COLUMNS, found)
 
-    def report(self, number: int, as_json: bool) -> None:
-        """Print the result, with its figures."""
-        super().report(number, as_json)
-        if not as_json:
-            with reading() as session:
-                row = ASSESSMENT.get(session, number)
-            click.echo(self.log(row))
-
 
 _ASSESSMENTS = _AssessmentCommands(ASSESSMENT)
 assessment = _ASSESSMENTS.group()
 assessment.add_command(compare, "run")
-
-
-def table(found: Sequence[AssessmentFigures]) -> str:
-    """The figures for a terminal."""
-    lines = [("aspect", "rater", "model", "base", "difference", "questions", "better", "worse")]
-    for each in found:
-        counts = (str(each.difference.n), str(each.better), str(each.worse))
-        lines.append(
-            (
-                each.aspect,
-                each.rater or "all",
-                _mean_text(each.model),
-                _mean_text(each.base),
-                _in_words(each.difference),
-                *counts,
-            )
-        )
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    )
-
-
-def _mean_text(figure: Figure) -> str:
-    return "–" if figure.value is None else f"{figure.value:.2f}"
-
-
-def _in_words(figure: Figure) -> str:
-    if figure.value is None:
-        return "–"
-    if figure.low is None:
-        return f"{figure.value:+.2f} (no interval: {figure.no_interval})"
-    return f"{figure.value:+.2f} ({figure.low:+.2f} to {figure.high:+.2f})"

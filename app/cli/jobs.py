@@ -1,10 +1,9 @@
 """`flask KIND list|show|cancel|resume` for every kind of jobs. What a kind runs by itself is in a file of its own."""
 
-import json
 import signal
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Generic
@@ -14,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.cli.base import WHOLE, CommandFailed, Group, Interrupted, ensure_database, print_json, settings
 from app.cli.lists import list_options, print_list
+from app.cli.tables import aligned, table_lines
 from app.core import write_priority
 from app.core.extensions import db, reading, writing
 from app.core.lists import Listing
@@ -21,7 +21,8 @@ from app.job_kinds import JOB_KINDS
 from app.jobs import states
 from app.jobs.event_loop import running_loop
 from app.jobs.kind import JobKind, R
-from app.jobs.listing import job_facts, job_items, list_of
+from app.jobs.listing import list_of
+from app.jobs.page import page_of
 from app.matches.turns import WorkerContext
 
 _ENDED = (states.DONE, states.FAILED, states.CANCELLED)
@@ -52,19 +53,10 @@ class JobCommands(Generic[R]):
     # ---- What a kind may override ------------------------------------------------
 
     whole: Listing[R] | None = None  # the list of all jobs, for JSON, where lines of the other stand for several
-    id_field = ""  # of a job's number in JSON; empty: after the kind
 
     def described(self, session: Session, rows: Sequence[R]) -> list[Described]:
         """Jobs as JSON, with as many statements for one as for a hundred."""
-        return [job_facts(self.kind, item) for item in job_items(session, self.kind, rows)]
-
-    def log(self, row: R) -> str:  # noqa: ARG002 - a kind may have one
-        """What `show` prints below all else."""
-        return ""
-
-    def shown(self, described: Described) -> Mapping[str, Any]:
-        """What `show` prints of a job, by name."""
-        return described
+        return page_of(self.kind).described(session, rows)
 
     def stopped(self, described: Described) -> str:  # noqa: ARG002 - a kind may say so
         """The state of a job that was cancelled, to be read after its status."""
@@ -90,6 +82,7 @@ class JobCommands(Generic[R]):
         self.refuse_unfinished(number)
         if not as_json:
             click.echo(f"{self.title(number)} is done.")
+            self.print_tables(number)
 
     def refuse_unfinished(self, number: int) -> None:
         """Raises CommandFailed for a job that stopped, and Interrupted for one that is not over."""
@@ -120,24 +113,15 @@ class JobCommands(Generic[R]):
 
     def print_one(self, number: int, as_json: bool) -> None:
         """Print a job."""
-        with reading() as session:
-            row = self.kind.get(session, number)
-            [described], log = self.described(session, [row]), self.log(row)
         if as_json:
-            print_json(described)
+            print_json(self.read(number))
             return
-        shown = self.shown(described)
-        width = max(map(len, shown)) + 1
-        for name, value in shown.items():
-            click.echo(f"{name.replace('_', ' '):<{width}}{_cell(value)}".rstrip())
-        if log:
-            click.echo(log)
+        with reading() as session:
+            shown = page_of(self.kind).printed(session, self.kind.get(session, number))
+        click.echo("\n".join(aligned([(name.replace("_", " "), value) for name, value in shown.items()])))
+        self.print_tables(number)
 
     # ---- What all kinds have -----------------------------------------------------
-
-    @property
-    def _number(self) -> str:
-        return self.id_field or f"{self.kind.name}_id"
 
     def title(self, number: int) -> str:
         """What a job is called at the beginning of a line."""
@@ -148,6 +132,14 @@ class JobCommands(Generic[R]):
         with reading() as session:
             return self.described(session, [self.kind.get(session, number)])[0]
 
+    def print_tables(self, number: int) -> None:
+        """Print the tables of a job that have lines, each with a heading."""
+        with reading() as session:
+            [item] = list_of(self.kind).items(session, [self.kind.get(session, number)])
+            for section in page_of(self.kind).sections:
+                if section.table is not None and (lines := section.table.lines(session, [item])[0]):
+                    click.echo("\n".join(["", *table_lines(section.table, lines)]))
+
     def go_on(self, number: int, queue: bool, as_json: bool) -> None:
         """Run a job that waits here, or hand it to the workers."""
         if not queue:
@@ -157,7 +149,7 @@ class JobCommands(Generic[R]):
             workers = self.kind.queue_of(session, number)
         self.kind.enqueue(settings().broker_url, number, queue=workers)
         if as_json:
-            print_json({self._number: number, "queued": True})
+            print_json({list_of(self.kind).columns[1].name: number, "queued": True})
         else:
             where = f"`flask {self.kind.name} show {number}` says how far it is"
             click.echo(f"{self.title(number)} waits for a worker; {where}.")
@@ -201,15 +193,6 @@ def _command(
         call = option(call)
     made: click.Command = group.command(name, help=text)(call)
     return made
-
-
-def _cell(value: Any) -> str:
-    """A value as `show` prints it."""
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
-    if isinstance(value, dict):
-        return json.dumps(value)
-    return "" if value is None else str(value)
 
 
 def run_job_here(kind: JobKind[Any], number: int) -> bool:

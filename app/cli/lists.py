@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement
 from sqlalchemy.orm import Session
 
 from app.cli.base import WHOLE, check_one_format, ensure_database, print_csv, print_json
+from app.cli.tables import aligned
 from app.core.errors import Invalid, Verbatim
 from app.core.extensions import reading
 from app.core.lists import COMMANDS, DESCENDING, Listing, csv_columns, printed
@@ -85,13 +86,7 @@ def print_list(
         click.echo(none_yet if not offset else "There are no further ones.")
         return
     lines = [[column.name.upper() for column in chosen], *([*map(printed, line)] for line in zip(*cells, strict=True))]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(chosen))]
-    for line in lines:
-        adjusted = (
-            text.rjust(width) if column.numeric else text.ljust(width)
-            for text, width, column in zip(line, widths, chosen, strict=True)
-        )
-        click.echo("  ".join(adjusted).rstrip())
+    click.echo("\n".join(aligned(lines, {place for place, column in enumerate(chosen) if column.numeric})))
     if further:
         click.echo(f"There are further ones: `{command} --offset {offset + len(items)}` shows them.", err=True)
 

@@ -1,9 +1,6 @@
 """`flask society`: agents on a grid that answer, criticise and revise, here or by the workers."""
 
-from collections.abc import Sequence
-
 import click
-from sqlalchemy.orm import Session
 
 from app.cli.assessment import compare
 from app.cli.base import Command, ensure_database, print_json
@@ -12,9 +9,8 @@ from app.cli.society_data import COMMANDS
 from app.cli.spec_options import read_files, spec_options
 from app.core.extensions import reading, writing
 from app.models import Society
-from app.society import estimate, lifecycle, listing
+from app.society import estimate, lifecycle
 from app.society.job import SOCIETY
-from app.society.listing import IterationMeans
 from app.society.spec import SocietySpec
 
 
@@ -50,34 +46,9 @@ class _SocietyCommands(JobCommands[Society]):
     show_help = "Show one society: what was asked for, and the mean ratings of each iteration."
     list_help = "Show the societies, the latest first."
 
-    def described(self, session: Session, rows: Sequence[Society]) -> list[Described]:
-        """Societies as JSON."""
-        means = {row.id: listing.means_by_iteration(session, row.id) for row in rows if len(rows) == 1}
-        recalls = {row.id: listing.recalls_of(session, row.id) for row in rows if len(rows) == 1}
-        return [
-            {**facts, **recalls[row.id]._asdict(), "means": [each._asdict() for each in means[row.id]]}
-            if row.id in means
-            else facts
-            for row, facts in zip(rows, listing.described(session, rows), strict=True)
-        ]
-
-    def shown(self, described: Described) -> Described:
-        """All but the means, which the log has in lines."""
-        models = [f"{each['model']} (share {each['share']:g})" for each in described["agents"]]
-        return {name: value for name, value in {**described, "agents": models}.items() if name != "means"}
-
     def stopped(self, described: Described) -> str:
         """After how many interactions."""
         return f", {described['done']} of {described['of']} interactions over"
-
-    def log(self, row: Society) -> str:
-        """The mean ratings of each iteration, before and after revising."""
-        with reading() as session:
-            means = listing.means_by_iteration(session, row.id)
-        if not means:
-            return ""
-        head = f"{'iteration':>9} {'interactions':>12}  {'alignment':>16}  {'engagement':>16}"
-        return "\n".join([head, *map(_line, means)])
 
 
 _SOCIETIES = _SocietyCommands(SOCIETY)
@@ -88,16 +59,6 @@ society.add_command(compare, "compare")
 
 
 # ---- Words ------------------------------------------------------------------------
-
-
-def _line(means: IterationMeans) -> str:
-    alignment = f"{_rating(means.alignment_before)} → {_rating(means.alignment_after)}"
-    engagement = f"{_rating(means.engagement_before)} → {_rating(means.engagement_after)}"
-    return f"{means.iteration:>9} {means.interactions:>12}  {alignment:>16}  {engagement:>16}"
-
-
-def _rating(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
 
 
 def _print_estimate(found: estimate.SocietyEstimate, as_json: bool) -> None:

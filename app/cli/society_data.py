@@ -8,6 +8,7 @@ import click
 from app.analysis.bootstrap import Figure
 from app.cli.base import WHOLE, Command, check_one_format, ensure_database, print_csv, print_json, settings
 from app.cli.jobs import json_option
+from app.cli.tables import aligned
 from app.core.csv_tables import Column
 from app.core.errors import check_name
 from app.core.extensions import db, reading, transact, writing
@@ -91,7 +92,7 @@ def figures(number: int, as_csv: bool, as_json: bool) -> None:
     elif as_json:
         print_json([{column.name: column.read(each) for column in ITERATION_COLUMNS} for each in found])
     else:
-        _print_lines([("iteration", "interactions", *_HEADS), *map(_in_words, found)])
+        click.echo("\n".join(aligned([("iteration", "interactions", *_HEADS), *map(_in_words, found)])))
 
 
 @click.command(cls=Command)
@@ -148,13 +149,7 @@ def _print_table(columns: Sequence[Column], rows: Sequence[object]) -> None:
     cells = [[_cell(column.read(row)) for column in columns] for row in rows]
     told = [at for at in range(len(columns)) if any(line[at] not in ("", "0") for line in cells)]
     heads = [columns[at].name.replace("_", " ") for at in told]
-    _print_lines([heads, *([line[at] for at in told] for line in cells)])
-
-
-def _print_lines(lines: Sequence[Sequence[str]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    click.echo("\n".join(aligned([heads, *([line[at] for at in told] for line in cells)])))
 
 
 def _cell(value: object) -> str:

@@ -5,6 +5,7 @@ command. The database sorts, and a page of a list begins behind the last row of 
 so that none shifts meanwhile.
 """
 
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,12 +32,18 @@ class Reference(NamedTuple):
     key: Any
     name: str | Phrase
 
+    def __str__(self) -> str:
+        return str(self.name)
+
 
 class Done(NamedTuple):
     """A cell that says how much is done, `of` how much where that is known."""
 
     done: int
     of: int | None
+
+    def __str__(self) -> str:
+        return f"{self.done}/{'?' if self.of is None else self.of}"
 
 
 class State(NamedTuple):
@@ -45,12 +52,18 @@ class State(NamedTuple):
     word: str
     mark: str = ""
 
+    def __str__(self) -> str:
+        return self.word
+
 
 class Labelled(NamedTuple):
-    """A cell with a value that pages call otherwise."""
+    """A cell with a value that pages call otherwise, and terminals, too, if it has several parts."""
 
-    value: str
+    value: Any
     title: Phrase
+
+    def __str__(self) -> str:
+        return str(self.title if isinstance(self.value, dict) else self.value)
 
 
 class Measured(NamedTuple):
@@ -59,6 +72,41 @@ class Measured(NamedTuple):
     name: str
     label: str
     figure: Any  # with value, low, high and n
+
+    def __str__(self) -> str:
+        ends = "" if self.figure.low is None else f" ({self.figure.low:.4g} to {self.figure.high:.4g})"
+        return f"{printed(self.figure.value)}{ends}"
+
+
+class Difference(NamedTuple):
+    """A cell with a difference and its interval, each with its sign."""
+
+    figure: Any  # with value, low, high, n and no_interval
+
+    def __str__(self) -> str:
+        value, low, high = self.figure[:3]
+        ends = f"no interval: {self.figure.no_interval}" if low is None else f"{low:+.2f} to {high:+.2f}"
+        return "" if value is None else f"{value:+.2f} ({ends})"
+
+
+class Scored(NamedTuple):
+    """A cell with a score and its standard error; a share is shown in percent."""
+
+    value: float
+    stderr: float | None
+    is_share: bool
+
+    def __str__(self) -> str:
+        times, form, error = (100, ".2f", ".2f") if self.is_share else (1, ".4g", ".2g")
+        return f"{times * self.value:{form}}" + ("" if self.stderr is None else f" ± {times * self.stderr:{error}}")
+
+
+class Dollars(float):
+    """A cell with US dollars."""
+
+
+class Code(str):
+    """Text for programs: a path, a hash, a seed."""
 
 
 class English(str):
@@ -247,9 +295,13 @@ def plain(cell: Cell) -> Any:
             return cell.word
         case Labelled():
             return cell.value
-        case Measured():
+        case Measured() | Difference():
             return cell.figure.value
-        case Phrase():
+        case Scored():
+            return {"value": cell.value, "stderr": cell.stderr}
+        case Dollars():
+            return float(cell)
+        case Phrase() | Code():
             return str(cell)
         case list() | tuple():
             return [plain(each) for each in cell]
@@ -261,20 +313,15 @@ def printed(cell: Cell) -> str:
     match cell:
         case None:
             return ""
-        case Done():
-            return f"{cell.done}/{'?' if cell.of is None else cell.of}"
         case datetime():
             return f"{cell:%Y-%m-%d %H:%M}"
         case bool():
             return "yes" if cell else "no"
         case float():
             return f"{cell:.4g}"
-        case Measured():
-            ends = "" if cell.figure.low is None else f" ({cell.figure.low:.4g} to {cell.figure.high:.4g})"
-            return f"{printed(cell.figure.value)}{ends}"
-        case Reference() | State() | Labelled() | Phrase():
-            return str(plain(cell))
-        case list() | tuple():
+        case dict():
+            return json.dumps(cell)
+        case list() | tuple() if not hasattr(cell, "_fields"):
             return ", ".join(map(printed, cell))
     return " ".join(str(cell).split())
 

@@ -59,6 +59,7 @@ class JobKind(Generic[R]):
     patience: timedelta = timedelta(seconds=3)  # between two messages to workers about a job that none has taken
     messages: int = 1  # to workers when a job begins: more where several work on one
     listing: str = ""  # "module:name" of its list, loaded by pages and commands; empty: the list of `job_list`
+    page: str = ""  # "module:name" of what one job shows, loaded likewise; empty: that of `page_of`
     place: int = 100  # among the kinds, in the navigation and wherever all of them are listed
 
     def subject(self, number: int) -> Phrase:

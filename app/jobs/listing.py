@@ -51,29 +51,36 @@ def job_items(session: Session, kind: JobKind[R], rows: Sequence[R]) -> list[Job
 
 
 def job_figures(item: JobListItem) -> dict[str, Any]:
-    """What changes of a job while it runs, by name: for pages that follow it."""
+    """What changes of a job while it runs, by name; with each new `at` a page that follows it is requested again."""
     return {
         "status": item.state,
         "done": item.done,
         "of": item.of,
         "percent": item.percent,
         "error": item.row.error,
+        "at": f"{item.state} {item.percent // 5}",
     }
 
 
-def job_facts(kind: JobKind[R], item: JobListItem) -> dict[str, Any]:
-    """All that lists and the command line say of a job of a kind that has nothing of its own to say, as JSON."""
+def job_facts(kind: JobKind[R], item: JobListItem, number: str = "") -> dict[str, Any]:
+    """What is said of every job, as JSON; its number is called `number`, or after its kind."""
     row = item.row
     times = {name: getattr(row, name) for name in ("created_at", "started_at", "ended_at")}
     return {
-        f"{kind.name}_id": row.id,
+        number or f"{kind.name}_id": row.id,
         **kind.facts(row),
-        **job_figures(item),
+        **{name: value for name, value in job_figures(item).items() if name != "at"},
         "queued": row.queued,
         "requested_by": row.requested_by,
         **{name: at and at.isoformat(timespec="seconds") for name, at in times.items()},
     }
 
+
+# What calls of models have come to, of kinds that count them on their rows; `cost` is known where prices are.
+CALLS = {
+    "calls": Phrase("Calls"), "failed_calls": Phrase("Calls without an answer"), "prompt_tokens": Phrase("Tokens in"),
+    "completion_tokens": Phrase("Tokens out"), "cost": Phrase("Cost so far"),
+}  # fmt: skip
 
 # ---- Lists -------------------------------------------------------------------------
 

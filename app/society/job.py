@@ -42,5 +42,6 @@ SOCIETY = SocietyKind(
     facts=lambda row: {"name": row.name, "seed": row.config["seed"]},
     numbered=lambda number: Phrase("society %(number)s", number=number),
     listing="app.society.listing:LIST",
+    page="app.society.page:PAGE",
     lease_seconds=lambda settings: settings.ROUND_LEASE,
 )

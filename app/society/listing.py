@@ -9,18 +9,18 @@ from sqlalchemy.orm import Session
 from app.core.errors import Phrase
 from app.core.lists import Labelled, ListColumn, Listing
 from app.games.base import JSON
-from app.jobs.listing import job_columns, job_facts, job_figures, job_items
+from app.jobs.listing import CALLS, job_columns, job_figures, job_items
 from app.models import Dataset, LanguageModel, Society, SocietyInteraction
 from app.rounds.prices import prices_of_model
 from app.society import store
-from app.society.config import SETTINGS, SocietyConfig
+from app.society.config import SETTINGS
 from app.society.embedders import registered
 from app.society.job import SOCIETY
 
 _FAILURES = 5  # of interactions that a page shows
-_COUNTS = (
-    "iteration", "failed", "ratings", "unread_ratings", "calls", "failed_calls", "prompt_tokens", "completion_tokens",
-)  # fmt: skip
+COUNTS = {  # of a page, by the columns that have them
+    "failed": Phrase("Failed"), "ratings": Phrase("Ratings"), "unread_ratings": Phrase("Unread ratings"), **CALLS,
+}  # fmt: skip
 
 
 class RecallCount(NamedTuple):
@@ -72,7 +72,7 @@ def figures_of(session: Session, rows: Sequence[Society]) -> dict[int, JSON]:
     return {
         item.row.id: {
             **job_figures(item),
-            **{name: getattr(item.row, name) for name in _COUNTS},
+            **{name: getattr(item.row, name) for name in ("iteration", *COUNTS)},
             "cost": _cost(session, item.row, unpriced),
             "at": f"{item.state} {item.row.iteration}",
         }
@@ -94,15 +94,6 @@ def datasets_of(session: Session, society_id: int) -> list[Dataset]:
     return [*session.scalars(cut.order_by(Dataset.id.desc()))]
 
 
-def described(session: Session, rows: Sequence[Society]) -> list[JSON]:
-    """All that lists and the command line say of societies, as JSON."""
-    unpriced = _unpriced(session, rows)
-    return [
-        _society_json(item.row, job_facts(SOCIETY, item), _cost(session, item.row, unpriced))
-        for item in job_items(session, SOCIETY, rows)
-    ]
-
-
 def _unpriced(session: Session, rows: Sequence[Society]) -> set[int]:
     """The models of these societies of which nobody knows what their tokens cost."""
     numbers = {number for row in rows for number in _models_of(row)}
@@ -113,22 +104,6 @@ def _unpriced(session: Session, rows: Sequence[Society]) -> set[int]:
 def _models_of(row: Society) -> set[int]:
     """The registered models of a society; an imported one may have others."""
     return {each["model_id"] for each in (*row.agents, *row.observers) if each["model_id"] is not None}
-
-
-def _society_json(row: Society, facts: JSON, cost: float | None) -> JSON:
-    config = SocietyConfig.model_validate(row.config)
-    return {
-        **facts,
-        "config": config.model_dump(mode="json"),
-        "agents": [{"model": each["model"], "share": each["share"], "system": each["system"]} for each in row.agents],
-        "observers": [each["model"] for each in row.observers],
-        "embedder": row.embedder,
-        "questions": row.question_source,
-        "priors": row.prior_source,
-        "imported": row.imported,
-        **{name: getattr(row, name) for name in _COUNTS},
-        "cost": cost,
-    }
 
 
 def _cost(session: Session, row: Society, unpriced: set[int]) -> float | None:

@@ -8,28 +8,15 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.alignments import listing as alignments
-from app.alignments.job import ALIGNMENT
-from app.assessments import listing as assessments
-from app.assessments.job import ASSESSMENT
-from app.benchmarks import listing as benchmarks
-from app.benchmarks.job import BENCHMARK
-from app.campaigns import listing as campaigns
-from app.campaigns.job import CAMPAIGN
-from app.finetuning import listing as trainings
-from app.finetuning.job import TRAINING
 from app.games.base import JSON
 from app.job_kinds import JOB_KINDS
 from app.jobs.kind import JobKind
-from app.jobs.listing import JobListItem, job_figures, job_items
-from app.models import Alignment, Assessment, BenchmarkJob, Campaign, Rehearsal, RoundRow, Society, TrainingJob
+from app.jobs.page import page_of
+from app.models import RoundRow
 from app.rounds.cost import Prices
 from app.rounds.job import ROUND
 from app.rounds.prices import prices_of_round
 from app.rounds.progress import RecentPace, figures, mean_pace
-from app.society import listing as societies
-from app.society.job import SOCIETY
-from app.studies.bots.job import REHEARSAL
 
 _PRICED = 15.0  # seconds for which prices are good
 
@@ -47,7 +34,7 @@ class WatchedKind:
 
     def figures(self, session: Session, rows: Sequence[Any], now: float) -> Mapping[int, JSON]:  # noqa: ARG002 - a kind may have a pace
         """The figures of these jobs, by number."""
-        return {item.row.id: job_figures(item) for item in job_items(session, self.kind, rows)}
+        return page_of(self.kind).figures_of(session, rows)
 
 
 @dataclass(slots=True)
@@ -79,79 +66,6 @@ class _WatchedRounds(WatchedKind):
         return found
 
 
-class _WatchedTrainings(WatchedKind):
-    """Training jobs."""
-
-    def figures(self, session: Session, rows: Sequence[TrainingJob], now: float) -> Mapping[int, JSON]:  # noqa: ARG002
-        """See WatchedKind."""
-        return trainings.figures_of(session, rows)
-
-
-class _WatchedCampaigns(WatchedKind):
-    """Campaigns."""
-
-    def figures(self, session: Session, rows: Sequence[Campaign], now: float) -> Mapping[int, JSON]:  # noqa: ARG002
-        """See WatchedKind."""
-        return {row.id: campaigns.figures_of(session, row) for row in rows}
-
-
-class _WatchedRehearsals(WatchedKind):
-    """Rehearsals of studies."""
-
-    def figures(self, session: Session, rows: Sequence[Rehearsal], now: float) -> Mapping[int, JSON]:  # noqa: ARG002
-        """See WatchedKind."""
-        return {item.row.id: rehearsal_figures(item) for item in job_items(session, self.kind, rows)}
-
-
-def rehearsal_figures(item: JobListItem) -> JSON:
-    """What changes of a rehearsal while it runs; with each new `at`, twenty at most, its page asks for the report."""
-    return {**job_figures(item), "at": f"{item.state} {item.percent // 5}"}
-
-
-class _WatchedBenchmarks(WatchedKind):
-    """Benchmarks."""
-
-    def figures(self, session: Session, rows: Sequence[BenchmarkJob], now: float) -> Mapping[int, JSON]:  # noqa: ARG002
-        """See WatchedKind."""
-        return benchmarks.figures_of(session, rows)
-
-
-class _WatchedSocieties(WatchedKind):
-    """Societies."""
-
-    def figures(self, session: Session, rows: Sequence[Society], now: float) -> Mapping[int, JSON]:  # noqa: ARG002
-        """See WatchedKind."""
-        return societies.figures_of(session, rows)
-
-
-class _WatchedAssessments(WatchedKind):
-    """Assessments."""
-
-    def figures(self, session: Session, rows: Sequence[Assessment], now: float) -> Mapping[int, JSON]:  # noqa: ARG002
-        """See WatchedKind."""
-        return assessments.progress_of(session, rows)
-
-
-class _WatchedAlignments(WatchedKind):
-    """Alignments."""
-
-    def figures(self, session: Session, rows: Sequence[Alignment], now: float) -> Mapping[int, JSON]:  # noqa: ARG002
-        """See WatchedKind."""
-        return {row.id: alignments.progress_of(session, row) for row in rows}
-
-
-_OWN: Mapping[str, type[WatchedKind]] = {
-    ROUND.name: _WatchedRounds,
-    TRAINING.name: _WatchedTrainings,
-    CAMPAIGN.name: _WatchedCampaigns,
-    BENCHMARK.name: _WatchedBenchmarks,
-    SOCIETY.name: _WatchedSocieties,
-    ASSESSMENT.name: _WatchedAssessments,
-    ALIGNMENT.name: _WatchedAlignments,
-    REHEARSAL.name: _WatchedRehearsals,
-}
-
-
 def watched_kinds() -> list[WatchedKind]:
     """All kinds of jobs, each as it is watched."""
-    return [_OWN.get(kind.name, WatchedKind)(kind) for kind in JOB_KINDS]
+    return [_WatchedRounds(kind) if kind is ROUND else WatchedKind(kind) for kind in JOB_KINDS]

@@ -269,7 +269,8 @@ def test_counts_and_failures_are_shown(client: FlaskClient, engine: Engine, done
         session.execute(update(Society).where(Society.id == done).values(failed=1, unread_ratings=7))
     said = texts(client.get(f"/admin/societies/{done}").text)
     assert "Failed 1" in said
-    assert re.search(r"tfidf ?; of \d+ drafts \d+ recalled a question", said)
+    assert re.search(r"Drafts \d+ Drafts with a question from memory \d+", said)
+    assert "Embedder tfidf" in said
     assert "Unread ratings 7" in said
     assert "Agent 2, 2, iteration 2 the prompt is too long" in said
     with reading(engine) as session:

@@ -21,7 +21,7 @@ def flask(app: Flask, *arguments: str) -> Result:
 def test_a_society_of_scripted_members_is_run_and_shown_with_its_ratings(app: Flask) -> None:
     assert flask(app, "society", "list").stdout.startswith("No societies yet: flask society run ")
     done = flask(app, *RUN, "--seed", "7", "--name", "mine")
-    assert (done.exit_code, done.stdout) == (0, "Society 1 is done.\n")
+    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "Society 1 is done.")
     assert re.search(r"^mine +1  done +8/8 ", flask(app, "society", "list").stdout, re.MULTILINE)
     shown = flask(app, "society", "show", "1").stdout
     assert re.search(r"^agents +scripted-agent \(share 1\)$", shown, re.MULTILINE)
@@ -76,7 +76,7 @@ def test_a_queued_society_waits_and_can_be_cancelled_and_resumed(app: Flask) -> 
     assert json.loads(flask(app, *RUN, "--queue", "--json").stdout) == {"society_id": 1, "queued": True}
     cancelled = flask(app, "society", "cancel", "1")
     assert cancelled.stdout == "Society 1 is cancelled, 0 of 8 interactions over; `flask society resume 1` goes on.\n"
-    assert flask(app, "society", "resume", "1").stdout == "Society 1 is done.\n"
+    assert flask(app, "society", "resume", "1").stdout.startswith("Society 1 is done.\n")
 
 
 def test_what_cannot_be_is_refused_with_exit_code_2_before_anything_is_written(app: Flask, tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_a_kind_has_its_pages(tallies: JobKind[Any], app: Flask, engine: Engine)
     with reading(engine) as session:
         [watched] = [each for each in watched_kinds() if each.kind is tallies]
         figures = watched.read(session, [number], 0.0)[number]
-    assert figures == {"status": "waiting", "done": 0, "of": 8, "percent": 0, "error": None}
+    assert figures == {"status": "waiting", "done": 0, "of": 8, "percent": 0, "error": None, "at": "waiting 0"}
     assert client.post(address[0], data={"action": "cancel"}).status_code == 303
     page = client.get(address[0])
     assert "cancelled" in page.text

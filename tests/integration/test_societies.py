@@ -306,13 +306,15 @@ def test_what_is_embedded_is_written_down_with_its_tokens_and_its_price(
         assert row.cost == pytest.approx((spoken + 2 * row.completion_tokens + 30 * tokens) / 1e6)
         with reading(engine) as session:
             assert is_in_use(session, model_of(engine, "stub-embeddings"))
-            assert listing.described(session, [row])[0]["cost"] == row.cost
+            assert listing.figures_of(session, [row])[row.id]["cost"] == row.cost
     with writing(engine) as session:
         session.get_one(LanguageModel, model_of(engine, "stub-embeddings").id).options = {
             "model": "stub-embeddings", "base_url": stub.url, "key_env": "",
         }  # fmt: skip
     with reading(engine) as session:
-        assert listing.described(session, [row_of(engine, by_name.id)])[0]["cost"] is None  # nobody knows any more
+        assert (
+            listing.figures_of(session, [row_of(engine, by_name.id)])[by_name.id]["cost"] is None
+        )  # nobody knows any more
 
 
 def test_without_recall_nothing_is_embedded(engine: Engine, settings: Settings, stub: StubServer) -> None:

@@ -61,6 +61,7 @@ REHEARSAL = RehearsalKind(
     runner="app.studies.bots.runner:run",
     facts=lambda row: {"bots": row.bots, "seed": row.seed, "live": row.live},
     listing="app.studies.bots.listing:LIST",
+    page="app.studies.bots.page:PAGE",
     lease_seconds=lambda _settings: LEASE,
 )
 

@@ -1,60 +1,47 @@
 """Alignments: the list, and one alignment as it goes through its jobs, with its results."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
-from flask import render_template
 from flask_babel import lazy_gettext
 from sqlalchemy.orm import Session
 
 from app.alignments import listing
 from app.alignments.comparison import SocietyDifference
 from app.alignments.job import ALIGNMENT
-from app.alignments.spec import AlignmentSpec
 from app.assessments.job import ASSESSMENT
-from app.core.errors import AppError
-from app.core.extensions import db, reading
+from app.core.extensions import db
 from app.jobs import states
 from app.models import Alignment, LanguageModel, Society
 from app.web.admin.assessments import AssessedAspect, aspects_of, figures_of
-from app.web.admin.blueprint import blueprint
-from app.web.admin.job_pages import JobPages, job_actions, register_pages
+from app.web.admin.job_pages import JobPages, register_pages
 from app.web.admin.rounds_analysis import cached
 from app.web.admin.rounds_scores import in_worker_thread
 
 
-@blueprint.get("/alignments/<int:alignment_id>")
-def alignment_page(alignment_id: int) -> str:
-    """One alignment: its jobs in their order, the one that it is at, and their results."""
-    return _page(alignment_id)
-
-
-def _page(alignment_id: int, refused: AppError | None = None) -> str:
-    with reading() as session:
-        row = ALIGNMENT.get(session, alignment_id)
-        [named] = listing.list_items(session, [row])
-        steps = listing.steps_of(session, row)
-        made = [step.model for step in steps if step.model is not None]
-        return render_template(
-            "admin/alignment.html",
-            job=row,
-            asked=AlignmentSpec.of_json(row.spec),
-            named=named,
-            figures=listing.progress_of(session, row),
-            steps=steps,
-            now=_now(row, steps),
-            before=_before(named.base, made, named.model),
-            aspects=_aspects(session, row),
-            societies=_societies(session, row),
-            material={name: (source, len(texts)) for name, (source, texts) in row.material.items()},
-            refused=refused,
-            **job_actions(ALIGNMENT, row, named.state),
-        )
+def _fields(session: Session, item: listing.AlignmentListItem) -> Mapping[str, Any]:
+    row, steps = item.row, listing.steps_of(session, item.row)
+    made = [step.model for step in steps if step.model is not None]
+    return {
+        "steps": steps,
+        "now": _now(row, steps),
+        "before": _before(item.base, made, item.model),
+        "aspects": _aspects(session, row),
+        "societies": _societies(session, row),
+    }
 
 
 register_pages(
     ALIGNMENT,
-    JobPages(lazy_gettext("Alignments"), "alignments", "alignment_id", _page, below="societies"),
+    JobPages(
+        lazy_gettext("Alignments"),
+        "alignments",
+        "alignment_id",
+        below="societies",
+        template="admin/alignment.html",
+        fields=_fields,
+    ),
     new=[("admin.new_alignment", lazy_gettext("New alignment"))],
     about=lazy_gettext(
         "An alignment is the whole recipe of Stable Alignment as one job: a model learns demonstrations, lives in a"

@@ -1,8 +1,8 @@
 """Assessments: the list, one assessment as it goes on, its figures as a table and as a file, and the answers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flask import Response, render_template, request
 from flask_babel import lazy_gettext
@@ -14,13 +14,14 @@ from app.assessments import listing
 from app.assessments.figures import ASPECTS, COLUMNS, AssessmentFigures
 from app.assessments.job import ASSESSMENT
 from app.core.csv_tables import to_csv
-from app.core.errors import AppError
+from app.core.errors import Phrase
 from app.core.extensions import db, reading
+from app.core.lists import Reference
 from app.core.validation import whole_number
 from app.jobs.kind import LARGEST
 from app.models import Alignment, Assessment
 from app.web.admin.blueprint import blueprint
-from app.web.admin.job_pages import JobPages, job_actions, register_pages
+from app.web.admin.job_pages import JobPages, register_pages
 from app.web.admin.rounds_analysis import cached
 from app.web.admin.rounds_result import IntervalBar, drawn_interval
 from app.web.admin.rounds_scores import in_worker_thread
@@ -46,12 +47,6 @@ class AssessedAspect(NamedTuple):
 
 
 # ---- One assessment ------------------------------------------------------------------
-
-
-@blueprint.get("/assessments/<int:assessment_id>")
-def assessment_page(assessment_id: int) -> str:
-    """One assessment: how far it is, and the ratings so far."""
-    return _detail(assessment_id)
 
 
 @blueprint.get("/assessments/<int:assessment_id>/figures.csv")
@@ -82,26 +77,16 @@ def assessment_answers(assessment_id: int) -> str:
         )
 
 
-def _detail(assessment_id: int, refused: AppError | None = None) -> str:
-    with reading() as session:
-        row = ASSESSMENT.get(session, assessment_id)
-        [named] = listing.list_items(session, [row])
-        return render_template(
-            "admin/assessment.html",
-            job=row,
-            named=named,
-            figures=listing.progress_of(session, [row])[assessment_id],
-            aspects=aspects_of(figures_of(row)),
-            alignment=session.scalar(select(Alignment).where(Alignment.assessment_id == assessment_id).limit(1)),
-            alignments=ALIGNMENT,
-            refused=refused,
-            **job_actions(ASSESSMENT, row, named.state),
-        )
+def _fields(session: Session, item: listing.AssessmentListItem) -> Mapping[str, Any]:
+    found = session.scalar(select(Alignment).where(Alignment.assessment_id == item.row.id).limit(1))
+    link = found and Reference(ALIGNMENT.name, found.id, found.name)
+    part = [Phrase("Part of the alignment %(name)s.", name=link)] if link else []
+    return {"aspects": aspects_of(figures_of(item.row)), "further": part}
 
 
 register_pages(
     ASSESSMENT,
-    JobPages(lazy_gettext("Assessments"), "assessments", "assessment_id", _detail, below="societies"),
+    JobPages(lazy_gettext("Assessments"), "assessments", "assessment_id", below="societies", fields=_fields),
     new=[("admin.new_assessment", lazy_gettext("New assessment"))],
     about=lazy_gettext(
         "In an assessment two models answer the same questions, which neither was trained on, and raters say how good"

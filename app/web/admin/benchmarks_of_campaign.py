@@ -20,7 +20,7 @@ from app.core.errors import AppError, NotFound, Phrase
 from app.core.extensions import reading
 from app.models import Campaign, LanguageModel
 from app.web.admin.blueprint import blueprint
-from app.web.admin.job_pages import pages_of, requester
+from app.web.admin.job_pages import render_job, requester
 from app.web.chart_language import page_language
 from app.web.form_writes import write_once
 from app.web.seats import settings
@@ -82,7 +82,7 @@ def benchmark_campaign(campaign_id: int) -> ResponseReturnValue:
         spec = BenchmarkSpec.read({**given, "model": "each of them"})
         created = write_once(create)
     except AppError as error:
-        return pages_of(CAMPAIGN).render(campaign_id, error), error.status
+        return render_job(CAMPAIGN, campaign_id, error), error.status
     with reading() as session:
         queues = {number: BENCHMARK.queue_of(session, number) for number in created}
     for number, queue in queues.items():

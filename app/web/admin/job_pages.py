@@ -3,10 +3,10 @@
 A kind that has pages of its own registers them here; the pages of all others are made of what its JobKind says.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from flask import abort, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
@@ -16,11 +16,13 @@ from sqlalchemy.orm import Session
 
 from app.core.errors import AppError, Conflict, Invalid, Phrase
 from app.core.extensions import reading
+from app.core.lists import ListColumn
 from app.core.validation import whole_number
 from app.job_kinds import JOB_KINDS
 from app.jobs import states
 from app.jobs.kind import LARGEST, JobKind, R, Requester
-from app.jobs.listing import job_figures, job_items, list_of
+from app.jobs.listing import list_of
+from app.jobs.page import ASKED, Section, is_on_pages, page_of
 from app.web.admin.blueprint import blueprint
 from app.web.admin.lists import ListPage, add_address, add_list, register_list, show_list
 from app.web.form_writes import write
@@ -29,13 +31,37 @@ from app.web.seats import settings
 
 @dataclass(frozen=True, slots=True)
 class JobPages:
-    """The pages of a kind. `render` is a job's page by its number, with why the pressed button did nothing."""
+    """The pages of a kind, where the JobPage that it declares says what one shows.
 
-    title: Any  # of its list and in the navigation: text or lazy text
-    path: str  # of its list, below that of all admin pages
-    number: str  # what rules call the number of a job, which follows `path`
-    render: Callable[[int, AppError | None], str]
-    below: str = ""  # the path of the section whose second line has its list; empty: it is a section of its own
+    title: of its list and in the navigation: text or lazy text. path: of its list, below that of all admin pages.
+    number: what rules call the number of a job, which follows `path`; its endpoint is called after it. below: the path
+    of the section whose second line has its list; empty: it is a section of its own. template: of a page with parts of
+    its own, for which `fields` reads what they show of an item. render: a job's page by its number, with why the
+    pressed button did nothing, of a kind that makes it by itself.
+    """
+
+    title: Any
+    path: str
+    number: str
+    render: Callable[[int, AppError | None], str] | None = None
+    below: str = ""
+    template: str = "admin/job-page.html"
+    fields: Callable[[Session, Any], Mapping[str, Any]] = lambda _session, _item: {}
+
+
+class _Lines(NamedTuple):
+    """A table of a page: its columns, and its lines, each with their cells."""
+
+    columns: Sequence[ListColumn]
+    lines: Sequence[tuple[Any, Sequence[Any]]]
+
+
+class _Section(NamedTuple):
+    """A section of a page as its template takes it."""
+
+    section: Section
+    facts: Sequence[tuple[ListColumn, Any]]
+    lines: _Lines | None
 
 
 _OWN: dict[str, JobPages] = {}
@@ -50,7 +76,13 @@ def register_pages(kind: JobKind[Any], pages: JobPages, **around: Any) -> None:
     def act(**number: int) -> ResponseReturnValue:
         return _act(kind, number[pages.number])
 
+    def show(**number: int) -> str:
+        return render_job(kind, number[pages.number])
+
     _OWN[kind.name] = pages
+    if pages.render is None:
+        endpoint = f"{pages.number.removesuffix('_id')}_page"
+        blueprint.add_url_rule(f"/{pages.path}/<int:{pages.number}>", endpoint, show)
     blueprint.add_url_rule(f"/{pages.path}/<int:{pages.number}>", f"act_on_{kind.name}", act, methods=["POST"])
     add_list(list_page(kind, pages, **around))
 
@@ -61,7 +93,7 @@ def pages_of(kind: JobKind[Any]) -> JobPages:
     if own is not None:
         return own
     title, path = gettext(kind.plural.capitalize()), f"other-jobs/{kind.plural}"
-    return JobPages(title, path, "job", lambda number, refused: _job_page(kind, number, refused))
+    return JobPages(title, path, "job")
 
 
 @blueprint.app_template_global()
@@ -86,6 +118,52 @@ def job_actions(kind: JobKind[Any], row: Any, state: str) -> dict[str, Any]:
         "can_cancel": kind.may_cancel(row),
         "can_resume": kind.may_resume(row, state),
     }
+
+
+def render_job(kind: JobKind[Any], number: int, refused: AppError | None = None) -> str:
+    """The page of one job; `refused` says why the pressed button did nothing. Raises NotFound."""
+    pages, page = pages_of(kind), page_of(kind)
+    if pages.render is not None:
+        return pages.render(number, refused)
+    with reading() as session:
+        row = kind.get(session, number)
+        [item] = list_of(kind).items(session, [row])
+        return render_template(
+            pages.template,
+            kind=kind,
+            page=page,
+            title=pages.title,
+            name=page.name(item) or job_name(kind, number),
+            item=item,
+            job=row,
+            figures=page.figures_of(session, [row])[number],
+            rows=_rows(session, page.sections, item),
+            given={} if kind.page else kind.facts(row),
+            refused=refused,
+            **job_actions(kind, row, item.state),
+            **pages.fields(session, item),
+        )
+
+
+def _rows(session: Session, sections: Sequence[Section], item: Any) -> list[list[_Section]]:
+    """Those of the sections that say something on pages, those beside each other together."""
+    rows: list[list[_Section]] = []
+    for each in (_section(session, section, item) for section in sections):
+        shown = each.section.fragment or each.section.counts or each.section.name == ASKED
+        if shown or each.facts or each.lines:
+            rows = [*rows[:-1], [*rows[-1], each]] if each.section.beside else [*rows, [each]]
+    return rows
+
+
+def _section(session: Session, section: Section, item: Any) -> _Section:
+    facts = [(each, each.cells(session, [item])[0]) for each in section.facts if is_on_pages(each)]
+    if section.table is None or section.fragment:
+        return _Section(section, facts, None)
+    columns = [each for each in section.table.columns if is_on_pages(each)]
+    if not columns:
+        return _Section(section, facts, None)
+    [lines] = section.table.lines(session, [item])
+    return _Section(section, facts, _Lines(columns, [*zip(lines, section.table.cells(lines, columns), strict=True)]))
 
 
 def requester() -> Requester:
@@ -132,7 +210,7 @@ def _act(kind: JobKind[Any], number: int) -> ResponseReturnValue:
         else:
             raise Invalid("action", expected=Phrase("cancel or resume"), got=action)
     except (Invalid, Conflict) as error:
-        return pages_of(kind).render(number, error), error.status
+        return render_job(kind, number, error), error.status
     return redirect(job_address(kind, number), 303)
 
 
@@ -152,7 +230,7 @@ def job_list(jobs: str) -> ResponseReturnValue:
 @blueprint.get("/other-jobs/<jobs>/<int:job>")
 def job_of_kind(jobs: str, job: int) -> str:
     """One job of a kind: how far it is, what it says of itself, and what can be done with it."""
-    return _job_page(_find(jobs), job, None)
+    return render_job(_find(jobs), job)
 
 
 @blueprint.post("/other-jobs/<jobs>/<int:job>")
@@ -165,21 +243,3 @@ def _find(jobs: str) -> JobKind[Any]:
     """The kind of that plural, if it has no pages of its own; else nothing is found."""
     kind = next((kind for kind in JOB_KINDS if kind.plural == jobs and kind.name not in _OWN), None)
     return kind or abort(404)
-
-
-def _job_page(kind: JobKind[Any], number: int, refused: AppError | None) -> str:
-    with reading() as session:
-        row = kind.get(session, number)
-        [item] = job_items(session, kind, [row])
-        return render_template(
-            "admin/any-job.html",
-            kind=kind,
-            title=pages_of(kind).title,
-            name=job_name(kind, number),
-            item=item,
-            job=row,
-            figures=job_figures(item),
-            facts=kind.facts(row),
-            refused=refused,
-            **job_actions(kind, row, item.state),
-        )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from flask import render_template
+from flask import render_template, url_for
 from sqlalchemy.orm import Session
 
 from app.core.extensions import db
@@ -10,10 +10,12 @@ from app.finetuning.job import TRAINING
 from app.lineage import Descendants, ModelOrigin, ancestors, descendants, models_of
 from app.models import Dataset
 from app.web.admin.blueprint import blueprint
+from app.web.admin.lists import add_address
 from app.web.admin.rounds_scores import in_worker_thread
 
 NEAR = 12  # models that are unfolded
 ROUNDS = 5  # of a dataset
+add_address("lineage", lambda number: url_for("admin.lineage", number=number))
 
 
 @blueprint.get("/models/<int:number>/lineage")

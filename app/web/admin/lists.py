@@ -11,8 +11,9 @@ from typing import Any
 
 from flask import Response, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
-from flask_babel import gettext
+from flask_babel import format_decimal, gettext
 from flask_login import current_user
+from markupsafe import Markup, escape
 from sqlalchemy import ColumnElement, Engine
 from sqlalchemy.orm import Session
 
@@ -21,6 +22,9 @@ from app.core.errors import AppError, Invalid, NotFound, Phrase, either
 from app.core.extensions import db, reading
 from app.core.lists import (
     PAGES,
+    Code,
+    Difference,
+    Dollars,
     Done,
     English,
     Labelled,
@@ -29,6 +33,7 @@ from app.core.lists import (
     ListOrder,
     Measured,
     Reference,
+    Scored,
     State,
     csv_columns,
 )
@@ -40,7 +45,8 @@ PAGE = 25  # lines
 FILES = ("csv", "json")
 _CELLS: Mapping[type, str] = {
     Reference: "reference", Done: "done", State: "state", Labelled: "labelled", Measured: "measured", Phrase: "phrase",
-    English: "english",
+    English: "english", Code: "code", Dollars: "dollars", Scored: "scored", bool: "truth", dict: "facts",
+    Difference: "difference",
 }  # fmt: skip
 _ADDRESSES: dict[str, Callable[[Any], str]] = {}  # of what cells lead to, by kind
 _PAGES: dict[str, "ListPage"] = {}
@@ -143,6 +149,21 @@ def cell_form(cell: Any) -> str:
 def phrase(text: Any) -> str:
     """A phrase or text in the language of the page."""
     return text.render(gettext) if isinstance(text, Phrase) else gettext(str(text))
+
+
+@blueprint.app_template_filter()
+def linked(text: Any) -> Markup:
+    """The same, with links to what a phrase refers to."""
+    match text:
+        case Reference():
+            return Markup('<a href="{}">{}</a>').format(cell_address(text), cell_name(text))
+        case Code():
+            return Markup("<code>{}</code>").format(text)
+        case Phrase() if text.values:
+            return escape(gettext(text.template)) % {name: linked(value) for name, value in text.values.items()}
+        case int() | float():
+            return escape(format_decimal(text, "#,##0.######").replace("-", "−"))
+    return escape(phrase(text) if isinstance(text, Phrase) else text)
 
 
 def show_list(page: ListPage, refused: AppError | None = None) -> ResponseReturnValue:

@@ -1,50 +1,31 @@
 """Rehearsals: bots are sent through a copy of a study from its page, and a page follows them."""
 
-from flask import render_template
+from collections.abc import Mapping
+from typing import Any
+
+from flask import url_for
 from flask_babel import lazy_gettext
 from sqlalchemy.orm import Session
 
-from app.core.errors import AppError
-from app.core.extensions import reading
 from app.jobs.kind import Requester
-from app.jobs.listing import job_items
-from app.models import Rehearsal, Study, StudyVersion
+from app.jobs.listing import JobListItem
+from app.models import Rehearsal
 from app.studies.bots import job
 from app.studies.bots.job import REHEARSAL
 from app.studies.bots.spec import RehearsalSpec
-from app.web.admin.blueprint import blueprint
 from app.web.admin.job_form import Asked, FormWords, JobForm, register_form
-from app.web.admin.job_pages import JobPages, job_actions, register_pages
-from app.web.watched import rehearsal_figures
+from app.web.admin.job_pages import JobPages, register_pages
+from app.web.admin.lists import add_address
 
 
-@blueprint.get("/rehearsals/<int:rehearsal_id>")
-def rehearsal_page(rehearsal_id: int) -> str:
-    """One rehearsal: how far it is, and what the bots met so far."""
-    return _detail(rehearsal_id)
+def _fields(session: Session, item: JobListItem) -> Mapping[str, Any]:
+    return {"report": job.report_of(session, item.row)}
 
 
-def _detail(rehearsal_id: int, refused: AppError | None = None) -> str:
-    with reading() as session:
-        row = REHEARSAL.get(session, rehearsal_id)
-        [item] = job_items(session, REHEARSAL, [row])
-        version = session.get_one(StudyVersion, row.study_version_id)
-        return render_template(
-            "admin/rehearsal.html",
-            job=row,
-            item=item,
-            figures=rehearsal_figures(item),
-            version=version,
-            study=session.get_one(Study, version.study_id),
-            report=job.report_of(session, row),
-            refused=refused,
-            **job_actions(REHEARSAL, row, item.state),
-        )
-
-
+add_address("wave", lambda number: url_for("admin.wave_page", wave_id=number))
 register_pages(
     REHEARSAL,
-    JobPages(lazy_gettext("Rehearsals"), "rehearsals", "rehearsal_id", _detail, below="studies"),
+    JobPages(lazy_gettext("Rehearsals"), "rehearsals", "rehearsal_id", below="studies", fields=_fields),
     intro=lazy_gettext("Bots that go through copies of studies. They are sent from the page of a study."),
 )
 

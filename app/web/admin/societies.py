@@ -3,22 +3,23 @@
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from flask import Response, jsonify, render_template, request
+from flask import Response, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_babel import lazy_gettext
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from app.analysis.themes import LIGHT
-from app.core.errors import AppError, NotFound, Phrase, Verbatim
+from app.core.errors import NotFound, Phrase, Verbatim
 from app.core.extensions import db, reading
 from app.core.validation import whole_number
 from app.games.base import JSON
 from app.jobs.kind import LARGEST
+from app.jobs.listing import JobListItem
 from app.models import Society
 from app.society import folders, listing
 from app.society.agent_records import find_agent, interaction_at, place_of
@@ -27,21 +28,16 @@ from app.society.grid import iterations_begun
 from app.society.job import SOCIETY
 from app.society.store import agents_of
 from app.web.admin.blueprint import blueprint
-from app.web.admin.job_pages import JobPages, job_actions, register_pages
+from app.web.admin.job_pages import JobPages, register_pages
+from app.web.admin.lists import add_address
 from app.web.admin.rounds_scores import in_thread
 from app.web.admin.societies_figures import charts_of, check_size, grid_of
-from app.web.admin.societies_words import SHOWS, cell_of, setting_words
+from app.web.admin.societies_words import SHOWS, cell_of
 
 _PIECE = 1 << 16  # bytes
 
 
 # ---- One society ---------------------------------------------------------------------
-
-
-@blueprint.get("/societies/<int:society_id>")
-def society_page(society_id: int) -> str:
-    """One society: how far it is, the iteration and the agent that the address names, and its figures."""
-    return _society_page(society_id)
 
 
 @blueprint.get("/societies/<int:society_id>/grid.json")
@@ -73,37 +69,30 @@ def society_records(society_id: int) -> Response:
     return response
 
 
-def _society_page(society_id: int, refused: AppError | None = None) -> str:
-    with reading() as session:
-        row = SOCIETY.get(session, society_id)
-        figures = listing.figures_of(session, [row])[society_id]
-        begun = iterations_begun(session, society_id)
-        iteration, agent = _chosen_agent(row, begun)
-        return render_template(
-            "admin/society.html",
-            society=row,
-            config=SocietyConfig.model_validate(row.config),
-            figures=figures,
-            begun=begun,
-            iteration=iteration,
-            place=place_of(row, agent),
-            agent=find_agent(session, row, agent),
-            interaction=interaction_at(session, society_id, agent, iteration - 1),
-            **_grid(session, row, iteration),
-            charts=charts_of(row),
-            failures=listing.last_failures(session, society_id),
-            recalls=listing.recalls_of(session, society_id),
-            datasets=listing.datasets_of(session, society_id),
-            place_of=lambda number: place_of(row, number),
-            setting_words=setting_words,
-            refused=refused,
-            **job_actions(SOCIETY, row, figures["status"]),
-        )
+def _fields(session: Session, item: JobListItem) -> Mapping[str, Any]:
+    row: Society = item.row
+    begun = iterations_begun(session, row.id)
+    iteration, agent = _chosen_agent(row, begun)
+    return {
+        "society": row,
+        "config": SocietyConfig.model_validate(row.config),
+        "begun": begun,
+        "iteration": iteration,
+        "place": place_of(row, agent),
+        "agent": find_agent(session, row, agent),
+        "interaction": interaction_at(session, row.id, agent, iteration - 1),
+        **_grid(session, row, iteration),
+        "charts": charts_of(row),
+        "failures": listing.last_failures(session, row.id),
+        "datasets": listing.datasets_of(session, row.id),
+        "place_of": lambda number: place_of(row, number),
+    }
 
 
+add_address("society data", lambda number: url_for("admin.society_data", society_id=number))
 register_pages(
     SOCIETY,
-    JobPages(lazy_gettext("Societies"), "societies", "society_id", _society_page),
+    JobPages(lazy_gettext("Societies"), "societies", "society_id", template="admin/society.html", fields=_fields),
     new=[("admin.new_society", lazy_gettext("New society"))],
     about=lazy_gettext(
         "In a society, agents on a grid answer questions, criticise each other’s answers and revise their own;"
