@@ -14,8 +14,8 @@ from app.analysis.language import ENGLISH, Language
 from app.campaigns import lifecycle
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.spec import CampaignSpec, EvaluationSpec, spec_of
-from app.core.errors import Phrase
-from app.core.lists import ListColumn, Listing, Measured, of_other
+from app.core.errors import Phrase, Verbatim
+from app.core.lists import ListColumn, Listing, Measured, Reference, of_other
 from app.finetuning.job import TRAINING
 from app.games import metrics_of, partner_weight_of
 from app.games.base import JSON
@@ -73,13 +73,6 @@ class CampaignListItem(NamedTuple):
         return None if found is None else Measured(metric.name, metric.heading, Figure(**found))
 
 
-class IterationRef(NamedTuple):
-    """Where in a campaign something belongs: in which iteration; 0 is that of the base."""
-
-    row: Campaign
-    iteration: int
-
-
 class IterationResult(NamedTuple):
     """An iteration, with its results so far."""
 
@@ -121,8 +114,8 @@ def _open_evaluation(row: Campaign, over: Collection[str]) -> EvaluationSpec | N
     return next((each for each in spec_of(row.spec).further if each.label not in over), None)
 
 
-def place_of(session: Session, *, round_id: int | None = None, job_id: int | None = None) -> IterationRef | None:
-    """The campaign that a round or a job is a step of; None for one that is on its own."""
+def place_of(session: Session, *, round_id: int | None = None, job_id: int | None = None) -> Reference | None:
+    """The campaign and iteration that a round or a job is a step of; None for one that is on its own."""
     if round_id is not None:
         further = select(CampaignEvaluation).where(
             CampaignEvaluation.round_id == round_id,
@@ -144,7 +137,13 @@ def place_of(session: Session, *, round_id: int | None = None, job_id: int | Non
         .where(belongs)
         .order_by(CampaignIteration.campaign_id, CampaignIteration.number)
     ).first()
-    return IterationRef(*found) if found else None
+    if found is None:
+        return None
+    row, number = found
+    called = Verbatim(row.name)
+    base = Phrase("Campaign %(name)s, its base", name=called)
+    step = Phrase("Campaign %(name)s, iteration %(number)s", name=called, number=number)
+    return Reference(CAMPAIGN.name, row.id, step if number else base)
 
 
 # ---- One campaign ----------------------------------------------------------------

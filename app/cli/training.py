@@ -1,11 +1,9 @@
 """`flask training`, also `flask train` and `flask job`: models trained on datasets, here or by the workers."""
 
 import uuid
-from collections.abc import Sequence
 from typing import Any
 
 import click
-from sqlalchemy.orm import Session
 
 from app import training_part
 from app.cli.base import (
@@ -23,14 +21,10 @@ from app.cli.training_help import training_help
 from app.core import write_priority
 from app.core.extensions import db, reading, writing
 from app.finetuning import lifecycle as jobs
-from app.finetuning import listing
 from app.finetuning.config import LOCAL
 from app.finetuning.job import TRAINING
-from app.finetuning.listing import TrainingListItem
-from app.finetuning.progress import TOO_LONG
 from app.finetuning.runner import run_job
 from app.finetuning.spec import TrainingSpec
-from app.games.base import JSON
 from app.jobs import states
 from app.jobs.context import JobContext
 from app.models import TrainingJob
@@ -62,19 +56,11 @@ class _TrainingCommands(JobCommands[TrainingJob]):
     cancel_help = "Stop a job after the step it is in. Its last checkpoint stays, and it can be resumed."
     show_help = "Show one job: what it trains, how far it is, and the last lines of its log."
     list_help = "Show the jobs, the latest first."
-    id_field = "job_id"
 
-    def described(self, session: Session, rows: Sequence[TrainingJob]) -> list[Described]:
-        """Jobs as JSON."""
-        figures, starts = listing.figures_of(session, rows), listing.starts_of(session, rows)
-        return [
-            _training_json(item, figures[item.row.id], starts.get(item.row.id, {}))
-            for item in listing.training_items(session, rows)
-        ]
-
-    def log(self, row: TrainingJob) -> str:
+    def print_tables(self, number: int) -> None:
         """The last lines of its log."""
-        return row.log
+        with reading() as session:
+            click.echo(TRAINING.get(session, number).log)
 
     def stopped(self, described: Described) -> str:
         """At which step."""
@@ -157,39 +143,3 @@ def _progress(described: dict[str, Any]) -> str:
         return "no step yet"
     loss = "" if described["loss"] is None else f", loss {described['loss']:.4g}"
     return f"step {described['step']} of {described['steps']}{loss}"
-
-
-def _training_json(line: TrainingListItem, figures: JSON, started: JSON) -> Described:
-    """A job as JSON."""
-    row = line.row
-    return {
-        "job_id": row.id,
-        "name": row.name,
-        "method": row.method,
-        "backend": row.backend,
-        "dataset_id": row.dataset_id,
-        "dataset": f"{line.dataset.name}@{line.dataset.version}",
-        "sft_data": line.sft_dataset and f"{line.sft_dataset.name}@{line.sft_dataset.version}",
-        "base": line.base and line.base.name,
-        "config": row.config,
-        "recipe": started.get("config"),
-        **{name: started.get(name) for name in TOO_LONG},
-        "status": line.state,
-        "queued": row.queued,
-        "requested_by": row.requested_by,
-        "device": row.device,
-        "step": row.step,
-        "steps": row.steps,
-        "loss": row.loss,
-        **{name: figures[name] for name in ("eval_loss", "best_loss", "best_step")},
-        "remote_job": row.remote_job_id,
-        **{name: figures[name] for name in ("remote_status", "trained_tokens", "cost")},
-        "registered_step": row.registered_step,
-        "error": row.error,
-        "model": line.model and line.model.name,
-        "remote_model": row.remote_model,
-        "checkpoint": line.model and line.model.options.get("path"),
-        "sha256": line.model and line.model.options.get("sha256"),
-        "started_at": row.started_at and row.started_at.isoformat(),
-        "ended_at": row.ended_at and row.ended_at.isoformat(),
-    }

@@ -82,6 +82,7 @@ TRAINING = TrainingKind(
     numbered=lambda number: Phrase("job %(number)s", number=number),
     idle=Phrase("one that nobody runs"),
     listing="app.finetuning.listing:LIST",
+    page="app.finetuning.page:PAGE",
     lease_seconds=lambda settings: settings.TRAIN_LEASE,
     patience=timedelta(seconds=30),  # a job may wait long behind another one
 )

@@ -111,7 +111,7 @@ class JobPage(Generic[R]):
     name: what a job is called, if not by its number.
     lead: what it does, in a sentence or more. links: what leads on from its page. like: whether a form can be filled in
     as for this job. progress: how much is done. figures: what changes while it runs, of many rows by number, `at` each
-    time that its page has more to show.
+    time that its page has more to show. told: those that JSON and terminals have, beside the counts of sections.
     """
 
     kind: JobKind[R]
@@ -122,6 +122,7 @@ class JobPage(Generic[R]):
     like: Callable[[Any], bool] = lambda _item: False
     progress: Phrase = _PROGRESS
     figures: Callable[[Session, Sequence[R]], Mapping[int, JSON]] | None = None
+    told: Sequence[str] = ()
 
     def figures_of(self, session: Session, rows: Sequence[R]) -> Mapping[int, JSON]:
         """What changes of these jobs while they run, by number."""
@@ -131,18 +132,11 @@ class JobPage(Generic[R]):
 
     def described(self, session: Session, rows: Sequence[R]) -> list[JSON]:
         """Jobs as JSON, with as many statements for one as for a hundred."""
-        listing, figures = list_of(self.kind), self.figures_of(session, rows)
-        items = listing.items(session, rows)
-        found = [job_facts(self.kind, item, listing.columns[1].name) for item in items]
-        for section in self.sections:
-            if section.alone and len(rows) != 1:
-                continue
-            for fact in section.facts:
-                if fact.seen != PAGES:
-                    for each, cell in zip(found, fact.cells(session, items), strict=True):
-                        each[fact.name] = _json(cell)
-            for each, item in zip(found, items, strict=True):
-                each |= {name: figures[item.row.id][name] for name in section.counts}
+        items, found = self._read(session, rows)
+        for section in (each for each in self.sections if len(rows) == 1 or not each.alone):
+            for fact in (each for each in section.facts if each.seen != PAGES):
+                for each, cell in zip(found, fact.cells(session, items), strict=True):
+                    each[fact.name] = _json(cell)
             if section.table is not None:
                 for each, lines in zip(found, section.table.lines(session, items), strict=True):
                     each[section.table.name] = section.table.as_json(lines)
@@ -150,13 +144,23 @@ class JobPage(Generic[R]):
 
     def printed(self, session: Session, row: R) -> dict[str, str]:
         """What a terminal shows of a job beside its tables, by name."""
-        listing = list_of(self.kind)
-        [item] = listing.items(session, [row])
-        found = job_facts(self.kind, item, listing.columns[1].name)
-        for section in self.sections:
-            found |= {each.name: each.cells(session, [item])[0] for each in section.facts if is_printed(each)}
-            found |= {name: self.figures_of(session, [row])[row.id][name] for name in section.counts}
+        items, [found] = self._read(session, [row])
+        for fact in (each for section in self.sections for each in section.facts if is_printed(each)):
+            [found[fact.name]] = fact.cells(session, items)
         return {name: printed(cell) for name, cell in found.items()}
+
+    def _read(self, session: Session, rows: Sequence[R]) -> tuple[Sequence[Any], list[JSON]]:
+        """Items of the list, and of each what is said of every job, and its figures."""
+        listing, figures = list_of(self.kind), self.figures_of(session, rows)
+        items = listing.items(session, rows)
+        told = [*self.told, *(name for section in self.sections for name in section.counts)]
+        return items, [
+            {
+                **job_facts(self.kind, item, listing.columns[1].name),
+                **{name: figures[item.row.id][name] for name in told},
+            }
+            for item in items
+        ]
 
 
 def page_of(kind: JobKind[R]) -> JobPage[R]:

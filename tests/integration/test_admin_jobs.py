@@ -206,7 +206,7 @@ def test_a_job_that_nobody_runs_in_its_terminal_says_so(client: FlaskClient, eng
     job_id = make_job(engine, dataset)
     tell(engine, job_id, 3, 9, status=states.RUNNING)
     page = client.get(f"/admin/jobs/{job_id}").text
-    assert "No terminal runs it now. If it has stopped there, Resume training lets a worker" in page
+    assert "No terminal runs it now. If it has stopped there, Resume lets a worker" in page
 
 
 def test_a_job_is_cancelled_and_resumed_by_its_buttons(client: FlaskClient, engine: Engine, dataset: Dataset) -> None:
@@ -225,7 +225,7 @@ def test_a_job_is_cancelled_and_resumed_by_its_buttons(client: FlaskClient, engi
     assert error in overview
     page = client.get(address).text
     assert "the disk is full; make room and start again" in page
-    assert "Try again" in page
+    assert 'value="resume" type="submit">Resume<' in page
     refused = client.post(address, data={"action": "cancel"})
     assert refused.status_code == 409
     assert "expected one that is waiting or running, got one that is failed" in refused.text

@@ -474,7 +474,7 @@ def test_a_job_whose_terminal_is_gone_is_cancelled_by_the_command(
     with reading(engine) as session:
         assert TRAINING.state_of(session, TRAINING.get(session, job_id)) == states.INTERRUPTED
     page = client.get(f"/admin/jobs/{job_id}").text
-    assert "It may go on at OpenAI: Resume training lets a worker follow it." in page
+    assert "It may go on at OpenAI: Resume lets a worker follow it." in page
     assert "from its last checkpoint" not in page
     said = app.test_cli_runner().invoke(args=["training", "cancel", str(job_id)])
     assert said.stdout.startswith("Job 1 is cancelled at no step yet; "), said.stderr

@@ -1,34 +1,28 @@
 """Training jobs: the list, one job as it runs, its loss curve, and what can be done with it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from flask import abort, jsonify, render_template, request
+from flask import abort, jsonify, request
 from flask.typing import ResponseReturnValue
 from flask_babel import gettext, lazy_gettext
+from sqlalchemy.orm import Session
 
 from app.analysis.chart import Chart
 from app.analysis.losses import loss_curve
 from app.analysis.themes import LIGHT
 from app.analysis.training_figures import method_curves
 from app.campaigns.listing import place_of
-from app.core.errors import AppError
 from app.core.extensions import reading
 from app.finetuning import listing
 from app.finetuning.job import TRAINING
 from app.games.base import JSON
 from app.models import TrainingJob
 from app.web.admin.blueprint import blueprint
-from app.web.admin.job_pages import JobPages, job_actions, register_pages
+from app.web.admin.job_pages import JobPages, register_pages
 from app.web.chart_language import page_language
 from app.web.seats import settings
 from training.methods import all_methods
-
-
-@blueprint.get("/jobs/<int:job_id>")
-def job_page(job_id: int) -> str:
-    """One job: how far it is, how its loss falls, what it trains on what, and the end of its log."""
-    return _training_page(job_id)
 
 
 @blueprint.get("/jobs/<int:job_id>/charts/loss.json")
@@ -52,30 +46,22 @@ def _chart_spec(job_id: int, draw: Callable[[TrainingJob, Any], Chart | None]) -
     return jsonify(chart.spec(request.args.get("theme", LIGHT), titled=False))
 
 
-def _training_page(job_id: int, refused: AppError | None = None) -> str:
-    with reading() as session:
-        row = TRAINING.get(session, job_id)
-        [line] = listing.training_items(session, [row])
-        events = listing.events_of(session, job_id)
-        return render_template(
-            "admin/job.html",
-            job=row,
-            line=line,
-            figures=listing.figures_of(session, [row])[job_id],
-            started=_last(events, "started"),
-            recipe=listing.recipes_of(session, [row]).get(job_id),
-            chart=chart_of(row, events),
-            method_chart=method_chart_of(row, events),
-            campaign=place_of(session, job_id=job_id),
-            refused=refused,
-            poll=settings().TRAIN_POLL,
-            **job_actions(TRAINING, row, line.state),
-        )
+def _fields(session: Session, item: listing.TrainingListItem) -> Mapping[str, Any]:
+    place = place_of(session, job_id=item.row.id)
+    row, events = item.row, listing.events_of(session, item.row.id)
+    return {
+        "started": _last(events, "started"),
+        "recipe": listing.recipes_of(session, [row]).get(row.id),
+        "chart": chart_of(row, events),
+        "method_chart": method_chart_of(row, events),
+        "further": [place] if place else [],
+        "poll": settings().TRAIN_POLL,
+    }
 
 
 register_pages(
     TRAINING,
-    JobPages(lazy_gettext("Training"), "jobs", "job_id", _training_page),
+    JobPages(lazy_gettext("Training"), "jobs", "job_id", template="admin/job.html", fields=_fields),
     new=[("admin.new_training", lazy_gettext("New training job"))],
     about=lazy_gettext(
         "A training job makes a model of a dataset, which can be played against as soon as it is done."

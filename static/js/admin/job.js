@@ -8,7 +8,7 @@ import { seldom } from "./seldom.js";
 import { follow, show, teller } from "./watch.js";
 
 const EVERY = 2000; // between two looks at the curve and the log
-const live = /** @type {HTMLElement | null} */ (document.querySelector("#live[data-job]"));
+const live = /** @type {HTMLElement | null} */ (document.querySelector("#live[data-number]"));
 const tell = teller((percent) => t("%(percent)s percent of the steps are done.", { percent }));
 let status = live?.dataset.status;
 
@@ -31,7 +31,7 @@ const grown = seldom(EVERY, async () => {
 async function whole() {
   const now = await page(location.pathname);
   if (!now) return;
-  for (const id of ["head", "live", "tiles", "recipe"]) put(find(`#${id}`), find(`#${id}`, now));
+  for (const id of ["head", "live", "tiles", "facts"]) put(find(`#${id}`), find(`#${id}`, now));
   putGrown(now);
   find("#said").textContent = find("#head .tag").textContent;
 }
@@ -56,4 +56,4 @@ function putGrown(now) {
 
 const log = document.querySelector("#log pre");
 if (log) log.scrollTop = log.scrollHeight;
-if (live) follow({ trainings: [Number(live.dataset.job)] }, change);
+if (live) follow({ trainings: [Number(live.dataset.number)] }, change);
