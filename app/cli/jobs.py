@@ -135,7 +135,7 @@ class JobCommands(Generic[R]):
     def print_tables(self, number: int) -> None:
         """Print the tables of a job that have lines, each with a heading."""
         with reading() as session:
-            [item] = list_of(self.kind).items(session, [self.kind.get(session, number)])
+            [item] = page_of(self.kind).items_of(session, [self.kind.get(session, number)])
             for section in page_of(self.kind).sections:
                 if section.table is not None and (lines := section.table.lines(session, [item])[0]):
                     click.echo("\n".join(["", *table_lines(section.table, lines)]))

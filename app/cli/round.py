@@ -5,12 +5,11 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import click
-from sqlalchemy.orm import Session
 
 from app.cli.base import Command, CommandFailed, Interrupted, ensure_database, print_json, settings
 from app.cli.jobs import Described, JobCommands, json_option, queue_option
@@ -25,7 +24,7 @@ from app.jobs.context import JobContext
 from app.models import RoundRow
 from app.rounds import lifecycle, matrix
 from app.rounds.job import ROUND
-from app.rounds.listing import LIST, RoundListItem, list_items, waits_behind
+from app.rounds.listing import LIST
 from app.rounds.runner import freeze_garbage_collector, play_round
 from app.rounds.spec import RoundSpec
 
@@ -67,15 +66,6 @@ class _RoundCommands(JobCommands[RoundRow]):
     resume_options = cancel_options = (_whole,)
     whole = replace(LIST, start=None)
 
-    def described(self, session: Session, rows: Sequence[RoundRow]) -> list[Described]:
-        """Rounds as JSON."""
-        behind = waits_behind(session, rows)
-        return [_round_json(item, behind[item.row.id]) for item in list_items(session, rows)]
-
-    def shown(self, described: Described) -> Mapping[str, Any]:
-        """A round; that all of its matches were aborted is in its status."""
-        return {name: value for name, value in {**described, "status": _status(described)}.items() if name != _ALL}
-
     def stopped(self, described: Described) -> str:
         """After how many matches."""
         return f", {described['finished']} of {described['matches']} matches over"
@@ -113,7 +103,6 @@ class _RoundCommands(JobCommands[RoundRow]):
         click.echo(f"Cross-play {first}: {count} cancelled; `flask round resume {first} --cross-play` plays the rest.")
 
 
-_ALL = "all_aborted"
 _ROUNDS = _RoundCommands(ROUND)
 rounds = _ROUNDS.group()
 rounds.add_command(run)
@@ -195,40 +184,3 @@ def _say(result: dict[str, Any]) -> None:
         line += f", {result['calls']} calls, {tokens} tokens"
     aborted = f"; {'all' if result['all_aborted'] else result['aborted']} aborted" if result["aborted"] else ""
     click.echo(f"{line}{aborted}.")
-
-
-def _status(described: Mapping[str, Any]) -> str:
-    return "done, all aborted" if described["all_aborted"] else str(described["status"])
-
-
-def _round_json(item: RoundListItem, behind: list[int]) -> Described:
-    """A round as JSON."""
-    row = item.row
-    return {
-        "round_id": row.id,
-        "name": row.name,
-        "game": row.game,
-        "models": list(item.models),
-        "status": item.state,
-        "error": row.error,
-        "retry_at": None if row.retry_at is None else row.retry_at.isoformat(timespec="seconds"),
-        "waits_behind": behind,
-        "config": row.config,
-        "sampling": row.sampling,
-        "seed": row.seed,
-        "swap_seats": row.swap_seats,
-        "pick": row.pick,
-        "queued": row.queued,
-        "requested_by": row.requested_by,
-        "matrix_id": row.matrix_id,
-        "matches": row.matches,
-        "finished": row.finished,
-        "aborted": row.aborted,
-        "all_aborted": lifecycle.all_aborted(row),
-        "moves": row.moves,
-        "violations": row.violations,
-        "calls": row.calls,
-        "failed_calls": row.failed_calls,
-        "prompt_tokens": row.prompt_tokens,
-        "completion_tokens": row.completion_tokens,
-    }

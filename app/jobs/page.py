@@ -108,10 +108,11 @@ class Section:
 class JobPage(Generic[R]):
     """What is shown of a job of a kind, read from an item of the kind's list.
 
-    name: what a job is called, if not by its number.
-    lead: what it does, in a sentence or more. links: what leads on from its page. like: whether a form can be filled in
-    as for this job. progress: how much is done. figures: what changes while it runs, of many rows by number, `at` each
-    time that its page has more to show. told: those that JSON and terminals have, beside the counts of sections.
+    name: what a job is called, if not by its number. lead: what it does, in a sentence or more. links: what leads on
+    from its page. like: whether a form can be filled in as for this job. progress: how much is done. figures: what
+    changes while it runs, of many rows by number, `at` each time that its page has more to show. told: those that JSON
+    and terminals have, beside the counts of sections. items: of jobs one by one, where lines of the list stand for
+    several.
     """
 
     kind: JobKind[R]
@@ -123,12 +124,17 @@ class JobPage(Generic[R]):
     progress: Phrase = _PROGRESS
     figures: Callable[[Session, Sequence[R]], Mapping[int, JSON]] | None = None
     told: Sequence[str] = ()
+    items: Callable[[Session, Sequence[R]], Sequence[Any]] | None = None
 
     def figures_of(self, session: Session, rows: Sequence[R]) -> Mapping[int, JSON]:
         """What changes of these jobs while they run, by number."""
         if self.figures is not None:
             return self.figures(session, rows)
-        return {item.row.id: job_figures(item) for item in list_of(self.kind).items(session, rows)}
+        return {item.row.id: job_figures(item) for item in self.items_of(session, rows)}
+
+    def items_of(self, session: Session, rows: Sequence[R]) -> Sequence[Any]:
+        """What facts are read from."""
+        return (self.items or list_of(self.kind).items)(session, rows)
 
     def described(self, session: Session, rows: Sequence[R]) -> list[JSON]:
         """Jobs as JSON, with as many statements for one as for a hundred."""
@@ -151,12 +157,12 @@ class JobPage(Generic[R]):
 
     def _read(self, session: Session, rows: Sequence[R]) -> tuple[Sequence[Any], list[JSON]]:
         """Items of the list, and of each what is said of every job, and its figures."""
-        listing, figures = list_of(self.kind), self.figures_of(session, rows)
-        items = listing.items(session, rows)
+        number, figures = list_of(self.kind).columns[1].name, self.figures_of(session, rows)
+        items = self.items_of(session, rows)
         told = [*self.told, *(name for section in self.sections for name in section.counts)]
         return items, [
             {
-                **job_facts(self.kind, item, listing.columns[1].name),
+                **job_facts(self.kind, item, number),
                 **{name: figures[item.row.id][name] for name in told},
             }
             for item in items

@@ -78,5 +78,6 @@ ROUND = RoundKind(
     idle=Phrase("one that nobody plays"),
     lease_seconds=lambda settings: settings.ROUND_LEASE,
     listing="app.rounds.listing:LIST",
+    page="app.rounds.page:PAGE",
     messages=8,  # more workers are called by upkeep, as long as a part of the round is free
 )

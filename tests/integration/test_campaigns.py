@@ -275,7 +275,11 @@ def test_every_model_is_evaluated_in_other_conditions_too(engine: Engine, settin
         mean = sum((second if index % 2 else first_) for index, first_, second in scores) / 4
         assert first.evaluations["against scripted"]["score_mean"]["value"] == pytest.approx(mean)  # its own
         assert waits == AwaitedJob(ROUND, 4)
-        assert [listing.place_of(session, round_id=each) for each in (2, 3)] == [(CAMPAIGN.get(session, 1), 0)] * 2
+        base_of = f"Campaign {CAMPAIGN.get(session, 1).name}, its base"
+        for each in (2, 3):
+            place = listing.place_of(session, round_id=each)
+            assert place is not None
+            assert (place.key, str(place.name)) == (1, base_of)
 
 
 def test_a_campaign_of_before_goes_on_with_the_split_and_the_evaluation_that_it_was_started_with(

@@ -127,7 +127,7 @@ def render_job(kind: JobKind[Any], number: int, refused: AppError | None = None)
         return pages.render(number, refused)
     with reading() as session:
         row = kind.get(session, number)
-        [item] = list_of(kind).items(session, [row])
+        [item] = page.items_of(session, [row])
         return render_template(
             pages.template,
             kind=kind,
@@ -155,8 +155,13 @@ def _rows(session: Session, sections: Sequence[Section], item: Any) -> list[list
     return rows
 
 
+def facts_on_page(session: Session, section: Section, item: Any) -> list[tuple[ListColumn, Any]]:
+    """The facts that pages show in a section, each with its cell."""
+    return [(each, each.cells(session, [item])[0]) for each in section.facts if is_on_pages(each)]
+
+
 def _section(session: Session, section: Section, item: Any) -> _Section:
-    facts = [(each, each.cells(session, [item])[0]) for each in section.facts if is_on_pages(each)]
+    facts = facts_on_page(session, section, item)
     if section.table is None or section.fragment:
         return _Section(section, facts, None)
     columns = [each for each in section.table.columns if is_on_pages(each)]

@@ -8,7 +8,6 @@ from flask import get_template_attribute, jsonify, render_template, request, url
 from flask.typing import ResponseReturnValue
 from flask_babel import gettext, lazy_gettext
 from markupsafe import Markup
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.analysis.charts import charts_of
@@ -20,17 +19,17 @@ from app.datasets.store import datasets_of_round
 from app.games import find_game, metrics_of
 from app.games.metrics import SHARE
 from app.jobs import states
-from app.models import MatchRow, RoundMaterial, RoundRow
-from app.models.types import list_length
+from app.models import MatchRow, RoundRow
 from app.registry import list_models
 from app.rounds import lifecycle, transcripts
 from app.rounds.failures import AbortedMatch, last_broken
 from app.rounds.job import ROUND
 from app.rounds.listing import CROSS_PLAY, RoundListItem, conditions, list_items, read_chosen, waits_behind
+from app.rounds.page import PAGE
 from app.rounds.prices import has_current_prices, prices_of_round
 from app.rounds.progress import figures, mean_pace
 from app.web.admin.blueprint import blueprint
-from app.web.admin.job_pages import JobPages, job_actions, register_pages
+from app.web.admin.job_pages import JobPages, facts_on_page, job_actions, register_pages
 from app.web.admin.lists import ListFilter, add_address
 from app.web.admin.rounds_analysis import analysis_of, page_part
 from app.web.admin.rounds_scores import scores
@@ -145,8 +144,9 @@ def _charts(_session: Session, row: RoundRow) -> dict[str, Any]:
 
 
 def _settings(session: Session, row: RoundRow) -> dict[str, Any]:
-    material = select(RoundMaterial.source, list_length(RoundMaterial.items)).where(RoundMaterial.round_id == row.id)
-    return {"datasets": datasets_of_round(session, row.id), "material": session.execute(material).one_or_none()}
+    [item] = list_items(session, [row])
+    facts = facts_on_page(session, PAGE.sections[0], item)
+    return {"datasets": datasets_of_round(session, row.id), "item": item, "facts": facts}
 
 
 def _latest(session: Session, row: RoundRow) -> dict[str, Any]:
