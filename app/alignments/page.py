@@ -47,7 +47,7 @@ _ASKED = (
     *spec_facts(AlignmentSpec, lambda each: each.row.spec, "name", "questions", "priors", "held_out"),
     _material("questions", "Questions"),
     _material("held_out", "Held-out questions"),
-    _material("priors", "First memories"),
+    _material("priors", "First memories from"),
     json_fact("base", lambda each: model_cell(each.base)),
     json_fact("demonstrations_id"),
     json_fact("dataset_id"),

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from sqlalchemy.orm import Session
 
-from app.core.errors import Phrase
+from app.core.errors import Phrase, Verbatim
 from app.core.lists import COMMANDS, EVERYWHERE, NOWHERE, PAGES, Cell, ListColumn, Reference, plain, printed
 from app.jobs.kind import JobKind
 from app.jobs.listing import job_facts, job_figures, list_of
@@ -58,6 +58,9 @@ def spec_facts(spec: type[SpecPart], read: Callable[[Any], Mapping[str, Any]], *
 
 def _asked(read: Callable[[Any], Mapping[str, Any]], name: str, schema: Mapping[str, Any], item: Any) -> Cell:
     value = read(item).get(name)
+    if schema.get("widget") == "shares":
+        pairs = (value or {}).items()
+        return [Phrase("%(model)s (share %(share)s)", model=Verbatim(each), share=share) for each, share in pairs]
     labels = schema.get("labels", {})
     return Phrase(labels[value]) if isinstance(value, str) and value in labels else value
 
@@ -118,7 +121,7 @@ class JobPage(Generic[R]):
     kind: JobKind[R]
     sections: Sequence[Section]
     name: Callable[[Any], str] = lambda _item: ""
-    lead: Callable[[Any], Sequence[Phrase]] = lambda _item: ()
+    lead: Callable[[Any], Sequence[Phrase | str]] = lambda _item: ()
     links: Callable[[Any], Sequence[Reference]] = lambda _item: ()
     like: Callable[[Any], bool] = lambda _item: False
     progress: Phrase = _PROGRESS
@@ -157,9 +160,9 @@ class JobPage(Generic[R]):
 
     def _read(self, session: Session, rows: Sequence[R]) -> tuple[Sequence[Any], list[JSON]]:
         """Items of the list, and of each what is said of every job, and its figures."""
-        number, figures = list_of(self.kind).columns[1].name, self.figures_of(session, rows)
-        items = self.items_of(session, rows)
+        number, items = list_of(self.kind).columns[1].name, self.items_of(session, rows)
         told = [*self.told, *(name for section in self.sections for name in section.counts)]
+        figures = self.figures_of(session, rows) if told else {}
         return items, [
             {
                 **job_facts(self.kind, item, number),

@@ -66,12 +66,12 @@ _ASKED = (
     fact("seed", "Seed", digits="0"),
     fact("all_aborted", "All aborted", lambda each: each.all_aborted, seen=COMMANDS),
     fact("waits_behind", "Waits behind", values=_behind, seen=COMMANDS),
+    *(fact(name, name, seen=COMMANDS) for name in _COUNTS),
     *map(json_fact, ("config", "pick", "matrix_id", "retry_at")),
 )
 PAGE: JobPage[RoundRow] = JobPage(
     kind=ROUND,
     items=list_items,
     figures=figures_of,
-    told=_COUNTS,
     sections=[Section(ASKED, "What is played", _ASKED)],
 )

@@ -39,15 +39,15 @@ def _agents(item: Any) -> list[Labelled]:
     ]
 
 
-def _lead(item: Any) -> list[Phrase]:
+def _lead(item: Any) -> list[Phrase | str]:
     config = _config(item)
     return [
+        f"{item.row.name}:",
         Phrase(
             "%(count)s agents on a %(size)s by %(size)s grid, %(setting)s; radius %(radius)s, %(critics)s critics.",
             count=config.agents, size=config.size, setting=Phrase(SETTINGS[config.setting]), radius=config.reach,
             critics=config.critics,
         ),
-        *([Phrase("It was run elsewhere, and imported.")] if item.row.imported else []),
     ]  # fmt: skip
 
 
@@ -71,7 +71,7 @@ _ASKED = (
     *spec_facts(SocietyConfig, lambda each: each.row.config),
     json_fact("config", lambda each: _config(each).model_dump(mode="json")),
     fact("embedder", "Embedder", lambda each: each.row.embedder and Code(each.row.embedder)),
-    fact("priors", "First memories", lambda each: each.row.prior_source),
+    fact("priors", "First memories from", lambda each: each.row.prior_source),
     fact("questions", "Questions", lambda each: each.row.question_source),
     json_fact("imported"),
     json_fact("iteration"),
@@ -90,8 +90,8 @@ PAGE: JobPage[Society] = JobPage(
     figures=figures_of,
     sections=[
         Section("counted", "Calls and ratings", counts=COUNTS, fragment="society-failures.html", hint=_HINT),
-        Section("files", "Its data", fragment="society-files.html", beside=True),
-        Section("recall", "Recall", _RECALLED, table=_MEANS, alone=True),
         Section(ASKED, "What was asked for", _ASKED, beside=True),
+        Section("files", "Its data", fragment="society-files.html"),
+        Section("recall", "Recall", _RECALLED, table=_MEANS, alone=True, beside=True),
     ],
 )

@@ -141,7 +141,9 @@ def test_rewards_come_from_the_learners_own_moves_in_both_roles_and_are_compared
         assert [(row.matches, row.swap_seats) for row in against] == [(16, True)] * 2
         assert [session.get_one(RoundRow, each.row.round_id).matches for each in (first, second)] == [16, 16]
         assert against[0].sampling == {"temperature": 1.2, "top_k": 50}
-        assert listing.place_of(session, round_id=against[1].id) == (CAMPAIGN.get(session, number), 2)
+        place = listing.place_of(session, round_id=against[1].id)
+        assert place is not None
+        assert (place.key, place.name.values["number"]) == (number, 2)
         every = select(func.count()).select_from(MatchRow).where(*conditions(MatchFilter(campaign=number)))
         assert session.scalar(every) == 3 * 4 + 2 * 32
 
