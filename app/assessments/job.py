@@ -13,11 +13,6 @@ ASSESSMENT: JobKind[Assessment] = JobKind(
     queue=BATCH,
     runner="app.assessments.runner:run",
     progress=lambda row: (row.answers, 2 * row.asked),
-    facts=lambda row: {
-        "questions": row.asked,
-        "raters": ", ".join(each["model"] for each in row.raters),
-        "seed": row.seed,
-    },
     numbered=lambda number: Phrase("assessment %(number)s", number=number),
     listing="app.assessments.listing:LIST",
     page="app.assessments.page:PAGE",

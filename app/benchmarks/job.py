@@ -37,7 +37,6 @@ BENCHMARK = BenchmarkKind(
     table=BenchmarkJob,
     queue=TRAIN,
     runner="app.benchmarks.runner:run",
-    facts=lambda row: {"tasks": row.tasks, "limit": row.item_limit, "shots": row.shots, "batch": row.batch},
     listing="app.benchmarks.listing:LIST",
     page="app.benchmarks.page:PAGE",
     lease_seconds=lambda settings: settings.TRAIN_LEASE,

@@ -1,10 +1,10 @@
-"""What pages of societies call things: settings, agents, and the rating in a cell of the grid."""
+"""What pages of societies call the rating in a cell of the grid."""
 
 from typing import NamedTuple
 
 from flask_babel import format_decimal, gettext
 
-from app.society.config import LARGEST_RATING, SETTINGS
+from app.society.config import LARGEST_RATING
 from app.society.grid import FAILED, SHOWN, UNREAD
 
 SHOWS = SHOWN  # what the grid shows first is the first
@@ -28,9 +28,3 @@ def cell_of(tenths: int | None) -> CellWords:
         return CellWords("rate-none", "–", gettext("not rated"))
     number = str(format_decimal(tenths / 10, "0.#"))
     return CellWords(f"rate-{min(LARGEST_RATING, max(1, (tenths + 5) // 10))}", number, number)
-
-
-def setting_words(setting: str) -> str:
-    """Which agents remember good answers at the start, in words."""
-    words = SETTINGS.get(setting, "")
-    return gettext(words) if words else setting
