@@ -1,7 +1,6 @@
 """`flask dataset`: what was played, cut into rows to train on."""
 
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,15 +8,15 @@ from typing import Any
 import click
 from sqlalchemy.orm import undefer
 
-from app.cli.base import Group, ensure_database, print_json, progress, settings, unwritable
+from app.cli.base import Group, ensure_database, print_json, progress, settings
 from app.cli.dataset_import import import_rows
 from app.cli.dataset_rebuild import rebuild
 from app.cli.lists import list_options, print_list
+from app.cli.output import STDOUT, check_target, json_option, out_option, write_out
 from app.cli.spec_options import spec_options
 from app.core import write_priority
 from app.core.errors import Invalid, Verbatim, check_name
 from app.core.extensions import db, reading, transact
-from app.core.files import replace_file, write_all
 from app.datasets import build as builder
 from app.datasets import register, store
 from app.datasets.export import FORMAT_NAMES, export_dataset, export_pieces, form_of
@@ -27,8 +26,6 @@ from app.datasets.listing import LIST
 from app.datasets.spec import DatasetRequestSpec
 from app.models import Dataset
 from training.methods.base import CONVERSATIONS
-
-STDOUT = "-"
 
 dataset = Group("dataset", help="Rows to train on: cut from what was played, or imported.")
 dataset.add_command(import_rows, "import")
@@ -75,7 +72,7 @@ def build(spec: DatasetRequestSpec, out: str | None, form: str, template: str | 
         with progress(builder.training_rows(session, found), lambda: found.matches) as rows:
             draft = store.write(home, found, rows)
     if out is not None:  # first: where it cannot be written, no dataset is registered
-        _copy(export_pieces(lambda: store.pieces_of(draft.path), CONVERSATIONS, form, template), out)
+        write_out(export_pieces(lambda: store.pieces_of(draft.path), CONVERSATIONS, form, template), out)
     write_priority.give_way()
     number = register.save(transact(db.engine), draft, called)
     with reading() as session:
@@ -133,30 +130,23 @@ def show(called: str, as_json: bool) -> None:
 @dataset.command()
 @click.argument("called", metavar="DATASET")
 @_format_options
-@click.option("--out", default=STDOUT, metavar="FILE", help="Where to write; - or nothing: to stdout.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON; needs --out FILE.")
+@out_option
+@json_option
 def export(called: str, form: str, template: str | None, out: str, as_json: bool) -> None:
     """Write the rows of a dataset, as they were cut or in another form.
 
     parlor: as they were cut, JSON lines. spag-rows: a JSON array with one row a move. openai: chats for its
     fine-tuning. trl-prompt-completion: one row a move. trl-preference: pairs, of datasets of comparisons.
     """
-    if as_json and out == STDOUT:
-        raise Invalid(
-            "--json", expected="--out FILE with it, because the rows themselves go to stdout", got=Verbatim("none")
-        )
+    check_target(out, as_json, "the rows themselves go")
     ensure_database()
     with reading() as session:
         row = store.find_dataset(session, called)
-        pieces = export_dataset(settings().home, row, form, template)
-        if out == STDOUT:
-            write_all(pieces, sys.stdout.buffer)
-            return
-        _copy(pieces, out)
+        write_out(export_dataset(settings().home, row, form, template), out)
         described = _dataset_json(row, settings().home)
     if as_json:
         print_json({**described, "out": out})
-    else:
+    elif out != STDOUT:
         click.echo(f"{_dataset_line(described)} in {out}.")
 
 
@@ -164,16 +154,6 @@ def _check_format(out: str | None, form: str, template: str | None) -> None:
     form_of(CONVERSATIONS, form, template)
     if out is None and form != PARLOR:
         raise Invalid("--format", expected="--out FILE beside it", got=Verbatim("none"))
-
-
-def _copy(pieces: Iterable[bytes], out: str) -> None:
-    path = Path(out).resolve()  # what a link points at is replaced, not the link
-    try:
-        if path.is_dir():
-            raise Invalid("--out", expected="a file", got=Verbatim(f"the folder {out}"))
-        replace_file(path, pieces)
-    except OSError as error:
-        raise unwritable(out, error) from None
 
 
 def _dataset_line(described: dict[str, Any]) -> str:

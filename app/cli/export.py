@@ -1,26 +1,21 @@
 """`flask export`: everything that was played, as CSV."""
 
-import sys
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import Any
 
 import click
 
 from app.analysis.codebook import all_columns
 from app.analysis.codebook import codebook as write_codebook
-from app.cli.base import Group, ensure_database, print_json, progress, unwritable
+from app.cli.base import Group, ensure_database, print_json, progress
 from app.cli.export_formats import lm_selfplay, spag
 from app.cli.match_filter import filter_options, read_filter
+from app.cli.output import STDOUT, check_target, json_option, out_option, write_out
 from app.core.csv_tables import CountedRows, to_csv
-from app.core.errors import Invalid, Verbatim
 from app.core.extensions import reading
-from app.core.files import replace_file, write_all
 from app.matches import export as service
 from app.matches.filter import check_known
-
-STDOUT = "-"
 
 export = Group("export", help="Write what was played as CSV, or a round in a published format.")
 export.add_command(lm_selfplay)
@@ -29,10 +24,10 @@ export.add_command(spag)
 
 def _csv_options(command: Any) -> Any:
     for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON; needs --out FILE."),
+        json_option,
         click.option("--bom", is_flag=True, help="Begin with a byte order mark, by which Excel knows UTF-8."),
         click.option("--guard", is_flag=True, help="Keep spreadsheets from running text and rounding seeds."),
-        click.option("--out", default=STDOUT, metavar="FILE", help="Where to write; - or nothing: to stdout."),
+        out_option,
     ):
         command = option(command)
     return command
@@ -74,14 +69,14 @@ def generations(**options: Any) -> None:
 @_csv_options
 def codebook(out: str, guard: bool, bom: bool, as_json: bool) -> None:
     """One row a column: what it means and which values it has."""
-    _check_target(out, as_json)
+    check_target(out, as_json, "the CSV itself goes")
     rows = sum(map(len, all_columns().values()))
-    _write_csv(write_codebook(guard=guard, bom=bom), out)
+    write_out(write_codebook(guard=guard, bom=bom), out)
     _report_rows("codebook", rows, out, as_json)
 
 
 def _write_table(table: service.ExportTable, out: str, guard: bool, bom: bool, as_json: bool, **given: Any) -> None:
-    _check_target(out, as_json)
+    check_target(out, as_json, "the CSV itself goes")
     choice = read_filter(given)
     ensure_database()
     with reading() as session:
@@ -92,15 +87,8 @@ def _write_table(table: service.ExportTable, out: str, guard: bool, bom: bool, a
         else:
             bar = progress(counted, lambda: service.count(session, table, choice))
         with bar as rows:
-            _write_csv(to_csv(table.columns, rows, guard=guard, bom=bom), out)
+            write_out(to_csv(table.columns, rows, guard=guard, bom=bom), out)
     _report_rows(table.name, counted.seen, out, as_json)
-
-
-def _check_target(out: str, as_json: bool) -> None:
-    if as_json and out == STDOUT:
-        raise Invalid(
-            "--json", expected="--out FILE with it, because the CSV itself goes to stdout", got=Verbatim("none")
-        )
 
 
 def _report_rows(what: str, rows: int, out: str, as_json: bool) -> None:
@@ -108,23 +96,3 @@ def _report_rows(what: str, rows: int, out: str, as_json: bool) -> None:
         print_json({"table": what, "rows": rows, "file": out})
     elif out != STDOUT:
         click.echo(f"Wrote {rows} row{'' if rows == 1 else 's'} of {what} to {out}.")
-
-
-# ---- Files ------------------------------------------------------------------
-
-
-def _write_csv(pieces: Iterable[bytes], out: str) -> None:
-    if out == STDOUT:
-        write_all(pieces, sys.stdout.buffer)
-        return
-    path = Path(out).resolve()  # what a link points at is replaced, not the link
-    try:
-        if path.exists() and not path.is_file():
-            if path.is_dir():
-                raise Invalid("--out", expected="a file", got=Verbatim(f"the folder {out}"))
-            with path.open("wb") as device:  # a pipe or a device is written to, never replaced
-                write_all(pieces, device)
-        else:
-            replace_file(path, pieces)
-    except OSError as error:
-        raise unwritable(out, error) from None
