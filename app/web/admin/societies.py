@@ -2,8 +2,7 @@
 
 import shutil
 import tempfile
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -33,8 +32,7 @@ from app.web.admin.lists import add_address
 from app.web.admin.rounds_scores import in_thread
 from app.web.admin.societies_figures import charts_of, check_size, grid_of
 from app.web.admin.societies_words import SHOWS, cell_of
-
-_PIECE = 1 << 16  # bytes
+from app.web.downloads import download, pieces_of
 
 
 # ---- One society ---------------------------------------------------------------------
@@ -64,9 +62,7 @@ def society_records(society_id: int) -> Response:
     with reading() as session:
         check_size(SOCIETY.get(session, society_id), "export")
     file = in_thread(db.engine, lambda own: _archive(own, society_id))
-    response = Response(_file_pieces(file), mimetype="application/zip")
-    response.headers["Content-Disposition"] = f'attachment; filename="society-{society_id}.zip"'
-    return response
+    return download(pieces_of(file), f"society-{society_id}.zip", "application/zip")
 
 
 def _fields(session: Session, item: JobListItem) -> Mapping[str, Any]:
@@ -132,10 +128,3 @@ def _archive(engine: Engine, number: int) -> BinaryIO:
         with reading(engine) as session:
             folders.write_folder(session, number, files)
         return Path(shutil.make_archive(str(files), "zip", folder, files.name)).open("rb")
-
-
-def _file_pieces(file: BinaryIO) -> Iterator[bytes]:
-    with file:
-        while piece := file.read(_PIECE):
-            yield piece
-            time.sleep(0)  # other greenlets play on, however fast the download is

@@ -1,8 +1,7 @@
 """All data of a wave as an archive: what `flask study export-data` writes."""
 
 import tempfile
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,8 +14,7 @@ from app.studies.export.scope import find_scope
 from app.studies.monitor.waves import wave_by_id
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_scores import in_thread
-
-_PIECE = 1 << 16  # bytes
+from app.web.downloads import download, pieces_of
 
 
 @blueprint.get("/studies/waves/<int:wave_id>/data.zip")
@@ -40,9 +38,7 @@ def _download(wave_id: int, *, since_freeze: bool) -> Response:
     # Whoever opens a page's file does so in a spreadsheet; programs can ask for the tables as they are.
     options = {"guard": request.args.get("guard") != "0", "bom": request.args.get("bom") == "1"}
     file = in_thread(db.engine, lambda own: _archive(own, reference, options, since_freeze=since_freeze))
-    response = Response(_file_pieces(file), mimetype="application/zip")
-    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
-    return response
+    return download(pieces_of(file), name, "application/zip")
 
 
 def _archive(engine: Engine, reference: str, options: Mapping[str, bool], *, since_freeze: bool) -> BinaryIO:
@@ -53,10 +49,3 @@ def _archive(engine: Engine, reference: str, options: Mapping[str, bool], *, sin
             read_one_moment(session)
             write_archive(session, find_scope(session, reference, since_freeze=since_freeze), path, **options)
         return path.open("rb")
-
-
-def _file_pieces(file: BinaryIO) -> Iterator[bytes]:
-    with file:
-        while piece := file.read(_PIECE):
-            yield piece
-            time.sleep(0)  # other greenlets play on, however fast the download is
