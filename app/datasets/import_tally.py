@@ -1,7 +1,5 @@
 """What is counted while the rows of an imported file are read: what is good, what is not, and figures for its page."""
 
-import hashlib
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,9 +7,9 @@ from typing import Any
 from app.core.errors import Invalid, Phrase, Verbatim
 from app.datasets.importers.row_checks import is_learnt
 from app.datasets.importers.training_rows import ImportFormat, kind_of, line_of
-from app.datasets.reward_tally import RewardTally
+from app.datasets.reward_tally import RewardTally, RowTally
 from app.datasets.row_files import RawRow
-from app.datasets.store import UnregisteredDataset
+from app.datasets.store import UnregisteredDataset, unregistered
 from app.games.base import JSON
 from training.methods.base import COMPARISONS, CONVERSATIONS, SUPERVISED
 
@@ -29,28 +27,19 @@ class RefusedRow:
     error: Invalid
 
 
-class ImportTally:
+class ImportTally(RowTally):
     """The counts of a file. `refused` has its first bad rows, `bad` is how many there are, `groups` the match and the
     seat that each good row says it is of.
     """
 
     def __init__(self, row_format: ImportFormat) -> None:
+        super().__init__()
         self.refused: list[RefusedRow] = []
-        self.read = self.bad = self.rows = self.size = 0
+        self.read = self.bad = 0
         self.groups: list[tuple[str, int] | None] = []
         self._format = row_format
-        self._hash = hashlib.sha256()
         self._kind = row_format.kind
-        self._lengths: Counter[int] = Counter()
-        self._own_moves: Counter[int] = Counter()
-        self._words = self._own_words = 0
         self._weights: set[float] = set()  # some of those of moves to learn
-        self._rewards = RewardTally()
-
-    @property
-    def sha256(self) -> str:
-        """The hash of the bytes of all good rows."""
-        return self._hash.hexdigest()
 
     def line(self, raw: RawRow) -> bytes | None:
         """A row as bytes, counted; None for a bad one, which is kept with its error."""
@@ -66,10 +55,7 @@ class ImportTally:
             if len(self.refused) < MOST_REFUSED:
                 self.refused.append(RefusedRow(raw.number, error if isinstance(error, Invalid) else _TOO_DEEP))
             return None
-        self._hash.update(line)
-        self.size += len(line)
-        self.rows += 1
-        self._count(row)
+        self._count(line, row)
         return line
 
     def _check_kind(self, row: JSON) -> None:
@@ -79,17 +65,13 @@ class ImportTally:
             expected = Phrase("%(kind)s, as in the rows before", kind=Verbatim(self._kind))
             raise Invalid(None, expected=expected, got=Phrase("one of another kind"))
 
-    def _count(self, row: JSON) -> None:
+    def _count(self, line: bytes, row: JSON) -> None:
         own, others = _texts(row)
         own_words = sum(len(text.split()) for text in own)
-        words = own_words + sum(len(text.split()) for text in others)
-        self._words += words
-        self._own_words += own_words
-        self._lengths[words] += 1
-        self._own_moves[len(own)] += 1
+        self.add_row(line, own_words + sum(len(text.split()) for text in others), own_words, len(own))
         self.groups.append(_seat_of(row.get("group")))
         if self._kind != COMPARISONS:
-            _count_rewards(self._rewards, row)
+            _count_rewards(self.rewards, row)
             if len(self._weights) <= _WEIGHTS:
                 self._weights.update(each.get("weight", 1) for each in row["messages"] if is_learnt(each))
 
@@ -99,24 +81,13 @@ class ImportTally:
         origins: list[Any] = [_NONE if each is None else (each[0], (each[1],)) for each in known]
         figures: JSON = {
             "matches": len({match for match, _ in origins if match is not None}),
-            "words": [list(each) for each in sorted(self._lengths.items())],
-            "own_moves": [list(each) for each in sorted(self._own_moves.items())],
+            **self.lengths(),
             "weights": sorted(self._weights),
         }
-        if self._rewards.moves:
-            figures["rewards"] = self._rewards.figures()
-        return UnregisteredDataset(
-            path=path,
-            spec={"imported": source, "rounds": [], "prompts": {}, "style": None},
-            sha256=self.sha256,
-            size=self.size,
-            rows=self.rows,
-            words=self._words,
-            own_words=self._own_words,
-            figures=figures,
-            origins=origins,
-            kind=self._kind or CONVERSATIONS,
-        )
+        if self.rewards.moves:
+            figures["rewards"] = self.rewards.figures()
+        spec: JSON = {"imported": source, "rounds": [], "prompts": {}, "style": None}
+        return unregistered(path, self, spec, figures, origins, self._kind or CONVERSATIONS)
 
 
 def _count_rewards(rewards: RewardTally, row: JSON) -> None:

@@ -1,5 +1,6 @@
-"""The rewards of moves to learn, counted while the rows of a dataset are written. Pure."""
+"""Rows and the rewards of their moves to learn, counted while a dataset is written. Pure."""
 
+import hashlib
 import math
 from collections import Counter, defaultdict
 
@@ -45,4 +46,36 @@ class RewardTally:
             "least": min((reward for moves in self._moves.values() for reward, _ in moves), default=0),
             "by_role": by_role,
             "policies": [list(each) for each in sorted(self._policies.items())],
+        }
+
+
+class RowTally:
+    """What there is to count of the rows of any dataset; `sha256` is the hash of the bytes of all of them."""
+
+    def __init__(self) -> None:
+        self.size = self.rows = self.words = self.own_words = 0
+        self.rewards = RewardTally()
+        self._hash = hashlib.sha256()
+        self._lengths: Counter[int] = Counter()
+        self._own_moves: Counter[int] = Counter()
+
+    @property
+    def sha256(self) -> str:
+        return self._hash.hexdigest()
+
+    def add_row(self, line: bytes, words: int, own_words: int, own_moves: int) -> None:
+        """Count a row: its bytes, the words of all its messages, and words and number of the moves to learn."""
+        self._hash.update(line)
+        self.size += len(line)
+        self.rows += 1
+        self.words += words
+        self.own_words += own_words
+        self._lengths[words] += 1
+        self._own_moves[own_moves] += 1
+
+    def lengths(self) -> JSON:
+        """Rows by their words and by their moves to learn, as lists, because JSON has no numbers for names."""
+        return {
+            "words": [list(each) for each in sorted(self._lengths.items())],
+            "own_moves": [list(each) for each in sorted(self._own_moves.items())],
         }

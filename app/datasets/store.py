@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 from app.core.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
 from app.core.files import private_folder
 from app.datasets.build import DatasetBuild, TrainingRow, refuse_nothing
-from app.datasets.reward_tally import RewardTally
+from app.datasets.reward_tally import RowTally
 from app.datasets.spec import DatasetSpec
 from app.games.base import JSON
 from app.matches.filter import in_words
@@ -72,16 +72,20 @@ def write(home: Path, reading: DatasetBuild, found: Iterable[list[TrainingRow]])
     spec = {**reading.spec.to_json(), "prompts": dict(reading.prompts)}
     if reading.spec.has_rewards:
         spec["weights"] = tally.rewards.weights
+    return unregistered(path, tally, spec, tally.figures(reading), tally.origins)
+
+
+def unregistered(
+    path: Path,
+    tally: RowTally,
+    spec: JSON,
+    figures: JSON,
+    origins: Sequence[tuple[str | None, Sequence[int | None]]],
+    kind: str = CONVERSATIONS,
+) -> UnregisteredDataset:
+    """The dataset in a file whose rows were counted."""
     return UnregisteredDataset(
-        path=path,
-        spec=spec,
-        sha256=tally.sha256,
-        size=tally.size,
-        rows=tally.rows,
-        words=tally.words,
-        own_words=tally.own_words,
-        figures=tally.figures(reading),
-        origins=tally.origins,
+        path, spec, tally.sha256, tally.size, tally.rows, tally.words, tally.own_words, figures, origins, kind
     )
 
 
@@ -116,35 +120,21 @@ def write_file(home: Path, fill: Callable[[Path], str]) -> Path:
     return path
 
 
-class _Tally:
-    """What there is to count while rows are written."""
+class _Tally(RowTally):
+    """What there is to count while rows are cut out of matches."""
 
     def __init__(self) -> None:
-        self._hash = hashlib.sha256()
-        self.size = self.rows = self.words = self.own_words = 0
+        super().__init__()
         self.origins: list[tuple[str | None, Sequence[int | None]]] = []
-        self.rewards = RewardTally()
         self._kept: Counter[float] = Counter()
-        self._lengths: Counter[int] = Counter()
-        self._own_moves: Counter[int] = Counter()
         self._rounds: Counter[int | None] = Counter()
-
-    @property
-    def sha256(self) -> str:
-        return self._hash.hexdigest()
 
     def add(self, cuts: Sequence[TrainingRow]) -> None:
         """Count the rows of a match."""
         if cuts:
             self.origins.append((cuts[0].match_id, tuple(cut.seat for cut in cuts)))
         for cut in cuts:
-            self._hash.update(cut.line)
-            self.size += len(cut.line)
-            self.rows += 1
-            self.words += cut.words
-            self.own_words += cut.own_words
-            self._lengths[cut.words] += 1
-            self._own_moves[cut.own_moves] += 1
+            self.add_row(cut.line, cut.words, cut.own_words, cut.own_moves)
             self._rounds[cut.round_id] += 1
             for reward in cut.rewards:
                 self.rewards.add(cut.game, cut.role, reward, cut.weight)
@@ -162,8 +152,7 @@ class _Tally:
             "left": {step: reading.left[step] for step in ("matches", "filter", "source", "model", "consent")},
             "means": [[*pool, mean] for pool, mean in sorted(reading.means.items(), key=str)],
             "scores": [[score, number, self._kept[score]] for score, number in sorted(reading.seats.items())],
-            "words": [list(each) for each in sorted(self._lengths.items())],
-            "own_moves": [list(each) for each in sorted(self._own_moves.items())],
+            **self.lengths(),
             "rounds": [[number, rows] for number, rows in sorted(self._rounds.items(), key=lambda each: each[0] or 0)],
             **rewards,
         }
