@@ -8,12 +8,14 @@ from sqlalchemy.orm import Session
 
 from app.core.errors import Phrase, Verbatim
 from app.core.lists import COMMANDS, NOWHERE, Labelled, ListColumn, Listing, Reference, attribute
+from app.datasets.spec import DatasetRequestSpec
 from app.datasets.store import LATEST_FIRST
+from app.jobs.spec import fields_of
 from app.models import Dataset
 
 _ROUNDS = 6  # that a line names
-KEPT = {
-    "above_avg": Phrase("above the mean score"), "nonzero": Phrase("scores above 0"), "all": Phrase("all transcripts"),
+_KEPT = {
+    **{name: Phrase(label) for name, label in fields_of(DatasetRequestSpec)["filter"]["labels"].items()},
     "conversations": Phrase("Conversations"), "comparisons": Phrase("Comparisons"),
 }  # fmt: skip
 _MATCHES = Dataset.figures["matches"].as_integer()
@@ -30,9 +32,9 @@ class DatasetListItem(NamedTuple):
         return not (self.row.spec.get("imported") or self.row.spec.get("society"))
 
 
-def _origin(each: DatasetListItem) -> list[Phrase | Reference]:
+def origin_of(row: Dataset) -> list[Phrase | Reference]:
     """What a dataset was cut from."""
-    spec = each.row.spec
+    spec = row.spec
     if imported := spec.get("imported"):
         return [Phrase("the file %(file)s", file=Verbatim(imported["file"]))]
     if society := spec.get("society"):
@@ -52,7 +54,7 @@ def _origin(each: DatasetListItem) -> list[Phrase | Reference]:
 
 def _kept(each: DatasetListItem) -> Labelled:
     name = each.row.spec["filter"] if each.is_cut else each.row.kind
-    return Labelled(name, KEPT.get(name, Phrase(name)))
+    return Labelled(name, _KEPT.get(name, Phrase(name)))
 
 
 def _matches(session: Session, items: Sequence[DatasetListItem]) -> list[int | None]:
@@ -78,7 +80,7 @@ LIST: Listing[Dataset] = Listing(
         ),
         attribute(Dataset.id, Phrase("Number"), "dataset_id", numeric=True, seen=COMMANDS),
         attribute(Dataset.version, Phrase("Version"), numeric=True, seen=COMMANDS),
-        ListColumn(name="origin", title=Phrase("From"), value=_origin),
+        ListColumn(name="origin", title=Phrase("From"), value=lambda each: origin_of(each.row)),
         ListColumn(name="kept", title=Phrase("Kept"), value=_kept),
         attribute(Dataset.rows, Phrase("Rows"), numeric=True),
         ListColumn(name="matches", title=Phrase("Matches"), values=_matches, sort=_MATCHES, numeric=True),

@@ -1,10 +1,8 @@
 """Datasets: the list, one of them with its figures and samples, where its rows came from, and its file."""
 
 import json
-import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 from flask import Response, redirect, render_template, request, url_for
@@ -23,16 +21,20 @@ from app.core.extensions import db, reading
 from app.core.validation import whole_number
 from app.datasets import rebuild, register, store
 from app.datasets.export import export_dataset, form_of, formats_of
-from app.datasets.listing import LIST
+from app.datasets.listing import LIST, origin_of
+from app.datasets.spec import DatasetRequestSpec
 from app.finetuning.listing import jobs_of_dataset
 from app.games.base import JSON
+from app.jobs.spec import fields_of
 from app.models import Dataset, DatasetRow, MatchRow
 from app.web.admin.blueprint import blueprint
 from app.web.admin.datasets_new import check_size
 from app.web.admin.lists import ListPage, add_address, add_list
 from app.web.admin.rounds_analysis import with_specs
 from app.web.admin.rounds_scores import in_thread
+from app.web.admin.spec_choices import called
 from app.web.chart_language import page_language
+from app.web.downloads import download
 from app.web.form_writes import write
 from app.web.seats import settings
 
@@ -59,6 +61,12 @@ add_list(
 )
 
 
+@blueprint.app_template_global()
+def dataset_word(field: str, word: str) -> str:
+    """What a word is called that a field of the spec of datasets may be."""
+    return called(fields_of(DatasetRequestSpec)[field], word)
+
+
 @blueprint.get("/datasets/<int:dataset_id>")
 def dataset_page(dataset_id: int) -> str:
     """One dataset: what it was cut from, its figures, and ten of its rows as conversations."""
@@ -81,6 +89,7 @@ def _dataset_page(dataset_id: int, refused: AppError | None = None) -> str:
             formats=[] if missing else formats_of(row),
             again=request.args.get("imported") == "before",
             like=store.can_be_asked_for(row),
+            parts=origin_of(row),
             refused=refused,
         )
 
@@ -168,9 +177,7 @@ def dataset_file(dataset_id: int) -> Response:
     with reading() as session:
         row = store.get_dataset(session, dataset_id)
         name = f"dataset-{row.id}-{row.sha256[:12]}.jsonl"
-        path = store.path_of(settings().home, row)
-        response = Response(_file_pieces(path), mimetype="application/jsonl")
-    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+        response = download(store.pieces_of(store.path_of(settings().home, row)), name, "application/jsonl")
     response.headers["Content-Length"] = str(row.size)
     return response
 
@@ -185,22 +192,7 @@ def dataset_export(dataset_id: int, name: str) -> Response:
     home = settings().home
     pieces = in_thread(db.engine, lambda _own: export_dataset(home, row, name))  # which reads all rows, to refuse first
     suffix = "jsonl" if form is None else form.suffix
-    response = Response(_in_turn(pieces), mimetype="application/json" if suffix == "json" else "application/jsonl")
-    file = f"dataset-{row.id}-{row.sha256[:12]}-{name}.{suffix}"
-    response.headers["Content-Disposition"] = f'attachment; filename="{file}"'
-    return response
-
-
-def _in_turn(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    for piece in pieces:
-        yield piece
-        time.sleep(0)  # other greenlets play on, however fast the download is
-
-
-def _file_pieces(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while piece := file.read(1 << 16):
-            yield piece
+    return download(pieces, f"dataset-{row.id}-{row.sha256[:12]}-{name}.{suffix}", f"application/{suffix}")
 
 
 def _shades(colours: Palette) -> Sequence[str]:
