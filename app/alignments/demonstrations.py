@@ -1,7 +1,6 @@
 """Demonstrations as conversations for supervised training; of rated responses, the best one of each query."""
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,16 +20,10 @@ def best_responses(home: Path, row: Dataset) -> UnregisteredDataset:
     """
     tally = ImportTally(FORMATS["parlor"])
 
-    def fill(path: Path) -> str:
-        with store.path_of(home, row).open("rb") as rows, path.open("xb") as file:
-            for number, raw in enumerate(rows, 1):
-                if (line := tally.line(RawRow(number, _conversation(json.loads(raw))))) is not None:
-                    file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
-        return tally.sha256
-
-    found = tally.draft(write_file(home, fill), {}, set())
+    with store.path_of(home, row).open("rb") as rows:
+        conversations = (RawRow(number, _conversation(json.loads(raw))) for number, raw in enumerate(rows, 1))
+        path = write_file(home, tally.lines(conversations), tally)
+    found = tally.draft(path, {}, set())
     source = {"dataset_id": row.id, "dataset": f"{row.name}@{row.version}"}
     return replace(found, spec={"best_of": source, "rounds": [], "prompts": {}, "style": None})
 

@@ -1,5 +1,6 @@
 """What is counted while the rows of an imported file are read: what is good, what is not, and figures for its page."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from app.core.errors import Invalid, Phrase, Verbatim
 from app.datasets.importers.row_checks import is_learnt
 from app.datasets.importers.training_rows import ImportFormat, kind_of, line_of
-from app.datasets.reward_tally import RewardTally, RowTally
+from app.datasets.reward_tally import DatasetTally, RewardTally
 from app.datasets.row_files import RawRow
 from app.datasets.store import UnregisteredDataset, unregistered
 from app.games.base import JSON
@@ -27,7 +28,7 @@ class RefusedRow:
     error: Invalid
 
 
-class ImportTally(RowTally):
+class ImportTally(DatasetTally):
     """The counts of a file. `refused` has its first bad rows, `bad` is how many there are, `groups` the match and the
     seat that each good row says it is of.
     """
@@ -41,8 +42,11 @@ class ImportTally(RowTally):
         self._kind = row_format.kind
         self._weights: set[float] = set()  # some of those of moves to learn
 
-    def line(self, raw: RawRow) -> bytes | None:
-        """A row as bytes, counted; None for a bad one, which is kept with its error."""
+    def lines(self, rows: Iterable[RawRow]) -> Iterator[bytes]:
+        """The good ones of the rows as bytes, counted; bad ones are kept with their errors."""
+        return (line for row in rows if (line := self._line(row)) is not None)
+
+    def _line(self, raw: RawRow) -> bytes | None:
         self.read += 1
         try:
             if raw.error is not None:

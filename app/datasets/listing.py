@@ -29,7 +29,7 @@ class DatasetListItem(NamedTuple):
     @property
     def is_cut(self) -> bool:
         """Whether it was cut out of matches."""
-        return not (self.row.spec.get("imported") or self.row.spec.get("society"))
+        return "filter" in self.row.spec
 
 
 def origin_of(row: Dataset) -> list[Phrase | Reference]:
@@ -40,6 +40,9 @@ def origin_of(row: Dataset) -> list[Phrase | Reference]:
     if society := spec.get("society"):
         number, name = society["society_id"], Verbatim(society["name"])
         return [Phrase("society %(number)s, %(name)s", number=number, name=name)]
+    if best := spec.get("best_of"):
+        words = Phrase("the best responses of %(dataset)s", dataset=Verbatim(best["dataset"]))
+        return [Reference("dataset", best["dataset_id"], words)]
     rounds = spec["rounds"]
     if not rounds:
         chosen = spec.get("matches") or {}

@@ -28,19 +28,19 @@ def draft(
     database: Engine, home: Path, row: Dataset, check: Callable[[DatasetBuild], None] = lambda _: None
 ) -> store.UnregisteredDataset:
     """The rows of a dataset, built again into a file. `check` may refuse before they are read."""
-    if "imported" in row.spec:
+    if "filter" not in row.spec:
+        society = row.spec.get("society")
+        others = {
+            "imported": Phrase("one that was imported"),
+            "society": Phrase("one that was cut from a society"),
+            "best_of": Phrase("the best responses of another one"),
+        }
+        again = society and Phrase("`flask society data %(number)s` makes it again", number=society["society_id"])
         raise Conflict(
             "dataset",
             expected=Phrase("one that was cut from matches"),
-            got=Phrase("one that was imported"),
-            subject=Phrase("dataset %(number)s", number=row.id),
-        )
-    if "society" in row.spec:
-        raise Conflict(
-            "dataset",
-            expected=Phrase("one that was cut from matches"),
-            got=Phrase("one that was cut from a society"),
-            remedy=Phrase("`flask society data %(number)s` makes it again", number=row.spec["society"]["society_id"]),
+            got=next(got for name, got in others.items() if name in row.spec),
+            remedy=again,
             subject=Phrase("dataset %(number)s", number=row.id),
         )
     with reading(database) as session:

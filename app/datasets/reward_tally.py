@@ -49,7 +49,7 @@ class RewardTally:
         }
 
 
-class RowTally:
+class DatasetTally:
     """What there is to count of the rows of any dataset; `sha256` is the hash of the bytes of all of them."""
 
     def __init__(self) -> None:

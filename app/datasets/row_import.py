@@ -4,7 +4,6 @@ Bad rows refuse the whole file unless they are to be left out. A file that was i
 """
 
 import hashlib
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -65,21 +64,15 @@ def read_import(session: Session, home: Path, wanted: RowImport) -> ReadImport:
     if known is not None and _has_file(home, known):
         return ReadImport(tally, known.id)
 
-    def fill(path: Path) -> str:
-        with path.open("xb") as file:
-            for row in read_rows(wanted.file, file_name, wanted.most):
-                if (line := tally.line(row)) is not None:
-                    file.write(line)
-            if tally.bad and not wanted.spec.skip_bad:
-                raise _Refused
-            if not tally.rows:
-                raise _without_rows(wanted, tally)
-            file.flush()
-            os.fsync(file.fileno())
-        return tally.sha256
+    def lines() -> Iterator[bytes]:
+        yield from tally.lines(read_rows(wanted.file, file_name, wanted.most))
+        if tally.bad and not wanted.spec.skip_bad:
+            raise _Refused
+        if not tally.rows:
+            raise _without_rows(wanted, tally)
 
     try:
-        path = write_file(home, fill)
+        path = write_file(home, lines(), tally)
     except _Refused:
         return ReadImport(tally)
     if known is not None and known.sha256 == tally.sha256:

@@ -9,7 +9,7 @@ import json
 import os
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 from app.core.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
 from app.core.files import private_folder
 from app.datasets.build import DatasetBuild, TrainingRow, refuse_nothing
-from app.datasets.reward_tally import RowTally
+from app.datasets.reward_tally import DatasetTally
 from app.datasets.spec import DatasetSpec
 from app.games.base import JSON
 from app.matches.filter import in_words
@@ -63,12 +63,13 @@ def write(home: Path, reading: DatasetBuild, found: Iterable[list[TrainingRow]])
     """
     tally = _Tally()
 
-    def fill(draft: Path) -> str:
-        _pour(draft, found, tally)
+    def lines() -> Iterator[bytes]:
+        for cuts in found:
+            yield from (cut.line for cut in cuts)
+            tally.add(cuts)
         refuse_nothing(reading)
-        return tally.sha256
 
-    path = write_file(home, fill)
+    path = write_file(home, lines(), tally)
     spec = {**reading.spec.to_json(), "prompts": dict(reading.prompts)}
     if reading.spec.has_rewards:
         spec["weights"] = tally.rewards.weights
@@ -77,7 +78,7 @@ def write(home: Path, reading: DatasetBuild, found: Iterable[list[TrainingRow]])
 
 def unregistered(
     path: Path,
-    tally: RowTally,
+    tally: DatasetTally,
     spec: JSON,
     figures: JSON,
     origins: Sequence[tuple[str | None, Sequence[int | None]]],
@@ -89,16 +90,20 @@ def unregistered(
     )
 
 
-def write_file(home: Path, fill: Callable[[Path], str]) -> Path:
-    """A new file of rows, which `fill` writes under the path that it is given and whose sha256 it returns.
+def write_file(home: Path, lines: Iterable[bytes], tally: DatasetTally) -> Path:
+    """A new file of rows, which the tally has counted when all lines are taken.
 
-    Raises Invalid when it cannot be written, and whatever `fill` raises, which leaves no file.
+    Raises Invalid when it cannot be written, and whatever `lines` raise, which leaves no file.
     """
     folder = home / FOLDER
     draft = folder / f".{secrets.token_hex(8)}.part"
     try:
         private_folder(folder)
-        path = folder / f"{fill(draft)}.jsonl"
+        with draft.open("xb") as file:
+            file.writelines(lines)
+            file.flush()
+            os.fsync(file.fileno())
+        path = folder / f"{tally.sha256}.jsonl"
         if path.exists():
             draft.unlink()
         else:
@@ -120,7 +125,7 @@ def write_file(home: Path, fill: Callable[[Path], str]) -> Path:
     return path
 
 
-class _Tally(RowTally):
+class _Tally(DatasetTally):
     """What there is to count while rows are cut out of matches."""
 
     def __init__(self) -> None:
@@ -156,15 +161,6 @@ class _Tally(RowTally):
             "rounds": [[number, rows] for number, rows in sorted(self._rounds.items(), key=lambda each: each[0] or 0)],
             **rewards,
         }
-
-
-def _pour(path: Path, found: Iterable[list[TrainingRow]], tally: _Tally) -> None:
-    with path.open("xb") as file:
-        for cuts in found:
-            file.writelines(cut.line for cut in cuts)
-            tally.add(cuts)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def default_name(spec: DatasetSpec) -> str:
@@ -266,7 +262,7 @@ def path_of(home: Path, row: Dataset, field: str = "dataset") -> Path:
 
 def can_be_asked_for(row: Dataset) -> bool:
     """Whether a dataset was cut from matches as a form or a command asks for it, by nobody's job."""
-    return not any(row.spec.get(name) for name in ("imported", "society", "models"))
+    return "filter" in row.spec and not row.spec.get("models")
 
 
 def first_row(home: Path, row: Dataset) -> dict[str, Any]:

@@ -3,8 +3,7 @@
 Both have the society in their spec. The same interactions, mixing ratio and seed give the same bytes.
 """
 
-import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -78,18 +77,12 @@ def _write_dataset(
 ) -> UnregisteredDataset:
     tally = ImportTally(FORMATS["parlor"])
 
-    def fill(path: Path) -> str:
-        with path.open("xb") as file:
-            for number, row in enumerate(rows, 1):
-                if (line := tally.line(RawRow(number, row))) is not None:
-                    file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
+    def lines() -> Iterator[bytes]:
+        yield from tally.lines(RawRow(number, row) for number, row in enumerate(rows, 1))
         if tally.refused:
             raise tally.refused[0].error.at(f"row {tally.refused[0].number}")
-        return tally.sha256
 
-    found = tally.draft(write_file(home, fill), {}, set())
+    found = tally.draft(write_file(home, lines(), tally), {}, set())
     return replace(
         found,
         spec={"society": {**about, "types": list(row_types)}, "rounds": [], "prompts": {}, "style": None},

@@ -5,13 +5,19 @@ import io
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from sqlalchemy import Engine
 from werkzeug.test import TestResponse
 
+from app.alignments.demonstrations import best_responses
+from app.core.extensions import reading, transact
+from app.datasets import register
+from app.datasets.store import get_dataset
 from tests.experimenter import signed_in
 
 USER = {"role": "user", "content": "Which animal purrs?"}
@@ -62,6 +68,20 @@ def test_an_upload_is_shown_with_its_rows_and_stands_in_the_list(client: FlaskCl
     assert upload(client, "openai", CHAT).location == "/admin/datasets/1?imported=before"
     assert "was imported before" in client.get("/admin/datasets/1?imported=before").text
     assert counted(client) == 2
+
+
+def test_the_best_responses_of_a_dataset_are_listed_and_lead_to_it(
+    client: FlaskClient, engine: Engine, home: Path
+) -> None:
+    upload(client, "stable-alignment", RATED, name="rated")
+    with reading(engine) as session:
+        draft = best_responses(home, get_dataset(session, 1))
+    assert register.save(transact(engine), draft, "best") == 2
+    for page in ("/admin/datasets", "/admin/datasets/2"):
+        assert re.search('href="/admin/datasets/1">[Tt]he best responses of rated@1<', client.get(page).text), page
+    assert client.get("/admin/datasets/new?like=2").status_code == 409
+    refused = client.post("/admin/datasets/2/rebuild")
+    assert (refused.status_code, "got the best responses of another one" in refused.text) == (409, True)
 
 
 def test_bad_rows_are_listed_by_number_and_left_out_if_wanted(client: FlaskClient) -> None:
