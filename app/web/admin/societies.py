@@ -34,7 +34,6 @@ from app.web.admin.societies_figures import charts_of, check_size, grid_of
 from app.web.admin.societies_words import SHOWS, cell_of
 from app.web.downloads import download, pieces_of
 
-
 # ---- One society ---------------------------------------------------------------------
 
 
