@@ -133,7 +133,12 @@ class DatasetRequestSpec(JobSpec):
         " the partner counts (λ = −1), both seats of a deal of 0 to 0 are kept, too.",
         None,
         unset=f"{ABOVE_AVG}; {ALL} with rewards",
-        labels={ABOVE_AVG: "above the mean score", NONZERO: "scores above 0", ALL: "all transcripts"},
+        labels={
+            "": "above the mean score; with rewards all transcripts",
+            ABOVE_AVG: "above the mean score",
+            NONZERO: "scores above 0",
+            ALL: "all transcripts",
+        },
         metavar="NAME",
         widget="radio",
         heading="Which transcripts are kept",

@@ -38,7 +38,8 @@ def asked(title: str, text: str, default: Any = ..., **said: Any) -> Any:
     """A field of a spec: `title` heads it in forms, `text` explains it there and on the command line.
 
     What else may be said of it, beside pydantic's limits and `default_factory`:
-    unset: what an empty field stands for. labels: what the words that it may be are called, or a part's presets.
+    unset: what an empty field stands for. labels: what the words that it may be are called (an empty one, too), or a
+        part's presets.
     note: what the command line says besides.
     metavar, option, argument: its placeholder on the command line, its name where that is another, whether it has none.
         A part with an option takes `K=V`, one without has an option for each field. preset: the option of its preset.

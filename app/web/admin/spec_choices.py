@@ -152,7 +152,7 @@ def choices_of(
             return _REGISTRIES[schema["registry"]]()
         case "choice" | "radio":
             found = word_choices(schema, words_of(schema))
-            return [("", unset), *found] if (unset := _unset(schema)) else found, None
+            return [("", unset), *found] if (unset := called(schema, "") or _unset(schema)) else found, None
         case "known":
             known = _KNOWN[schema["of"]](session)
             lost = [(value, value)] if value and value not in (each[0] for each in known) else []
