@@ -4,13 +4,22 @@ import hashlib
 import secrets
 from collections.abc import Collection
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 from werkzeug.security import check_password_hash, generate_password_hash
 
 from app.core.errors import Conflict, Invalid, NotAllowed, NotFound, Phrase, check_name
+from app.core.lists import NOWHERE, ListColumn, Listing, attribute, computed, of_other
 from app.models import LoginLink, User, UserSession
+
+
+class UserListItem(NamedTuple):
+    """An experimenter in a list."""
+
+    row: User
+
 
 FIRST_USER = "admin"
 LINK_LIFE = timedelta(hours=24)
@@ -20,6 +29,31 @@ SHORTEST_PASSWORD, LONGEST_PASSWORD = 10, 200  # characters
 _METHOD = "scrypt:32768:8:3"
 _NOBODY = f"{_METHOD}$nobody${'0' * 128}"  # the hash of no password; comparing with it takes as long as with a real one
 _SPENT = Phrase("This link has been used or is too old. `flask user link NAME` prints a new one.")
+
+
+LIST: Listing[User] = Listing(
+    name="users",
+    table=User,
+    columns=(
+        attribute(User.name, Phrase("Name")),
+        attribute(User.id, Phrase("Number"), "user_id", numeric=True, seen=NOWHERE),
+        ListColumn(
+            "password",
+            Phrase("Password"),
+            lambda each: each.row.password_hash is not None,
+            sort=User.password_hash.is_not(None),
+        ),
+        computed(
+            "signed_in",
+            Phrase("Signed in"),  # in how many browsers
+            of_other(func.count(UserSession.token_hash), UserSession.user_id == User.id),
+            numeric=True,
+        ),
+        attribute(User.created_at, Phrase("Added, UTC"), numeric=True),
+    ),
+    items=lambda _session, rows: [UserListItem(row) for row in rows],
+    descending=False,
+)
 
 
 def check_new_name(session: Session, name: str) -> None:

@@ -113,9 +113,7 @@ LIST: Listing[Assessment] = Listing(
         ASSESSMENT,
         model_column("model", Phrase("Model"), Assessment.model_id),
         model_column("base", Phrase("Beside"), Assessment.base_id),
-        ListColumn(
-            name="raters", title=Phrase("Raters"), value=lambda each: [rater["model"] for rater in each.row.raters]
-        ),
+        ListColumn("raters", Phrase("Raters"), lambda each: [rater["model"] for rater in each.row.raters]),
         title=Phrase("Assessment"),
         done=Phrase("Answers rated"),
         name=lambda each: f"{each.model.name} beside {each.base.name}",

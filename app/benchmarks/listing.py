@@ -190,7 +190,7 @@ LIST: Listing[BenchmarkJob] = Listing(
     columns=job_columns(
         BENCHMARK,
         model_column("model", Phrase("Model"), BenchmarkJob.model_id, seen=NOWHERE),
-        ListColumn(name="tasks", title=Phrase("Tasks"), value=lambda each: each.row.tasks),
+        ListColumn("tasks", Phrase("Tasks"), lambda each: each.row.tasks),
         title=Phrase("Benchmark"),
         done=Phrase("Tasks done"),
         name=lambda each: each.model.name,

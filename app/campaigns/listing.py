@@ -277,10 +277,8 @@ LIST: Listing[Campaign] = Listing(
     table=Campaign,
     columns=job_columns(
         CAMPAIGN,
-        ListColumn(
-            name="score", title=Phrase("Latest score"), value=lambda each: each.headline, none=Phrase("none yet")
-        ),
-        ListColumn(name="game", title=Phrase("Game"), value=lambda each: game_cell(each.row.game), sort=Campaign.game),
+        ListColumn("score", Phrase("Latest score"), lambda each: each.headline, none=Phrase("none yet")),
+        ListColumn("game", Phrase("Game"), lambda each: game_cell(each.row.game), sort=Campaign.game),
         model_column("base", Phrase("Base"), Campaign.base_id),
         title=Phrase("Campaign"),
         done=Phrase("Iterations done"),

@@ -48,11 +48,12 @@ def print_list(
     described: Described | None = None,
     where: Callable[[Session], Sequence[ColumnElement[bool]]] = lambda _session: (),
     whole: Listing[Any] | None = None,
+    in_lines: bool = False,
 ) -> None:
     """Print a list as the options ask for it. Raises Invalid for a column that it does not have.
 
     command: what shows further lines. none_yet: what is said where there are none. described: all that is known of
-    rows, for JSON, of which `whole` is the list if that is another.
+    rows, for JSON, of which `whole` is the list if that is another. in_lines: whether JSON is an object a line.
     """
     check_one_format(as_json, as_csv)
     _check("--limit", limit, 1)
@@ -65,7 +66,7 @@ def print_list(
     with reading() as session:
         if as_json and described is not None and not names:
             found = (whole or listing).read(session, order, most, where=where(session), offset=offset)
-            print_json(described(session, found.rows))
+            _print_objects(described(session, found.rows), in_lines)
             return
         rows, further = listing.read(session, order, most, where=where(session), offset=offset)
         items = listing.items(session, rows)
@@ -74,21 +75,23 @@ def print_list(
             print_csv(csv_columns(every), listing.values(session, every, items))
             return
         if as_json:
-            print_json(
-                [
-                    {name: _json(value) for name, value in line.items()}
-                    for line in listing.values(session, chosen, items)
-                ]
-            )
+            lines = listing.values(session, chosen, items)
+            _print_objects([{name: _json(value) for name, value in line.items()} for line in lines], in_lines)
             return
         cells = [column.cells(session, items) for column in chosen]
     if not items:
         click.echo(none_yet if not offset else "There are no further ones.")
         return
-    lines = [[column.name.upper() for column in chosen], *([*map(printed, line)] for line in zip(*cells, strict=True))]
-    click.echo("\n".join(aligned(lines, {place for place, column in enumerate(chosen) if column.numeric})))
+    table = [[column.name.upper() for column in chosen], *([*map(printed, line)] for line in zip(*cells, strict=True))]
+    click.echo("\n".join(aligned(table, {place for place, column in enumerate(chosen) if column.numeric})))
     if further:
         click.echo(f"There are further ones: `{command} --offset {offset + len(items)}` shows them.", err=True)
+
+
+def _print_objects(objects: Sequence[Any], in_lines: bool) -> None:
+    """Print them as one array, or an object a line."""
+    for each in objects if in_lines else [objects]:
+        print_json(each)
 
 
 def _json(value: Any) -> Any:

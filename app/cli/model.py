@@ -52,10 +52,7 @@ def list_(game: str | None, archived: bool, **given: Any) -> None:
         find_game(game)
     home = settings().home
     detail = ListColumn(
-        name="detail",
-        title=Phrase("Detail"),
-        value=lambda each: in_words(described(each.row, home))["detail"],
-        seen=COMMANDS,
+        "detail", Phrase("Detail"), lambda each: in_words(described(each.row, home))["detail"], seen=COMMANDS
     )
 
     def where(session: Session) -> list[ColumnElement[bool]]:

@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+from sqlalchemy import ColumnElement
+from sqlalchemy.orm import Session
 
 from app.cli.base import Group, RepeatableOption, ensure_database, is_pair, print_json, read_pairs
+from app.cli.lists import list_options, print_list
 from app.cli.study_assignments import assignments
 from app.cli.study_bots import bots
 from app.cli.study_data import export_data
@@ -16,7 +19,18 @@ from app.cli.study_forget import forget
 from app.cli.study_pay import pay
 from app.cli.study_reports import reports
 from app.cli.study_time import give_time
-from app.cli.study_waves import change, close, freeze, open_wave, pause, reopen, replay, submissions
+from app.cli.study_waves import (
+    change,
+    close,
+    freeze,
+    list_people,
+    list_waves,
+    open_wave,
+    pause,
+    reopen,
+    replay,
+    submissions,
+)
 from app.core.errors import Invalid, NotFound, Verbatim
 from app.core.extensions import reading, writing
 from app.core.typed_numbers import read_amount
@@ -26,6 +40,7 @@ from app.studies.arms import arms, conditions, matches_a_person
 from app.studies.cost import person_costs, points_of, study_cost
 from app.studies.design import FORMS, SLUG, StudyDesign
 from app.studies.design_files import load_design, write_design
+from app.studies.listing import STUDIES, VERSIONS
 from app.studies.loaded_design import LoadedDesign
 
 _FILE = click.argument("path", metavar="FILE", type=Path)
@@ -38,7 +53,7 @@ _PLACES = 6  # after the point of a share, and of points
 
 study = Group("study", help="Human experiments: check, load, copy and price their designs, and open waves of them.")
 for command in (
-    bots, assignments, open_wave, change, pause, reopen, close, freeze, replay, submissions,
+    bots, assignments, open_wave, list_waves, list_people, change, pause, reopen, close, freeze, replay, submissions,
     forget, pay, reports, give_time, export_data,
 ):  # fmt: skip
     study.add_command(command)
@@ -92,27 +107,22 @@ def load(path: Path, as_json: bool) -> None:
 
 
 @study.command("list")
-@_JSON
-def list_(as_json: bool) -> None:
+@list_options
+def list_(**given: Any) -> None:
     """Show the studies, the one that was loaded last first."""
-    ensure_database()
-    with reading() as session:
-        found = [
-            {
-                "study": each.study.name,
-                "version": each.newest.number,
-                "title": store.written_design(each.newest)["title"],
-                "enrolled": each.enrolled,
-                "loaded_at": each.newest.created_at.isoformat(),
-            }
-            for each in store.studies(session)
-        ]
-    if as_json:
-        print_json(found)
-    elif not found:
-        click.echo("No studies yet: flask study load FILE")
-    for each in [] if as_json else found:
-        click.echo(f"{each['study']}@{each['version']:<4} {each['enrolled']:>5} enrolled  {each['title']}")
+    print_list(STUDIES, "flask study list", "No studies yet: flask study load FILE", **given)
+
+
+@study.command()
+@click.argument("name", metavar="STUDY")
+@list_options
+def versions(name: str, **given: Any) -> None:
+    """Show the versions of a study, the newest first."""
+
+    def where(session: Session) -> list[ColumnElement[bool]]:
+        return [StudyVersion.study_id == store.find_version(session, name).study_id]
+
+    print_list(VERSIONS, f"flask study versions {name}", "", where=where, **given)
 
 
 @study.command()

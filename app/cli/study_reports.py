@@ -1,11 +1,15 @@
 """`flask study reports`: what people reported, and what of it is read. `app/cli/study.py` puts it into its group."""
 
+from typing import Any
+
 import click
+from sqlalchemy import ColumnElement
 from sqlalchemy.orm import Session
 
-from app.cli.base import Command, ensure_database, print_json
-from app.core.extensions import db, reading, transact
-from app.studies.monitor.inbox import InboxReport, inbox
+from app.cli.base import Command, ensure_database
+from app.cli.lists import list_options, print_list
+from app.core.extensions import db, transact
+from app.studies.monitor.inbox import REPORTS, InboxReport, conditions
 from app.studies.reports import HANDLED, NEW, READ, mark_report
 from app.studies.waves import find_wave
 
@@ -17,9 +21,9 @@ _BY = "command line"
 @click.option("--new", "only_new", is_flag=True, help="Only those that nobody has read.")
 @click.option("--read", "read", type=int, metavar="REPORT", help="Mark a report as read.")
 @click.option("--handled", "handled", type=int, metavar="REPORT", help="Mark a report as handled.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
-def reports(reference: str, only_new: bool, read: int | None, handled: int | None, as_json: bool) -> None:
-    """List what people reported, in a wave or in all, new reports first; or mark one.
+@list_options
+def reports(reference: str, only_new: bool, read: int | None, handled: int | None, **given: Any) -> None:
+    """List what people reported, in a wave or in all, new reports first; or mark one. JSON is an object a line.
 
     \b
     flask study reports                          all of them
@@ -35,16 +39,20 @@ def reports(reference: str, only_new: bool, read: int | None, handled: int | Non
 
     if read is not None or handled is not None:
         transact(db.engine)(mark)
-    with reading() as session:
+
+    def where(session: Session) -> list[ColumnElement[bool]]:
         wave_id = find_wave(session, reference).id if reference else None
-        found = inbox(session, wave_id, state=NEW if only_new else None, most=None)
-    for each in found:
-        if as_json:
-            print_json(described(each))
-        else:
-            click.echo(report_line(each))
-    if not found and not as_json:
-        click.echo("No reports." if not only_new else "No new reports.")
+        return conditions(wave_id, state=NEW if only_new else None)
+
+    print_list(
+        REPORTS,
+        " ".join(filter(None, ("flask study reports", reference, "--new" if only_new else ""))),
+        "No new reports." if only_new else "No reports.",
+        described=lambda session, rows: [described(each) for each in REPORTS.items(session, rows)],
+        where=where,
+        in_lines=True,
+        **given,
+    )
 
 
 def described(report: InboxReport) -> dict[str, object]:

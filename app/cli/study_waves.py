@@ -5,14 +5,19 @@ from pathlib import Path
 from typing import Any
 
 import click
+from sqlalchemy import ColumnElement
 from sqlalchemy.orm import Session
 
 from app.cli.base import Command, CommandFailed, ensure_database, print_json
+from app.cli.lists import list_options, print_list
 from app.core.errors import FieldError, Invalid, Verbatim
 from app.core.extensions import db, reading, transact, writing
 from app.models import Study, StudyVersion, Wave
 from app.studies import assignment, store, wave_terms, waves
 from app.studies.design_files import load_design
+from app.studies.listing import WAVES
+from app.studies.monitor.people import PEOPLE
+from app.studies.monitor.people import conditions as people_conditions
 from app.studies.submissions import read_statuses, take_statuses
 from app.studies.visits import NO_CODE, OTHER_CODE, done_elsewhere
 from app.studies.wave_file import link_path, wave_warnings
@@ -56,6 +61,32 @@ def open_wave(sources: tuple[str, ...], as_json: bool) -> None:
     for each in warned:
         click.echo(f"Think about {'.'.join(map(str, each.path))}: {each.text}.")
     click.echo(f"Opened {described['wave']} of version {described['version']}: {described['link']}")
+
+
+@click.command("waves", cls=Command)
+@click.argument("study", metavar="[STUDY]", default="")
+@list_options
+def list_waves(study: str, **given: Any) -> None:
+    """Show the waves of a study, or of all of them, the latest first."""
+
+    def where(session: Session) -> list[ColumnElement[bool]]:
+        return [Wave.study_id == store.find_version(session, study).study_id] if study else []
+
+    print_list(
+        WAVES, f"flask study waves {study}".strip(), "No waves yet: flask study open WAVEFILE", where=where, **given
+    )
+
+
+@click.command("people", cls=Command)
+@_WAVE
+@list_options
+def list_people(reference: str, **given: Any) -> None:
+    """Show the people of a wave, the latest first: where each is, since when, and what each is paid."""
+
+    def where(session: Session) -> list[ColumnElement[bool]]:
+        return people_conditions(waves.find_wave(session, reference).id, {})
+
+    print_list(PEOPLE, f"flask study people {reference}", "Nobody has come yet.", where=where, **given)
 
 
 def _with_version(session: Session, loaded: LoadedWave, source: str) -> LoadedWave:

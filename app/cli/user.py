@@ -1,14 +1,23 @@
 """`flask user`: the experimenters who may see the admin pages."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import click
 
 from app import accounts
 from app.cli.base import Group, ensure_database, settings
+from app.cli.lists import list_options, print_list
 from app.core.extensions import reading, writing
 
-user = Group("user", help="Add experimenters, and sign them in.")
+user = Group("user", help="Add and list experimenters, and sign them in.")
+
+
+@user.command("list")
+@list_options
+def list_(**given: Any) -> None:
+    """Show the experimenters, and in how many browsers each is signed in."""
+    print_list(accounts.LIST, "flask user list", "Nobody yet: flask user create NAME", **given)
 
 
 @user.command()

@@ -8,11 +8,12 @@ so that none shifts meanwhile.
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, Select, and_, literal, or_, select
+from sqlalchemy import ColumnElement, Select, and_, func, literal, or_, select
 from sqlalchemy.orm import Session
 
 from app.core.csv_tables import Column
@@ -26,11 +27,15 @@ DESCENDING = "-"  # before the name of a column to sort by
 
 
 class Reference(NamedTuple):
-    """A cell that leads to something: its kind, such as "model", by which pages know the address; its key and name."""
+    """A cell that leads to something: its kind, such as "model", by which pages know the address; its key and name.
+
+    `title` is what pages call it, where that is something else.
+    """
 
     kind: str
     key: Any
-    name: str | Phrase
+    name: str | int | Phrase
+    title: str | Phrase | None = None
 
     def __str__(self) -> str:
         return str(self.name)
@@ -47,10 +52,14 @@ class Done(NamedTuple):
 
 
 class State(NamedTuple):
-    """A cell with a state in a word; `mark` is how pages colour it: good, bad, warn, open or nothing."""
+    """A cell with a state in a word; `mark` is how pages colour it: good, bad, warn, open or nothing.
+
+    `title` is what pages call it, where that is something else.
+    """
 
     word: str
     mark: str = ""
+    title: Phrase | None = None
 
     def __str__(self) -> str:
         return self.word
@@ -113,10 +122,10 @@ class English(str):
     """Text that is English in every language, such as an error's."""
 
 
-Cell = Any  # one of these, text, a Phrase, a number, a moment, a list of cells, or None
+Cell = Any  # one of these, text, a Phrase, a number, an exact amount, a moment, a list of cells, or None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ListColumn:
     """A column of a list.
 
@@ -134,6 +143,7 @@ class ListColumn:
     name: str
     title: Phrase
     value: Callable[[Any], Cell] | None = None
+    _: KW_ONLY
     values: Callable[[Session, Sequence[Any]], Sequence[Cell]] | None = None
     sort: Any = None
     notes: Callable[[Any], Sequence[Cell]] = lambda _item: ()
@@ -151,9 +161,31 @@ class ListColumn:
 
 def attribute(column: Any, title: Phrase, name: str = "", **said: Any) -> ListColumn:
     """A column of the list's own table, by which it is sorted; called as in the table, unless it has a `name`."""
-    return ListColumn(
-        name=name or column.key, title=title, value=lambda item: getattr(item.row, column.key), sort=column, **said
-    )
+    return ListColumn(name or column.key, title, lambda item: getattr(item.row, column.key), sort=column, **said)
+
+
+def computed(
+    name: str,
+    title: Phrase,
+    expression: Any,
+    cell: Callable[[Any, Any], Cell] = lambda _item, value: value,
+    **said: Any,
+) -> ListColumn:
+    """A column that the database computes of each row, and by which it is sorted.
+
+    cell: what is shown, of an item and the value of its row.
+    """
+
+    def values(session: Session, items: Sequence[Any]) -> list[Cell]:
+        if not items:
+            return []
+        key = type(items[0].row).id
+        found: dict[Any, Any] = dict(
+            session.execute(select(key, expression).where(key.in_([item.row.id for item in items]))).all()
+        )
+        return [cell(item, found[item.row.id]) for item in items]
+
+    return ListColumn(name, title, values=values, sort=expression, **said)
 
 
 class ListOrder(NamedTuple):
@@ -245,6 +277,11 @@ class Listing(Generic[R]):
         value, last = kept[-1][1], kept[-1][0].id
         return ListRows([row[0] for row in kept], str(last) if key is tie else f"{_key_in_address(value)}~{last}")
 
+    def count(self, session: Session, where: Sequence[ColumnElement[bool]]) -> int:
+        """How many rows there are."""
+        chosen = (select(self.table) if self.start is None else self.start()).where(*where).order_by(None)
+        return session.scalar(select(func.count()).select_from(chosen.subquery())) or 0
+
     def lines(
         self,
         session: Session,
@@ -301,7 +338,7 @@ def plain(cell: Cell) -> Any:
             return {"value": cell.value, "stderr": cell.stderr}
         case Dollars():
             return float(cell)
-        case Phrase() | Code():
+        case Phrase() | Code() | Decimal():
             return str(cell)
         case list() | tuple():
             return [plain(each) for each in cell]

@@ -1,13 +1,9 @@
 """The list of datasets, the latest first, each with what it was cut from."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import select
-from sqlalchemy.orm import Session
-
 from app.core.errors import Phrase, Verbatim
-from app.core.lists import COMMANDS, NOWHERE, Labelled, ListColumn, Listing, Reference, attribute
+from app.core.lists import COMMANDS, NOWHERE, Labelled, ListColumn, Listing, Reference, attribute, computed
 from app.datasets.spec import DatasetRequestSpec
 from app.datasets.store import LATEST_FIRST
 from app.jobs.spec import fields_of
@@ -18,7 +14,6 @@ _KEPT = {
     **{name: Phrase(label) for name, label in fields_of(DatasetRequestSpec)["filter"]["labels"].items()},
     "conversations": Phrase("Conversations"), "comparisons": Phrase("Comparisons"),
 }  # fmt: skip
-_MATCHES = Dataset.figures["matches"].as_integer()
 
 
 class DatasetListItem(NamedTuple):
@@ -60,21 +55,14 @@ def _kept(each: DatasetListItem) -> Labelled:
     return Labelled(name, _KEPT.get(name, Phrase(name)))
 
 
-def _matches(session: Session, items: Sequence[DatasetListItem]) -> list[int | None]:
-    """How many matches each was cut from; what was not cut may have none."""
-    counted = select(Dataset.id, _MATCHES).where(Dataset.id.in_([each.row.id for each in items]))
-    found: dict[int, int | None] = dict(session.execute(counted).all())
-    return [found[each.row.id] or (0 if each.is_cut else None) for each in items]
-
-
 LIST: Listing[Dataset] = Listing(
     name="datasets",
     table=Dataset,
     columns=(
         ListColumn(
-            name="name",
-            title=Phrase("Dataset"),
-            value=lambda each: Reference("dataset", each.row.id, each.row.name),
+            "name",
+            Phrase("Dataset"),
+            lambda each: Reference("dataset", each.row.id, each.row.name),
             sort=Dataset.name,
             notes=lambda each: [
                 Phrase("version %(version)s", version=each.row.version),
@@ -83,12 +71,18 @@ LIST: Listing[Dataset] = Listing(
         ),
         attribute(Dataset.id, Phrase("Number"), "dataset_id", numeric=True, seen=COMMANDS),
         attribute(Dataset.version, Phrase("Version"), numeric=True, seen=COMMANDS),
-        ListColumn(name="origin", title=Phrase("From"), value=lambda each: origin_of(each.row)),
-        ListColumn(name="kept", title=Phrase("Kept"), value=_kept),
+        ListColumn("origin", Phrase("From"), lambda each: origin_of(each.row)),
+        ListColumn("kept", Phrase("Kept"), _kept),
         attribute(Dataset.rows, Phrase("Rows"), numeric=True),
-        ListColumn(name="matches", title=Phrase("Matches"), values=_matches, sort=_MATCHES, numeric=True),
+        computed(
+            "matches",
+            Phrase("Matches"),
+            Dataset.figures["matches"].as_integer(),
+            lambda each, matches: matches or (0 if each.is_cut else None),  # what was not cut may have none
+            numeric=True,
+        ),
         attribute(Dataset.words, Phrase("Words"), numeric=True),
-        ListColumn(name="sha256", title=Phrase("SHA-256"), value=lambda each: each.row.sha256, seen=NOWHERE),
+        ListColumn("sha256", Phrase("SHA-256"), lambda each: each.row.sha256, seen=NOWHERE),
         attribute(Dataset.unusable_at, Phrase("Unusable since, UTC"), "unusable_since", numeric=True, seen=COMMANDS),
         attribute(Dataset.created_at, Phrase("Made, UTC"), numeric=True),
     ),

@@ -147,9 +147,9 @@ LIST: Listing[TrainingJob] = Listing(
         attribute(TrainingJob.loss, Phrase("Loss"), digits="0.000", numeric=True),
         model_column("base", Phrase("From"), TrainingJob.base_id, none=Phrase("nothing")),
         ListColumn(
-            name="dataset",
-            title=Phrase("Dataset"),
-            value=lambda each: [dataset_cell(found) for found in (each.dataset, each.sft_dataset) if found is not None],
+            "dataset",
+            Phrase("Dataset"),
+            lambda each: [dataset_cell(found) for found in (each.dataset, each.sft_dataset) if found is not None],
             sort=of_other(Dataset.name, Dataset.id == TrainingJob.dataset_id),
         ),
         model_column("model", Phrase("Model"), TrainingJob.model_id, none=Phrase("not yet")),

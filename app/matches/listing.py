@@ -1,9 +1,13 @@
 """The list of matches: the latest first, or by any column that the database has an order of."""
 
+from typing import Any
+
+from sqlalchemy import func, select
+
 from app.core.errors import Phrase, Verbatim
 from app.core.lists import NOWHERE, ListColumn, Listing, Reference, State, attribute
-from app.matches.overview import MatchListItem, match_items
-from app.models import MatchRow
+from app.matches.overview import ListedPlayer, MatchListItem, match_items
+from app.models import LanguageModel, MatchRow, SeatRow
 from app.registry import PERSON
 from app.registry.listing import game_cell
 
@@ -11,10 +15,15 @@ OVER = "over"
 _MARKS = {"aborted": "bad", "resigned": "warn", "timeout": "warn", "abandoned": "warn"}  # of outcomes
 
 
+def player_cell(player: ListedPlayer) -> Phrase | Verbatim:
+    """Who sits in a seat."""
+    return Phrase(PERSON) if player.model is None else Verbatim(player.model)
+
+
 def _players(line: MatchListItem) -> list[Phrase | str]:
     """Who sits where, with the roles of games whose seats differ."""
     several = len({player.role for player in line.players}) > 1
-    names = [Phrase(PERSON) if player.model is None else Verbatim(player.model) for player in line.players]
+    names = [*map(player_cell, line.players)]
     return [
         Phrase("%(player)s, %(role)s", player=name, role=Phrase(player.role)) if several else name
         for name, player in zip(names, line.players, strict=True)
@@ -39,31 +48,36 @@ def _state(line: MatchListItem) -> State:
     return State(line.match.reason, _MARKS.get(line.match.reason, ""))
 
 
+def _player(seat: int) -> Any:
+    """Who sits in a seat of each match, as the database knows it."""
+    name = select(func.coalesce(LanguageModel.name, SeatRow.player, PERSON)).select_from(SeatRow)
+    named = name.outerjoin(LanguageModel, LanguageModel.id == SeatRow.language_model_id)
+    return named.where(SeatRow.match_id == MatchRow.id, SeatRow.seat == seat).scalar_subquery()
+
+
 LIST: Listing[MatchRow] = Listing(
     name="matches",
     table=MatchRow,
     columns=(
         ListColumn(
-            name="match", title=Phrase("Match"), value=lambda line: Reference("match", line.match.id, line.match.id)
+            "match", Phrase("Match"), lambda line: Reference("match", line.match.id, line.match.id), sort=MatchRow.id
         ),
+        ListColumn("game", Phrase("Game"), lambda line: game_cell(line.match.game), sort=MatchRow.game),
+        ListColumn("players", Phrase("Players"), _players, sort=_player(0) + ", " + _player(1)),
+        ListColumn("source", Phrase("Source"), _source, sort=MatchRow.source),
+        ListColumn("state", Phrase("State"), _state, sort=MatchRow.reason),
         ListColumn(
-            name="game", title=Phrase("Game"), value=lambda line: game_cell(line.match.game), sort=MatchRow.game
-        ),
-        ListColumn(name="players", title=Phrase("Players"), value=_players),
-        ListColumn(name="source", title=Phrase("Source"), value=_source, sort=MatchRow.source),
-        ListColumn(name="state", title=Phrase("State"), value=_state, sort=MatchRow.reason),
-        ListColumn(
-            name="scores",
-            title=Phrase("Scores"),
-            value=lambda line: [each for each in (line.match.utility_0, line.match.utility_1) if each is not None],
+            "scores",
+            Phrase("Scores"),
+            lambda line: [each for each in (line.match.utility_0, line.match.utility_1) if each is not None],
             sort=MatchRow.utility_0 + MatchRow.utility_1,
             numeric=True,
         ),
         attribute(MatchRow.ply, Phrase("Moves"), "moves", numeric=True),
         ListColumn(
-            name="refused",
-            title=Phrase("Refused"),
-            value=lambda line: line.match.violations or None,
+            "refused",
+            Phrase("Refused"),
+            lambda line: line.match.violations or None,
             sort=MatchRow.violations,
             numeric=True,
         ),

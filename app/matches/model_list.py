@@ -1,13 +1,12 @@
 """The list of the registry's models, in the order of their registration, with what each has played."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, selectinload
 
 from app.core.errors import Phrase, Verbatim
-from app.core.lists import COMMANDS, NOWHERE, PAGES, ListColumn, Listing, Reference, attribute, of_other
+from app.core.lists import COMMANDS, NOWHERE, PAGES, ListColumn, Listing, Reference, attribute, computed, of_other
 from app.matches.filter import REHEARSAL
 from app.models import LanguageModel, MatchRow, SeatRow
 from app.registry.listing import game_cell
@@ -30,14 +29,10 @@ def played_matches(session: Session) -> dict[int | None, int]:
     return {row[0]: row[1] for row in session.execute(counted)}
 
 
-def _played(session: Session, items: Sequence[ModelListItem]) -> list[int]:
-    found = played_matches(session)
-    return [found.get(each.row.id, 0) for each in items]
-
-
 def used_for(row: LanguageModel) -> Phrase:
     """What a model is used for."""
-    uses = [Phrase(word) for word, on in (("rounds", row.usable_in_rounds), ("people", row.offered_to_people)) if on]
+    rounds, people = Phrase("rounds"), Phrase("people")
+    uses = [each for each, on in ((rounds, row.usable_in_rounds), (people, row.offered_to_people)) if on]
     if not row.games and row.archived_at is None:
         return Phrase("societies")
     if len(uses) > 1:
@@ -50,35 +45,32 @@ LIST: Listing[LanguageModel] = Listing(
     table=LanguageModel,
     columns=(
         ListColumn(
-            name="name",
-            title=Phrase("Name"),
-            value=lambda each: Reference("model", each.row.id, each.row.name),
+            "name",
+            Phrase("Name"),
+            lambda each: Reference("model", each.row.id, each.row.name),
             sort=LanguageModel.name,
             notes=lambda each: [
                 Verbatim("API") if each.row.kind == "api" else Phrase(each.row.kind),
                 Verbatim(each.row.prompt_style or ""),
             ],
         ),
-        ListColumn(name="model_id", title=Phrase("Number"), value=lambda each: each.row.id, numeric=True, seen=NOWHERE),
+        ListColumn("model_id", Phrase("Number"), lambda each: each.row.id, numeric=True, seen=NOWHERE),
         attribute(LanguageModel.usable_in_rounds, Phrase("Usable in rounds"), seen=PAGES),
         attribute(LanguageModel.offered_to_people, Phrase("Offered to people"), seen=PAGES),
         ListColumn(
-            name="test_call",
-            title=Phrase("Test call"),
-            value=lambda each: each.row.test_request and each.row.test_request.result is not None,
+            "test_call",
+            Phrase("Test call"),
+            lambda each: each.row.test_request and each.row.test_request.result is not None,
             seen=PAGES,
         ),
         attribute(LanguageModel.label, Phrase("Participants see")),
         attribute(LanguageModel.kind, Phrase("Kind"), seen=COMMANDS),
-        ListColumn(
-            name="games", title=Phrase("Plays"), value=lambda each: [game_cell(name) for name in each.row.games]
-        ),
-        ListColumn(name="for", title=Phrase("Used for"), value=lambda each: used_for(each.row), seen=COMMANDS),
-        ListColumn(
-            name="matches",
-            title=Phrase("Matches"),
-            values=_played,
-            sort=of_other(
+        ListColumn("games", Phrase("Plays"), lambda each: [game_cell(name) for name in each.row.games]),
+        ListColumn("for", Phrase("Used for"), lambda each: used_for(each.row), seen=COMMANDS),
+        computed(
+            "matches",
+            Phrase("Matches"),
+            of_other(
                 func.count(SeatRow.match_id.distinct()),
                 (SeatRow.language_model_id == LanguageModel.id)
                 & (MatchRow.id == SeatRow.match_id)

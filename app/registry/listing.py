@@ -25,6 +25,4 @@ def model_name(number: Any) -> Any:
 
 def model_column(name: str, title: Phrase, number: Any, **said: Any) -> ListColumn:
     """A column with the model that items hold as `name`, sorted by its name; `number` is the column with its number."""
-    return ListColumn(
-        name=name, title=title, value=lambda item: model_cell(getattr(item, name)), sort=model_name(number), **said
-    )
+    return ListColumn(name, title, lambda item: model_cell(getattr(item, name)), sort=model_name(number), **said)

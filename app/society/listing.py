@@ -124,22 +124,20 @@ LIST: Listing[Society] = Listing(
     columns=job_columns(
         SOCIETY,
         ListColumn(
-            name="agents",
-            title=Phrase("Agents"),
-            value=lambda each: each.row.config["size"] ** 2,
+            "agents",
+            Phrase("Agents"),
+            lambda each: each.row.config["size"] ** 2,
             sort=Society.config["size"].as_integer(),
             notes=lambda each: [", ".join(agent["model"] for agent in each.row.agents)],
         ),
         ListColumn(
-            name="setting",
-            title=Phrase("Setting"),
-            value=lambda each: _setting(each.row.config["setting"]),
+            "setting",
+            Phrase("Setting"),
+            lambda each: _setting(each.row.config["setting"]),
             sort=Society.config["setting"].as_string(),
         ),
         ListColumn(
-            name="observers",
-            title=Phrase("Observers"),
-            value=lambda each: [observer["model"] for observer in each.row.observers],
+            "observers", Phrase("Observers"), lambda each: [observer["model"] for observer in each.row.observers]
         ),
         title=Phrase("Society"),
         done=Phrase("Interactions over"),

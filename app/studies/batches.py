@@ -44,6 +44,11 @@ class ListedBatch(NamedTuple):
     people: int
     amount: Decimal
 
+    @property
+    def row(self) -> PaymentBatch:
+        """The row of the list."""
+        return self.batch
+
 
 class BatchFile(NamedTuple):
     """The file of a batch: the same bytes whenever it is asked for."""
@@ -207,9 +212,12 @@ def _no_batch(number: int) -> NotFound:
 
 def batches_of(session: Session, wave: Wave) -> list[ListedBatch]:
     """The batches of a wave by their numbers."""
-    batches = session.scalars(
-        select(PaymentBatch).where(PaymentBatch.wave_id == wave.id).order_by(PaymentBatch.number)
-    ).all()
+    wanted = select(PaymentBatch).where(PaymentBatch.wave_id == wave.id).order_by(PaymentBatch.number)
+    return listed_batches(session, session.scalars(wanted).all())
+
+
+def listed_batches(session: Session, batches: Sequence[PaymentBatch]) -> list[ListedBatch]:
+    """Batches with what is in them."""
     payments: dict[int, list[Payment]] = {batch.id: [] for batch in batches}
     for payment in session.scalars(select(Payment).where(Payment.batch_id.in_(payments))):
         payments[cast(int, payment.batch_id)].append(payment)

@@ -5,16 +5,16 @@ the registry, so that what is done to names and labels later does not change who
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.core.errors import FieldError, Invalid, NotFound, Verbatim
-from app.models import Arm, Enrolment, LanguageModel, Study, StudyVersion, Wave
+from app.models import Arm, LanguageModel, Study, StudyVersion
 from app.registry import find_round_model
 from app.studies.arms import arms
 from app.studies.checks import MODEL
@@ -23,18 +23,6 @@ from app.studies.endings import INACTIVE, NO_BASE, EndingChange
 from app.studies.loaded_design import LoadedDesign
 
 BY_TIME_IF_INACTIVE = 2  # the format from which on an ending `inactive` pays by time where a design says nothing
-
-
-class StudyListItem(NamedTuple):
-    """A study with its newest version, how many versions there are, and how many people have enrolled in any.
-
-    Bots and previews are no people.
-    """
-
-    study: Study
-    newest: StudyVersion
-    versions: int
-    enrolled: int
 
 
 def load(session: Session, loaded: LoadedDesign) -> tuple[StudyVersion, bool]:
@@ -141,31 +129,6 @@ def find_version(session: Session, reference: str) -> StudyVersion:
     if found is None:
         raise NotFound("study", expected=f"{name} or {name}@NUMBER, with a version that is there", got=reference)
     return found
-
-
-def studies(session: Session) -> Sequence[StudyListItem]:
-    """All studies, the latest version first."""
-    last = (
-        select(StudyVersion.study_id, func.max(StudyVersion.number).label("number"), func.count().label("count"))
-        .group_by(StudyVersion.study_id)
-        .subquery()
-    )
-    enrolled = (
-        select(StudyVersion.study_id, func.count(Enrolment.id).label("count"))
-        .join(Enrolment, Enrolment.study_version_id == StudyVersion.id)
-        .join(Wave, Wave.id == Enrolment.wave_id)
-        .where(Wave.rehearsal.is_(False))
-        .group_by(StudyVersion.study_id)
-        .subquery()
-    )
-    found = session.execute(
-        select(Study, StudyVersion, last.c.count, func.coalesce(enrolled.c.count, 0))
-        .join(last, last.c.study_id == Study.id)
-        .join(StudyVersion, (StudyVersion.study_id == Study.id) & (StudyVersion.number == last.c.number))
-        .outerjoin(enrolled, enrolled.c.study_id == Study.id)
-        .order_by(StudyVersion.created_at.desc(), Study.id.desc())
-    )
-    return [StudyListItem(*row) for row in found]
 
 
 def models_of(session: Session, version: StudyVersion) -> Mapping[str, LanguageModel]:

@@ -633,7 +633,7 @@ def test_what_models_play_is_not_among_the_matches_of_people(
         session.execute(update(MatchRow).where(MatchRow.id == begun).values(source="selfplay"))
     running = make_round(engine, "scripted", matches=5)
     page = client.get("/admin/").text
-    assert re.findall(r'class="mono" href="/admin/matches/([\w-]{22})"', page) == [mine, mine]
+    assert re.findall(r'href="/admin/matches/([\w-]{22})"', page) == [mine, mine]
     figure = r"People’s matches {}</dt><dd class=\"figure\">(\d+)<"
     assert [re.findall(figure.format(when), page) for when in ("now", "today")] == [["1"], ["1"]]
     assert f'href="/admin/rounds/{running}"' in page.partition('id="rounds-list"')[2].partition("</section>")[0]

@@ -22,7 +22,7 @@ from app.models import Enrolment, Payment, StudyEvent, StudyVersion, Submission,
 from app.registry import add_api_model
 from app.studies import store, waves
 from app.studies.endings import EndingName
-from app.studies.monitor import funnel, people
+from app.studies.monitor import funnel
 from app.studies.participant_steps import steps
 from app.studies.payments import settle
 from app.studies.progress import advance, find_progress, note
@@ -139,7 +139,8 @@ def test_a_study_is_uploaded(client: FlaskClient, version: int, how: str) -> Non
     assert sent.status_code == 303, words(sent.text)
     page = words(client.get(sent.location).text)
     assert "Sharing more version 2" in page
-    assert "Version 2 Version 1" in page
+    versions = page.partition("Versions of this study, the latest first")[2]
+    assert 0 < versions.index("Version 2 Sharing more") < versions.index("Version 1 Sharing things")
 
 
 def test_what_is_wrong_with_an_upload_is_said_with_its_line(client: FlaskClient) -> None:
@@ -475,7 +476,7 @@ def test_a_base_is_held_against_the_least_pay_by_the_time_that_people_took(
 def test_people_are_filtered_and_leafed_through(
     client: FlaskClient, engine: Engine, wave: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(people, "PAGE", 2)
+    monkeypatch.setattr("app.web.admin.lists.PAGE", 2)
     for number in range(3):
         come(engine, wave, f"Q{number}", 0, "declined" if number == 1 else None)
     first = client.get(f"/admin/studies/waves/{wave}").text

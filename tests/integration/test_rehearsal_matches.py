@@ -26,10 +26,10 @@ from app.registry import add_scripted_model
 from app.schema import allow_migrations
 from app.studies import matches
 from app.studies.bots.copies import open_rehearsal
+from app.studies.listing import STUDIES
 from app.studies.monitor.inbox import inbox, unread, waves_with_reports
 from app.studies.progress import StudyProgress
 from app.studies.reports import keep_report
-from app.studies.store import studies
 from tests.experimenter import signed_in
 from tests.study_matches import enrolled, go_to, loaded
 from tests.study_pages import text_of
@@ -104,9 +104,10 @@ def test_pages_count_people_and_their_matches_and_reports_alone(
         bots = session.scalars(select(Wave.id).where(Wave.rehearsal)).one()
         assert [each.wave.id for each in inbox(session, bots)] == [bots]  # where it is asked for
         assert [wave.id for wave, _, _ in waves_with_reports(session, bots)] == [bots, report.wave.id]
-        assert {each.study.name: each.enrolled for each in studies(session)} == {
-            "two-models": 1, "two-models-rehearsal": 0,
-        }  # fmt: skip
+        listed = {
+            line["study"]: line["enrolled"] for line in STUDIES.lines(session, STUDIES.columns, STUDIES.order(""))
+        }
+        assert listed == {"two-models": 1, "two-models-rehearsal": 0}
     admin = signed_in(app)
     assert "1 report of a participant has not been read." in text_of(admin.get("/admin/"))
     assert sum(map(int, re.findall(r'data-as="Matches"[^>]*><span>(\d+)<', admin.get("/admin/models").text))) == 1

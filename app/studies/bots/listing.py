@@ -36,9 +36,7 @@ LIST: Listing[Rehearsal] = Listing(
     table=Rehearsal,
     columns=job_columns(
         REHEARSAL,
-        ListColumn(
-            name="seed", title=Phrase("Seed"), value=lambda each: each.row.seed, sort=Rehearsal.seed, seen=NOWHERE
-        ),
+        ListColumn("seed", Phrase("Seed"), lambda each: each.row.seed, sort=Rehearsal.seed, seen=NOWHERE),
         title=Phrase("Study"),
         done=Phrase("Done"),
         name=lambda each: each.reference,

@@ -1,18 +1,26 @@
 """The inbox of reports: what people reported in all waves, which of it is read, and who has reported before."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Select, String, case, cast, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
+from app.core.errors import Phrase, Verbatim
+from app.core.lists import COMMANDS, NOWHERE, PAGES, Labelled, ListColumn, Listing, Reference, State, attribute
 from app.models import Enrolment, Participant, Study, StudyEvent, Wave
-from app.studies.reports import MARKS, NEW, REPORT
+from app.studies.monitor.words import ending_cell
+from app.studies.reports import HANDLED, MARKS, NEW, READ, REPORT
 
 MOST = 500  # reports that a page lists
 OF_EACH = 3  # of one person, so that nobody fills it alone
-_STATES = {kind: state for state, kind in MARKS.items()}
+_STATE_MARKS = {NEW: "warn", READ: "open", HANDLED: "good"}
+REASON_WORDS: Mapping[str, Phrase] = {
+    "broken": Phrase("something does not work"), "stuck": Phrase("game or partner does not go on"),
+    "upsetting": Phrase("upsetting or offensive"), "unclear": Phrase("does not understand what to do"),
+    "too long": Phrase("takes longer than stated"), "other": Phrase("something else"),
+}  # fmt: skip
 
 
 class InboxReport(NamedTuple):
@@ -34,6 +42,11 @@ class InboxReport(NamedTuple):
     further: int
 
     @property
+    def row(self) -> StudyEvent:
+        """The row of the list."""
+        return self.event
+
+    @property
     def reason(self) -> str:
         """What went wrong; reports of before have no such answer."""
         return str(self.event.body.get("reported", "other"))
@@ -42,6 +55,19 @@ class InboxReport(NamedTuple):
     def text(self) -> str:
         """In the person's words."""
         return str(self.event.body.get("text", ""))
+
+    @property
+    def again(self) -> list[Phrase]:
+        """That the person has reported before, and what of theirs is not listed beside this one."""
+        found = [Phrase("report %(number)s of this person", number=self.number)]
+        if self.elsewhere:
+            found.append(Phrase("in other waves: %(count)s", count=self.elsewhere))
+        return found if self.number > 1 or self.elsewhere else []
+
+    @property
+    def left_out(self) -> Phrase:
+        """How many others of the person stand behind this one, and are not listed."""
+        return Phrase("not listed here: %(count)s more of this person", count=self.further)
 
     @property
     def match(self) -> str | None:
@@ -55,42 +81,38 @@ def inbox(
     wave_id: int | None = None,
     *,
     state: str | None = None,
-    each: int | None = None,
+    each: bool = False,
     most: int | None = MOST,
 ) -> Sequence[InboxReport]:
     """The reports of a wave, or of all waves of people, new ones first and the latest before others.
 
-    `state` chooses; of these the last `each` of a person that are new, and as many that are not; of these the first
-    `most`. None: all.
+    `state` chooses; of these the first `most`, all without it. `each` is as `conditions` has it.
     """
-    chosen, mark = _chosen_reports(wave_id, state)
-    is_new = case((_is_new(mark), 0), else_=1)
-    alike = (_person(), is_new)
-    place = func.row_number().over(partition_by=alike, order_by=StudyEvent.id.desc()).label("place")
-    count = func.count().over(partition_by=alike).label("of")
-    placed = chosen.with_only_columns(StudyEvent.id, place, count).subquery()
-    columns = (StudyEvent, Wave, Study.name, Participant.code, Enrolment.ending, _person(), mark)
-    wanted: tuple[Any, ...] = (*columns, placed.c.place, placed.c.of)
-    rows = chosen.join(placed, placed.c.id == StudyEvent.id).with_only_columns(*wanted)
-    if each is not None:
-        rows = rows.where(placed.c.place <= each)
-    rows = rows.order_by(is_new, StudyEvent.id.desc())
-    before = _by_person(session)
-    found = []
-    for event, wave, study, code, ending, person, marked, at, of in session.execute(rows.limit(most)):
-        own = before[person]
-        how, by = (NEW, "") if marked is None else (_STATES[marked.kind], marked.body["by"])
-        number = sum(number <= event.id for number, _ in own)
-        elsewhere = sum(other != wave.id for _, other in own)
-        further = of - at if at == each else 0
-        found.append(InboxReport(event, wave, study, code, ending, how, by, number, elsewhere, further))
+    chosen = conditions(wave_id, state=state, each=each)
+    return _items(session, REPORTS.read(session, REPORTS.order(""), most, where=chosen).rows)
+
+
+def conditions(
+    wave_id: int | None = None, *, state: str | None = None, code: str | None = None, each: bool = False
+) -> list[ColumnElement[bool]]:
+    """Which reports are listed. Those of bots only by their wave.
+
+    code: a part of their person's. each: no more than OF_EACH of a person in a wave that stand alike.
+    """
+    found: list[ColumnElement[bool]] = [Wave.rehearsal.is_(False) if wave_id is None else Wave.id == wave_id]
+    if state:
+        found.append(state == _STATE)
+    if code:
+        found.append(func.lower(Participant.code).contains(code.lower(), autoescape=True))
+    if each:
+        found.append(StudyEvent.id.in_(select(_PLACED.c.id).where(_PLACED.c.place <= OF_EACH)))
     return found
 
 
 def how_many(session: Session, wave_id: int | None = None, *, state: str | None = None) -> int:
     """How many reports `inbox` chooses, however many it lists."""
-    chosen, _ = _chosen_reports(wave_id, state)
-    return session.scalar(chosen.with_only_columns(func.count(StudyEvent.id))) or 0
+    counted = _reports(func.count(StudyEvent.id)).where(*conditions(wave_id, state=state))
+    return session.scalar(counted) or 0
 
 
 def unread(session: Session, wave_id: int | None = None) -> int:
@@ -98,34 +120,58 @@ def unread(session: Session, wave_id: int | None = None) -> int:
     return how_many(session, wave_id, state=NEW)
 
 
-def _chosen_reports(wave_id: int | None, state: str | None) -> tuple[Select[Any], type[StudyEvent]]:
-    """The reports that are asked for, each with its last mark, if it has one. Those of bots only by their wave."""
-    mark = aliased(StudyEvent)
-    marks = select(StudyEvent.id, StudyEvent.body["report"].as_integer().label("report")).where(
-        StudyEvent.kind.in_(MARKS.values())
-    )
-    if wave_id is not None:
-        marks = marks.where(StudyEvent.wave_id == wave_id)
-    each = marks.subquery()
-    last = select(each.c.report, func.max(each.c.id).label("id")).group_by(each.c.report).subquery()
-    rows = (
-        select(StudyEvent.id)
+def _reports(*columns: Any) -> Select[Any]:
+    """All reports with their people and waves, each with its last mark, if it has one."""
+    return (
+        select(*columns)
+        .select_from(StudyEvent)
         .join(Enrolment, Enrolment.id == StudyEvent.enrolment_id)
         .join(Participant, Participant.id == Enrolment.participant_id)
         .join(Wave, Wave.id == StudyEvent.wave_id)
         .join(Study, Study.id == Wave.study_id)
-        .outerjoin(last, last.c.report == StudyEvent.id)
-        .outerjoin(mark, mark.id == last.c.id)
+        .outerjoin(_LAST, _LAST.c.report == StudyEvent.id)
+        .outerjoin(_MARK, _MARK.id == _LAST.c.id)
         .where(StudyEvent.kind == REPORT)
     )
-    rows = rows.where(Wave.rehearsal.is_(False) if wave_id is None else Wave.id == wave_id)
-    if state is not None:
-        rows = rows.where(_is_new(mark) if state == NEW else mark.kind == MARKS.get(state, ""))
-    return rows, mark
 
 
-def _is_new(mark: type[StudyEvent]) -> ColumnElement[bool]:
-    return or_(mark.id.is_(None), mark.kind == MARKS[NEW])
+_MARK = aliased(StudyEvent)
+_REPORT_OF = StudyEvent.body["report"].as_integer()
+_LAST = (
+    select(_REPORT_OF.label("report"), func.max(StudyEvent.id).label("id"))
+    .where(StudyEvent.kind.in_(MARKS.values()))
+    .group_by(_REPORT_OF)
+    .subquery()
+)
+_STATE: Any = case(*((_MARK.kind == kind, state) for state, kind in MARKS.items()), else_=NEW)
+# What is the same of one person in all studies; of who came without an id, in one.
+_PERSON = func.coalesce(Participant.person_hash, cast(Participant.id, String))
+_ALIKE = (_PERSON, StudyEvent.wave_id, _STATE)
+_PLACED = _reports(
+    StudyEvent.id,
+    func.row_number().over(partition_by=_ALIKE, order_by=StudyEvent.id.desc()).label("place"),
+    func.count().over(partition_by=_ALIKE).label("of"),
+).subquery()
+
+
+def _items(session: Session, rows: Sequence[StudyEvent]) -> list[InboxReport]:
+    numbers = [row.id for row in rows]
+    wanted = _reports(
+        StudyEvent.id, Wave, Study.name, Participant.code, Enrolment.ending, _PERSON, _STATE, _MARK, _PLACED.c.place,
+        _PLACED.c.of,
+    )  # fmt: skip
+    wanted = wanted.join(_PLACED, _PLACED.c.id == StudyEvent.id).where(StudyEvent.id.in_(numbers))
+    known = {row[0]: row[1:] for row in session.execute(wanted)}
+    before = _by_person(session, {known[number][4] for number in numbers})
+    found = []
+    for row in rows:
+        wave, study, code, ending, person, state, mark, place, of = known[row.id]
+        own = before[person]
+        number = sum(number <= row.id for number, _ in own)
+        elsewhere = sum(other != wave.id for _, other in own)
+        by, further = "" if mark is None else mark.body["by"], of - place if place == OF_EACH else 0
+        found.append(InboxReport(row, wave, study, code, ending, state, by, number, elsewhere, further))
+    return found
 
 
 def waves_with_reports(session: Session, chosen: int | None = None) -> Sequence[tuple[Wave, str, int]]:
@@ -144,20 +190,76 @@ def waves_with_reports(session: Session, chosen: int | None = None) -> Sequence[
     return [(wave, study, count) for wave, study, count in session.execute(rows)]
 
 
-def _person() -> ColumnElement[str]:
-    """What is the same of one person in all studies; of who came without an id, in one."""
-    return func.coalesce(Participant.person_hash, cast(Participant.id, String))
-
-
-def _by_person(session: Session) -> Mapping[str, list[tuple[int, int]]]:
-    """The reports of each person: their numbers, with the waves that they are from."""
-    rows = (
-        select(_person(), StudyEvent.id, StudyEvent.wave_id)
-        .join(Enrolment, Enrolment.participant_id == Participant.id)
-        .join(StudyEvent, StudyEvent.enrolment_id == Enrolment.id)
-        .where(StudyEvent.kind == REPORT)
-    )
+def _by_person(session: Session, people: Collection[str]) -> Mapping[str, list[tuple[int, int]]]:
+    """All reports of people: their numbers, with the waves that they are from."""
     found = defaultdict[str, list[tuple[int, int]]](list)
-    for person, number, wave_id in session.execute(rows):
+    wanted = _reports(_PERSON, StudyEvent.id, StudyEvent.wave_id).where(_PERSON.in_(people))
+    for person, number, wave_id in session.execute(wanted):
         found[person].append((number, wave_id))
     return found
+
+
+REPORTS: Listing[StudyEvent] = Listing(
+    name="reports",
+    table=StudyEvent,
+    columns=(
+        ListColumn(
+            "participant",
+            Phrase("Person"),
+            lambda each: Reference("participant", (each.wave.id, each.row.enrolment_id), each.code),
+            notes=lambda each: [
+                *each.again,
+                *([Reference("reports_of", (each.wave.id, each.code), each.left_out)] if each.further else []),
+            ],
+            sort=Participant.code,
+        ),
+        attribute(StudyEvent.id, Phrase("Number"), "report", numeric=True, seen=COMMANDS),
+        ListColumn(
+            "state",
+            Phrase("Status"),
+            lambda each: State(each.state, _STATE_MARKS[each.state]),
+            notes=lambda each: [Phrase("marked by %(name)s", name=Verbatim(each.by))] if each.by else [],
+            sort=_STATE,
+        ),
+        ListColumn(
+            "wave",
+            Phrase("Wave"),
+            lambda each: Reference("wave", each.wave.id, f"{each.study}:{each.wave.name}"),
+            sort=Study.name + ":" + Wave.name,
+        ),
+        ListColumn(
+            "reason",
+            Phrase("Reason"),
+            lambda each: Labelled(each.reason, REASON_WORDS[each.reason]),
+            notes=lambda each: [each.text],
+            sort=StudyEvent.body["reported"].as_string(),
+        ),
+        ListColumn(
+            "match",
+            Phrase("Match"),
+            lambda each: each.match and Reference("match", each.match, each.match),
+            sort=StudyEvent.body["match"].as_string(),
+        ),
+        ListColumn(
+            "ending",
+            Phrase("Ending"),
+            lambda each: ending_cell(each.ending),
+            notes=lambda each: [Phrase("at the step %(step)s", step=Verbatim(each.row.body["step"]))],
+            sort=Enrolment.ending,
+            seen=PAGES,
+        ),
+        attribute(StudyEvent.at, Phrase("At, UTC"), numeric=True),
+        ListColumn(
+            "of_this_person",
+            Phrase("Reports of this person until then"),
+            lambda each: each.number,
+            numeric=True,
+            seen=COMMANDS,
+        ),
+        ListColumn("in_other_waves", Phrase("In other waves"), lambda each: each.elsewhere, numeric=True, seen=NOWHERE),
+        ListColumn("text", Phrase("Text"), lambda each: each.text, seen=COMMANDS),
+    ),
+    items=_items,
+    start=lambda: _reports(StudyEvent),
+    key=case((_STATE == NEW, 1), else_=0),
+)

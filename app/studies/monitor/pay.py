@@ -4,13 +4,17 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import Float, cast, func, select
 from sqlalchemy.orm import Session
 
+from app.core.errors import Phrase, Verbatim
+from app.core.lists import NOWHERE, ListColumn, Listing, Reference, State, attribute, computed, of_other
 from app.models import Enrolment, Participant, Payment, PaymentBatch
-from app.studies.batches import CONFIRMED, DRAFTED, UPLOADED, ListedBatch
+from app.studies.batches import CONFIRMED, DRAFTED, UPLOADED, ListedBatch, listed_batches
 from app.studies.due import OwedPerson
 from app.studies.payments import ADJUSTMENT, BASE, BONUS, REVERSAL, number_of
+
+_STATUS_MARKS = {DRAFTED: "open", UPLOADED: "warn", CONFIRMED: "good"}
 
 
 class BatchSum(NamedTuple):
@@ -27,6 +31,56 @@ def batch_sums(listed: Sequence[ListedBatch]) -> Mapping[str, BatchSum]:
         own = [each.amount for each in listed if each.batch.status == status]
         found[status] = BatchSum(len(own), sum(own, Decimal(0)))
     return found
+
+
+BATCHES: Listing[PaymentBatch] = Listing(
+    name="batches",
+    table=PaymentBatch,
+    columns=(
+        ListColumn(
+            "batch",
+            Phrase("Batch"),
+            lambda each: Reference("batch", (each.row.wave_id, each.row.number), each.row.number),
+            sort=PaymentBatch.number,
+        ),
+        attribute(PaymentBatch.id, Phrase("Number"), "batch_id", numeric=True, seen=NOWHERE),
+        ListColumn(
+            "status",
+            Phrase("Status"),
+            lambda each: State(each.row.status, _STATUS_MARKS[each.row.status]),
+            sort=PaymentBatch.status,
+        ),
+        ListColumn(
+            "people",
+            Phrase("People"),
+            lambda each: each.people,
+            sort=of_other(func.count(Payment.enrolment_id.distinct()), Payment.batch_id == PaymentBatch.id),
+            numeric=True,
+        ),
+        ListColumn(
+            "amount",
+            Phrase("Sum"),
+            lambda each: each.amount,
+            sort=of_other(func.sum(cast(Payment.amount, Float)), Payment.batch_id == PaymentBatch.id),
+            numeric=True,
+        ),
+        computed(
+            "last_step_at",
+            Phrase("Last step, UTC"),
+            func.coalesce(PaymentBatch.confirmed_at, PaymentBatch.uploaded_at, PaymentBatch.created_at),
+            notes=lambda each: (
+                [Phrase("drafted by %(name)s", name=Verbatim(each.row.created_by))] if each.row.created_by else []
+            ),
+            numeric=True,
+        ),
+        attribute(PaymentBatch.format, Phrase("File")),
+        attribute(PaymentBatch.created_at, Phrase("Drafted, UTC"), numeric=True, seen=NOWHERE),
+        attribute(PaymentBatch.uploaded_at, Phrase("Uploaded, UTC"), numeric=True, seen=NOWHERE),
+        attribute(PaymentBatch.confirmed_at, Phrase("Confirmed, UTC"), numeric=True, seen=NOWHERE),
+    ),
+    items=listed_batches,
+    key=PaymentBatch.number,
+)
 
 
 class PaidParts(NamedTuple):

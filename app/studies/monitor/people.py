@@ -1,118 +1,119 @@
-"""The people of a wave as a list that is filtered and leafed through."""
+"""The list of the people of a wave: where each is, since when, and what each is paid."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import ColumnElement, Float, cast, func, select
 from sqlalchemy.orm import Session
 
-from app.models import Arm, Enrolment, MatchRow, Participant, Payment, SeatRow, StudyEvent, Wave
-from app.studies.design import StudyDesign
+from app.core.errors import Invalid, Phrase, either
+from app.core.lists import COMMANDS, NOWHERE, Labelled, ListColumn, Listing, Reference, attribute, computed, of_other
+from app.core.validation import whole_number
+from app.models import Arm, Enrolment, MatchRow, Participant, Payment, SeatRow, StudyEvent, StudyVersion
+from app.studies.amounts import NOTHING
 from app.studies.endings import COMPLETED
+from app.studies.monitor.words import ending_cell, step_words
 from app.studies.participant_steps import Step, steps
+from app.studies.store import design_of
 
-PAGE = 25  # people on a page
 HERE, COMPLETE, EARLY = "here", "completed", "ended early"
-WHERE = (HERE, COMPLETE, EARLY)  # how the list of people is filtered
-
-
-class PeopleFilter(NamedTuple):
-    """Which people of a wave are listed. `where` is one of WHERE."""
-
-    where: str | None = None
-    arm_id: int | None = None
-    code: str | None = None
+WHERE: Mapping[str, ColumnElement[bool]] = {
+    HERE: Enrolment.ending.is_(None),
+    COMPLETE: Enrolment.ending == COMPLETED,
+    EARLY: Enrolment.ending.is_not(None) & (Enrolment.ending != COMPLETED),
+}
+_LARGEST = 2**31 - 1
 
 
 class PersonListItem(NamedTuple):
-    """A person in a list. `since` is when they came to their page; `matches` are those that count and are over."""
+    """A person in a list, with what they are owed, None before that is known."""
 
-    enrolment: Enrolment
-    code: str
-    arm: str | None
+    row: Enrolment
     step: Step
-    since: datetime
-    matches: int
     pay: Decimal | None
+    currency: str
 
 
-class PeoplePage(NamedTuple):
-    """A page of people, the latest first; `older` is where the next one begins. `total` counts all pages."""
+def conditions(wave_id: int, given: Mapping[str, str]) -> list[ColumnElement[bool]]:
+    """Which people of a wave are listed: `where` is one of WHERE, `arm` a number, `person` a part of the code.
 
-    listed: Sequence[PersonListItem]
-    total: int
-    older: int | None
-
-
-def people(
-    session: Session, wave: Wave, design: StudyDesign, chosen: PeopleFilter, before: int | None = None
-) -> PeoplePage:
-    """A page of a wave's people."""
-    query = _chosen_people(wave, chosen)
-    total = session.scalar(query.with_only_columns(func.count())) or 0
-    if before is not None:
-        query = query.where(Enrolment.id < before)
-    rows = session.execute(query.order_by(Enrolment.id.desc()).limit(PAGE + 1)).all()
-    shown = rows[:PAGE]
-    numbers = [enrolment.id for enrolment, _code, _arm in shown]
-    since, played, pay = _since(session, numbers), _match_counts(session, numbers), _pay(session, numbers)
-    all_steps = steps(design)
-    listed = [
-        PersonListItem(
-            enrolment, code, arm, all_steps[enrolment.step], enrolment.ended_at or since.get(enrolment.id) or
-            enrolment.enrolled_at, played.get(enrolment.id, 0), pay.get(enrolment.id),
-        )
-        for enrolment, code, arm in shown
-    ]  # fmt: skip
-    return PeoplePage(listed, total, shown[-1][0].id if len(rows) > PAGE else None)
-
-
-def _chosen_people(wave: Wave, chosen: PeopleFilter) -> Select[Any]:
-    columns: tuple[Any, ...] = (Enrolment, Participant.code, Arm.name)
-    query = (
-        select(*columns)
-        .join(Participant, Participant.id == Enrolment.participant_id)
-        .outerjoin(Arm, Arm.id == Enrolment.arm_id)
-        .where(Enrolment.wave_id == wave.id)
-    )
-    if chosen.where == HERE:
-        query = query.where(Enrolment.ending.is_(None))
-    elif chosen.where == COMPLETE:
-        query = query.where(Enrolment.ending == COMPLETED)
-    elif chosen.where == EARLY:
-        query = query.where(Enrolment.ending.is_not(None), Enrolment.ending != COMPLETED)
-    if chosen.arm_id is not None:
-        query = query.where(Enrolment.arm_id == chosen.arm_id)
-    if chosen.code:
-        query = query.where(func.lower(Participant.code).contains(chosen.code.lower(), autoescape=True))
-    return query
-
-
-def _since(session: Session, numbers: Sequence[int]) -> Mapping[int, datetime]:
-    rows = session.execute(
-        select(StudyEvent.enrolment_id, func.max(StudyEvent.at))
-        .where(StudyEvent.enrolment_id.in_(numbers), StudyEvent.kind == "step")
-        .group_by(StudyEvent.enrolment_id)
-    )
-    return {number: at for number, at in rows if number is not None}
-
-
-def _match_counts(session: Session, numbers: Sequence[int]) -> Mapping[int, int]:
-    rows = session.execute(
-        select(SeatRow.enrolment_id, func.count())
-        .join(MatchRow, MatchRow.id == SeatRow.match_id)
-        .where(SeatRow.enrolment_id.in_(numbers), MatchRow.position.is_not(None), MatchRow.status == "over")
-        .group_by(SeatRow.enrolment_id)
-    )
-    return {number: count for number, count in rows if number is not None}
-
-
-def _pay(session: Session, numbers: Sequence[int]) -> Mapping[int, Decimal]:
-    """The exact sums; the database keeps amounts as text, so they are added here."""
-    rows = session.execute(select(Payment.enrolment_id, Payment.amount).where(Payment.enrolment_id.in_(numbers)))
-    found: dict[int, Decimal] = {}
-    for number, amount in rows:
-        found[number] = found.get(number, Decimal(0)) + amount
+    Raises Invalid.
+    """
+    found = [Enrolment.wave_id == wave_id]
+    if where := given.get("where"):
+        if where not in WHERE:
+            raise Invalid("where", expected=either(WHERE), got=where)
+        found.append(WHERE[where])
+    if arm := given.get("arm"):
+        found.append(Enrolment.arm_id == whole_number(arm, "arm", 1, _LARGEST))
+    if code := given.get("person", "").strip():
+        found.append(func.lower(_CODE).contains(code.lower(), autoescape=True))
     return found
+
+
+def _items(session: Session, rows: Sequence[Enrolment]) -> list[PersonListItem]:
+    owed: dict[int, Decimal] = {}  # the database keeps amounts as text, so they are added here
+    wanted = select(Payment.enrolment_id, Payment.amount).where(Payment.enrolment_id.in_([row.id for row in rows]))
+    for number, amount in session.execute(wanted):
+        owed[number] = owed.get(number, NOTHING) + amount
+    designs = {
+        number: design_of(session.get_one(StudyVersion, number)) for number in {r.study_version_id for r in rows}
+    }
+    return [
+        PersonListItem(
+            row, steps(design := designs[row.study_version_id])[row.step], owed.get(row.id), design.pay.currency
+        )
+        for row in rows
+    ]
+
+
+_CODE = of_other(Participant.code, Participant.id == Enrolment.participant_id)
+_CAME = of_other(func.max(StudyEvent.at), (StudyEvent.enrolment_id == Enrolment.id) & (StudyEvent.kind == "step"))
+
+PEOPLE: Listing[Enrolment] = Listing(
+    name="people",
+    table=Enrolment,
+    columns=(
+        computed(
+            "participant",
+            Phrase("Person"),
+            _CODE,
+            lambda each, code: Reference("participant", (each.row.wave_id, each.row.id), code),
+        ),
+        attribute(Enrolment.id, Phrase("Number"), "enrolment_id", numeric=True, seen=NOWHERE),
+        ListColumn(
+            "where", Phrase("Where"), lambda each: Labelled(each.step.key, step_words(each.step)), sort=Enrolment.step
+        ),
+        computed(
+            "since", Phrase("Since, UTC"), func.coalesce(Enrolment.ended_at, _CAME, Enrolment.enrolled_at), numeric=True
+        ),
+        computed("arm", Phrase("Arm"), of_other(Arm.name, Arm.id == Enrolment.arm_id), none=Phrase("none yet")),
+        computed(
+            "matches",
+            Phrase("Matches over"),
+            of_other(
+                func.count(MatchRow.id),
+                (SeatRow.enrolment_id == Enrolment.id)
+                & (MatchRow.id == SeatRow.match_id)
+                & MatchRow.position.is_not(None)
+                & (MatchRow.status == "over"),
+            ),
+            numeric=True,
+        ),
+        ListColumn("ending", Phrase("Ending"), lambda each: ending_cell(each.row.ending), sort=Enrolment.ending),
+        ListColumn(
+            "pay",
+            Phrase("Pay"),
+            lambda each: each.pay,
+            sort=of_other(func.sum(cast(Payment.amount, Float)), Payment.enrolment_id == Enrolment.id),
+            none=Phrase("open"),
+            numeric=True,
+        ),
+        ListColumn("currency", Phrase("Currency"), lambda each: each.currency, seen=COMMANDS),
+        attribute(Enrolment.enrolled_at, Phrase("Entered, UTC"), "entered_at", numeric=True, seen=NOWHERE),
+        attribute(Enrolment.ended_at, Phrase("Ended, UTC"), numeric=True, seen=NOWHERE),
+        attribute(Enrolment.device, Phrase("Device"), seen=NOWHERE),
+    ),
+    items=_items,
+)

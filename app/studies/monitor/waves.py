@@ -1,6 +1,6 @@
-"""Waves as experimenters find them: in lists with their figures, and by number."""
+"""Waves by their number, and what is known of each."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from sqlalchemy import func, select
@@ -9,43 +9,7 @@ from sqlalchemy.orm import Session
 from app.core.errors import NotFound, Phrase
 from app.models import Enrolment, LanguageModel, Study, StudyVersion, Wave
 from app.studies.design import StudyDesign
-from app.studies.endings import COMPLETED
 from app.studies.store import models_of
-
-
-class WaveListItem(NamedTuple):
-    """A wave in a list: how many people entered, are in it now and have completed it."""
-
-    wave: Wave
-    places: int
-    entered: int
-    here: int
-    completed: int
-
-
-def waves_of(session: Session, study_ids: Collection[int]) -> Mapping[int, Sequence[WaveListItem]]:
-    """The waves of studies by the study, the latest first."""
-    people = (
-        select(
-            Enrolment.wave_id,
-            func.count().label("entered"),
-            func.count().filter(Enrolment.ending.is_(None)).label("here"),
-            func.count().filter(Enrolment.ending == COMPLETED).label("completed"),
-        )
-        .group_by(Enrolment.wave_id)
-        .subquery()
-    )
-    counts = (func.coalesce(column, 0) for column in (people.c.entered, people.c.here, people.c.completed))
-    rows = session.execute(
-        select(Wave, *counts)
-        .outerjoin(people, people.c.wave_id == Wave.id)
-        .where(Wave.study_id.in_(study_ids))
-        .order_by(Wave.id.desc())
-    )
-    found: dict[int, list[WaveListItem]] = {number: [] for number in study_ids}
-    for wave, *counted in rows:
-        found[wave.study_id].append(WaveListItem(wave, wave.settings["places"], *counted))
-    return found
 
 
 class FoundWave(NamedTuple):

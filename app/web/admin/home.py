@@ -15,20 +15,22 @@ from app.core.csv_tables import to_csv
 from app.core.disk import low_disk
 from app.core.errors import NotFound, Phrase
 from app.core.extensions import db, reading
+from app.core.lists import English, ListColumn, Reference
 from app.job_kinds import JOB_KINDS
 from app.jobs.kind import JobKind
 from app.jobs.listing import failed_jobs
 from app.matches import export
 from app.matches.failures import LATELY, MOST, ModelFailure, last_failures
 from app.matches.filter import MatchFilter, check_known, read_choice
+from app.matches.listing import player_cell
+from app.matches.model_list import ModelListItem
 from app.matches.overview import latest_matches, live_matches, overview
 from app.registry import list_models
 from app.rounds.listing import open_rounds
 from app.web.admin.blueprint import blueprint
-from app.web.admin.match_items import match_item
+from app.web.admin.lists import capital_phrase, table_of
 from app.web.admin.study_reports import unread_reports
 from app.web.seats import settings
-from app.web.translations import game_titles
 
 log = structlog.get_logger()
 
@@ -38,20 +40,28 @@ def home() -> str:
     """What is played now, what went wrong and was played last, and who can be played against."""
     now = datetime.now(UTC)
     with reading() as session:
-        figures = overview(session, now)
+        figures, models, rounds = overview(session, now), list_models(session), open_rounds(session)
+        quiet = ListColumn("quiet", Phrase("For"), lambda line: _minutes(now, line.match.moved_at), numeric=True)
+        live, latest = live_matches(session, now), latest_matches(session)
         page = {
             "now": now,
             "figures": figures,
             "low_disk": low_disk(settings()),
             "unread_reports": unread_reports(),
             "upkeep_runs": figures.upkeep_until is not None and figures.upkeep_until > now,
-            "live": [match_item(line, now) for line in live_matches(session, now)],
-            "failures": _failures(session, now),
-            "rounds": open_rounds(session),
-            "latest": [match_item(line, now) for line in latest_matches(session)],
-            "models": list_models(session),
-            "titles": game_titles(),
-        }
+            "live": table_of(session, "matches", live, "match", "game", "players", "source", "moves", _TO_MOVE, quiet),
+            "failures": table_of(session, "matches", _failures(session, now), *_FAILURE),
+            "open_rounds": table_of(session, "rounds", rounds, "name", "status", "done", "game", "models"),
+            "latest": table_of(
+                session, "matches", latest,
+                "match", "game", "players", "source", "state", "scores", "moves", "started_at",
+            ),
+            "models": models,
+            "registry": table_of(
+                session, "models", [ModelListItem(row) for row in models], "name", "label", "test_call", "for"
+            ),
+            "rounds": rounds,
+        }  # fmt: skip
         return render_template("admin/home.html", **page)
 
 
@@ -73,6 +83,48 @@ def _failures(session: Session, now: datetime) -> list[ModelFailure | JobFailure
         for row in failed_jobs(session, kind, now - LATELY, MOST)
     ]
     return sorted(failures, key=lambda failure: failure.at, reverse=True)[:MOST]
+
+
+def _what_failed(failure: ModelFailure | JobFailure) -> Phrase:
+    if isinstance(failure, JobFailure):
+        return Phrase("%(job)s stopped", job=failure.job_kind.subject(failure.number))
+    if failure.kind != "match":
+        return Phrase("A test call failed") if failure.kind == "test" else Phrase("A call brought no answer")
+    if failure.fault == "model":
+        return Phrase("Match aborted, the model’s fault")
+    return Phrase("Match aborted, our fault")
+
+
+def _model_of(failure: ModelFailure | JobFailure) -> Reference | str | None:
+    if isinstance(failure, JobFailure) or failure.model_id is None:
+        return None if isinstance(failure, JobFailure) else failure.model
+    return Reference("model", failure.model_id, failure.model or "")
+
+
+def _match_or_job(failure: ModelFailure | JobFailure) -> Reference | None:
+    if isinstance(failure, JobFailure):
+        return Reference(failure.job_kind.name, failure.number, failure.job_kind.subject(failure.number))
+    return Reference("match", failure.match_id, failure.match_id) if failure.match_id else None
+
+
+_FAILURE = (
+    ListColumn("at", Phrase("When, UTC"), lambda failure: failure.at),
+    ListColumn("what", Phrase("What happened"), lambda failure: capital_phrase(_what_failed(failure))),
+    ListColumn("why", Phrase("Why"), lambda failure: English(failure.detail)),
+    ListColumn("model", Phrase("Model"), _model_of),
+    ListColumn("where", Phrase("Match"), _match_or_job, none=Phrase("none")),
+)
+_TO_MOVE = ListColumn(
+    "to_move",
+    Phrase("To move"),
+    lambda line: None if line.match.to_move is None else player_cell(line.players[line.match.to_move]),
+)
+
+
+def _minutes(now: datetime, since: datetime) -> str:
+    """How long ago, as minutes and seconds."""
+    minutes, seconds = divmod(max(0, int((now - since).total_seconds())), 60)
+    return f"{minutes}:{seconds:02}"
 
 
 @blueprint.get("/export/<name>.csv")

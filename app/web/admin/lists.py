@@ -1,5 +1,6 @@
 """The page of a list: sorted by any column, a page at a time, with the columns that its reader chose; and its files.
 
+A list may also be a part of another page (`read_list`), and some of its items a table there (`table_of`).
 app/core/lists.py says what a list is.
 """
 
@@ -7,9 +8,10 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from decimal import Decimal
+from typing import Any, NamedTuple
 
-from flask import Response, redirect, render_template, request, url_for
+from flask import Response, abort, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_babel import format_decimal, gettext
 from flask_login import current_user
@@ -46,7 +48,7 @@ FILES = ("csv", "json")
 _CELLS: Mapping[type, str] = {
     Reference: "reference", Done: "done", State: "state", Labelled: "labelled", Measured: "measured", Phrase: "phrase",
     English: "english", Code: "code", Dollars: "dollars", Scored: "scored", bool: "truth", dict: "facts",
-    Difference: "difference",
+    Difference: "difference", Decimal: "amount",
 }  # fmt: skip
 _ADDRESSES: dict[str, Callable[[Any], str]] = {}  # of what cells lead to, by kind
 _PAGES: dict[str, "ListPage"] = {}
@@ -70,17 +72,19 @@ class ListFilter:
 class ListPage:
     """What the page of a list has around its lines; all texts are lazy.
 
-    path: below that of all admin pages, and its endpoint. new: what leads to forms: endpoints, and what each button
-    says. about: what is in the list, where nothing is yet, and `first` the button there. command: the same in a
-    terminal. compare: where ticked lines are compared, an endpoint that takes their numbers as `ticked`. subject: what
-    a line is called by its number. values: cells of columns that pages have otherwise. fixed: what each address of the
-    list has. filters: the fields of the form above, and `where` the conditions of those that were given. fields: what a
-    template of the list's own needs besides.
+    path: below that of all admin pages, and its endpoint. prefix: of what its address says, where the page has
+    several lists. new: what leads to forms: endpoints, and what each button says. about: what is in the list, where
+    nothing is yet, and `first` the button there. command: the same in a terminal. compare: where ticked lines are
+    compared, an endpoint that takes their numbers as `ticked`. subject: what a line is called by its number.
+    counts: whether it says how many lines there are. values: cells of columns that pages have otherwise. fixed:
+    what each address of the list has. filters: the fields of the form above, and `where` the conditions of those
+    that were given. fields: what a template of the list's own needs besides.
     """
 
     listing: Listing[Any]
     title: Any
     path: str
+    prefix: str = ""
     new: Sequence[tuple[str, Any]] = ()
     intro: Any = ""
     about: Any = ""
@@ -90,12 +94,54 @@ class ListPage:
     ticked: str = ""
     subject: Callable[[int], Phrase] = lambda number: Phrase(str(number))
     template: str = "admin/list.html"
+    counts: bool = False
     is_live: Callable[[Any], bool] = lambda _item: False
     values: Mapping[str, Callable[[Session, Sequence[Any]], Sequence[Any]]] = field(default_factory=dict)
     fixed: Mapping[str, str] = field(default_factory=dict)
     filters: Callable[[Session], Sequence[ListFilter]] = lambda _session: ()
     where: Callable[[Session, Mapping[str, str]], Sequence[ColumnElement[bool]]] = lambda _session, _given: ()
     fields: Callable[[Session, Mapping[str, str]], Mapping[str, Any]] = lambda _session, _given: {}
+
+
+class ListLine(NamedTuple):
+    """An item of a list with its cells."""
+
+    item: Any
+    cells: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ListView:
+    """The lines of a list as a page shows them.
+
+    page, order: None where it is not sorted. total: lines of all pages, where the page counts them. older: where
+    the next page begins, or None. first: whether this is the first page. given: what was typed into the form above,
+    whose fields are `filters`. is_live: whether something of it goes on. refused: why there are no lines.
+    """
+
+    columns: Sequence[ListColumn]
+    lines: Sequence[ListLine]
+    page: ListPage | None = None
+    order: ListOrder | None = None
+    total: int | None = None
+    older: str | None = None
+    first: bool = True
+    given: Mapping[str, str] = field(default_factory=dict)
+    filters: Sequence[ListFilter] = ()
+    is_live: bool = False
+    refused: AppError | None = None
+
+    @property
+    def as_it_comes(self) -> bool:
+        """Whether nobody has asked for an order, and the latest is first."""
+        return self.order is not None and self.order.column is None and self.order.descending
+
+    def address(self, **asked: str | None) -> str:
+        """The address of the list as it is filtered, with what else is asked of it: sort, before, format."""
+        if self.page is None or request.endpoint is None:
+            raise LookupError("lines without a page have no address")
+        own = {f"{self.page.prefix}{name}": value for name, value in asked.items()}
+        return url_for(request.endpoint, **{**(request.view_args or {}), **self.page.fixed, **self.given, **own})
 
 
 def add_list(page: ListPage) -> None:
@@ -121,9 +167,10 @@ def cell_address(cell: Reference) -> str:
 
 
 @blueprint.app_template_filter()
-def cell_name(cell: Reference) -> str:
+def cell_name(cell: Reference) -> str | int:
     """What a cell calls what it leads to."""
-    return capital_phrase(cell.name) if isinstance(cell.name, Phrase) else cell.name
+    name = cell.name if cell.title is None else cell.title
+    return capital_phrase(name) if isinstance(name, Phrase) else name
 
 
 @blueprint.app_template_filter()
@@ -168,36 +215,55 @@ def linked(text: Any) -> Markup:
 
 def show_list(page: ListPage, refused: AppError | None = None) -> ResponseReturnValue:
     """The list as the address asks for it, or its file; what cannot be is said in place of its lines."""
-    listing, before, form = page.listing, request.args.get("before", ""), request.args.get("format", "")
-    columns: list[ListColumn] = _chosen(listing)
-    order, items, after = ListOrder(None, descending=True), list[Any](), None
     with reading() as session:
-        filters = page.filters(session)
-        given = {each.name: text for each in filters if (text := request.args.get(each.name, ""))}
-        try:
-            order = listing.order(request.args.get("sort", ""))
-            conditions = page.where(session, given)
-            if form:
-                return _file(listing, order, conditions, form)
-            rows, after = listing.read(session, order, PAGE, where=conditions, after=before)
-            items = [*listing.items(session, rows)]
-        except (Invalid, NotFound) as error:
-            refused = error
-        cells = [page.values.get(column.name, column.cells)(session, items) for column in columns]
-        return render_template(
-            page.template,
-            page=page,
-            columns=columns,
-            lines=[(item, line) for item, *line in zip(items, *cells, strict=True)],
-            order=order,
-            older=after,
-            first=not before,
-            given=given,
-            filters=[each for each in filters if not each.seldom or each.name in given],
-            is_live=any(page.is_live(item) for item in items),
-            refused=refused,
-            **page.fields(session, given),
-        ), 200 if refused is None else 400
+        view = read_list(session, page, refused)
+        around = page.fields(session, view.given)
+        status = 200 if view.refused is None else 400 if refused is None else refused.status
+        return render_template(page.template, page=page, view=view, **around), status
+
+
+def read_list(session: Session, page: ListPage, refused: AppError | None = None) -> ListView:
+    """The list as the address asks for it. Where that asks for a file, the file is the answer to the request."""
+    asked = {name: request.args.get(f"{page.prefix}{name}", "") for name in ("sort", "before", "format")}
+    filters = page.filters(session)
+    given = {each.name: text for each in filters if (text := request.args.get(each.name, ""))}
+    order, rows, after, total = page.listing.order(""), list[Any](), None, None
+    try:
+        order = page.listing.order(asked["sort"])
+        conditions = page.where(session, given)
+        if asked["format"]:
+            abort(_file(page.listing, order, conditions, asked["format"]))
+        rows, after = page.listing.read(session, order, PAGE, where=conditions, after=asked["before"])
+        total = page.listing.count(session, conditions) if page.counts else None
+    except (Invalid, NotFound) as error:
+        refused = refused or error
+    items = page.listing.items(session, rows)
+    columns = _chosen(page.listing)
+    return ListView(
+        columns,
+        _lines(session, columns, items, page),
+        page,
+        order,
+        total,
+        after,
+        first=not asked["before"],
+        given=given,
+        filters=[each for each in filters if not each.seldom or each.name in given],
+        is_live=any(page.is_live(item) for item in items),
+        refused=refused,
+    )
+
+
+def table_of(session: Session, name: str, items: Sequence[Any], *columns: str | ListColumn) -> ListView:
+    """Items as a table that is not sorted, with columns of the list of that name, and others."""
+    page = _PAGES[name]
+    chosen = [page.listing.column(each, "column") if isinstance(each, str) else each for each in columns]
+    return ListView(chosen, _lines(session, chosen, items, page))
+
+
+def _lines(session: Session, columns: Sequence[ListColumn], items: Sequence[Any], page: ListPage) -> list[ListLine]:
+    cells = [page.values.get(column.name, column.cells)(session, items) for column in columns]
+    return [ListLine(item, line) for item, *line in zip(items, *cells, strict=True)]
 
 
 def _chosen(listing: Listing[Any]) -> list[ListColumn]:
@@ -225,9 +291,7 @@ def _keep(user: User, name: str, chosen: Sequence[str]) -> None:
     user.list_columns = {**others, name: [*chosen]} if chosen else others
 
 
-def _file(
-    listing: Listing[Any], order: ListOrder, conditions: Sequence[ColumnElement[bool]], form: str
-) -> ResponseReturnValue:
+def _file(listing: Listing[Any], order: ListOrder, conditions: Sequence[ColumnElement[bool]], form: str) -> Response:
     """All lines with all columns as CSV or JSON, in English."""
     if form not in FILES:
         raise Invalid("format", expected=either(FILES), got=form)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flask import render_template, request, url_for
-from flask_babel import gettext, lazy_gettext
+from flask_babel import format_decimal, gettext, lazy_gettext
 from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
@@ -24,7 +24,6 @@ from app.models import MatchRow, RoundRow
 from app.registry import PERSON, list_models
 from app.web.admin.blueprint import blueprint
 from app.web.admin.lists import ListFilter, ListPage, add_address, add_list
-from app.web.admin.match_items import scores_of
 from app.web.admin.proposals import asked_for, proposals_of, shares
 from app.web.translations import N_, game_titles
 
@@ -80,7 +79,12 @@ def _around(session: Session, given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _scores(_session: Session, lines: Sequence[MatchListItem]) -> list[str]:
-    return [scores_of(line.match) for line in lines]
+    """Both seats' scores, as far as there are any."""
+    scores = ([line.match.utility_0, line.match.utility_1] for line in lines)
+    written = (
+        [format_decimal(each, "0.######").replace("-", "−") for each in both if each is not None] for both in scores
+    )
+    return [" : ".join(both) for both in written]
 
 
 add_address("match", lambda match_id: url_for("admin.match", match_id=match_id))

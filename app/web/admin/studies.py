@@ -2,7 +2,6 @@
 
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
 
 from flask import redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
@@ -12,35 +11,28 @@ from sqlalchemy.orm import Session
 
 from app.core.config import ROOT
 from app.core.errors import AppError, Invalid, either
-from app.core.extensions import reading
 from app.models import StudyVersion, Wave
 from app.studies import store, waves
 from app.studies.cost import most_a_place
 from app.studies.design import StudyDesign
 from app.studies.design_process import read_design
-from app.studies.monitor.waves import WaveListItem, waves_of
 from app.studies.wave_file import LINK, WaveFile
 from app.web.admin.blueprint import blueprint
+from app.web.admin.lists import show_list
+from app.web.admin.study_lists import STUDIES_PAGE
 from app.web.admin.study_uploads import read_upload, write_upload
 from app.web.form_writes import write
 
 EXAMPLES = ("two-models", "taboo-roles")
 TRIAL, TRIAL_PLACES = "try", 10
 _FOLDER = ROOT / "data" / "studies"
-
-
-class ListedStudy(NamedTuple):
-    """A study in the list, with its title and its waves."""
-
-    item: store.StudyListItem
-    title: str
-    waves: list[WaveListItem]
+blueprint.add_app_template_global(lambda: EXAMPLES, "example_studies")
 
 
 @blueprint.get("/studies")
-def studies() -> str:
+def studies() -> ResponseReturnValue:
     """All studies, the one that was loaded last first."""
-    return _list()
+    return show_list(STUDIES_PAGE)
 
 
 @blueprint.post("/studies")
@@ -53,7 +45,7 @@ def try_study() -> ResponseReturnValue:
         loaded = read_design(_FOLDER / name / f"{name}.yaml")
         wave_id = write(lambda session: _trial(session, store.load(session, loaded)[0], loaded.design, by))
     except AppError as error:
-        return _list(error), error.status
+        return show_list(STUDIES_PAGE, error)
     return redirect(url_for("admin.wave_page", wave_id=wave_id), 303)
 
 
@@ -104,20 +96,3 @@ def _ids(version: StudyVersion) -> tuple[int, int]:
 
 def _upload_form(refused: AppError | None = None) -> str:
     return render_template("admin/study-new.html", refused=refused)
-
-
-def _list(refused: AppError | None = None) -> str:
-    with reading() as session:
-        found = store.studies(session)
-        of_study = waves_of(session, [each.study.id for each in found])
-        listed = [
-            ListedStudy(each, store.written_design(each.newest)["title"], list(of_study[each.study.id]))
-            for each in found
-        ]
-        return render_template(
-            "admin/studies.html",
-            studies=listed,
-            examples=EXAMPLES,
-            live=any(line.wave.status == waves.OPEN for each in listed for line in each.waves),
-            refused=refused,
-        )

@@ -23,6 +23,7 @@ from app.studies.quantities import CENT
 from app.studies.reports import NEW
 from app.studies.visits import last_table
 from app.web.admin.blueprint import blueprint
+from app.web.admin.study_lists import batches_listed
 from app.web.admin.study_people import adjust, keep, leave_out, refused_field, reverse
 from app.web.form_writes import write_once
 from app.web.forms import form_language
@@ -105,7 +106,7 @@ def _pay_page(wave_id: int, refused: AppError | None = None) -> str:
     with reading() as session:
         found = wave_by_id(session, wave_id)
         design = store.design_of(found.version)
-        listed, everybody = batches.batches_of(session, found.wave), due_people(session, found.wave)
+        everybody = due_people(session, found.wave)
         held = held_back(session, found.wave, everybody)
         due = [each for each in everybody if each.enrolment_id not in held]
         doubts = pay_doubts(session, found.wave)
@@ -119,9 +120,9 @@ def _pay_page(wave_id: int, refused: AppError | None = None) -> str:
             parts=parts(session, due[:_SHOWN]),
             due_people=len(due),
             due_sum=sum((each.amount for each in due), Decimal(0)),
-            batches=listed[::-1],
-            sums=batch_sums(listed),
-            unread=inbox.inbox(session, wave_id, state=NEW, each=inbox.OF_EACH),
+            batches=batches_listed(session, found.wave),
+            sums=batch_sums(batches.batches_of(session, found.wave)),
+            unread=inbox.inbox(session, wave_id, state=NEW, each=True),
             unread_count=inbox.unread(session, wave_id),
             doubts=[each for each in doubts if each.kind != UNKNOWN] + unknown[:_SHOWN],
             unknown_people=len(unknown),

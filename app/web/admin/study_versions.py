@@ -24,11 +24,12 @@ from app.studies.arms import PlannedArm, arms, matches_a_person
 from app.studies.cost import PersonCost, person_costs, study_cost
 from app.studies.design import StudyDesign
 from app.studies.design_process import write_design_files
-from app.studies.monitor.waves import models_by_label, waves_of
+from app.studies.monitor.waves import models_by_label
 from app.studies.previews import preview_token, preview_walks
 from app.studies.quantities import CENT
 from app.studies.warnings import warnings
 from app.web.admin.blueprint import blueprint
+from app.web.admin.study_lists import lists_of_study
 from app.web.forms import typed_amount
 from app.web.seats import settings
 from app.web.translations import game_titles
@@ -60,8 +61,7 @@ def study_page(study_id: int) -> ResponseReturnValue:
             "admin/study.html",
             **found._asdict(),
             title=game_titles().get(found.design.game, found.design.game),
-            numbers=_numbers(session, study_id),
-            waves=waves_of(session, [study_id])[study_id],
+            **lists_of_study(session, found.version),
             arms=planned,
             cost_of=costs,
             same_cost=same_cost(planned, costs),
@@ -86,12 +86,6 @@ def find_version(session: Session, study_id: int) -> FoundVersion:
     number = request.args.get("version", "")
     version = store.find_version(session, f"{study.name}@{number}" if number else study.name)
     return FoundVersion(study, version, store.design_of(version))
-
-
-def _numbers(session: Session, study_id: int) -> Sequence[int]:
-    """The numbers of all versions, the newest first."""
-    wanted = select(StudyVersion.number).where(StudyVersion.study_id == study_id)
-    return session.scalars(wanted.order_by(StudyVersion.number.desc())).all()
 
 
 def _previews(session: Session, version: StudyVersion) -> Mapping[str, str]:

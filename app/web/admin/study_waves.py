@@ -11,7 +11,6 @@ from sqlalchemy.orm import Session
 
 from app.core.errors import AppError, Conflict, Invalid, Phrase, either
 from app.core.extensions import reading
-from app.core.validation import whole_number
 from app.models import Wave
 from app.studies import places, store, waves
 from app.studies.assignment_list import import_list, list_of, read_list, terms_of
@@ -19,7 +18,6 @@ from app.studies.cost import most_a_place
 from app.studies.design import StudyDesign
 from app.studies.enrolment import person_hash
 from app.studies.monitor import funnel, inbox, incidents
-from app.studies.monitor.people import WHERE, PeopleFilter, people
 from app.studies.monitor.recruiter import STATUSES, against_recruiter
 from app.studies.monitor.waves import FoundWave, models_by_label, wave_by_id, with_a_place
 from app.studies.quantities import CENT, rounded
@@ -27,11 +25,11 @@ from app.studies.visits import done_elsewhere
 from app.studies.wave_file import WaveFile, link_path, wave_warnings
 from app.studies.wave_terms import CAP, CLOSES, PLACES, change_terms
 from app.web.admin.blueprint import blueprint
+from app.web.admin.study_lists import people_listed
 from app.web.form_writes import write
 from app.web.seats import settings
 from app.web.threads import off_loop
 
-_LARGEST = 2**31 - 1
 _ACTIONS = {"pause": waves.pause, "reopen": waves.reopen, "close": waves.close, "freeze": waves.freeze}
 _LIST = "list"  # the action that takes a list of arms
 _CHANGE = "change"  # the one that changes places, cap and closing time
@@ -107,10 +105,8 @@ def _wave_page(wave_id: int, refused: AppError | None = None) -> ResponseReturnV
     with reading() as session:
         found = wave_by_id(session, wave_id)
         design, file = store.design_of(found.version), waves.settings_of(found.wave)
-        try:
-            chosen, before = _read_choice()
-        except Invalid as error:
-            chosen, before, refused = PeopleFilter(), None, refused or error
+        listed_people = people_listed(session, found.wave)
+        refused = refused or listed_people.refused
         figures = funnel.wave_figures(session, found.wave, design)
         broken, latest_broken = incidents.broken_matches(session, wave_id)
         page = render_template(
@@ -125,7 +121,7 @@ def _wave_page(wave_id: int, refused: AppError | None = None) -> ResponseReturnV
             listed=list_of(session, wave_id),
             assigned=any(each.completed or each.here or each.ended for each in figures.arms),
             warned=list(wave_warnings(design, file)) if found.wave.status == waves.OPEN else [],
-            reports=inbox.inbox(session, wave_id),
+            reports=inbox.inbox(session, wave_id, each=True),
             reported=inbox.how_many(session, wave_id),
             elsewhere=done_elsewhere(session, found.wave),
             visits=against_recruiter(session, wave_id),
@@ -133,10 +129,7 @@ def _wave_page(wave_id: int, refused: AppError | None = None) -> ResponseReturnV
             broken=broken,
             latest_broken=latest_broken,
             models=models_by_label(session, found.version, design) if found.wave.frozen_at else None,
-            people=people(session, found.wave, design, chosen, before),
-            given={name: value for name, value in request.args.items() if name in ("where", "arm", "person") and value},
-            first=before is None,
-            where=WHERE,
+            people=listed_people,
             cent=CENT,
             refused=refused,
         )
@@ -160,14 +153,3 @@ def money_of(session: Session, wave: Wave, design: StudyDesign, file: WaveFile) 
     most = most_a_place(design) * (1 + file.fee)
     reserved = most * here  # whoever only arrived has no share yet
     return WaveMoney(max(Decimal(0), together - reserved), reserved, file.most_spent, file.fee, most)
-
-
-def _read_choice() -> tuple[PeopleFilter, int | None]:
-    """Which people are listed, from the address. Raises Invalid."""
-    given: Mapping[str, Any] = request.args
-    where = given.get("where") or None
-    if where is not None and where not in WHERE:
-        raise Invalid("where", expected=either(WHERE), got=where)
-    arm = whole_number(given["arm"], "arm", 1, _LARGEST) if given.get("arm") else None
-    before = whole_number(given["before"], "before", 1, _LARGEST) if given.get("before") else None
-    return PeopleFilter(where, arm, given.get("person", "").strip() or None), before

@@ -1,37 +1,16 @@
-"""What the admin pages of studies call endings, steps, stages, payments and what happened: English, to be translated
-where it is shown.
-"""
+"""What the admin pages of studies call stages, payments and what happened, in English, as pages translate it."""
 
 from collections.abc import Mapping
 
-from app.studies.endings import EndingName
-from app.studies.participant_steps import StepKind
+from app.studies.listing import wave_state
+from app.studies.monitor.inbox import REASON_WORDS
+from app.studies.monitor.words import ENDINGS, ending_cell, step_words
 from app.web.admin.blueprint import blueprint
 from app.web.translations import N_
 
-ENDINGS: Mapping[EndingName, str] = {
-    "completed": N_("completed"), "declined": N_("declined"), "ineligible": N_("not eligible"),
-    "quiz_failed": N_("failed the quiz"), "no_partner": N_("found no partner"), "partner_left": N_("partner left"),
-    "technical": N_("technical problem"), "inactive": N_("inactive"), "withdrawn": N_("withdrew"),
-    "removed": N_("removed"), "full": N_("wave was full"), "closed": N_("wave was closed"),
-}  # fmt: skip
-STEPS: Mapping[StepKind, str] = {
-    "consent": N_("Consent"), "survey": N_("Questions"), "instructions": N_("Instructions"), "quiz": N_("Quiz"),
-    "practice": N_("Practice match"), "match": N_("Match"), "partner": N_("Question about the partner"),
-    "debrief": N_("Debrief"), "done": N_("Last page"),
-}  # fmt: skip
 STAGES: Mapping[str, str] = {
     "entry": N_("Opened the link"), "before": N_("First questions"), "quiz": N_("Instructions and quiz"),
     "practice": N_("Practice"), "block": N_("Matches"), "end": N_("Last questions and debrief"),
-}  # fmt: skip
-WHERE: Mapping[str, str] = {
-    "here": N_("here now"), "completed": N_("completed"), "ended early": N_("ended early"),
-}  # fmt: skip
-WAVE_STATES: Mapping[str, str] = {
-    "open": N_("open"), "paused": N_("paused"), "closed": N_("closed"), "frozen": N_("frozen"),
-}  # fmt: skip
-BATCH_STATES: Mapping[str, str] = {
-    "drafted": N_("drafted"), "uploaded": N_("uploaded"), "confirmed": N_("confirmed"),
 }  # fmt: skip
 SUBMISSION_STATES: Mapping[str, str] = {
     "active": N_("active"), "submitted": N_("submitted"), "approved": N_("approved"), "rejected": N_("rejected"),
@@ -64,12 +43,6 @@ HAPPENED: Mapping[str, str] = {
 HANDED_IN: Mapping[str, str] = {
     "no code": N_("without a code"), "other code": N_("with a code of no ending"),
 }  # fmt: skip
-REPORT_REASONS: Mapping[str, str] = {
-    "broken": N_("something does not work"), "stuck": N_("game or partner does not go on"),
-    "upsetting": N_("upsetting or offensive"), "unclear": N_("does not understand what to do"),
-    "too long": N_("takes longer than stated"), "other": N_("something else"),
-}  # fmt: skip
-REPORT_STATES: Mapping[str, str] = {"new": N_("new"), "read": N_("read"), "handled": N_("handled")}
 RECRUITERS: Mapping[str, str] = {
     "prolific": "Prolific", "mturk": "Amazon Mechanical Turk", "connect": "CloudResearch Connect",
     "link": N_("your own link"),
@@ -79,8 +52,12 @@ RECRUITERS: Mapping[str, str] = {
 @blueprint.app_context_processor
 def _word_lists() -> dict[str, object]:
     return {
-        "ending_words": ENDINGS, "step_words": STEPS, "stage_words": STAGES, "where_words": WHERE,
-        "wave_words": WAVE_STATES, "batch_words": BATCH_STATES, "submission_words": SUBMISSION_STATES,
-        "report_reasons": REPORT_REASONS, "report_states": REPORT_STATES, "recruiter_words": RECRUITERS,
-        "doubt_words": PAY_DOUBTS, "handed_in_words": HANDED_IN, "happened_words": HAPPENED,
+        "ending_words": ENDINGS, "stage_words": STAGES, "submission_words": SUBMISSION_STATES,
+        "report_words": REASON_WORDS, "recruiter_words": RECRUITERS, "doubt_words": PAY_DOUBTS,
+        "handed_in_words": HANDED_IN, "happened_words": HAPPENED,
     }  # fmt: skip
+
+
+blueprint.add_app_template_filter(step_words)
+blueprint.add_app_template_global(ending_cell)
+blueprint.add_app_template_global(wave_state, "wave_cell")

@@ -1,0 +1,40 @@
+"""What experimenters read of endings and steps; commands and files keep their names."""
+
+from collections.abc import Mapping
+
+from app.core.errors import Phrase
+from app.core.lists import State
+from app.studies.endings import COMPLETED, EndingName
+from app.studies.participant_steps import Step, StepKind
+
+ENDINGS: Mapping[EndingName, Phrase] = {
+    "completed": Phrase("completed"), "declined": Phrase("declined"), "ineligible": Phrase("not eligible"),
+    "quiz_failed": Phrase("failed the quiz"), "no_partner": Phrase("found no partner"),
+    "partner_left": Phrase("partner left"), "technical": Phrase("technical problem"), "inactive": Phrase("inactive"),
+    "withdrawn": Phrase("withdrew"), "removed": Phrase("removed"), "full": Phrase("wave was full"),
+    "closed": Phrase("wave was closed"),
+}  # fmt: skip
+_STEPS: Mapping[StepKind, Phrase] = {
+    "consent": Phrase("Consent"), "survey": Phrase("Questions"), "instructions": Phrase("Instructions"),
+    "quiz": Phrase("Quiz"), "partner": Phrase("Question about the partner"), "debrief": Phrase("Debrief"),
+    "done": Phrase("Last page"),
+}  # fmt: skip
+
+
+def ending_cell(name: str | None) -> State:
+    """How somebody ended; without a word who is under way."""
+    if name is None:
+        return State("", "open", Phrase("here now"))
+    return State(name, "good" if name == COMPLETED else "", ENDINGS.get(name))  # type: ignore[call-overload]
+
+
+def step_words(step: Step) -> Phrase:
+    """Where somebody is: the kind of the step, and which one it is."""
+    number = (step.number or 0) + 1
+    if step.kind == "match":
+        return Phrase("Match %(number)s", number=number)
+    if step.kind == "practice":
+        return Phrase("Practice match %(number)s", number=number)
+    if step.kind in ("quiz", "instructions") and step.block:
+        return Phrase("%(step)s of block %(number)s", step=_STEPS[step.kind], number=step.block + 1)
+    return _STEPS[step.kind]
