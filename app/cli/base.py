@@ -168,6 +168,20 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value))
 
 
+def print_result(as_json: bool, value: Any, *lines: str) -> None:
+    """Print what a command has done: as one JSON value, or else as lines of text."""
+    if as_json:
+        print_json(value)
+        return
+    for line in lines:
+        click.echo(line)
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """How many there are, in words; `many` is of a word that does not just take an s."""
+    return f"{number} {one if number == 1 else many or f'{one}s'}"
+
+
 def print_csv(columns: Sequence[Column], rows: Iterable[Any]) -> None:
     """A table on stdout as CSV, in UTF-8 whatever the terminal's language is."""
     write_all(to_csv(columns, rows), sys.stdout.buffer)

@@ -19,6 +19,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import training_part
+from app.cli.base import counted
 from app.core.config import Settings
 from app.core.disk import free_mb, low_disk
 from app.core.errors import AppError
@@ -228,7 +229,7 @@ def _workers_without_broker(settings: Settings) -> Iterator[Finding]:
 def engine(worker: str, figures: Mapping[str, Any]) -> Finding:
     """How a worker's local model answers: as EngineFigures has it. Slowly, or a few at a time, is a warning."""
     subject, answers = "local model", figures["answers"]
-    did = f"{worker}, {figures['folder']}: {answers} answer{'' if answers == 1 else 's'}"
+    did = f"{worker}, {figures['folder']}: {counted(answers, 'answer')}"
     if figures["slow"] is not None:
         remedy = "a model whose attention spans all tokens, with keys and values of all layers, is batched as it plays"
         return Finding(subject, WARN, f"{did}, made slowly by the library's own loop: {figures['slow']}", remedy)

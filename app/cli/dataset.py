@@ -8,7 +8,7 @@ from typing import Any
 import click
 from sqlalchemy.orm import undefer
 
-from app.cli.base import Group, ensure_database, print_json, progress, settings
+from app.cli.base import Group, counted, ensure_database, print_json, print_result, progress, settings
 from app.cli.dataset_import import import_rows
 from app.cli.dataset_rebuild import rebuild
 from app.cli.lists import list_options, print_list
@@ -77,10 +77,11 @@ def build(spec: DatasetRequestSpec, out: str | None, form: str, template: str | 
     number = register.save(transact(db.engine), draft, called)
     with reading() as session:
         described = _dataset_json(store.get_dataset(session, number), home)
-    if as_json:
-        print_json({**described, "out": out} if out is not None else described)
-    else:
-        click.echo(f"{_dataset_line(described)} of {draft.figures['matches']} matches in {out or described['file']}.")
+    print_result(
+        as_json,
+        {**described, "out": out} if out is not None else described,
+        f"{_dataset_line(described)} of {draft.figures['matches']} matches in {out or described['file']}.",
+    )
 
 
 @dataset.command("list")
@@ -159,7 +160,7 @@ def _check_format(out: str | None, form: str, template: str | None) -> None:
 def _dataset_line(described: dict[str, Any]) -> str:
     rows = described["rows"]
     name = f"{described['name']}@{described['version']}"
-    return f"Dataset {described['dataset_id']} ({name}): {rows} row{'' if rows == 1 else 's'}"
+    return f"Dataset {described['dataset_id']} ({name}): {counted(rows, 'row')}"
 
 
 def _dataset_json(row: Dataset, home: Path) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from app.cli.base import Command, ensure_database, print_json, settings
+from app.cli.base import Command, counted, ensure_database, print_json, settings
 from app.cli.spec_options import spec_options
 from app.core import write_priority
 from app.core.errors import Invalid, Verbatim
@@ -67,5 +67,5 @@ def _refused(tally: ImportTally) -> dict[str, Any]:
 
 def _import_line(row: Dataset, file: str, before: bool) -> str:
     called = f"dataset {row.id} ({row.name}@{row.version})"
-    rows = f"{row.rows} row{'' if row.rows == 1 else 's'} of {row.kind}"
+    rows = f"{counted(row.rows, 'row')} of {row.kind}"
     return f"{file} was imported before: {called}, {rows}." if before else f"D{called[1:]}: {rows} from {file}."

@@ -8,7 +8,7 @@ import click
 
 from app.analysis.codebook import all_columns
 from app.analysis.codebook import codebook as write_codebook
-from app.cli.base import Group, ensure_database, print_json, progress
+from app.cli.base import Group, counted, ensure_database, print_json, progress
 from app.cli.export_formats import lm_selfplay, spag
 from app.cli.match_filter import filter_options, read_filter
 from app.cli.output import STDOUT, check_target, json_option, out_option, write_out
@@ -95,4 +95,4 @@ def _report_rows(what: str, rows: int, out: str, as_json: bool) -> None:
     if as_json:
         print_json({"table": what, "rows": rows, "file": out})
     elif out != STDOUT:
-        click.echo(f"Wrote {rows} row{'' if rows == 1 else 's'} of {what} to {out}.")
+        click.echo(f"Wrote {counted(rows, 'row')} of {what} to {out}.")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 import click
 
-from app.cli.base import WHOLE, Command, ensure_database, print_json, progress
+from app.cli.base import WHOLE, Command, counted, ensure_database, print_result, progress
 from app.core.extensions import reading
 from app.datasets import rounds as service
 from app.datasets.exporters.lm_selfplay import write_lm_selfplay
@@ -46,9 +46,8 @@ def _write_out(
         number, games = service.games_of(session, round_id, game)
         with progress(games, lambda: number) as found:
             written = write(found)
-    if as_json:
-        print_json({"round_id": round_id, "matches": written, **place})
-    else:
-        click.echo(
-            f"Wrote {written} match{'' if written == 1 else 'es'} of round {round_id} to {next(iter(place.values()))}."
-        )
+    print_result(
+        as_json,
+        {"round_id": round_id, "matches": written, **place},
+        f"Wrote {counted(written, 'match', 'matches')} of round {round_id} to {next(iter(place.values()))}.",
+    )

@@ -2,7 +2,7 @@
 
 import click
 
-from app.cli.base import Group, ensure_database, print_json, progress, settings
+from app.cli.base import Group, counted, ensure_database, print_result, progress, settings
 from app.cli.spec_options import spec_options
 from app.core import write_priority
 from app.core.extensions import db, transact
@@ -56,9 +56,8 @@ def _take_in(wanted: service.Import, player: str, as_json: bool) -> None:
     with progress(wanted.source, lambda: number) as found:
         write_priority.give_way()
         round_id = service.take_in(transact(db.engine), wanted, found, number, player, settings().ROUND_LEASE)
-    if as_json:
-        print_json({"round_id": round_id, "matches": number})
-    else:
-        click.echo(
-            f"Round {round_id}: {number} match{'' if number == 1 else 'es'} of {wanted.game} from {wanted.path}."
-        )
+    print_result(
+        as_json,
+        {"round_id": round_id, "matches": number},
+        f"Round {round_id}: {counted(number, 'match', 'matches')} of {wanted.game} from {wanted.path}.",
+    )

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from app.cli.base import Command, ensure_database, print_json
+from app.cli.base import Command, ensure_database, print_result
 from app.core.extensions import reading
 from app.lineage import SHIPPED, DatasetSource, Descendants, ModelOrigin, ancestors, descendants, models_of
 from app.models import Dataset, TrainingJob
@@ -30,10 +30,7 @@ def lineage(name: str, as_json: bool) -> None:
         }
         lines = [_flag(row) for row in withdrawn]
         lines += [line for each in above for line in _lines_of(each)] + list(_lines_below(below))
-    if as_json:
-        print_json(described)
-    else:
-        click.echo("\n".join(lines))
+    print_result(as_json, described, "\n".join(lines))
 
 
 # ---- As JSON ---------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import click
 
-from app.cli.base import Group, ensure_database, print_json, settings
+from app.cli.base import Group, ensure_database, print_result, settings
 from app.core.extensions import db
 from app.studies.forget import forget_match_for_good
 
@@ -19,7 +19,4 @@ def erase(match_id: str, as_json: bool) -> None:
     """
     ensure_database()
     report = forget_match_for_good(db.engine, settings().home, match_id)
-    if as_json:
-        print_json(report.to_json())
-    else:
-        click.echo("\n".join(report.lines()))
+    print_result(as_json, report.to_json(), "\n".join(report.lines()))

@@ -7,7 +7,7 @@ import click
 from sqlalchemy import ColumnElement
 from sqlalchemy.orm import Session
 
-from app.cli.base import Group, ensure_database, print_json, settings
+from app.cli.base import Group, ensure_database, print_json, print_result, settings
 from app.cli.lists import list_options, print_list
 from app.cli.model_format import described, in_words, next_steps
 from app.cli.model_options import (
@@ -149,11 +149,9 @@ def add_scripted(
     ensure_database()
     with writing() as session:
         stored = described(add_scripted_model(session, name, label, options), settings().home)
-    if as_json:
-        print_json(stored)
-    else:
-        click.echo(f"Added {stored['name']}, which participants see as “{stored['label']}”.")
-        click.echo(next_steps(stored))
+    print_result(
+        as_json, stored, f"Added {stored['name']}, which participants see as “{stored['label']}”.", next_steps(stored)
+    )
 
 
 @model.command("set")
@@ -172,7 +170,4 @@ def set_(name: str, rounds: str | None, people: str | None, as_json: bool) -> No
         if people is not None:
             set_offered_to_people(session, name, people == ON)
         stored = described(get_model(session, name), settings().home)
-    if as_json:
-        print_json(stored)
-    else:
-        click.echo(f"{name} is used for {in_words(stored)['for']}.")
+    print_result(as_json, stored, f"{name} is used for {in_words(stored)['for']}.")

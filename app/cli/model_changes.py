@@ -6,7 +6,7 @@ from typing import Any
 import click
 from sqlalchemy.orm import Session
 
-from app.cli.base import Command, ensure_database, print_json, settings
+from app.cli.base import Command, ensure_database, print_result, settings
 from app.cli.local_model import folder_at, look_at, stored_path
 from app.cli.model_format import described, next_steps
 from app.cli.model_options import (
@@ -131,10 +131,7 @@ def _change(work: Callable[[Session], None]) -> None:
 
 
 def _show(stored: dict[str, Any], line: str, as_json: bool) -> None:
-    if as_json:
-        print_json(stored)
-    else:
-        click.echo(line)
+    print_result(as_json, stored, line)
 
 
 def _check_local(kind: str) -> None:

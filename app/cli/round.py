@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from app.cli.base import Command, CommandFailed, Interrupted, ensure_database, print_json, settings
+from app.cli.base import Command, CommandFailed, Interrupted, counted, ensure_database, print_json, settings
 from app.cli.jobs import Described, JobCommands, json_option, queue_option
 from app.cli.material import read_material
 from app.cli.progress_bar import rising
@@ -99,7 +99,7 @@ class _RoundCommands(JobCommands[RoundRow]):
         if as_json:
             print_json({"matrix_id": first, "rounds": found})
             return
-        count = f"{len(found)} round{'' if len(found) == 1 else 's'}"
+        count = counted(len(found), "round")
         click.echo(f"Cross-play {first}: {count} cancelled; `flask round resume {first} --cross-play` plays the rest.")
 
 

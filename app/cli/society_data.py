@@ -6,7 +6,17 @@ from pathlib import Path
 import click
 
 from app.analysis.bootstrap import Figure
-from app.cli.base import WHOLE, Command, check_one_format, ensure_database, print_csv, print_json, settings
+from app.cli.base import (
+    WHOLE,
+    Command,
+    check_one_format,
+    counted,
+    ensure_database,
+    print_csv,
+    print_json,
+    print_result,
+    settings,
+)
 from app.cli.jobs import json_option
 from app.cli.tables import aligned
 from app.core.csv_tables import Column
@@ -63,11 +73,11 @@ def data(number: int, name: str | None, mixing: str, seed: str, as_json: bool) -
         table = [{column.name: column.read(each) for column in DATA_COLUMNS} for each in found.figures]
         print_json({"dataset_id": comparisons, "realignment_id": realignment, "name": called, **rows, "data": table})
         return
-    click.echo(f"Dataset {comparisons} ({called}): {_count_rows(found.comparisons.rows)} of comparisons.")
+    click.echo(f"Dataset {comparisons} ({called}): {counted(found.comparisons.rows, 'row')} of comparisons.")
     mixed_in = ""
     if found.realignment is not None:
         named = service.realignment_name(called)
-        click.echo(f"Dataset {realignment} ({named}): {_count_rows(found.realignment.rows)} of conversations.")
+        click.echo(f"Dataset {realignment} ({named}): {counted(found.realignment.rows, 'row')} of conversations.")
         mixed_in = f" --sft-data {realignment}"
     click.echo()
     _print_table(DATA_COLUMNS, found.figures)
@@ -104,10 +114,11 @@ def export(number: int, out: Path, as_json: bool) -> None:
     ensure_database()
     with reading() as session:
         interactions = folders.write_folder(session, number, out)
-    if as_json:
-        print_json({"society_id": number, "interactions": interactions, "out": str(out)})
-    else:
-        click.echo(f"Society {number}: {interactions} interactions in {out}.")
+    print_result(
+        as_json,
+        {"society_id": number, "interactions": interactions, "out": str(out)},
+        f"Society {number}: {interactions} interactions in {out}.",
+    )
 
 
 @click.command("import", cls=Command)
@@ -128,20 +139,15 @@ def import_folder(folder: Path, model: str, name: str, as_json: bool) -> None:
     with writing() as session:
         row = folders.read_folder(session, folder, model, name)
         described = {"society_id": row.id, "name": row.name, "interactions": row.interactions}
-    if as_json:
-        print_json(described)
-    else:
-        click.echo(
-            f"Society {described['society_id']} ({described['name']}): {described['interactions']} interactions"
-            f" from {folder}."
-        )
+    print_result(
+        as_json,
+        described,
+        f"Society {described['society_id']} ({described['name']}): {described['interactions']} interactions"
+        f" from {folder}.",
+    )
 
 
 COMMANDS = (data, figures, export, import_folder)
-
-
-def _count_rows(number: int) -> str:
-    return f"{number} row{'' if number == 1 else 's'}"
 
 
 def _print_table(columns: Sequence[Column], rows: Sequence[object]) -> None:

@@ -10,7 +10,16 @@ import click
 from sqlalchemy import ColumnElement
 from sqlalchemy.orm import Session
 
-from app.cli.base import Group, RepeatableOption, ensure_database, is_pair, print_json, read_pairs
+from app.cli.base import (
+    Group,
+    RepeatableOption,
+    counted,
+    ensure_database,
+    is_pair,
+    print_json,
+    print_result,
+    read_pairs,
+)
 from app.cli.lists import list_options, print_list
 from app.cli.study_assignments import assignments
 from app.cli.study_bots import bots
@@ -79,8 +88,7 @@ def validate(path: Path, as_json: bool) -> None:
         click.echo(f"Think about {'.'.join(map(str, warned.path))}: {warned.text}.")
     count = len(arms(design))
     click.echo(
-        f"{design.study}: {count} {'arm' if count == 1 else 'arms'}, {matches_a_person(design)} matches a person,"
-        f" sha256 {loaded.sha256}"
+        f"{design.study}: {counted(count, 'arm')}, {matches_a_person(design)} matches a person, sha256 {loaded.sha256}"
     )
 
 
@@ -97,11 +105,8 @@ def load(path: Path, as_json: bool) -> None:
     with writing() as session:
         version, new = store.load(session, loaded)
         described = {"study": loaded.design.study, "version": version.number, "new": new, "sha256": version.sha256}
-    if as_json:
-        print_json(described)
-    else:
-        said = "Loaded" if new else "Already loaded as"
-        click.echo(f"{said} {described['study']}@{described['version']}, sha256 {described['sha256']}.")
+    said, reference = "Loaded" if new else "Already loaded as", f"{described['study']}@{described['version']}"
+    print_result(as_json, described, f"{said} {reference}, sha256 {described['sha256']}.")
     for each in placeholders.in_design(loaded.design, loaded.texts):
         click.echo(f"Fill in {each}: no wave opens before.", err=True)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from app.cli.base import Command, ensure_database, print_json, settings
+from app.cli.base import Command, ensure_database, print_result, settings
 from app.core.errors import Invalid, Verbatim
 from app.core.extensions import reading, writing
 from app.studies import waves
@@ -35,8 +35,9 @@ def assignments(reference: str, path: Path, as_json: bool) -> None:
     with writing() as session:
         import_list(session, waves.find_wave(session, reference), read)
     found = read.kept
-    if as_json:
-        print_json({"wave": reference, "lines": len(found.arms), "by": "participant" if found.people else "order"})
-    else:
-        whom = "by participant" if found.people else "in the order in which people come"
-        click.echo(f"{reference} follows a list of {len(found.arms)} lines, {whom}.")
+    whom = "by participant" if found.people else "in the order in which people come"
+    print_result(
+        as_json,
+        {"wave": reference, "lines": len(found.arms), "by": "participant" if found.people else "order"},
+        f"{reference} follows a list of {len(found.arms)} lines, {whom}.",
+    )

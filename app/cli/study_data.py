@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from app.cli.base import Command, ensure_database, print_json, unwritable
+from app.cli.base import Command, counted, ensure_database, print_json, unwritable
 from app.core.errors import Invalid, Verbatim
 from app.core.extensions import reading, writing
 from app.studies.export.archive import note_ids, read_one_moment, write_archive
@@ -55,4 +55,4 @@ def export_data(
         click.echo(f"Wrote what came since the freeze to {out}.")
     else:
         people = next(each.rows for each in files if each.name == "analysis.csv")
-        click.echo(f"Wrote {people} {'person' if people == 1 else 'people'} to {out}.")
+        click.echo(f"Wrote {counted(people, 'person', 'people')} to {out}.")

@@ -2,7 +2,7 @@
 
 import click
 
-from app.cli.base import Command, ensure_database, print_json, settings
+from app.cli.base import Command, ensure_database, print_result, settings
 from app.core.extensions import db, reading
 from app.studies.forget import find_person, forget_person_for_good
 
@@ -19,7 +19,4 @@ def forget(person: str, as_json: bool) -> None:
     with reading() as session:
         number = find_person(session, person).id
     report = forget_person_for_good(db.engine, settings().home, number)
-    if as_json:
-        print_json(report.to_json())
-    else:
-        click.echo("\n".join(report.lines()))
+    print_result(as_json, report.to_json(), "\n".join(report.lines()))

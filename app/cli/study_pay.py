@@ -9,7 +9,7 @@ from typing import Any
 import click
 from sqlalchemy.orm import Session
 
-from app.cli.base import Command, ensure_database, print_json
+from app.cli.base import Command, counted, ensure_database, print_result
 from app.cli.study_reports import described, report_line
 from app.core.errors import Invalid, Verbatim
 from app.core.extensions import db, transact
@@ -21,24 +21,10 @@ from app.studies import batches, payments
 from app.studies.amounts import APPROVING
 from app.studies.due import due
 from app.studies.monitor.inbox import inbox
-from app.studies.pay_doubts import (
-    ASKED_TO_RETURN,
-    IN_PART,
-    NO_SUBMISSION,
-    OTHER_PERSON,
-    OVERPAID,
-    PAID_TWICE,
-    UNDER_WAY,
-    UNKNOWN,
-    WOULD_PAY_TWICE,
-    PayDoubt,
-    decide,
-    held_back,
-    pay_doubts,
-)
-from app.studies.payable import BAD_ID, NO_ID, TOO_MUCH
+from app.studies.monitor.words import DOUBTS
+from app.studies.pay_doubts import PayDoubt, decide, held_back, pay_doubts
 from app.studies.reports import NEW
-from app.studies.visits import REJECTED, RETURNED, last_table
+from app.studies.visits import last_table
 from app.studies.waves import find_wave
 
 _BY = "command line"
@@ -96,10 +82,7 @@ def pay(
         return _of_batch(session, wave, action, what, out) if action else _wave_pay(session, wave)
 
     told = transact(db.engine)(act)  # people who end at the same moment may be faster; then it is done again
-    if as_json:
-        print_json(told["json"])
-    else:
-        click.echo(told["text"])
+    print_result(as_json, told["json"], told["text"])
 
 
 _NEEDS: Mapping[str, tuple[str, ...]] = {
@@ -115,28 +98,10 @@ _CALLED = {
 _DECISIONS = {"keep": True, "leave-out": False}
 
 
-_DOUBTS: Mapping[str, str] = {
-    NO_SUBMISSION: "the recruiter has named no submission, so that approving may not pay the base",
-    PAID_TWICE: "the recruiter has paid the submission, and the base is in a batch as well",
-    WOULD_PAY_TWICE: "the recruiter has paid the submission, and the next batch would pay the base as well",
-    IN_PART: "the recruiter has paid another amount than the base",
-    RETURNED: "the recruiter calls the submission returned",
-    ASKED_TO_RETURN: "the recruiter calls the submission returned, as the last page asks where an ending has no code",
-    REJECTED: "the recruiter calls the submission rejected",
-    UNKNOWN: "no table of the recruiter names this person",
-    OTHER_PERSON: "the recruiter's table says that their visit is another person's",
-    NO_ID: "the recruiter's id was removed, so that no file can pay them",
-    BAD_ID: "the recruiter's file takes no such id",
-    TOO_MUCH: "the recruiter's file pays nobody so much at once",
-    UNDER_WAY: "the recruiter calls the submission submitted or approved, and they are under way here",
-    OVERPAID: "more was sent than is owed",
-}
-
-
 def _doubt(each: PayDoubt) -> str:
     held = "left out until it is decided (keep)" if each.holds and each.can_be_decided else ""
     held = "left out" if each.holds and not held else "paid all the same, as decided" if each.kept else held
-    return f"Look at {each.code}: {_DOUBTS[each.kind]}, {each.amount}{f'; {held}' if held else ''}."
+    return f"Look at {each.code}: {DOUBTS[each.kind]}, {each.amount}{f'; {held}' if held else ''}."
 
 
 def _check_action(action: str, what: str, **options: object) -> None:
@@ -156,7 +121,7 @@ def _wave_pay(session: Session, wave: Wave) -> Done:
     found, doubts, everybody = batches.batches_of(session, wave), pay_doubts(session, wave), due(session, wave)
     held = held_back(session, wave, everybody)
     owed = [each for each in everybody if each.enrolment_id not in held]
-    unread = inbox(session, wave.id, state=NEW, most=None)
+    people, unread = counted(len(owed), "person", "people"), inbox(session, wave.id, state=NEW, most=None)
     table = last_table(session, wave)
     return {
         "json": {
@@ -175,7 +140,7 @@ def _wave_pay(session: Session, wave: Wave) -> Done:
         "text": "\n".join(
             [
                 *(f"{each.code}  {each.ending:<12} {each.amount:>9} {each.currency}" for each in owed),
-                f"The next batch pays {_people(len(owed))}, {sum((each.amount for each in owed), Decimal('0.00'))}.",
+                f"The next batch pays {people}, {sum((each.amount for each in owed), Decimal('0.00'))}.",
                 *_table(session, wave),
                 *map(_batch_line, found),
                 *(f"Report that is not read yet: {report_line(each)}" for each in unread),
@@ -194,7 +159,7 @@ def _table(session: Session, wave: Wave) -> Iterator[str]:
         yield "No table of the recruiter was taken: take it first (flask study submissions). Who is in none is out."
     else:
         hours = int((datetime.now(UTC) - at).total_seconds() // 3600)
-        age = "less than an hour ago" if hours < 1 else f"{hours} {'hour' if hours == 1 else 'hours'} ago"
+        age = "less than an hour ago" if hours < 1 else f"{counted(hours, 'hour')} ago"
         yield f"The recruiter's last table was taken {age} ({at:%Y-%m-%d %H:%M} UTC); who is in none is left out."
 
 
@@ -268,12 +233,8 @@ def _batch_json(listed: batches.ListedBatch) -> Done:
 
 
 def _batch_line(listed: batches.ListedBatch) -> str:
-    batch = listed.batch
-    return f"Batch {batch.number} ({batch.format}): {batch.status}, {_people(listed.people)}, {listed.amount}."
-
-
-def _people(count: int) -> str:
-    return f"{count} {'person' if count == 1 else 'people'}"
+    batch, people = listed.batch, counted(listed.people, "person", "people")
+    return f"Batch {batch.number} ({batch.format}): {batch.status}, {people}, {listed.amount}."
 
 
 def _write_private(path: Path, content: bytes) -> None:

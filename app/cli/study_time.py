@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import click
 from sqlalchemy.orm import Session
 
-from app.cli.base import Command, ensure_database, print_json, settings
+from app.cli.base import Command, ensure_database, print_result, settings
 from app.core.errors import Conflict, Invalid, Verbatim
 from app.core.extensions import writing
 from app.models import Study
@@ -35,12 +35,8 @@ def give_time(reference: str, factor: str, person: str, external_id: str | None,
     ensure_database()
     with writing() as session:
         told = _given(session, reference, person, exact) if person else _link(session, reference, external_id, exact)
-    if as_json:
-        print_json({"wave": reference, "factor": str(exact), **told})
-    elif person:
-        click.echo(f"{person} has {exact} times as long from the next match on.")
-    else:
-        click.echo(told["link"])
+    line = f"{person} has {exact} times as long from the next match on." if person else told["link"]
+    print_result(as_json, {"wave": reference, "factor": str(exact), **told}, line)
 
 
 def _given(session: Session, reference: str, person: str, factor: Decimal) -> dict[str, str]:

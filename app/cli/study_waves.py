@@ -8,7 +8,7 @@ import click
 from sqlalchemy import ColumnElement
 from sqlalchemy.orm import Session
 
-from app.cli.base import Command, CommandFailed, ensure_database, print_json
+from app.cli.base import Command, CommandFailed, ensure_database, print_json, print_result
 from app.cli.lists import list_options, print_list
 from app.core.errors import FieldError, Invalid, Verbatim
 from app.core.extensions import db, reading, transact, writing
@@ -115,10 +115,7 @@ def _changing(name: str, act: Callable[[Session, Wave], None], done: str, told: 
             wave = waves.find_wave(session, reference)
             act(session, wave)
             described = _wave_json(session, wave)
-        if as_json:
-            print_json(described)
-        else:
-            click.echo(f"{done} {described['wave']}.")
+        print_result(as_json, described, f"{done} {described['wave']}.")
 
     command.__doc__ = told
     return click.command(name, cls=Command)(command)
@@ -153,11 +150,9 @@ def change(reference: str, places: int | None, most_spent: str | None, closes: s
             **_wave_json(session, wave), "places": file.places, "most_spent": str(file.most_spent),
             "closes": file.closes,
         }  # fmt: skip
-    if as_json:
-        print_json(described)
-    else:
-        until = "" if file.closes is None else f", closes at {file.closes} UTC"
-        click.echo(f"{described['wave']}: {file.places} places, at most {file.most_spent}{until}.")
+    until = "" if file.closes is None else f", closes at {file.closes} UTC"
+    line = f"{described['wave']}: {file.places} places, at most {file.most_spent}{until}."
+    print_result(as_json, described, line)
 
 
 @click.command("submissions", cls=Command)
@@ -204,11 +199,8 @@ def replay(reference: str, as_json: bool) -> None:
     with reading() as session:
         found = assignment.replay(session, waves.find_wave(session, reference))
     wrong = [each.enrolment_id for each in found if not each.agrees]
-    if as_json:
-        print_json({"wave": reference, "assignments": len(found), "differ": wrong})
-    else:
-        same = len(found) - len(wrong)
-        click.echo(f"{reference}: {same} of {len(found)} assignments are what the seed and the log say.")
+    same = f"{len(found) - len(wrong)} of {len(found)} assignments are what the seed and the log say"
+    print_result(as_json, {"wave": reference, "assignments": len(found), "differ": wrong}, f"{reference}: {same}.")
     if wrong:
         raise CommandFailed(f"{reference}: the arms of {len(wrong)} people are not what the seed and the log say")
 

@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
+from flask import request
 from flask_babel import get_locale
 
 from app.core.errors import AppError, Invalid, either
 from app.core.typed_numbers import ENGLISH, read_amount
+
+T = TypeVar("T")
 
 
 class RefusedField(Exception):
@@ -25,6 +28,14 @@ def one_of(name: str, form: Mapping[str, Any], known: Sequence[str]) -> str:
     if value not in known:
         raise Invalid(name, expected=either(known), got=value)
     return value
+
+
+def pressed(actions: Mapping[str, T]) -> T:
+    """What the pressed button stands for. Raises Invalid for a button that there is not."""
+    action = request.form.get("action", "")
+    if action not in actions:
+        raise Invalid("action", expected=either(actions), got=action)
+    return actions[action]
 
 
 def typed_amount(text: str, field: str, *, places: int = 2, signed: bool = False, such: str = "12.50") -> Decimal:

@@ -92,7 +92,7 @@ def test_who_is_returned_rejected_or_unknown_is_left_out_until_it_is_decided(
     kept = flask(app, "study", "pay", WAVE, "keep", "BACK", "--reason", "Returned it by mistake")
     assert kept.stdout == "BACK is paid all the same (returned).\n"
     page = client.get(here)
-    assert "The recruiter calls this submission rejected." in text_of(page)
+    assert "The recruiter calls the submission rejected." in text_of(page)
     form = {**form_of(page.text, "keep"), "person": "GONE", "reason": "Came by a link of ours"}
     assert client.post(here, data=form).status_code == 303
     flask(app, "study", "pay", WAVE, "draft")

@@ -88,7 +88,7 @@ def test_a_visit_that_is_another_persons_by_the_table_is_told_and_paid_when_some
         number = wave.id
     assert "LEFT" in doubts(engine)
     page = text_of(signed_in(app).get(f"/admin/studies/waves/{number}/pay"))
-    assert "LEFT The recruiter’s table says that this person’s visit is another person’s." in page
+    assert "LEFT The recruiter's table says that their visit is another person's." in page
     with writing(engine) as session:
         wave = find_wave(session, "two-models:main")
         decide(session, payments.find_progress_by_code(session, wave, "LEFT"), keep=True, reason="Both wrote to us")

@@ -1,4 +1,4 @@
-"""What experimenters read of endings and steps; commands and files keep their names."""
+"""What experimenters read of endings, steps and doubts about pay; commands and files keep their names."""
 
 from collections.abc import Mapping
 
@@ -19,6 +19,26 @@ _STEPS: Mapping[StepKind, Phrase] = {
     "quiz": Phrase("Quiz"), "partner": Phrase("Question about the partner"), "debrief": Phrase("Debrief"),
     "done": Phrase("Last page"),
 }  # fmt: skip
+
+# Why the pay of somebody is to be looked at.
+DOUBTS: Mapping[str, Phrase] = {
+    "no submission": Phrase("the recruiter has named no submission, so that approving may not pay the base"),
+    "paid twice": Phrase("the recruiter has paid the submission, and the base is in a batch as well"),
+    "would pay twice": Phrase("the recruiter has paid the submission, and the next batch would pay the base as well"),
+    "paid in part": Phrase("the recruiter has paid another amount than the base"),
+    "returned": Phrase("the recruiter calls the submission returned"),
+    "asked to return": Phrase(
+        "the recruiter calls the submission returned, as the last page asks where an ending has no code"
+    ),
+    "rejected": Phrase("the recruiter calls the submission rejected"),
+    "unknown": Phrase("no table of the recruiter names this person"),
+    "another person": Phrase("the recruiter's table says that their visit is another person's"),
+    "no id": Phrase("the recruiter's id was removed, so that no file can pay them"),
+    "bad id": Phrase("the recruiter's file takes no such id"),
+    "too much": Phrase("the recruiter's file pays nobody so much at once"),
+    "under way": Phrase("the recruiter calls the submission submitted or approved, and they are under way here"),
+    "overpaid": Phrase("more was sent to be paid than is owed; it is held against what they are still to be paid"),
+}
 
 
 def ending_cell(name: str | None) -> State:

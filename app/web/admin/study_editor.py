@@ -30,6 +30,7 @@ from app.web.admin.studies import EXAMPLES
 from app.web.admin.study_uploads import check_names
 from app.web.admin.study_versions import FoundVersion, files_of, find_version, read_wave_size, same_cost, send_archive
 from app.web.form_writes import write
+from app.web.forms import one_of
 
 _FOLDER = ROOT / "data" / "studies"
 _ACTIONS = ("check", "save", "download")
@@ -111,8 +112,7 @@ def act_on_draft() -> ResponseReturnValue:
     """Check a draft, save it as a version, or send its files, as the pressed button says."""
     action, files = request.form.get("action", ""), _sent()
     try:
-        if action not in _ACTIONS:
-            raise Invalid("action", expected=either(_ACTIONS), got=action)
+        one_of("action", {"action": action}, _ACTIONS)
         check_names(files)
         if action == "download":
             return send_archive(_study_name(files), files)

@@ -8,7 +8,7 @@ from flask.typing import ResponseReturnValue
 from flask_login import current_user
 from sqlalchemy.orm import Session
 
-from app.core.errors import AppError, Conflict, Invalid, NotFound, either
+from app.core.errors import AppError, Conflict, Invalid, NotFound
 from app.core.extensions import reading
 from app.core.validation import whole_number
 from app.models import PaymentBatch, Wave
@@ -24,12 +24,11 @@ from app.studies.reports import NEW
 from app.studies.visits import last_table
 from app.web.admin.blueprint import blueprint
 from app.web.admin.study_lists import batches_listed
-from app.web.admin.study_people import adjust, keep, leave_out, refused_field, reverse
+from app.web.admin.study_people import ONCE, adjust, keep, leave_out, refused_field, reverse
 from app.web.form_writes import write_once
-from app.web.forms import form_language
+from app.web.forms import form_language, pressed
 
 _FIELDS = ("batch", "person", "amount", "reason", "over_cap", "adjustment", "set_aside")
-_ONCE = ("adjust", "reverse")  # what does harm when it is done twice
 _Action = Callable[[Session, Wave, Mapping[str, str], str], None]
 _MOST_BATCHES = 10**6
 _SHOWN = 100  # people that are listed of those whom the next batch pays
@@ -47,11 +46,9 @@ def act_on_pay(wave_id: int) -> ResponseReturnValue:
     action, by = request.form.get("action", ""), current_user.name
     form = {**{name: request.form.get(name, "").strip() for name in _FIELDS}, "language": form_language()}
     try:
-        if action not in _ACTIONS:
-            raise Invalid("action", expected=either(_ACTIONS), got=action)
+        act = pressed(_ACTIONS)
         write_once(
-            lambda session: _ACTIONS[action](session, wave_by_id(session, wave_id).wave, form, by),
-            without_key=action in _ONCE,
+            lambda session: act(session, wave_by_id(session, wave_id).wave, form, by), without_key=action in ONCE
         )
     except (Invalid, Conflict, NotFound) as error:
         return _pay_page(wave_id, error), error.status

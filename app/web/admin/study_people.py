@@ -7,7 +7,7 @@ from flask.typing import ResponseReturnValue
 from flask_login import current_user
 from sqlalchemy.orm import Session
 
-from app.core.errors import AppError, Conflict, FieldError, Invalid, NotFound, Phrase, either
+from app.core.errors import AppError, Conflict, FieldError, Invalid, NotFound, Phrase
 from app.core.extensions import db, reading
 from app.core.typed_numbers import read_amount
 from app.core.validation import whole_number
@@ -18,13 +18,13 @@ from app.studies.progress import StudyProgress, find_progress
 from app.studies.quantities import CENT, places_of
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_scores import in_thread
-from app.web.form_writes import write, write_once
-from app.web.forms import RefusedField, form_language
+from app.web.form_writes import write_once
+from app.web.forms import RefusedField, form_language, pressed
 from app.web.seats import settings
 
 _FIELDS = ("amount", "reason", "over_cap", "adjustment", "factor")
 _MOST_ADJUSTMENTS = 10**6
-_ONCE = ("adjust", "reverse")  # what does harm when it is done twice
+ONCE = ("adjust", "reverse")  # what does harm when it is done twice
 
 
 @blueprint.get("/studies/waves/<int:wave_id>/people/<int:enrolment_id>")
@@ -39,18 +39,13 @@ def act_on_person(wave_id: int, enrolment_id: int) -> ResponseReturnValue:
     action, by = request.form.get("action", ""), current_user.name
     form = {**{name: request.form.get(name, "") for name in _FIELDS}, "language": form_language()}
     try:
-        if action not in _ACTIONS:
-            raise Invalid("action", expected=either(_ACTIONS), got=action)
+        act = pressed(_ACTIONS)
         with reading() as session:
             _person_of_wave(session, wave_id, enrolment_id)
-
-        def act(session: Session) -> None:
-            _ACTIONS[action](session, find_progress(session, enrolment_id, lock=True), form, by)
-
-        if action in _ONCE:
-            write_once(act, without_key=True)
-        else:
-            write(act)
+        write_once(
+            lambda session: act(session, find_progress(session, enrolment_id, lock=True), form, by),
+            without_key=action in ONCE,
+        )
     except (Invalid, Conflict, NotFound) as error:
         return _person_page(wave_id, enrolment_id, error), error.status
     if action in ("forget", "no training"):

@@ -1,6 +1,6 @@
 """A wave as it goes on: what needs review, how far people came, arms, money, and who is in it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ from flask.typing import ResponseReturnValue
 from flask_login import current_user
 from sqlalchemy.orm import Session
 
-from app.core.errors import AppError, Conflict, Invalid, Phrase, either
+from app.core.errors import AppError, Conflict, Invalid, Phrase
 from app.core.extensions import reading
 from app.models import Wave
 from app.studies import places, store, waves
@@ -27,12 +27,9 @@ from app.studies.wave_terms import CAP, CLOSES, PLACES, change_terms
 from app.web.admin.blueprint import blueprint
 from app.web.admin.study_lists import people_listed
 from app.web.form_writes import write
+from app.web.forms import pressed
 from app.web.seats import settings
 from app.web.threads import off_loop
-
-_ACTIONS = {"pause": waves.pause, "reopen": waves.reopen, "close": waves.close, "freeze": waves.freeze}
-_LIST = "list"  # the action that takes a list of arms
-_CHANGE = "change"  # the one that changes places, cap and closing time
 
 
 class WaveMoney(NamedTuple):
@@ -63,22 +60,22 @@ def wave_page(wave_id: int) -> ResponseReturnValue:
 
 @blueprint.post("/studies/waves/<int:wave_id>")
 def act_on_wave(wave_id: int) -> ResponseReturnValue:
-    """Pause, reopen, close or freeze a wave, or have it follow a list of arms, as the pressed button says."""
-    action, by = request.form.get("action", ""), current_user.name
+    """Pause, reopen, close, freeze or change a wave, or have it follow a list of arms, as the pressed button says."""
     try:
-        if action == _LIST:
-            _take_list(wave_id, by)
-            return redirect(url_for("admin.wave_page", wave_id=wave_id), 303)
-        if action == _CHANGE:
-            terms = _read_terms()
-            write(lambda session: change_terms(session, wave_by_id(session, wave_id).wave, terms, by))
-            return redirect(url_for("admin.wave_page", wave_id=wave_id), 303)
-        if action not in _ACTIONS:
-            raise Invalid("action", expected=either((*_ACTIONS, _LIST, _CHANGE)), got=action)
-        write(lambda session: _ACTIONS[action](session, wave_by_id(session, wave_id).wave, by))
+        pressed(_ACTIONS)(wave_id, current_user.name)
     except (Invalid, Conflict) as error:
         return _wave_page(wave_id, error)
     return redirect(url_for("admin.wave_page", wave_id=wave_id), 303)
+
+
+def _written(act: Callable[[Session, Wave, str], None]) -> Callable[[int, str], None]:
+    """An action that only writes."""
+    return lambda wave_id, by: write(lambda session: act(session, wave_by_id(session, wave_id).wave, by))
+
+
+def _change(wave_id: int, by: str) -> None:
+    terms = _read_terms()
+    write(lambda session: change_terms(session, wave_by_id(session, wave_id).wave, terms, by))
 
 
 def _read_terms() -> Mapping[str, Any]:
@@ -99,6 +96,12 @@ def _take_list(wave_id: int, by: str) -> None:
         terms = terms_of(session, wave_by_id(session, wave_id).wave)
     found = off_loop(read_list, content, name, terms, lambda each: person_hash(secret, terms.recruiter, each))
     write(lambda session: import_list(session, wave_by_id(session, wave_id).wave, found, by))
+
+
+_ACTIONS: Mapping[str, Callable[[int, str], None]] = {
+    "pause": _written(waves.pause), "reopen": _written(waves.reopen), "close": _written(waves.close),
+    "freeze": _written(waves.freeze), "list": _take_list, "change": _change,
+}  # fmt: skip
 
 
 def _wave_page(wave_id: int, refused: AppError | None = None) -> ResponseReturnValue:

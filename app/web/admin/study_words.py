@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from app.studies.listing import wave_state
 from app.studies.monitor.inbox import REASON_WORDS
-from app.studies.monitor.words import ENDINGS, ending_cell, step_words
+from app.studies.monitor.words import DOUBTS, ENDINGS, ending_cell, step_words
 from app.web.admin.blueprint import blueprint
 from app.web.translations import N_
 
@@ -17,24 +17,6 @@ SUBMISSION_STATES: Mapping[str, str] = {
     "returned": N_("returned"), "timed_out": N_("timed out"), "screened_out": N_("screened out"),
     "partial": N_("approved in part"),
 }  # fmt: skip
-PAY_DOUBTS: Mapping[str, str] = {
-    "another person": N_("The recruiter’s table says that this person’s visit is another person’s."),
-    "no submission": N_("The recruiter has named no submission of this person, so that approving may pay nothing."),
-    "paid twice": N_("The recruiter has paid this submission, and the base is in a batch as well."),
-    "would pay twice": N_("The recruiter has paid this submission, and the next batch would pay the base as well."),
-    "paid in part": N_("The recruiter has paid another amount than the base."),
-    "returned": N_("The recruiter calls this submission returned."),
-    "asked to return": N_(
-        "The recruiter calls this submission returned. The last page asks for that, as the ending has no code."
-    ),
-    "rejected": N_("The recruiter calls this submission rejected."),
-    "unknown": N_("No table of the recruiter names this person."),
-    "no id": N_("The recruiter’s id was removed, so that no file can pay this person."),
-    "bad id": N_("The recruiter’s file takes no such id."),
-    "too much": N_("The recruiter’s file pays nobody so much at once."),
-    "under way": N_("The recruiter calls this submission submitted or approved, and the person is under way here."),
-    "overpaid": N_("More was sent to be paid than is owed. It is held against what this person is still to be paid."),
-}
 # What happened to somebody, of events of which the page says no more.
 HAPPENED: Mapping[str, str] = {
     "entry": N_("opened the link"), "consent": N_("answered the consent"), "assignment": N_("was given an arm"),
@@ -53,7 +35,7 @@ RECRUITERS: Mapping[str, str] = {
 def _word_lists() -> dict[str, object]:
     return {
         "ending_words": ENDINGS, "stage_words": STAGES, "submission_words": SUBMISSION_STATES,
-        "report_words": REASON_WORDS, "recruiter_words": RECRUITERS, "doubt_words": PAY_DOUBTS,
+        "report_words": REASON_WORDS, "recruiter_words": RECRUITERS, "doubt_words": DOUBTS,
         "handed_in_words": HANDED_IN, "happened_words": HAPPENED,
     }  # fmt: skip
 
