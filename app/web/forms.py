@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from flask import request
 from flask_babel import get_locale
 
-from app.core.errors import AppError, Invalid, either
+from app.core.errors import AppError, Invalid, Phrase, either
 from app.core.typed_numbers import ENGLISH, read_amount
 
 T = TypeVar("T")
@@ -36,6 +36,18 @@ def pressed(actions: Mapping[str, T]) -> T:
     if action not in actions:
         raise Invalid("action", expected=either(actions), got=action)
     return actions[action]
+
+
+def typed_whole(text: str, field: str) -> int:
+    """A whole number as it was typed. Raises Invalid."""
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise Invalid(field, expected=Phrase("a whole number"), got=text)
+    return int(text)
+
+
+def typed_minute(text: str) -> str:
+    """A moment as a browser sends it, to the minute, as the files of waves have it."""
+    return text.replace("T", " ")[:16]
 
 
 def typed_amount(text: str, field: str, *, places: int = 2, signed: bool = False, such: str = "12.50") -> Decimal:

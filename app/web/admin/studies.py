@@ -1,8 +1,5 @@
 """Studies: the list, the examples that ship, and a study that somebody uploads."""
 
-import tempfile
-from pathlib import Path
-
 from flask import redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_login import current_user
@@ -20,12 +17,12 @@ from app.studies.wave_file import LINK, WaveFile
 from app.web.admin.blueprint import blueprint
 from app.web.admin.lists import show_list
 from app.web.admin.study_lists import STUDIES_PAGE
-from app.web.admin.study_uploads import read_upload, write_upload
+from app.web.admin.study_uploads import free_name, read_files, read_upload, study_file
 from app.web.form_writes import write
 
 EXAMPLES = ("two-models", "taboo-roles")
 TRIAL, TRIAL_PLACES = "try", 10
-_FOLDER = ROOT / "data" / "studies"
+EXAMPLE_FOLDER = ROOT / "data" / "studies"
 blueprint.add_app_template_global(lambda: EXAMPLES, "example_studies")
 
 
@@ -42,7 +39,7 @@ def try_study() -> ResponseReturnValue:
     try:
         if name not in EXAMPLES:
             raise Invalid("example", expected=either(EXAMPLES), got=name)
-        loaded = read_design(_FOLDER / name / f"{name}.yaml")
+        loaded = read_design(EXAMPLE_FOLDER / name / f"{name}.yaml")
         wave_id = write(lambda session: _trial(session, store.load(session, loaded)[0], loaded.design, by))
     except AppError as error:
         return show_list(STUDIES_PAGE, error)
@@ -56,10 +53,9 @@ def _trial(session: Session, version: StudyVersion, design: StudyDesign, by: str
     trial = session.scalar(wanted.where(Wave.name.like(f"{TRIAL}%")).order_by(Wave.id.desc()).limit(1))
     if trial is not None:
         return trial.id
-    free = next(name for at in range(1, len(names) + 2) if (name := f"{TRIAL}-{at}" if at > 1 else TRIAL) not in names)
     file = WaveFile.model_validate(
         {
-            "wave": free,
+            "wave": free_name(TRIAL, names),
             "of": f"{design.study}@{version.number}",
             "provider": {LINK: {}},
             "places": TRIAL_PLACES,
@@ -82,8 +78,7 @@ def upload_study() -> ResponseReturnValue:
     """Load the files of a study and show it, or say where they are wrong."""
     try:
         files = read_upload(request.files.getlist("files"))
-        with tempfile.TemporaryDirectory() as folder:
-            loaded = read_design(write_upload(Path(folder), files))
+        loaded = read_files(files, study_file(files))
         study_id, version = write(lambda session: _ids(store.load(session, loaded)[0]))
     except AppError as error:
         return _upload_form(error), error.status

@@ -1,7 +1,6 @@
 """The editor of designs: the files of a study as text, checked as they are typed, and saved as a new version."""
 
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -12,7 +11,6 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.core.config import ROOT
 from app.core.errors import AppError, Conflict, Invalid, NotFound, Phrase, either
 from app.core.extensions import reading
 from app.core.validation import KeyPath, whole_number
@@ -21,18 +19,16 @@ from app.studies import store
 from app.studies.arms import arms
 from app.studies.cost import PersonCost, StudyCost, person_costs, study_cost
 from app.studies.design import StudyDesign
-from app.studies.design_process import read_design
 from app.studies.loaded_design import LoadedDesign
 from app.studies.quantities import CENT
 from app.studies.warnings import Warned, warnings
 from app.web.admin.blueprint import blueprint
-from app.web.admin.studies import EXAMPLES
-from app.web.admin.study_uploads import check_names
+from app.web.admin.studies import EXAMPLE_FOLDER, EXAMPLES
+from app.web.admin.study_uploads import check_names, free_name, read_files
 from app.web.admin.study_versions import FoundVersion, files_of, find_version, read_wave_size, same_cost, send_archive
 from app.web.form_writes import write
 from app.web.forms import one_of
 
-_FOLDER = ROOT / "data" / "studies"
 _ACTIONS = ("check", "save", "download")
 _PLACES = 100
 _LARGEST = 2**31 - 1
@@ -77,7 +73,7 @@ def new_draft() -> str:
     name = request.args.get("example", "")
     if name not in EXAMPLES:
         raise NotFound("example", expected=either(EXAMPLES), got=name)
-    files = {path.name: path.read_text(encoding="utf-8") for path in sorted((_FOLDER / name).iterdir())}
+    files = {path.name: path.read_text(encoding="utf-8") for path in sorted((EXAMPLE_FOLDER / name).iterdir())}
     with reading() as session:
         files = _renamed(session, {f"{name}.yaml": files.pop(f"{name}.yaml"), **files})
     return _editor_page(files, _checked(files))
@@ -100,7 +96,7 @@ def _renamed(session: Session, files: Mapping[str, str]) -> dict[str, str]:
     found = _STUDY.search(text)
     base = (found[1] if found else "study")[: _LONGEST_NAME - len(_COPY) - 3] + _COPY
     taken = set(session.scalars(select(Study.name).where(Study.name.startswith(base, autoescape=True))))
-    free = next(name for at in range(1, len(taken) + 2) if (name := f"{base}-{at}" if at > 1 else base) not in taken)
+    free = free_name(base, taken)
     return {f"{free}.yaml": _STUDY.sub(f"study: {free}", text, count=1), **dict(others)}
 
 
@@ -156,12 +152,7 @@ def _save(session: Session, loaded: LoadedDesign, newest: int) -> tuple[int, int
 
 def _load_draft(files: Mapping[str, str]) -> LoadedDesign:
     """What the files come to. Raises RefusedDesign."""
-    with tempfile.TemporaryDirectory() as folder:
-        for name, text in files.items():
-            path = Path(folder) / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        return read_design(Path(folder) / next(iter(files)))
+    return read_files({name: text.encode() for name, text in files.items()}, next(iter(files)))
 
 
 def _checked(files: Mapping[str, str]) -> CheckedDraft:

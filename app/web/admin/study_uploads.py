@@ -2,6 +2,7 @@
 
 import io
 import re
+import tempfile
 import zipfile
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -11,6 +12,8 @@ from werkzeug.datastructures import FileStorage
 from app.core.errors import AppError, Invalid, Phrase, Verbatim
 from app.core.zip_files import BROKEN, check_entries, check_tree
 from app.studies.design import FILE_NAME
+from app.studies.design_process import read_design
+from app.studies.loaded_design import LoadedDesign
 from app.web.threads import off_loop
 
 MOST_FILES = 100
@@ -97,10 +100,16 @@ def study_file(files: Mapping[str, bytes]) -> str:
     return found[0]
 
 
-def write_upload(folder: Path, files: Mapping[str, bytes]) -> Path:
-    """Write the files into a folder, and return the path of the study's."""
-    name = study_file(files)
-    for each, content in files.items():
-        (folder / each).parent.mkdir(parents=True, exist_ok=True)
-        (folder / each).write_bytes(content)
-    return folder / name
+def read_files(files: Mapping[str, bytes], name: str) -> LoadedDesign:
+    """The study in the file of that name, with the others beside it. Raises RefusedDesign."""
+    with tempfile.TemporaryDirectory() as folder:
+        for each, content in files.items():
+            path = Path(folder) / each
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        return read_design(Path(folder) / name)
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """The name, or with a number behind it where there is one of that name."""
+    return next(free for at in range(1, len(taken) + 2) if (free := f"{name}-{at}" if at > 1 else name) not in taken)

@@ -27,7 +27,7 @@ from app.studies.wave_terms import CAP, CLOSES, PLACES, change_terms
 from app.web.admin.blueprint import blueprint
 from app.web.admin.study_lists import people_listed
 from app.web.form_writes import write
-from app.web.forms import pressed
+from app.web.forms import pressed, typed_minute, typed_whole
 from app.web.seats import settings
 from app.web.threads import off_loop
 
@@ -81,9 +81,8 @@ def _change(wave_id: int, by: str) -> None:
 def _read_terms() -> Mapping[str, Any]:
     """What is to be changed of a wave, from the form. Raises Invalid."""
     form = {name: request.form.get(name, "").strip() for name in (PLACES, CAP, CLOSES)}
-    if not (form[PLACES].isascii() and form[PLACES].isdecimal() and len(form[PLACES]) < 10):
-        raise Invalid(PLACES, expected=Phrase("a whole number"), got=form[PLACES])
-    return {PLACES: int(form[PLACES]), CAP: form[CAP], CLOSES: form[CLOSES].replace("T", " ")[:16] or None}
+    places = typed_whole(form[PLACES], PLACES)
+    return {PLACES: places, CAP: form[CAP], CLOSES: typed_minute(form[CLOSES]) or None}
 
 
 def _take_list(wave_id: int, by: str) -> None:

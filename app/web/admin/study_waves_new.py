@@ -21,7 +21,7 @@ from app.studies.wave_file import WaveFile
 from app.web.admin.blueprint import blueprint
 from app.web.admin.study_versions import FoundVersion, find_version
 from app.web.form_writes import write_once
-from app.web.forms import RefusedField, typed_amount
+from app.web.forms import RefusedField, typed_amount, typed_minute, typed_whole
 
 _PLACES = 100
 # What a recruiter calls the id of a study, and its usual share on top.
@@ -85,12 +85,12 @@ def read_wave_form(form: Mapping[str, str], of: str) -> WaveFile:
         "of": of,
         "provider": {recruiter: terms},
         "most_spent": _amount(form, "most_spent"),
-        "places": _whole_number(form, "places"),
+        "places": typed_whole(form["places"], "places"),
     }
     if form["pause_after"]:
-        written["start"] = {"first": _whole_number(form, "pause_after"), "then": "pause"}
+        written["start"] = {"first": typed_whole(form["pause_after"], "pause_after"), "then": "pause"}
     if form["closes"]:
-        written["closes"] = form["closes"].replace("T", " ")[:16]
+        written["closes"] = typed_minute(form["closes"])
     if codes := {name: code for name in CODES if (code := form[f"code_{name}"])}:
         written["codes"] = codes
     if taken := form["not_if_took_part_in"].replace(",", " ").split():
@@ -104,13 +104,6 @@ def read_wave_form(form: Mapping[str, str], of: str) -> WaveFile:
 def _amount(form: Mapping[str, str], name: str) -> str:
     places = 4 if name == "fee" else 2  # a fee is a share
     return f"{typed_amount(form[name], name, places=places).normalize():f}"
-
-
-def _whole_number(form: Mapping[str, str], name: str) -> int:
-    text = form[name]
-    if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise Invalid(name, expected=Phrase("a whole number"), got=text)
-    return int(text)
 
 
 def _first_fault(error: ValidationError, form: Mapping[str, str]) -> Invalid:
