@@ -66,7 +66,7 @@ class InboxReport(NamedTuple):
 
     @property
     def left_out(self) -> Phrase:
-        """How many others of the person stand behind this one, and are not listed."""
+        """How many others of the person follow this one, and are not listed."""
         return Phrase("not listed here: %(count)s more of this person", count=self.further)
 
     @property
@@ -97,7 +97,7 @@ def conditions(
 ) -> list[ColumnElement[bool]]:
     """Which reports are listed. Those of bots only by their wave.
 
-    code: a part of their person's. each: no more than OF_EACH of a person in a wave that stand alike.
+    code: a part of their person's. each: no more than OF_EACH of a person in a wave with the same status.
     """
     found: list[ColumnElement[bool]] = [Wave.rehearsal.is_(False) if wave_id is None else Wave.id == wave_id]
     if state:
