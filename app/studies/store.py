@@ -14,7 +14,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.core.errors import FieldError, Invalid, NotFound, Verbatim
-from app.models import Arm, LanguageModel, Study, StudyVersion
+from app.models import Arm, LanguageModel, Study, StudyVersion, Wave
 from app.registry import find_round_model
 from app.studies.arms import arms
 from app.studies.checks import MODEL

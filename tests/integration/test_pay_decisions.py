@@ -64,7 +64,7 @@ def test_who_returned_what_the_last_page_asked_to_return_is_called_so(app: Flask
         " 1.00; left out until it is decided (keep)." in told
     )
     page = text_of(signed_in(app).get(f"/admin/studies/waves/{wave}/pay"))
-    assert "The last page asks for that, as the ending has no code." in page
+    assert "returned, as the last page asks where an ending has no code." in page
     assert (
         flask(app, "study", "pay", WAVE, "keep", "BACK", "--reason", "Asked to").stdout
         == "BACK is paid all the same (asked to return).\n"
@@ -203,7 +203,7 @@ def test_who_is_done_at_the_recruiter_and_under_way_here_is_named_everywhere(
     client = signed_in(app)
     page = text_of(client.get(f"/admin/studies/waves/{wave}"))
     assert "Under way here, done at the recruiter HERE submitted, with a code of no ending" in page
-    assert "the person is under way here" in text_of(client.get(f"/admin/studies/waves/{wave}/pay"))
+    assert "and they are under way here" in text_of(client.get(f"/admin/studies/waves/{wave}/pay"))
     assert (
         "Look at HERE: the recruiter calls the submission submitted or approved"
         in flask(app, "study", "pay", WAVE).stdout

@@ -57,7 +57,7 @@ def test_what_approval_cannot_pay_is_told(app: Flask, engine: Engine, people: No
         number = find_wave(session, "two-models:main").id
     page = text_of(signed_in(app).get(f"/admin/studies/waves/{number}/pay"))
     assert "To be looked at" in page
-    assert "NONE The recruiter has named no submission of this person" in page
+    assert "NONE The recruiter has named no submission, so that approving may not pay the base." in page
 
 
 def test_the_recruiters_table_names_a_submission_that_the_link_did_not(engine: Engine, people: None) -> None:
