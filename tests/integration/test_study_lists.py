@@ -108,7 +108,12 @@ def test_pages_commands_and_files_have_the_same_lines(studied: Engine, app: Flas
         assert told.stdout == file.text, address
         assert file.text.count("\n") > 2, address
     batches = json.loads(client.get("/admin/studies/waves/1/pay?format=json&sort=-amount").text)
-    assert [(each["batch"], each["amount"]) for each in batches] == [(4, "40.00"), (3, "30.00"), (2, "20.00"), (1, "10.00")]
+    assert [(each["batch"], each["amount"]) for each in batches] == [
+        (4, "40.00"),
+        (3, "30.00"),
+        (2, "20.00"),
+        (1, "10.00"),
+    ]
 
 
 def test_a_file_of_people_has_what_is_chosen_alone(studied: Engine, client: FlaskClient) -> None:
