@@ -19,10 +19,10 @@ from sqlalchemy.orm import Session, aliased
 
 from app.core.errors import Invalid, Phrase, Verbatim
 from app.datasets import filters
-from app.datasets.rewards import MoveRewards, RewardCounts, formula_of, move_rewards
+from app.datasets.rewards import MoveRewards, RewardCounts, move_rewards
 from app.datasets.spec import OVER, DatasetSpec
 from app.datasets.transcripts import PromptedTranscript, SampledTurn, TranscriptRequest, transcripts
-from app.games import find_game, partner_weight_of
+from app.games import find_game, formula_of, partner_weight_of
 from app.games.base import JSON
 from app.games.rewards import RewardTotals, SeatResult
 from app.matches.filter import EVERYTHING, check_known, conditions, in_words

@@ -5,10 +5,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from app.core.errors import Invalid, Phrase, Verbatim, either
 from app.datasets.spec import DatasetSpec
-from app.games import GAMES, find_game
-from app.games.rewards import RewardFormula, RewardTotals, SeatResult, shares
+from app.games import formula_of
+from app.games.rewards import RewardTotals, SeatResult, shares
 
 
 class MoveRewards(NamedTuple):
@@ -44,18 +43,6 @@ class RewardCounts:
             )
             for game, utilities in sorted(self._utilities.items())
         }
-
-
-def formula_of(game: str) -> RewardFormula:
-    """The formula of a game. Raises Invalid for a game that has none."""
-    found = find_game(game).rewards
-    if found is None:
-        raise Invalid(
-            "rewards",
-            expected=Phrase("matches of %(games)s", games=either(name for name, each in GAMES.items() if each.rewards)),
-            got=Phrase("some of %(game)s, which gives its moves no rewards", game=Verbatim(game)),
-        )
-    return found
 
 
 def move_rewards(

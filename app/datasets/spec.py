@@ -10,12 +10,11 @@ from app.core.errors import Invalid, Phrase
 from app.core.validation import whole_number
 from app.datasets.filters import ABOVE_AVG, ALL, BOTH, MODELS, NONZERO, PEOPLE, SPEAKERS
 from app.games.base import JSON
-from app.games.rewards import DECAY
+from app.games.rewards import DECAY, NO_REWARDS, SPAG
 from app.jobs.spec import JobSpec, asked, fields_of
 from app.matches.choice import MatchChoice
 from app.matches.filter import EVERYTHING, NAMES, MatchFilter, read_choice
 
-NO_REWARDS, SPAG = "none", "spag"
 REWARDS = (NO_REWARDS, SPAG)
 MOST_ROUNDS = 1000
 MOST_WORDINGS = 100

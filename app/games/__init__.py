@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from app.core.errors import NotFound, either
+from app.core.errors import Invalid, NotFound, Phrase, Verbatim, either
 from app.games.base import Game
 from app.games.metrics import COMMON, GameMetrics
+from app.games.rewards import RewardFormula
 
 
 def _found() -> dict[str, Game[Any]]:
@@ -39,6 +40,18 @@ def find_game(name: str) -> Game[Any]:
         return GAMES[name]
     except KeyError:
         raise NotFound("game", expected=either(GAMES), got=name) from None
+
+
+def formula_of(game: str) -> RewardFormula:
+    """The formula of a game. Raises Invalid for a game that has none."""
+    found = find_game(game).rewards
+    if found is None:
+        raise Invalid(
+            "rewards",
+            expected=Phrase("matches of %(games)s", games=either(name for name, each in GAMES.items() if each.rewards)),
+            got=Phrase("some of %(game)s, which gives its moves no rewards", game=Verbatim(game)),
+        )
+    return found
 
 
 def metrics_of(name: str) -> GameMetrics:

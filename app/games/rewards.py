@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 DECAY = 0.8  # γ, of the paper
+NO_REWARDS, SPAG = "none", "spag"  # which rewards the moves of a dataset have
 
 
 class SeatResult(NamedTuple):
