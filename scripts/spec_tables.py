@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from inspect import getdoc
 
 from app.core.config import ROOT
-from app.core.validation import words_of
-from app.jobs.spec import PRESET, JobSpec, SpecPart, fields_of, parts_of
+from app.core.validation import choices_in
+from app.jobs.spec import PRESET, JobSpec, SpecPart, fields_of, parts_of, usual_of
 from scripts.page_tables import between
 from scripts.translations import job_specs
 
@@ -15,7 +16,7 @@ MARKS = "<!-- fields: python -m scripts.spec_tables -->", "<!-- end of fields --
 
 def tables() -> str:
     """A section for each kind of jobs that has a spec."""
-    return "\n\n".join(f"## {_name(spec)}\n\n{(spec.__doc__ or '').strip()}\n\n{table(spec)}" for spec in job_specs())
+    return "\n\n".join(f"## {_name(spec)}\n\n{getdoc(spec)}\n\n{table(spec)}" for spec in job_specs())
 
 
 def _name(spec: type[JobSpec]) -> str:
@@ -30,6 +31,9 @@ def table(spec: type[SpecPart]) -> str:
 
 def _rows(spec: type[SpecPart], under: str) -> Iterator[str]:
     parts = parts_of(spec)
+    if spec.presets and not under:
+        known = ", ".join(f"`{each}`" for each in spec.presets)
+        yield f"| `{PRESET}` | none | Published settings: one of {known}, over which the others are laid. |"
     for name, schema in fields_of(spec).items():
         if (part := parts.get(name)) is not None:
             known = ", ".join(f"`{each}`" for each in part.presets)
@@ -41,10 +45,8 @@ def _rows(spec: type[SpecPart], under: str) -> Iterator[str]:
         if PRESET in schema:
             words = f"{schema['title']}, by name: published settings, over which the others are laid."
             yield f"| `{under}{name}.{PRESET}` | none | {words} |"
-        default = schema.get("default")
-        usual = schema.get("unset") or ("none" if default in ([], {}, "") else default)
-        shown = "required" if usual is None else str(usual).lower() if isinstance(usual, bool) else usual
-        words = f" One of {', '.join(f'`{word}`' for word in words_of(schema))}." if words_of(schema) else ""
+        shown = usual_of(schema) or "required"
+        words = f" One of {', '.join(f'`{word}`' for word in choices_in(schema))}." if choices_in(schema) else ""
         yield f"| `{under}{name}` | {shown} | {schema['title']}: {schema['description']}{words} |"
 
 

@@ -95,10 +95,13 @@ def training_texts() -> Iterator[str]:
             yield from (field[name] for name in ("title", "description", "unset") if name in field)
 
 
+_SHOWN = ("title", "description", "unset", "empty", "hint", "heading", "folded")  # of what is said of a field
+
+
 def spec_texts(spec: type[SpecPart]) -> Iterator[str]:
     """What forms show of the fields of a job."""
     for field in fields_of(spec).values():
-        yield from (field[name] for name in ("title", "description", "unset", "heading", "folded") if field.get(name))
+        yield from (field[name] for name in _SHOWN if field.get(name))
         yield from field.get("labels", {}).values()
     for part in parts_of(spec).values():
         yield from spec_texts(part)

@@ -9,9 +9,9 @@ import click
 
 from app.cli.base import RepeatableOption, is_name, is_pair, read_pairs
 from app.cli.material import material_parameters, own_file
-from app.core.errors import Invalid
-from app.core.validation import Schema, words_of
-from app.jobs.spec import PRESET, SHIPPED, VERSION, JobSpec, fields_of, option_of, parts_of
+from app.core.errors import FieldError, Invalid
+from app.core.validation import Schema, choices_in
+from app.jobs.spec import PRESET, SHIPPED, VERSION, JobSpec, fields_of, option_of, parts_of, usual_of
 from app.society.text_files import read_bytes
 from app.studies.yaml_reader import read_yaml
 
@@ -24,20 +24,21 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 def spec_options(spec: type[S]) -> Decorator:
     """Give a command an option for each field of a spec, and `--spec FILE` for all of them; it gets the spec as `spec`.
 
-    What is given beside a file is laid over it. Raises Invalid, when the command runs, for what is no such spec.
+    What is given beside a file is laid over it. Raises Invalid, when the command runs, for what is no such spec; this
+    and whatever else the command refuses names the option where that is called otherwise than the field.
     """
-    parameters = dict(_parameters(spec))
+    parameters, typed = dict(_parameters(spec)), dict(_options_by_field(spec))
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
         def call(spec_file: Path | None, **given: Any) -> Any:
             options = {name: given.pop(name) for name in parameters}
-            asked = _asked(spec, options)
-            files = asked.pop(MATERIAL, None)
-            found = _spec_of(spec, spec_file, {**asked, MATERIAL: next(iter(files.values()))} if files else asked)
-            if files:
-                own_file(found.game, files)  # type: ignore[attr-defined]  # a spec with material has a game
-            return function(spec=found, **given)
+            try:
+                return function(spec=_read(spec, spec_file, options), **given)
+            except FieldError as error:
+                field, _, inner = (error.field or "").partition(".")
+                option = typed.get(error.field or "") or (f"{typed[field]} {inner}" if field in typed else error.field)
+                raise type(error)(option, **error.parts) from None
 
         command: Callable[..., Any] = click.option(
             "--spec", "spec_file", type=Path, metavar="FILE", help="All of it from a file, YAML or JSON."
@@ -65,10 +66,14 @@ def read_files(spec: JobSpec) -> dict[str, Any]:
 def _parameters(spec: type[JobSpec]) -> Iterator[tuple[str, Decorator]]:
     """The parameters of a command, each with the name under which click passes it."""
     parts = parts_of(spec)
+    if spec.presets:
+        known = " ".join(f"{name} is {_in_words(fields)}." for name, fields in spec.presets.items())
+        words = f"Published settings, each of which another option may change. {known}"
+        yield PRESET, click.option(f"--{PRESET}", type=click.Choice([*spec.presets]), help=words)
     for name, schema in fields_of(spec).items():
         part = parts.get(name)
         if schema.get("widget") == MATERIAL:
-            yield from material_parameters(name + _IN)
+            yield from material_parameters(name + _IN, schema.get("note", ""))
             continue
         if PRESET in schema:
             words = f"{schema['title']}, by name. {schema['description']}"
@@ -87,10 +92,10 @@ def _parameter(name: str, schema: Schema, called: str = "") -> Decorator:
     metavar = schema.get("metavar", "TEXT")
     if schema.get("argument"):
         return click.argument(name, metavar=metavar, required=False)
-    usual = schema.get("unset") or schema.get("default")
-    shown = "" if usual is None or isinstance(usual, bool | list | dict) else f" [default: {usual}]"
-    words = f" One of {', '.join(words_of(schema))}." if words_of(schema) else ""
-    note = f" [{schema['note']}]" if "note" in schema else ""
+    usual = usual_of(schema)
+    shown = "" if usual is None or schema.get("type") == "boolean" else f" [default: {usual}]"
+    words = f" One of {', '.join(choices_in(schema))}." if choices_in(schema) else ""
+    note = f" [{schema['note']}]" if schema.get("note") else ""
     text = f"{schema['title']}. {schema['description']}{words}{shown}{note}"
     option = option_of(name, schema)
     if schema.get("type") == "boolean":
@@ -100,6 +105,27 @@ def _parameter(name: str, schema: Schema, called: str = "") -> Decorator:
         belongs = is_pair if kind == "pairs" else is_name
         return click.option(option, called or name, cls=RepeatableOption, belongs=belongs, metavar=metavar, help=text)
     return click.option(option, called or name, metavar=metavar, help=text)
+
+
+def _in_words(fields: Mapping[str, Any]) -> str:
+    """The fields of a preset."""
+    found = [
+        f"{name} {' '.join(f'{key}={each}' for key, each in value.items()) if isinstance(value, Mapping) else value}"
+        for name, value in fields.items()
+    ]
+    return ", ".join(found)
+
+
+def _options_by_field(spec: type[JobSpec]) -> Iterator[tuple[str, str]]:
+    """What is typed for the fields whose options are called otherwise, by their path in the spec."""
+    parts = parts_of(spec)
+    for name, schema in fields_of(spec).items():
+        if PRESET in schema:
+            yield f"{name}.{PRESET}", f"--{schema[PRESET]}"
+        if name in parts and "option" not in schema:
+            yield from ((f"{name}.{field}", option_of(field, of)) for field, of in fields_of(parts[name]).items())
+        elif schema.get("option", name) != name:
+            yield name, option_of(name, schema)
 
 
 def _repeated(schema: Schema) -> str | None:
@@ -114,6 +140,16 @@ def _repeated(schema: Schema) -> str | None:
 # ---- Reading -----------------------------------------------------------------------
 
 
+def _read(spec: type[S], file: Path | None, options: Mapping[str, Any]) -> S:
+    """The spec that the options and the file ask for. Raises Invalid."""
+    asked = _asked(spec, options)
+    files = asked.pop(MATERIAL, None)
+    found = _spec_of(spec, file, {**asked, MATERIAL: next(iter(files.values()))} if files else asked)
+    if files:
+        own_file(found.game, files)  # type: ignore[attr-defined]  # a spec with material has a game
+    return found
+
+
 def _asked(spec: type[JobSpec], options: Mapping[str, Any]) -> dict[str, Any]:
     """What the options ask for, as a file would: those that were not given are left out."""
     found: dict[str, Any] = {}
@@ -121,11 +157,11 @@ def _asked(spec: type[JobSpec], options: Mapping[str, Any]) -> dict[str, Any]:
         name, _, field = called.partition(_IN)
         if value is None or value == ():
             continue
-        schema = fields_of(spec)[name]
+        schema = fields_of(spec).get(name, {})
         if field:
             found.setdefault(name, {})[field] = value
         elif _repeated(schema) == "shares":
-            found[name] = _shares(value, name)
+            found[name] = _shares(value, name, schema.get("share", 1.0))
         elif _repeated(schema) == "pairs":
             found[name] = {**found.get(name, {}), **read_pairs(value, option_of(name, schema))}
         else:
@@ -133,13 +169,13 @@ def _asked(spec: type[JobSpec], options: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _shares(given: tuple[str, ...], name: str) -> dict[str, Any]:
-    """Models with their shares, which are 1 where none is given. Raises Invalid for one that is named twice."""
+def _shares(given: tuple[str, ...], name: str, usual: float | str) -> dict[str, Any]:
+    """Models with their shares, or the usual one where none is given. Raises Invalid for one that is named twice."""
     found: dict[str, Any] = {}
     for model, mark, share in (each.partition("=") for each in given):
         if model in found:
             raise Invalid(name, expected="each model once", got=model)
-        found[model] = share if mark else 1.0
+        found[model] = share if mark else usual
     return found
 
 

@@ -70,6 +70,11 @@ def words_of(schema: Schema) -> Sequence[str]:
     return [word for kind in kinds_of(schema) for word in kind.get("enum", [kind["const"]] if "const" in kind else [])]
 
 
+def choices_in(schema: Schema) -> Sequence[str]:
+    """The words of which a field is one; none where it may also be something else."""
+    return words_of(schema) if len(kinds_of(schema)) == 1 else ()
+
+
 def _read_whole_number(kind: Schema, raw: Any, name: str) -> int:
     least = kind.get("minimum", kind.get("exclusiveMinimum", -_MOST - 1) + ("exclusiveMinimum" in kind))
     most = kind.get("maximum", kind.get("exclusiveMaximum", _MOST + 1) - 1)

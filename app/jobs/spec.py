@@ -40,7 +40,8 @@ def asked(title: str, text: str, default: Any = ..., **said: Any) -> Any:
     What else may be said of it, beside pydantic's limits and `default_factory`:
     unset: what an empty field stands for. labels: what the words that it may be are called (an empty one, too), or a
         part's presets.
-    note: what the command line says besides.
+    empty: what an empty field of a form stands for, where that is the word `none` and not the default.
+    note: what the command line says besides. hint: of material, what a form says of it.
     metavar, option, argument: its placeholder on the command line, its name where that is another, whether it has none.
         A part with an option takes `K=V`, one without has an option for each field. preset: the option of its preset.
     widget: how a form asks for it where its type does not say so: model, models, shares, dataset, file, training, base,
@@ -51,9 +52,13 @@ def asked(title: str, text: str, default: Any = ..., **said: Any) -> Any:
         settings), material.
         use: of models, a key of `app.registry.named.USES`. suggested: the model that a form begins with, such as the
         scripted observer or the first that can be trained.
-        method: of a training, whose fields these are; `by`: the field that has its backend, which may have others.
+        method: of a training, whose fields these are; `by`: the field that has its backend, which may have others;
+        `chosen`: the field that has the method, where that is one of those of which `usual` has the usual values of
+        fields. boxes: of the fields, then, those that have a box of their own.
+        share: of shares, that of a model that is given none.
         kind: of the datasets to choose from. backend: of the models to choose from.
-    heading: of the section of the form that it begins. prefix: of the names that a part's fields have in a form.
+    heading: of the section of the form that it begins. prefix: of the names that the fields of a part or a training
+        have in a form.
         fills: whether presets fill the form in. without: fields of a part that are not asked for in a form. folded:
         the words under which its fields but the `first` are folded away.
         unless: the field and the value with which it is hidden.
@@ -161,6 +166,18 @@ def parts_of(spec: type[SpecPart]) -> Mapping[str, type[SpecPart]]:
     """The settings inside of a spec, by the field that holds them."""
     types = {name: field.annotation for name, field in spec.model_fields.items()}
     return {name: each for name, each in types.items() if isinstance(each, type) and issubclass(each, SpecPart)}
+
+
+def usual_of(schema: Schema) -> str | None:
+    """What stands for a field that is not given, in words; None where it has to be given."""
+    usual = schema.get("unset") or schema.get("default")
+    if isinstance(usual, list):
+        return ", ".join(usual) or "none"
+    if isinstance(usual, float):
+        return f"{usual:g}"
+    if isinstance(usual, bool):
+        return str(usual).lower()
+    return "none" if usual in ({}, "") else None if usual is None else str(usual)
 
 
 def _value(spec: type[SpecPart], name: str, raw: Any, under: str) -> Any:

@@ -12,11 +12,14 @@ from app.players.base import PlayerSpec
 from app.registry import CHAT_USE, check_not_archived, get_model, player_spec
 
 CHAT, SCORED, TRAINED = "chat", "scored", "trained"
+LEARNER, PLAYER = "learner", "player"  # of the models that play the game of the form
 # What a field may want of a model, and which models a form offers for it.
 USES: Mapping[str, Callable[[LanguageModel], bool]] = {
     CHAT: lambda row: CHAT_USE in row.uses,
     SCORED: lambda row: row.kind != "scripted",
     TRAINED: lambda row: row.kind == "local" and CHAT_USE in row.uses,
+    LEARNER: lambda row: row.kind == "local",
+    PLAYER: lambda _row: True,
 }
 
 

@@ -219,7 +219,7 @@ def test_what_cannot_be_assessed_is_refused_in_one_line(app: Flask, engine: Engi
         ((NICE, NICE, "--raters", JUDGE), "base: expected another model than the one that is assessed, got 'nice'"),
         ((NICE, "scripted", "--raters", JUDGE), "base: expected a model that answers chats"),
         ((NICE, PLAIN, "--raters", JUDGE, JUDGE), "raters: expected each model once, got 'judge'"),
-        ((NICE, PLAIN, "--raters", JUDGE, "--top-k", "5"), "top_k: expected none, as nice is not local, got 5"),
+        ((NICE, PLAIN, "--raters", JUDGE, "--top-k", "5"), "--top-k: expected none, as nice is not local, got 5"),
         ((NICE, PLAIN, "--raters", JUDGE, "--seed", "-1"), "seed: expected a whole number from 0"),
         ((NICE, PLAIN, "--raters", JUDGE, "--csv", "--json"), "--csv: expected it without --json"),
     ):

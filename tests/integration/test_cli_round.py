@@ -184,7 +184,7 @@ OBJECTIVE = "objective: expected self, coop, comp or a number from -1 to 1, got 
         (f"negotiation {MODEL} --cross-play", "models: expected 2 to 20 different ones, got scripted"),
         (f"negotiation {MODEL} --words all", "--words: expected only with taboo, got it with negotiation"),
         (f"taboo {MODEL} --contexts x", "--contexts: expected only with negotiation, got it with taboo"),
-        (f"negotiation {MODEL} --greedy --temperature 1", "sampling.greedy: expected it or a temperature, got both"),
+        (f"negotiation {MODEL} --greedy --temperature 1", "--greedy: expected it or a temperature, got both"),
         (f"negotiation {MODEL} --seed -3", f"seed: expected a whole number from 0 to {2**63 - 1}, got '-3'"),
         (f"negotiation {MODEL} --config objective=mean", OBJECTIVE),
         ("negotiation", "models: expected a value, got none"),

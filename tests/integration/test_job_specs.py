@@ -106,7 +106,7 @@ def test_a_nested_field_and_a_list_are_added_in_one_place(app: Flask) -> None:
     assert isinstance(got, Closer)
     assert (got.guests, got.sampling.kindness, got.sampling.top_p) == (("d", "e"), 3, 0.9)
     for more, line in (
-        (("--kindness", "4"), "sampling.kindness: expected a whole number from 1 to 3, got '4'"),
+        (("--kindness", "4"), "--kindness: expected a whole number from 1 to 3, got '4'"),
         (("--guests", "d"), "guests: expected each model once, got 'd'"),
         (("--guests", "f", "g"), "guests: expected 0 to 3 models, got 4"),
     ):

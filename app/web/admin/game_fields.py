@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.core.config import Settings
 from app.core.errors import AppError, Invalid, Phrase
-from app.core.validation import Schema, kinds_of, real_number, words_of
+from app.core.validation import Schema, choices_in, kinds_of, real_number, words_of
 from app.games import find_game
 from app.games.base import JSON, Game
 from app.matches.material import server_file
@@ -64,7 +64,7 @@ def read_options(game: Game[Any], form: Mapping[str, Any]) -> JSON:
 def _read_option(name: str, schema: Schema, form: Mapping[str, Any]) -> Any:
     words, other = words_of(schema), schema.get("other")
     if other is None:
-        return one_of(name, form, words) if words and len(kinds_of(schema)) == 1 else form[name]
+        return one_of(name, form, words) if choices_in(schema) else form[name]
     if one_of(name, form, (*words, other["word"])) != other["word"]:
         return form[name]
     number = next(kind for kind in kinds_of(schema) if kind["type"] == "number")

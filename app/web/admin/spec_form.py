@@ -1,6 +1,7 @@
 """The fields of a form that asks for a job, made from the spec of its kind: what they are, hold and ask for."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from decimal import Decimal
 from itertools import groupby
 from pathlib import PureWindowsPath
 from types import MappingProxyType
@@ -11,7 +12,7 @@ from flask_babel import gettext
 from sqlalchemy.orm import Session
 
 from app.core.errors import AppError, FieldError, Invalid, Phrase
-from app.core.validation import Schema, kinds_of, words_of
+from app.core.validation import Schema, choices_in, kinds_of
 from app.finetuning.backends import backend_names
 from app.finetuning.config import Fields, find_method
 from app.games import find_game
@@ -19,11 +20,14 @@ from app.games.base import JSON
 from app.jobs.spec import PRESET, SHIPPED, JobSpec, SpecPart, fields_of, parts_of
 from app.models import LanguageModel
 from app.registry import list_models, round_models
-from app.registry.named import SCORED, TRAINED, USES
+from app.registry.named import LEARNER, PLAYER, SCORED, TRAINED, USES
 from app.web.admin.game_fields import GAME, GAME_WIDGETS, MATERIAL, hidden_material, of_game, read_material
 from app.web.admin.spec_choices import Choices, called, choices_of
 from app.web.admin.training_fields import (
+    TrainingField,
     boxes,
+    chosen_boxes,
+    fields_in_lines,
     further_fields,
     read_lines,
     training_field,
@@ -35,6 +39,7 @@ from app.web.forms import RefusedField, one_of
 from app.web.seats import settings
 
 Form = Mapping[str, Any]
+NONE = "none"  # what an empty field stands for, where the spec says what that means
 _SHARE = "share "  # before the name of a model, in the name of the field of its share
 
 
@@ -109,7 +114,8 @@ def _sent_shares(_name: str) -> dict[str, str]:
 
 
 def _text(value: Any) -> str:
-    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    """A value as people write it: a number without an exponent."""
+    return "" if value is None else f"{Decimal(f'{value:g}'):f}" if isinstance(value, float) else str(value)
 
 
 _TEXT = _Widget(_sent_text, lambda _name, text: text, _text)
@@ -147,7 +153,7 @@ def _widget_of(schema: Schema) -> str:
         return str(schema["widget"])
     if schema.get("type") == "boolean":
         return "tick"
-    if words_of(schema):
+    if choices_in(schema):
         return "choice"
     return "number" if any(kind["type"] in ("integer", "number") for kind in kinds_of(schema)) else "text"
 
@@ -158,7 +164,10 @@ def leaves(spec: type[SpecPart]) -> Iterator[SpecField]:
     for name, schema in fields_of(spec).items():
         if name not in parts:
             widget, beside = _widget_of(schema), only.get(name)
-            if widget == "training" and (by := schema.get("by")):
+            if widget == "training" and "chosen" in schema:
+                for box in chosen_boxes(schema):
+                    yield SpecField(box.name, (name, box.field), "box", next(iter(box.of.values())), None, box.of)
+            elif widget == "training" and (by := schema.get("by")):
                 for box in (each for backend in backend_names() for each in boxes(backend)):
                     first = next(iter(box.of.values()))
                     yield SpecField(box.name, (name, box.field), "box", first, (by, (box.backend,)), box.of)
@@ -179,7 +188,7 @@ def _is_asked(spec: type[SpecPart], field: SpecField, given: Mapping[str, Any]) 
     if field.only is None:
         return True
     name, values = field.only
-    return (given.get(name) or fields_of(spec)[name].get("default")) in values
+    return (given.get(name) or fields_of(spec)[name].get("default") or "") in values
 
 
 # ---- What a form holds ---------------------------------------------------------------
@@ -238,6 +247,8 @@ def filled_in(
             value = name if each.widget == "model" else {name: 1}
         if (widget := GAME_WIDGETS.get(each.widget)) is not None:
             found |= widget.shown(find_game(found[GAME]), value, files == AGAIN)
+        elif value == NONE and "empty" in each.schema:
+            found[each.name] = ""
         else:
             found[each.name] = files if each.widget == "file" else _WIDGETS[each.widget].shown(value)
     return found
@@ -254,6 +265,8 @@ def values_of(spec: type[JobSpec], form: Form) -> JSON:
             value = widget.read(find_game(form[GAME]), form)
         elif each.widget != "file":
             value = _WIDGETS[each.widget].read(each.name, form[each.name])
+            if value == "" and "empty" in each.schema:
+                value = NONE
         if len(each.path) > 1:
             part = found.setdefault(each.path[0], {})
             if each.widget != "box" or value:
@@ -350,7 +363,7 @@ def _groups(
     for (layout, folded), of in groupby(fields, lambda each: (_layout(each), each.folded)):
         own = list(of)
         use = next((each.schema["use"] for each in own if "use" in each.schema), None)
-        known = [row.name for row in models if use is None or USES[use](row)]
+        known = [row.name for row in _offered(session, use, form, models) if use is None or USES[use](row)]
         named = [name for each in own for name in form[each.name]] if layout == "members" else []
         empty = "" if known or use is None else _none_known(use)
         if layout == "seats" and not round_models(session, form[GAME]):
@@ -361,30 +374,37 @@ def _groups(
     return groups
 
 
+def _offered(session: Session, use: str | None, form: Form, models: Sequence[LanguageModel]) -> Sequence[LanguageModel]:
+    """Of these models, those that play the form's game where a field is for such ones."""
+    return round_models(session, form[GAME]) if use in (LEARNER, PLAYER) else models
+
+
 def _shown(
     session: Session, spec: type[JobSpec], field: SpecField, form: Form, models: Sequence[LanguageModel]
 ) -> ShownField:
     schema = field.schema
     title, text = schema["title"], schema["description"]  # a call with a text in it would be taken for that text
-    said = schema.get("unset", "")
+    said = schema.get("empty") or schema.get("unset", "")
     unset, help_, title, inputmode = gettext(said) if said else "", gettext(text), gettext(title), "text"
     if field.widget in GAME_WIDGETS:
         choices, more = of_game(session, field.widget, form)
+        help_ = gettext(hint) if (hint := schema.get("hint")) else ""
     else:
-        choices, more = choices_of(session, field.widget, schema, form[field.name], models)
+        offered = _offered(session, schema.get("use"), form, models)
+        choices, more = choices_of(session, field.widget, schema, form[field.name], offered)
     if field.widget == "box":
         _, title, help_, inputmode, _ = training_field(field.path[-1], field.of)
     elif field.widget == "training":
-        method = schema.get("method")
-        more = training_fields({method: find_method(method).job_fields}) if method else further_fields()
+        more = _fields_of_training(schema)
     elif field.widget == "file":
         more = spec.files[field.name].accept
     elif field.widget == "upload":
         more = schema["accept"], most_uploaded(schema)
     elif unset and not choices:
         help_ = f"{help_} {gettext('Empty: %(value)s.', value=unset)}"
-    if field.widget == "number":
-        inputmode = "numeric" if {kind.get("type") for kind in kinds_of(schema)} == {"integer"} else "decimal"
+    types = {kind.get("type") for kind in kinds_of(schema)}
+    if field.widget == "number" and "string" not in types:
+        inputmode = "numeric" if types == {"integer"} else "decimal"
     only = "" if field.only is None else f"{field.only[0]}={'|'.join(field.only[1])}"
     unless = hidden_material(form) if schema.get("beside") == MATERIAL else schema.get("unless", "")
     return ShownField(field.name, field.widget, title, help_, unset, inputmode, choices, unless, only, more)
@@ -395,6 +415,13 @@ def most_uploaded(schema: Schema) -> int:
     return int(getattr(settings(), schema["most"]) * 1e6)
 
 
+def _fields_of_training(schema: Schema) -> tuple[str, Mapping[str, TrainingField]]:
+    """The field that has the method of a training, if any has it, and what can be given in its lines."""
+    if method := schema.get("method"):
+        return "", training_fields({method: find_method(method).job_fields})
+    return (schema["chosen"], fields_in_lines(schema)) if "chosen" in schema else ("method", further_fields())
+
+
 def _layout(field: SpecField) -> str:
     return field.widget if field.widget in GAME_WIDGETS else _WIDGETS[field.widget].layout
 
@@ -403,6 +430,12 @@ def _none_known(use: str) -> str:
     found: str = gettext("No model answers chats. Register one, such as a model behind an API.")
     if use == TRAINED:
         found = gettext("No model here can be trained and answers chats. Register a local checkpoint, or train one.")
+    if use == LEARNER:
+        found = gettext(
+            "No local model that is usable in rounds plays this game. Only a local model has weights to train: make one"
+            " from a dataset, or add a checkpoint with %(command)s.",
+            command="flask model add-local",
+        )
     if use == SCORED:
         found = gettext("No model can be scored. Register a local checkpoint, or a model behind an API.")
     return found

@@ -1,5 +1,6 @@
 """A page that asks for what a spec describes: its form, its estimate, and what is made of it."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from flask import redirect, render_template, request
@@ -70,6 +71,7 @@ class SpecPage(Generic[S]):
     below: ClassVar[str] = ""  # a template with what the form says below its fields
     field: ClassVar[str] = ""  # at which a refusal is shown that is about none
     estimate_template: ClassVar[str] = ""
+    published: ClassVar[Mapping[str, Any]] = {}  # settings that the address may name: each has a title and a summary
 
     # ---- What a subclass says --------------------------------------------------------
 
@@ -166,7 +168,11 @@ class SpecPage(Generic[S]):
         """What a form asks for. Raises AppError and RefusedField."""
         again = self.earlier(session, form["like"])[2] if form["like"] else None
         files = files_of(self.spec, form, again)
-        return Asked(self.spec.read(values_of(self.spec, form)), files)
+        return Asked(self.spec.read(self.values(form)), files)
+
+    def values(self, form: Form) -> JSON:
+        """What a form asks for, as `read` of the spec takes it. Raises Invalid."""
+        return values_of(self.spec, form)
 
     def refusal(self, error: AppError, form: Form) -> RefusedField:
         """An error at the field of the form that it is about."""
@@ -200,6 +206,7 @@ class SpecPage(Generic[S]):
             files=takes_files(self.spec),
             presets=presets,
             preset=form[GAME] if of_game else preset,
+            published=self.published,
             refused=refused,
             expected=expected,
             excess=excess,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from flask_babel import gettext
 
 from app.core.errors import Invalid, Phrase
-from app.core.validation import kinds_of, words_of
+from app.core.validation import Schema, choices_in, kinds_of
 from app.finetuning.backends import backend_names, find_backend
 from app.finetuning.config import JOB_DEFAULTS, LOCAL, Fields
 from training.methods import all_methods
@@ -61,6 +61,28 @@ def boxes(backend: str) -> Iterator[TrainingBox]:
         yield TrainingBox(field if backend == LOCAL else f"{backend}-{field}", backend, field, of)
 
 
+def chosen_boxes(schema: Schema) -> Iterator[TrainingBox]:
+    """The boxes of local trainings by one of some methods, each with what is usual there (`app.jobs.spec.asked`)."""
+    methods = _usual_fields(schema)
+    for field in schema["boxes"]:
+        of = {method: fields[field] for method, fields in methods.items()}
+        yield TrainingBox(schema.get("prefix", "") + field, LOCAL, field, of)
+
+
+def fields_in_lines(schema: Schema) -> Mapping[str, TrainingField]:
+    """Further fields of such trainings, in the language of the page."""
+    return {name: of for name, of in training_fields(_usual_fields(schema)).items() if name not in schema["boxes"]}
+
+
+def _usual_fields(schema: Schema) -> Mapping[str, Fields]:
+    """The fields of each of these methods, with what is usual for a default."""
+    known = {method: (find_backend(LOCAL).fields(method), usual) for method, usual in schema["usual"].items()}
+    return {
+        method: {name: {**of, "default": usual.get(name, of["default"])} for name, of in fields.items()}
+        for method, (fields, usual) in known.items()
+    }
+
+
 def with_further_fields() -> list[str]:
     """The backends whose trainings take fields that have no box."""
     return [name for name in backend_names() if _further(name)]
@@ -99,7 +121,7 @@ def training_field(name: str, of: Fields, default: Any = None) -> TrainingField:
     empty = next(iter(values.values())) if same else ", ".join(f"{value} ({name})" for name, value in values.items())
     title, text = schema["title"], schema["description"]
     parts = [gettext(text)]
-    if (choices := words_of(schema)) and len(kinds_of(schema)) == 1:
+    if choices := choices_in(schema):
         parts.append(gettext("Choices: %(choices)s.", choices=", ".join(choices)))
     parts.append(gettext("Empty: %(value)s.", value=empty))
     types = {kind["type"] for kind in kinds_of(schema)}
