@@ -9,7 +9,7 @@ from sqlalchemy import Engine, select, update
 
 from app.campaigns import lifecycle
 from app.campaigns.material import parted
-from app.campaigns.spec import read_spec
+from app.campaigns.spec import CampaignSpec
 from app.core.config import Settings
 from app.core.extensions import writing
 from app.games.base import JSON
@@ -18,6 +18,8 @@ from app.games.negotiation.material import pieces_of
 from app.models import CampaignIteration, Dataset, LanguageModel, MatchRow, RoundRow, SeatRow, TrainingJob
 from app.registry import add_local_model, get_model
 from app.rounds.lifecycle import Material
+from app.web.admin.campaigns_new import first_values
+from app.web.admin.spec_form import filled_in
 from tests.datasets import cut
 from tests.rounds import make_round, play
 
@@ -96,12 +98,18 @@ def job_of(
 def campaign_of(engine: Engine, base: str, name: str = "loop", *, queued: bool = False, **spec: Any) -> int:
     """A campaign that waits, with a few contexts; gives its number."""
     small = {"game": "negotiation", "iterations": 3, "matches": 6, "evaluation": 4}
-    alone = {"evaluation_temperature": None, "partner": None}
-    wanted = read_spec({**small, **alone, **spec, "base": base}, 7)
+    alone = {"evaluation_temperature": "none", "partners": []}
+    wanted = CampaignSpec.read({**small, **alone, "seed": 7, **spec, "base": base, "name": name})
     given = _contexts() if wanted.game == "negotiation" else None
     material = parted(wanted.game, given, wanted.evaluation, wanted.seed)
     with writing(engine) as session:
-        return lifecycle.create(session, wanted, name, material, queued=queued).id
+        return lifecycle.create(session, wanted, material, queued=queued).id
+
+
+def campaign_form(game: str, base: str, preset: str | None = None) -> dict[str, Any]:
+    """The form of campaigns, as a browser sends it when nothing was changed."""
+    filled = filled_in(CampaignSpec, {**first_values(game, preset), "base": base})
+    return {**{name: value for name, value in filled.items() if value != {}}, "action": "start"}
 
 
 def _contexts() -> Material:

@@ -3,30 +3,32 @@
 `app/campaigns/job.py` is what becomes of one later.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.material import Parted
-from app.campaigns.spec import EACH_ONCE, MOST_MATCHES, CampaignSpec
+from app.campaigns.presets import EACH_ONCE
+from app.campaigns.spec import MOST_MATCHES, CampaignSpec
 from app.campaigns.start_data import StartData
 from app.core.errors import Conflict, Invalid, NotFound, Phrase, shown
 from app.finetuning.backends import find_backend
-from app.finetuning.config import LOCAL, check_model_name, read_config
+from app.finetuning.config import LOCAL, check_model_name
 from app.jobs import states
 from app.jobs.kind import Requester
 from app.models import Campaign, CampaignEvaluation, CampaignIteration, CampaignRound, LanguageModel
 from app.registry import find_round_model
 from app.rounds.lifecycle import Material
 
+START_MATCHES = "start_matches"  # in a row, beside what was asked for: the matches of the dataset that it starts with
+
 
 def create(
     session: Session,
     spec: CampaignSpec,
-    name: str | None,
     material: Parted,
     start: StartData | None = None,
     *,
@@ -43,17 +45,13 @@ def create(
     play, held = material
     base = find_round_model(session, spec.game, spec.base)
     find_backend(LOCAL).check_base(base)
-    read_config(spec.method, spec.training)
-    if spec.has_start:
-        _check_start(spec)
     spec = _with_matches(spec, play)
-    for partner in spec.partners:
-        _check_player(session, spec, "partner", partner)
-    for partner, _ in spec.play_with:
-        _check_player(session, spec, "play_with", partner)
+    for field, partners in (("partners", spec.partners), ("play_with", spec.play_with)):
+        for partner in partners:
+            _check_player(session, spec, field, partner)
     if spec.teacher is not None:
         _check_teacher(session, spec, spec.teacher, base)
-    name = name or _default_name(session, spec)
+    name = spec.name or _default_name(session, spec)
     names = [model_name(name, number) for number in range(1, spec.total + 1)]
     for each in names:
         check_model_name(each)
@@ -70,13 +68,14 @@ def create(
             )
         )
         raise Conflict("name", expected=Phrase("one that is not taken"), got=got)
+    whole = spec.model_copy(update={"name": name, "material": play.source})
     row = CAMPAIGN.new_row(
         queued=queued,
         requester=requester,
         name=name,
         game=spec.game,
         base_id=base.id,
-        spec={**spec.to_json(), "source": play.source, "start_matches": None if start is None else start._asdict()},
+        spec={**whole.to_json(), **({} if start is None else {START_MATCHES: start._asdict()})},
         material={"play": list(play.items), "held_out": list(held.items)},
         iterations=spec.total,
     )
@@ -87,27 +86,23 @@ def create(
     return row
 
 
+def spec_of(stored: Mapping[str, Any]) -> CampaignSpec:
+    """The spec in the row of a campaign, whichever release wrote it."""
+    return CampaignSpec.of_json({name: value for name, value in stored.items() if name != START_MATCHES})
+
+
 def _with_matches(spec: CampaignSpec, play: Material) -> CampaignSpec:
     """The spec with the number of matches of a round. Raises Invalid where a partner would get none of them."""
-    if not spec.matches and not play.items:
+    if spec.matches == EACH_ONCE and not play.items:
         expected = Phrase("a number, as %(game)s has no material", game=spec.game)
         raise Invalid("matches", expected=expected, got=EACH_ONCE)
-    found = replace(spec, matches=spec.matches or min(len(play.items), MOST_MATCHES))
-    few = next((name for name, matches in found.matches_against.items() if not matches), None)
+    matches = spec.matches_of_round or min(len(play.items), MOST_MATCHES)
+    found = spec.model_copy(update={"matches": matches})
+    few = next((name for name, number in found.matches_against.items() if not number), None)
     if few is not None:
-        raise Invalid(
-            "play_with",
-            expected=Phrase("a share that is 2 matches and more of %(matches)s", matches=found.matches),
-            got=Phrase("%(name)s with less", name=few),
-        )
+        expected = Phrase("a share that is 2 matches and more of %(matches)s", matches=matches)
+        raise Invalid("play_with", expected=expected, got=Phrase("%(name)s with less", name=few))
     return found
-
-
-def _check_start(spec: CampaignSpec) -> None:
-    try:
-        read_config(spec.start_method, spec.start_training)
-    except Invalid as error:
-        raise error.at("start_training") from None
 
 
 def _check_player(session: Session, spec: CampaignSpec, field: str, name: str) -> LanguageModel:

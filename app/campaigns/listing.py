@@ -13,7 +13,7 @@ from app.analysis.chart import Chart
 from app.analysis.language import ENGLISH, Language
 from app.campaigns import lifecycle
 from app.campaigns.job import CAMPAIGN
-from app.campaigns.spec import CampaignSpec, EvaluationSpec, spec_of
+from app.campaigns.spec import CampaignSpec, EvaluationSpec
 from app.core.errors import Phrase, Verbatim
 from app.core.lists import ListColumn, Listing, Measured, Reference, of_other
 from app.finetuning.job import TRAINING
@@ -111,7 +111,7 @@ def evaluated(row: Campaign, found: Sequence[IterationResult]) -> int:
 
 def _open_evaluation(row: Campaign, over: Collection[str]) -> EvaluationSpec | None:
     """The first further evaluation of an iteration that is not `over`, by label."""
-    return next((each for each in spec_of(row.spec).further if each.label not in over), None)
+    return next((each for each in lifecycle.spec_of(row.spec).further if each.label not in over), None)
 
 
 def place_of(session: Session, *, round_id: int | None = None, job_id: int | None = None) -> Reference | None:
@@ -210,7 +210,7 @@ def now_of(session: Session, row: Campaign) -> CurrentStep | None:
         begun = session.get(CampaignEvaluation, (row.id, last.number, further.label))
         at = _round(session, last, EVALUATE, None if begun is None else begun.round_id)
         return at or CurrentStep(last.number, EVALUATE, None, 0, None)
-    spec = spec_of(row.spec)
+    spec = lifecycle.spec_of(row.spec)
     if last.figures is not None:  # the next one is begun in a moment
         first = TRAIN if spec.is_start(last.number + 1) and spec.start_data is not None else PLAY
         return CurrentStep(last.number + 1, first, None, 0, None) if last.number < row.iterations else None

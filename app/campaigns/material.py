@@ -3,6 +3,7 @@
 import hashlib
 import json
 import random
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.core.errors import Invalid, Phrase
@@ -47,3 +48,9 @@ def parted(game: str, given: Material | None, evaluation: int, seed: int) -> Par
         )
     rng.shuffle(held)
     return Material(whole.source, play), Material(HELD_OUT, (held * -(-evaluation // len(held)))[:evaluation])
+
+
+def whole(source: str, kept: Mapping[str, Sequence[Any]]) -> Material | None:
+    """The material that was parted into what a campaign keeps to `play` and `held_out`; None where there was none."""
+    held = {json.dumps(piece): piece for piece in kept["held_out"]}
+    return Material(source, [*kept["play"], *held.values()]) if kept["play"] else None

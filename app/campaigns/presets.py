@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from app.campaigns.spec import EACH_ONCE
 from app.core.errors import Invalid, either
 from app.datasets.filters import ABOVE_AVG
 
+EACH_ONCE = "all"  # matches: one for each piece of the material that is played with
+
 
 class Preset(NamedTuple):
-    """A recipe. `fields` are what `spec.read_spec` reads, `summary` says them in a sentence."""
+    """A recipe. `fields` are those of a `CampaignSpec`, `summary` says them in a sentence."""
 
     title: str
     summary: str
@@ -48,24 +49,27 @@ PRESETS: Mapping[str, Preset] = {
         },
     ),
 }
-_PARTS = ("training", "start_training", "sampling")  # whose own fields may each be given otherwise
+_TRAININGS = {"training": "method", "start_training": "start_method"}  # fields of a training, by its method's
+_START = ("start_method", "start_training")  # asked for only of what comes before the rounds
 
 
-def with_preset(name: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given of a campaign, with a preset's values for all else. Raises Invalid for an unknown preset.
+def find_preset(name: Any) -> Preset:
+    """The preset of that name. Raises Invalid."""
+    if not isinstance(name, str) or name not in PRESETS:
+        raise Invalid("preset", expected=either(PRESETS), got=name)
+    return PRESETS[name]
+
+
+def with_preset(name: Any, given: Mapping[str, Any], *, starts: bool) -> dict[str, Any]:
+    """What was given of a campaign, with a preset's values for all else; `starts`: whether something comes before its
+    rounds. Raises Invalid for an unknown preset.
 
     A preset's fields of a training are those of its method, so another method has none of them.
     """
-    typed = {field: value for field, value in given.items() if value is not None}
-    if name is None:
-        return typed
-    if name not in PRESETS:
-        raise Invalid("preset", expected=either(PRESETS), got=name)
-    fields = PRESETS[name].fields
-    found = {**fields, **typed}
-    for part in _PARTS:
-        found[part] = {**fields.get(part, {}), **(typed.get(part) or {})}
-    for part, method in (("training", "method"), ("start_training", "start_method")):
-        if found.get(method) != fields.get(method):
-            found[part] = dict(typed.get(part) or {})
-    return found
+    preset = find_preset(name).fields
+    fields = {field: value for field, value in preset.items() if starts or field not in _START}
+    for part, method in _TRAININGS.items():
+        if method in given and given[method] != fields.get(method):
+            fields.pop(part, None)
+    parts = [part for part in fields if isinstance(fields[part], Mapping) and isinstance(given.get(part), Mapping)]
+    return {**fields, **given, **{part: {**fields[part], **given[part]} for part in parts}}

@@ -19,10 +19,10 @@ from app.rounds.spec import RoundSampling, RoundSpec
 
 def play(session: Session, row: Campaign, spec: CampaignSpec, number: int, model_id: int | None) -> int:
     """Create the round of an iteration's model with itself; its number."""
-    matches = spec.matches - sum(spec.matches_against.values())
+    matches = spec.matches_of_round - sum(spec.matches_against.values())
     return _create(
-        session, row, (_model_name(session, model_id),), matches, match_seed(spec.seed, number), spec.sampling,
-        f"round {number}", row.material["play"],
+        session, row, (_model_name(session, model_id),), matches, match_seed(spec.seed, number),
+        spec.sampling.options(), f"round {number}", row.material["play"],
     )  # fmt: skip
 
 
@@ -30,18 +30,18 @@ def teach(session: Session, row: Campaign, spec: CampaignSpec, number: int) -> i
     """Create the round of the teacher with itself, sampled as its own row says; its number."""
     seed = match_seed(spec.seed, number)
     called = f"round {number}, {spec.teacher}"
-    return _create(session, row, (str(spec.teacher),), spec.matches, seed, {}, called, row.material["play"])
+    return _create(session, row, (str(spec.teacher),), spec.matches_of_round, seed, {}, called, row.material["play"])
 
 
 def play_with(
     session: Session, row: Campaign, spec: CampaignSpec, number: int, model_id: int | None, partner: str
 ) -> int:
     """Create the round of an iteration's model with a partner, the seats swapped half of the time; its number."""
-    seed = match_seed(match_seed(spec.seed, number), 1 + [each.name for each in spec.play_with].index(partner))
+    seed = match_seed(match_seed(spec.seed, number), 1 + [*spec.play_with].index(partner))
     names = (_model_name(session, model_id), partner)
     called = f"round {number}, with {partner}"
-    matches = spec.matches_against[partner]
-    return _create(session, row, names, matches, seed, spec.sampling, called, row.material["play"])
+    matches, sampling = spec.matches_against[partner], spec.sampling.options()
+    return _create(session, row, names, matches, seed, sampling, called, row.material["play"])
 
 
 def evaluate(

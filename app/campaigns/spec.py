@@ -1,38 +1,57 @@
-"""What a campaign is to do: read from a command line, a form or JSON."""
+"""What can be asked of a campaign: to play, filter, train and evaluate, again and again."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+import secrets
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
-from app.campaigns.partners import PlayPartner, matches_against, read_play_partners
-from app.core.errors import Invalid, NotFound, Phrase, either
-from app.core.validation import whole_number
-from app.datasets.filters import ABOVE_AVG
-from app.datasets.rewards import formula_of
-from app.datasets.spec import NO_REWARDS, REWARDS, SPAG, DatasetSpec
-from app.datasets.spec import read_spec as read_dataset_spec
-from app.games import find_game
-from app.games.base import JSON, Game
-from app.games.rewards import DECAY
-from app.rounds.sampling import read_sampling
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
+
+from app.campaigns.partners import EQUAL, matches_against, shares_of
+from app.campaigns.presets import PRESETS, with_preset
+from app.campaigns.sampling import NONE, CampaignSampling, Temperature
+from app.core.errors import FieldError, Invalid, Phrase, either
+from app.core.validation import LARGEST_SEED
+from app.datasets.filters import ABOVE_AVG, ALL
+from app.finetuning.config import SFT_DATA, read_config
+from app.games import find_game, formula_of
+from app.games.base import JSON
+from app.games.rewards import DECAY, NO_REWARDS, SPAG
+from app.jobs.spec import PRESET, JobSpec, asked
 from training.methods import all_methods
-from training.methods.base import Need
+from training.methods.base import CONVERSATIONS, Need
 
 METHODS = tuple(
     name for name, method in all_methods().items() if method.goes_on_from_base and Need.COMPARISONS not in method.needs
 )
 PREVIOUS, BASE = "previous", "base"
-STARTS = (PREVIOUS, BASE)
 LAST, ALL_ROUNDS = "last", "all"
-DATA_OF = (LAST, ALL_ROUNDS)
-EACH_ONCE = "all"  # matches: one for each piece of the material that is played with
-TRAINING: Mapping[str, Any] = {"epochs": 12, "learning_rate": 1e-3}  # what the small models need; large ones want less
-MOST_ITERATIONS, MOST_MATCHES = 100, 100_000
+MOST_MATCHES = 100_000
 MOST_PARTNERS = 4  # in evaluations: beside the other conditions each has a colour of its own in the figure
-GREEDY, PARTNER = 0.0, "scripted"  # what every model is evaluated with beside itself, unless another is named
-NONE = "none"
-NOBODY = (None, "", NONE)
-_OF_REWARDS = ("decay", "role_weights", "positive_only")
+PARTNER = "scripted"  # every model is evaluated against it, unless another is named
+_IMITATION = {"epochs": 12, "learning_rate": 1e-3}  # what the small models need; large ones want less
+_REWARDED = tuple(name for name in METHODS if Need.REWARDS in all_methods()[name].needs)
+_METHOD = {"metavar": "|".join(METHODS), "widget": "registry", "registry": "campaign-methods"}
+_TRAINING: Mapping[str, Any] = {
+    "widget": "training",
+    "boxes": ("epochs", "learning_rate", "batch"),  # of its fields: those with a box of their own in the form
+    "usual": {name: {} if name in _REWARDED else _IMITATION for name in METHODS},
+    "metavar": "K=V",
+    "unset": " ".join(f"{name}={value:g}" for name, value in _IMITATION.items()) + "; with rewards the method’s own",
+}
+_DATASET: Mapping[str, Any] = {
+    "unset": "none",
+    "widget": "dataset",
+    "kind": CONVERSATIONS,
+    "metavar": "DATASET",
+    "ge": 1,
+    "le": 2**31 - 1,
+}
+_OF_REWARDS = {"decay": None, "role_weights": True, "positive_only": False}  # fields that only rewards have
+START_FIELDS = {"start_method": METHODS[0], "start_training": {}}  # fields that only what comes before the rounds has
+
+Matches = Annotated[int, Field(ge=2, le=MOST_MATCHES)] | Literal["all"]
+Share = Annotated[float, Field(gt=0, lt=1)] | Literal["equal"]
 
 
 class EvaluationSpec(NamedTuple):
@@ -43,59 +62,320 @@ class EvaluationSpec(NamedTuple):
     partner: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class CampaignSpec:
-    """A loop: `iterations` times `matches` of the newest model, a dataset by `filter`, a training by `method`.
+class CampaignSpec(JobSpec):
+    """What is played, learnt and evaluated, how often, and what comes before.
 
     Each iteration's model goes on from the `previous` one or from the `base`, and learns from the rows of the `last`
-    round or of `all` rounds so far (`data_of`). All are evaluated on the same held-out material, `evaluation` matches
-    each, in the manner in which the rounds are played. `training` are fields of `python -m training METHOD`, `sampling`
-    holds for both playing and evaluating. `matches` of 0 is one for each piece of material, until the campaign is
-    created.
-
-    Shares of the matches are played against the partners of `play_with`, from either seat, and the rest against the
-    model itself; only what the model itself said is learnt. With `rewards`, datasets have those that `decay`,
-    `role_weights` and `positive_only` say.
-
-    Before these iterations there may be one more, which learns by `start_method` with the fields `start_training`:
-    from the dataset of the number `start_data`, or from what seats that scored above 0 said in a round of the `teacher`
-    against itself.
-
-    The supervised rows of the dataset of the number `sft_data` are mixed into each training of a method that can.
-
-    Further evaluations tell what holds in that manner alone from what the model has learned: the same matches at
-    `evaluation_temperature`, and as many against each of `partners`, with the seats swapped half of the time.
+    round or of `all` rounds so far. Shares of the matches are played against partners, from either seat, and the rest
+    against the model itself; only what the model itself said is learnt. All models are evaluated on the same held-out
+    material: as they play, at another temperature, and against each of some opponents with the seats swapped half of
+    the time.
     """
 
-    game: str
-    base: str
-    iterations: int
-    matches: int
-    evaluation: int
-    seed: int
-    filter: str = ABOVE_AVG
-    method: str = METHODS[0]
-    start: str = PREVIOUS
-    config: JSON = field(default_factory=dict)
-    training: JSON = field(default_factory=dict)
-    sampling: JSON = field(default_factory=dict)
-    evaluation_temperature: float | None = None
-    partners: tuple[str, ...] = ()
-    data_of: str = LAST
-    rewards: str = NO_REWARDS
-    decay: float = DECAY
-    role_weights: bool = True
-    positive_only: bool = False
-    play_with: tuple[PlayPartner, ...] = ()
-    start_data: int | None = None
-    teacher: str | None = None
-    start_method: str = METHODS[0]
-    start_training: JSON = field(default_factory=dict)
-    sft_data: int | None = None
+    model_config = ConfigDict(validate_default=True)
+    version: ClassVar[int] = 2
+    presets: ClassVar = {name: each.fields for name, each in PRESETS.items()}
 
-    def to_json(self) -> JSON:
-        """All fields; `partner`, which was the only one before there could be several, is the first of them."""
-        return {**asdict(self), "partner": next(iter(self.partners), None)}
+    game: str = asked("Game", "Its name.", metavar="GAME", widget="game", heading="The loop")
+    base: str = asked(
+        "Base", "The local model that the first iteration begins with.", metavar="MODEL", widget="model", use="learner"
+    )
+    iterations: int = asked(
+        "Iterations", "Each plays, filters, trains and evaluates.", 5, option="rounds", metavar="N", ge=1, le=100
+    )
+    matches: Matches = asked(
+        "Matches of a round",
+        "The newest model’s, in each iteration; all: one for each piece of the material.",
+        500,
+        metavar="N",
+    )
+    start: Literal["previous", "base"] = asked(
+        "Each training goes on from",
+        "Whose weights a new model begins with.",
+        PREVIOUS,
+        metavar="MODEL",
+        labels={PREVIOUS: "the model before", BASE: "the base"},
+    )
+    data_of: Literal["last", "all"] = asked(
+        "Learns from",
+        "Methods that learn from rewards take the last round alone, as one model has to have played all rows.",
+        LAST,
+        metavar="ROUNDS",
+        labels={LAST: "the last round", ALL_ROUNDS: "all rounds so far"},
+    )
+    evaluation: int = asked(
+        "Matches of an evaluation",
+        "The same for every model, on material that nothing is trained on.",
+        500,
+        metavar="N",
+        ge=2,
+        le=MOST_MATCHES,
+    )
+    evaluation_temperature: Temperature = asked(
+        "Also evaluated at the temperature",
+        "0 is greedy: always the likeliest word; none: not at all.",
+        0.0,
+        empty="not at all",
+        metavar="T",
+    )
+    partners: tuple[str, ...] = asked(
+        "Also evaluated against",
+        "Fixed opponents, four at most. Figures against them are the model’s own, in each role.",
+        (PARTNER,),
+        option="partner",
+        widget="models",
+        use="player",
+        metavar="MODEL",
+        note="none: nobody",
+        max_length=MOST_PARTNERS,
+    )
+    play_with: Mapping[str, Share] = asked(
+        "Plays with",
+        "Models with their share of each round’s matches, above 0 and below 1 in all; equal: as much as with itself."
+        " Seats are swapped, and nothing that a partner says is learnt.",
+        {},
+        widget="shares",
+        use="player",
+        metavar="MODEL[=SHARE]",
+        share=EQUAL,
+    )
+    start_data: int | None = asked(
+        "Starts with the dataset",
+        "One iteration more, the first, learns from it: imported, of people’s matches, or any other of conversations.",
+        None,
+        heading="What comes before the rounds",
+        **_DATASET,
+    )
+    teacher: str | None = asked(
+        "Starts with a teacher",
+        "One iteration more, the first, learns from what won when this stronger model played with itself.",
+        None,
+        unset="none",
+        widget="model",
+        use="player",
+        metavar="MODEL",
+    )
+    start_method: str = asked(
+        "How it learns from that", "Rewards are for what the base itself has played.", METHODS[0], **_METHOD
+    )
+    start_training: dict[str, Any] = asked(
+        "Further fields of that training",
+        "One a line, such as accumulation = 4.",
+        {},
+        option="start-train",
+        chosen="start_method",
+        prefix="start_",
+        **_TRAINING,
+    )
+    config: Mapping[str, Any] = asked(
+        "Settings of the game", "Such as objective=coop.", {}, widget="options", metavar="K=V", heading="What is played"
+    )
+    sampling: CampaignSampling = asked("Sampling", "Of all models.", CampaignSampling())
+    material: str | None = asked(
+        "Material",
+        "What the matches are played on: a file, or `all` for the list that comes with the game.",
+        None,
+        unset="the game’s list, or generated",
+        widget="material",
+        metavar="FILE",
+        note=", of which a tenth is held out",
+        hint="One in ten is held out for the evaluations.",
+    )
+    method: str = asked(
+        "Method",
+        "How each model learns from what was played.",
+        METHODS[0],
+        **_METHOD,
+        heading="How each model is trained",
+    )
+    filter: Literal["above_avg", "nonzero", "all"] | None = asked(
+        "Kept transcripts",
+        "What a model learns from.",
+        None,
+        unset="above the mean score; with rewards all transcripts",
+        metavar="NAME",
+        labels={ABOVE_AVG: "above the mean score", "nonzero": "scores above 0", ALL: "all transcripts"},
+    )
+    rewards: Literal["none", "spag"] | None = asked(
+        "Rewards",
+        "What moves are worth.",
+        None,
+        unset="by the formula of the game if the method learns from rewards, else none",
+        metavar="NAME",
+        labels={NO_REWARDS: "none", SPAG: "by the formula of the game (SPAG)"},
+    )
+    decay: float | None = asked(
+        "Decay (γ)",
+        "Of rewards: from 0 to 1; each move has γ times the share of the one after it.",
+        None,
+        unset=str(DECAY),
+        metavar="γ",
+        ge=0,
+        le=1,
+    )
+    role_weights: bool = asked("Both roles weigh the same", "Where there are rewards: however often each wins.", True)
+    positive_only: bool = asked("Rewards above 0 alone", "All other moves are read and not learnt.", False)
+    training: dict[str, Any] = asked(
+        "Further fields of each training",
+        "One a line, such as accumulation = 4.",
+        {},
+        option="train",
+        chosen="method",
+        **_TRAINING,
+    )
+    sft_data: int | None = asked(
+        "Supervised rows", "A dataset of conversations that is mixed into each training.", None, **_DATASET
+    )
+    name: str = asked(
+        "Name",
+        "Its models are called NAME-1, NAME-2 and so on.",
+        "",
+        unset="base, objective and a number",
+        metavar="NAME",
+        max_length=80,
+        once=True,
+        heading="Name and seed",
+    )
+    seed: int = asked(
+        "Seed",
+        "Rounds, evaluations and trainings follow from it.",
+        default_factory=partial(secrets.randbits, 62),
+        unset="drawn",
+        metavar="S",
+        ge=0,
+        le=LARGEST_SEED,
+    )
+
+    @classmethod
+    def only_with(cls) -> Mapping[str, tuple[str, Collection[str]]]:
+        """Not every campaign has rewards, and not every method mixes supervised rows in."""
+        mixing = [name for name in METHODS if all_methods()[name].mixes_supervised_rows]
+        return {**dict.fromkeys(_OF_REWARDS, ("rewards", ("", SPAG))), SFT_DATA: ("method", mixing)}
+
+    # ---- Reading -------------------------------------------------------------------
+
+    @classmethod
+    def read(cls, raw: Mapping[str, Any], at: str = "") -> Self:
+        """As of every spec; `none` stands for no opponent, teacher or dataset, as it does on the command line."""
+        given = {name: value for name, value in raw.items() if value not in (None, "")}
+        for name in ("start_data", "teacher", SFT_DATA):
+            if given.get(name) == NONE:
+                del given[name]
+        if isinstance(partners := given.get("partners"), list | tuple):
+            given["partners"] = [*dict.fromkeys(name for name in partners if name != NONE)]
+        if preset := given.pop(PRESET, None):
+            given = with_preset(preset, given, starts="start_data" in given or "teacher" in given)
+        if "base" not in given:
+            expected, remedy = Phrase("the name of a model to start from"), Phrase("`flask model list` shows them")
+            raise Invalid("base", expected=expected, got=Phrase("none"), remedy=remedy)
+        return super().read(given, at)
+
+    @classmethod
+    def of_version(cls, _before: int, fields: dict[str, Any]) -> dict[str, Any]:
+        """The first version had a partner or several, pairs of partners and shares, and null and defaults for what was
+        not asked for; what the models were not to be sampled with was not in it.
+        """
+        found = {name: value for name, value in fields.items() if name in cls.model_fields}
+        partners = fields.get("partners", [fields.get("partner")])
+        temperature, sampling = fields.get("evaluation_temperature"), fields.get("sampling", {})
+        found |= {
+            "partners": [name for name in partners if name],
+            "play_with": {str(name): share for name, share in fields.get("play_with", ())},
+            "evaluation_temperature": NONE if temperature is None else temperature,
+            "sampling": {**dict.fromkeys(CampaignSampling.model_fields, NONE), **sampling},
+            "material": fields.get("source"),
+        }
+        if fields.get("rewards", NO_REWARDS) == NO_REWARDS:
+            found = {name: value for name, value in found.items() if name not in ("rewards", *_OF_REWARDS)}
+        if fields.get("start_data") is None and fields.get("teacher") is None:
+            found = {name: value for name, value in found.items() if name not in START_FIELDS}
+        return found
+
+    @field_validator("game")
+    @classmethod
+    def _game_is_known(cls, name: str) -> str:
+        return find_game(name).name
+
+    @field_validator("sampling")
+    @classmethod
+    def _sampled_as_usual(cls, given: CampaignSampling, info: ValidationInfo) -> CampaignSampling:
+        return given.of_game(info.data["game"]) if "game" in info.data else given
+
+    @field_validator("method", "start_method")
+    @classmethod
+    def _method_can_be(cls, name: str, info: ValidationInfo) -> str:
+        if name in METHODS:
+            return name
+        known = all_methods().get(name)
+        if known is not None and Need.COMPARISONS in known.needs:
+            comparing = Phrase("%(method)s, which learns from comparisons, and not from what was played", method=name)
+            raise Invalid(info.field_name, expected=either(METHODS), got=comparing)
+        raise Invalid(info.field_name, expected=either(METHODS), got=name)
+
+    @field_validator("training", "start_training")
+    @classmethod
+    def _fields_are_those_of_the_method(cls, given: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        """The fields as the trainings have them: what is usual in campaigns under what was given."""
+        start = info.field_name == "start_training"
+        method = info.data.get("start_method" if start else "method")
+        if method is None or (start and info.data.get("start_data") is None and info.data.get("teacher") is None):
+            return given
+        try:
+            return read_config(method, {**_TRAINING["usual"][method], **given})
+        except FieldError as error:
+            raise type(error)(f"{info.field_name}.{error.field}", **error.parts) from None
+
+    @model_validator(mode="after")
+    def _fields_fit_each_other(self) -> Self:
+        game = find_game(self.game)
+        game.config(dict(self.config))
+        if drawn := set(game.drawn) & set(self.config):
+            got = Phrase("%(value)s, of which each match has its own", value=min(drawn))
+            raise Invalid("config", expected=Phrase("what all matches share"), got=got)
+        self._check_rewards()
+        self._check_start()
+        _ = self.shares
+        return self
+
+    def _check_rewards(self) -> None:
+        if self.given_rewards != NO_REWARDS:
+            formula_of(self.game)
+        elif needs_rewards(self.method):
+            expected = Phrase("those that %(method)s learns from", method=self.method)
+            raise Invalid("rewards", expected=expected, got=self.rewards)
+        elif field := next((name for name, usual in _OF_REWARDS.items() if getattr(self, name) != usual), None):
+            raise Invalid(field, expected=Phrase("it with rewards"), got=Phrase("it without"))
+        if self.data_of == ALL_ROUNDS and needs_rewards(self.method):
+            template = "%(last)s with %(method)s, whose rows one model has to have played"
+            raise Invalid("data_of", expected=Phrase(template, last=LAST, method=self.method), got=self.data_of)
+
+    def _check_start(self) -> None:
+        if self.start_data is not None and self.teacher is not None:
+            raise Invalid("teacher", expected=Phrase("a teacher or a dataset to start from"), got=Phrase("both"))
+        if self.teacher is not None and needs_rewards(self.start_method):
+            known = either(name for name in METHODS if not needs_rewards(name))
+            got = Phrase("%(method)s, which learns only from what the base itself has played", method=self.start_method)
+            raise Invalid("start_method", expected=known, got=got)
+        given = (name for name in ("start_training", "start_method") if getattr(self, name) != START_FIELDS[name])
+        if not self.has_start and (field := next(given, None)):
+            raise Invalid(field, expected=Phrase("a teacher or a dataset to start from"), got=Phrase("neither"))
+
+    # ---- What follows from it --------------------------------------------------------
+
+    @property
+    def given_rewards(self) -> str:
+        """The rewards of moves, which are there anyway if a method learns from them."""
+        return self.rewards or (SPAG if needs_rewards(self.method) else NO_REWARDS)
+
+    @property
+    def kept(self) -> str:
+        """The filter of the datasets; with rewards all is kept, as their weights say what is learnt."""
+        return self.filter or (ABOVE_AVG if self.given_rewards == NO_REWARDS else ALL)
+
+    @property
+    def given_decay(self) -> float:
+        """How rewards are shared among moves."""
+        return DECAY if self.decay is None else self.decay
 
     @property
     def has_start(self) -> bool:
@@ -112,190 +392,37 @@ class CampaignSpec:
         return self.has_start and number == 1
 
     @property
+    def shares(self) -> Mapping[str, float]:
+        """The share of a round's matches that are played against each partner. Raises Invalid."""
+        return shares_of(self.play_with)
+
+    @property
+    def matches_of_round(self) -> int:
+        """How many matches a round has; 0 before it is known how much material there is."""
+        return self.matches if isinstance(self.matches, int) else 0
+
+    @property
     def matches_against(self) -> Mapping[str, int]:
         """How many matches of a round are played against each partner; an even number."""
-        return matches_against(self.play_with, self.matches)
+        return matches_against(self.shares, self.matches_of_round)
 
     @property
     def as_played(self) -> EvaluationSpec:
         """The first evaluation: in the manner in which the rounds are played."""
-        return EvaluationSpec("", self.sampling, None)
+        return EvaluationSpec("", self.sampling.options(), None)
 
     @property
     def further(self) -> Sequence[EvaluationSpec]:
         """The further evaluations, in their order."""
         found: list[EvaluationSpec] = []
-        temperature = self.evaluation_temperature
-        if temperature is not None and temperature != self.sampling.get("temperature"):
+        temperature, sampling = self.evaluation_temperature, self.sampling.options()
+        if isinstance(temperature, float) and temperature != sampling.get("temperature"):
             label = "greedy" if temperature == 0 else f"temperature {temperature:g}"
-            found.append(EvaluationSpec(label, {**self.sampling, "temperature": temperature}, None))
-        found += [EvaluationSpec(f"against {partner}", self.sampling, partner) for partner in self.partners]
+            found.append(EvaluationSpec(label, {**sampling, "temperature": temperature}, None))
+        found += [EvaluationSpec(f"against {partner}", sampling, partner) for partner in self.partners]
         return found
 
 
 def needs_rewards(method: str) -> bool:
     """Whether a method learns from rewards."""
-    return Need.REWARDS in all_methods()[method].needs
-
-
-def mixes_supervised_rows(method: str) -> bool:
-    """Whether rows of a second dataset can be mixed into a training by a method."""
-    return all_methods()[method].mixes_supervised_rows
-
-
-def usual_training(method: str) -> Mapping[str, Any]:
-    """The fields of a training that differ from the method's own defaults where nobody says otherwise."""
-    return {} if needs_rewards(method) else TRAINING
-
-
-def read_spec(raw: Mapping[str, Any], seed: int) -> CampaignSpec:
-    """A spec from what was typed; empty fields get their defaults, and `seed` stands for one that was not given.
-
-    Raises NotFound for an unknown game, and Invalid for all else that is no campaign.
-    """
-    given = {name: value for name, value in raw.items() if value not in (None, "")}
-    game = find_game(str(given.get("game", "")))
-    if "base" not in given:
-        raise NotFound(
-            "base",
-            expected=Phrase("the name of a model to start from"),
-            got=Phrase("none"),
-            remedy=Phrase("`flask model list` shows them"),
-        )
-    config = dict(given.get("config") or {})
-    game.config(config)
-    if drawn := set(game.drawn) & set(config):
-        raise Invalid(
-            "config",
-            expected=Phrase("what all matches share"),
-            got=Phrase("%(value)s, of which each match has its own", value=min(drawn)),
-        )
-    method = _method("method", given)
-    cut = _cut(game, method, given)
-    start_data, teacher, start_method = _read_start(given)
-    return CampaignSpec(
-        game=game.name,
-        base=str(given["base"]),
-        iterations=whole_number(given.get("iterations", 5), "rounds", 1, MOST_ITERATIONS),
-        matches=_read_matches(given.get("matches", 500)),
-        evaluation=whole_number(given.get("evaluation", 500), "evaluation", 2, MOST_MATCHES),
-        seed=whole_number(given.get("seed", seed), "seed", 0, 2**62),
-        filter=cut.filter,
-        method=method,
-        start=_known("start", given.get("start", PREVIOUS), STARTS),
-        config=config,
-        training={**usual_training(method), **(given.get("training") or {})},
-        sampling=_sampling(game, given.get("sampling") or {}),
-        evaluation_temperature=_evaluation_temperature(raw.get("evaluation_temperature", GREEDY)),
-        partners=_partners(raw.get("partner", PARTNER)),
-        data_of=_data_of(method, given),
-        rewards=cut.rewards,
-        decay=cut.decay,
-        role_weights=cut.role_weights,
-        positive_only=cut.positive_only,
-        play_with=read_play_partners(given.get("play_with") or ()),
-        start_data=start_data,
-        teacher=teacher,
-        start_method=start_method,
-        start_training={**usual_training(start_method), **(given.get("start_training") or {})},
-        sft_data=None if given.get("sft_data") in NOBODY else whole_number(given["sft_data"], "sft_data", 1, 2**31 - 1),
-    )
-
-
-def spec_of(stored: Mapping[str, Any]) -> CampaignSpec:
-    """The spec that `to_json` gave, in this release or before."""
-    known = {name: stored[name] for name in CampaignSpec.__dataclass_fields__ if name in stored}
-    known["partners"] = tuple(stored.get("partners", [stored["partner"]] if stored.get("partner") else ()))
-    known["play_with"] = tuple(PlayPartner(*each) for each in stored.get("play_with", ()))
-    return CampaignSpec(**known)
-
-
-# ---- Fields ----------------------------------------------------------------------
-
-
-def _known(name: str, value: Any, known: tuple[str, ...]) -> str:
-    if value not in known:
-        raise Invalid(name, expected=either(known), got=value)
-    return str(value)
-
-
-def _method(name: str, given: Mapping[str, Any]) -> str:
-    value = given.get(name, METHODS[0])
-    method = all_methods().get(value)
-    if method is not None and Need.COMPARISONS in method.needs:
-        got = Phrase("%(method)s, which learns from comparisons, and not from what was played", method=value)
-        raise Invalid(name, expected=either(METHODS), got=got)
-    return _known(name, value, METHODS)
-
-
-def _cut(game: Game[Any], method: str, given: Mapping[str, Any]) -> DatasetSpec:
-    """How datasets are cut: by a filter, and with rewards if a method learns from them. Raises Invalid."""
-    rewards = _known("rewards", given.get("rewards", SPAG if needs_rewards(method) else NO_REWARDS), REWARDS)
-    if rewards == NO_REWARDS and needs_rewards(method):
-        raise Invalid("rewards", expected=Phrase("those that %(method)s learns from", method=method), got=rewards)
-    if rewards == NO_REWARDS and (extra := next((name for name in _OF_REWARDS if name in given), None)):
-        raise Invalid(extra, expected=Phrase("it with rewards"), got=Phrase("it without"))
-    if rewards != NO_REWARDS:
-        formula_of(game.name)
-    fields = {name: given.get(name) for name in ("filter", *_OF_REWARDS)}
-    return read_dataset_spec({"rounds": [1], "rewards": rewards, **fields})
-
-
-def _data_of(method: str, given: Mapping[str, Any]) -> str:
-    found = _known("data_of", given.get("data_of", LAST), DATA_OF)
-    if found == ALL_ROUNDS and needs_rewards(method):
-        raise Invalid(
-            "data_of",
-            expected=Phrase(
-                "%(last)s with %(method)s, whose rows one model has to have played", last=LAST, method=method
-            ),
-            got=found,
-        )
-    return found
-
-
-def _read_start(given: Mapping[str, Any]) -> tuple[int | None, str | None, str]:
-    """The dataset or the teacher that the first iteration learns from, if any, and the method. Raises Invalid."""
-    number, teacher = (None if given.get(name) in NOBODY else given[name] for name in ("start_data", "teacher"))
-    method = _method("start_method", given)
-    if number is not None and teacher is not None:
-        raise Invalid("teacher", expected=Phrase("a teacher or a dataset to start from"), got=Phrase("both"))
-    if teacher is not None and needs_rewards(method):
-        raise Invalid(
-            "start_method",
-            expected=either(name for name in METHODS if not needs_rewards(name)),
-            got=Phrase("%(method)s, which learns only from what the base itself has played", method=method),
-        )
-    start_data = None if number is None else whole_number(number, "start_data", 1, 2**31 - 1)
-    return start_data, None if teacher is None else str(teacher), method
-
-
-def _read_matches(raw: Any) -> int:
-    return 0 if raw == EACH_ONCE else whole_number(raw, "matches", 2, MOST_MATCHES)
-
-
-def _sampling(game: Game[Any], raw: Mapping[str, Any]) -> JSON:
-    """How the rounds are sampled: as the game's paper did unless it is given; "none" leaves it to the model's row."""
-    wanted = {**game.sampling, **{name: value for name, value in raw.items() if value not in (None, "")}}
-    return read_sampling({name: None if value == NONE else value for name, value in wanted.items()})
-
-
-def _partners(raw: Any) -> tuple[str, ...]:
-    """The players that every model is evaluated against. Raises Invalid for too many."""
-    names = [raw] if raw is None or isinstance(raw, str) else raw
-    found = tuple(dict.fromkeys(str(name) for name in names if name not in NOBODY))
-    if len(found) > MOST_PARTNERS:
-        raise Invalid("partner", expected=Phrase("at most %(most)s of them", most=MOST_PARTNERS), got=len(found))
-    return found
-
-
-def _evaluation_temperature(raw: Any) -> float | None:
-    """A temperature, or that none is wanted beside that of the rounds."""
-    if raw in NOBODY:
-        return None
-    try:
-        return float(read_sampling({"temperature": raw})["temperature"])
-    except Invalid:
-        raise Invalid(
-            "evaluation_temperature", expected=Phrase("a number from 0 (greedy) to 2, or %(word)s", word=NONE), got=raw
-        ) from None
+    return method in _REWARDED

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from app.analysis.evaluations import figures_of_model
 from app.campaigns import lifecycle, rounds
 from app.campaigns.job import CAMPAIGN
-from app.campaigns.spec import ALL_ROUNDS, BASE, CampaignSpec, needs_rewards, spec_of
+from app.campaigns.spec import ALL_ROUNDS, BASE, CampaignSpec, needs_rewards
 from app.core.errors import AppError
 from app.core.extensions import reading, transact, writing
 from app.datasets import build, register, store
@@ -103,7 +103,7 @@ def _next(session: Session, row: Campaign, home: Path) -> AwaitedJob | _Filter |
     """Go on until there is something to wait for, or something to do that takes longer than a transaction may; None at
     the end.
     """
-    spec = spec_of(row.spec)
+    spec = lifecycle.spec_of(row.spec)
     while True:
         done = lifecycle.iterations(session, row.id)
         last = done[-1]
@@ -181,10 +181,10 @@ def _cut(session: Session, row: Campaign, spec: CampaignSpec, done: Sequence[Cam
     played = [number for each in own if (number := each.round_id) is not None] + [each.round_id for each in partners]
     wanted = DatasetSpec(
         rounds=tuple(sorted(played)),
-        filter=NONZERO if taught else spec.filter,
+        filter=NONZERO if taught else spec.kept,
         style=session.get_one(LanguageModel, row.base_id).prompt_style,
-        rewards=spec.rewards,
-        decay=spec.decay,
+        rewards=spec.given_rewards,
+        decay=spec.given_decay,
         role_weights=spec.role_weights,
         positive_only=spec.positive_only,
         models=tuple(sorted(learners)) if partners else (),

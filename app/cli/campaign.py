@@ -16,6 +16,7 @@ from app.campaigns import lifecycle, steps
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.listing import IterationResult, evaluated, figure_of, results_of
 from app.campaigns.material import parted
+from app.campaigns.spec import CampaignSpec
 from app.campaigns.start_data import read_start_data
 from app.cli.base import (
     Command,
@@ -27,10 +28,11 @@ from app.cli.base import (
     print_json,
     settings,
 )
-from app.cli.campaign_options import campaign_options, read_campaign
 from app.cli.drawing import write_as_named
-from app.cli.jobs import Described, JobCommands
+from app.cli.jobs import Described, JobCommands, json_option, queue_option
+from app.cli.material import read_material
 from app.cli.round import play_here
+from app.cli.spec_options import spec_options
 from app.cli.training import train_here
 from app.core import write_priority
 from app.core.errors import Invalid, Verbatim
@@ -45,24 +47,23 @@ from app.rounds.runner import freeze_garbage_collector
 
 
 @click.command(cls=Command)
-@campaign_options
-@click.option("--name", metavar="NAME", help="Models are called NAME-1, NAME-2. [default: base, objective and number]")
-@click.option("--queue", is_flag=True, help="Hand the campaign to the workers and return at once.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def run(name: str | None, queue: bool, as_json: bool, **given: Any) -> None:
+@spec_options(CampaignSpec)
+@queue_option
+@json_option
+def run(spec: CampaignSpec, queue: bool, as_json: bool) -> None:
     """Play, keep the better transcripts, train on them, register the model, evaluate it; and again with that model.
 
     All models, the base first, are evaluated on the same held-out material: as they play, once more greedily, and
     against fixed opponents. Exit code 0: all iterations are done; 1: the campaign stopped; 130: interrupted, and a
     line says how to resume.
     """
-    wanted, items = read_campaign(given)
+    items = read_material(spec.game, spec.material, spec.config)
     ensure_database()
-    material = parted(wanted.game, items, wanted.evaluation, wanted.seed)
+    material = parted(spec.game, items, spec.evaluation, spec.seed)
     with reading() as session:
-        start = read_start_data(session, settings().home, wanted)
+        start = read_start_data(session, settings().home, spec)
     with writing() as session:
-        campaign_id = lifecycle.create(session, wanted, name, material, start, queued=queue).id
+        campaign_id = lifecycle.create(session, spec, material, start, queued=queue).id
     _CAMPAIGNS.go_on(campaign_id, queue, as_json)
 
 

@@ -200,7 +200,7 @@ def _members(spec: Mapping[str, Any]) -> set[str]:
 def _models_named(spec: Mapping[str, Any]) -> set[str]:
     """The partners and the teacher of a campaign's spec, as this release or one before wrote it."""
     partners = spec.get("partners", [spec.get("partner")])
-    found = {spec.get("teacher"), *partners, *(name for name, _ in spec.get("play_with", ()))}
+    found = {spec.get("teacher"), *partners, *dict(spec.get("play_with", ()))}
     return {name for name in found if name}
 
 

@@ -1,19 +1,11 @@
 """How the models of a round are sampled: laid over each model's own options."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from app.games.base import JSON
 from app.models import LanguageModel
 from app.players.base import PlayerSpec
 from app.registry import player_spec
-from app.rounds.spec import RoundSampling
-
-
-def read_sampling(raw: Mapping[str, Any]) -> JSON:
-    """Read `temperature` (0, which is greedy, to 2), `top_k` and `max_tokens`; None is left out. Raises Invalid."""
-    return RoundSampling.read(raw).model_dump(include={"temperature", "top_k", "max_tokens"}, exclude_none=True)
 
 
 def player_of(model: LanguageModel, sampling: JSON) -> PlayerSpec:

@@ -33,8 +33,8 @@ from app.players.base import PlayerSpec
 from app.registry import PERSON, ensure_baselines
 from app.rounds.job import ROUND, RoundKind
 from app.web import tickets
-from app.web.admin import campaigns_form
 from tests import jobs
+from tests.campaigns import campaign_form
 from tests.datasets import cut, own_moves, rows_of
 from tests.experimenter import signed_in
 from tests.rounds import check, play, round_form, row_of
@@ -228,11 +228,11 @@ def test_it_is_played_in_a_round_exported_and_learned(
         engine, settings, jobs.make_job(engine, dataset, "learner", epochs=12, width=32, learning_rate=0.01)
     )
 
-    monkeypatch.setattr(CampaignKind, "enqueue", lambda *_: None)
+    monkeypatch.setattr(CampaignKind, "enqueue", lambda *_, **_queue: None)
     new = client.get("/admin/campaigns/new?game=chain&base=learner")
     assert (new.status_code, 'name="limit"' in new.text, "held out" in new.text) == (200, True, False)
-    wanted = campaigns_form.defaults("chain", (), "learner")
-    wanted |= {"iterations": "1", "matches": "120", "evaluation": "24", "limit": "2", "partner": "none"}
+    wanted = campaign_form("chain", "learner")
+    wanted |= {"iterations": "1", "matches": "120", "evaluation": "24", "limit": "2", "partners": []}
     wanted |= {"filter": "all", "evaluation_temperature": "none", "epochs": "1", "name": "loop", "seed": "1"}
     begun = client.post("/admin/campaigns/new", data=wanted)
     assert (begun.status_code, begun.location) == (303, "/admin/campaigns/1"), begun.text

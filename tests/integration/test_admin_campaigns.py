@@ -6,7 +6,6 @@ import io
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,10 @@ from flask.testing import FlaskClient
 from sqlalchemy import Engine, func, select, update
 
 from app.accounts import FIRST_USER, create_user, remove_user
-from app.campaigns import listing, steps
+from app.campaigns import lifecycle, listing, steps
 from app.campaigns.job import CAMPAIGN, CampaignKind
-from app.campaigns.presets import PRESETS, with_preset
-from app.campaigns.spec import read_spec, spec_of
+from app.campaigns.presets import PRESETS
+from app.campaigns.spec import CampaignSpec
 from app.core.config import Settings
 from app.core.extensions import reading, writing
 from app.finetuning.job import TRAINING
@@ -29,8 +28,19 @@ from app.jobs.chained import AwaitedJob
 from app.jobs.context import JobContext
 from app.jobs.kind import fail
 from app.models import Campaign, CampaignEvaluation, CampaignRound, LanguageModel, RoundRow, TrainingJob
-from app.web.admin import campaigns_form, lists
-from tests.campaigns import add_local, campaign_of, change, dataset_of, job_of, made_up, model_named, round_of
+from app.web.admin import lists
+from app.web.admin.spec_form import filled_in
+from tests.campaigns import (
+    add_local,
+    campaign_form,
+    campaign_of,
+    change,
+    dataset_of,
+    job_of,
+    made_up,
+    model_named,
+    round_of,
+)
 from tests.experimenter import labelled, leafed_through, signed_in
 from tests.shell import Finished
 
@@ -63,7 +73,7 @@ def enqueued(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def form(game: str = "negotiation", **fields: Any) -> dict[str, Any]:
     """The launch form as a browser sends it when nothing was changed."""
-    return {**campaigns_form.defaults(game, ()), "base": "base", **fields}
+    return {**campaign_form(game, "base"), **fields}
 
 
 def row_of(engine: Engine, number: int) -> Campaign:
@@ -111,7 +121,7 @@ def half_done(engine: Engine, settings: Settings, base: str) -> int:
 def test_what_models_come_to_in_other_conditions_stands_beside_what_they_were_trained_in(
     client: FlaskClient, engine: Engine, settings: Settings, base: str
 ) -> None:
-    number = campaign_of(engine, base, evaluation_temperature=0, partner="scripted")
+    number = campaign_of(engine, base, evaluation_temperature=0, partners=["scripted"])
     rounds = [round_of(engine, settings, base, matches=4) for _ in range(3)]
     ratio = {"score_ratio": {"value": 10.8, "low": 8.1, "high": 16.8}}
     change(engine, number, 0, evaluation_id=rounds[0], figures=made_up(0))
@@ -327,7 +337,7 @@ def test_a_waiting_round_and_the_material_are_told_in_the_pages_language(
     with writing(engine) as session:
         session.execute(update(RoundRow).where(RoundRow.id == 3).values(status="waiting", finished=0))
         row = session.get_one(Campaign, half_done)
-        row.spec = {**row.spec, "source": "generated contexts"}
+        row.spec = {**row.spec, "material": "generated contexts"}
     page = client.get(f"/admin/campaigns/{half_done}", headers={"Accept-Language": "de"}).text
     assert '<span data-without="of">der Durchgang wartet</span>' in page
     assert "<dd>erzeugte Kontexte</dd>" in page
@@ -394,7 +404,8 @@ def test_a_campaign_is_started_from_a_models_page(
     )
     wanted = {
         "matches": 40, "evaluation": 20, "start": "base", "config": {"objective": "coop", "limit": 50}, "seed": 11,
-        "training": {"epochs": 12, "learning_rate": 0.001}, "sampling": {"temperature": 0.8},
+        "training": {"epochs": 12, "learning_rate": 0.001},
+        "sampling": {"temperature": 0.8, "top_k": "none", "max_tokens": "none"},
     }  # fmt: skip
     assert {name: row.spec[name] for name in wanted} == wanted
     assert len(material_of(engine, 1)["held_out"]) == 20
@@ -407,7 +418,7 @@ def test_a_campaign_is_started_from_a_models_page(
 def test_all_that_a_campaign_starts_names_the_experimenter_who_requested_it_even_after_leaving(
     client: FlaskClient, app: Flask, engine: Engine, settings: Settings, base: str, enqueued: list[int]
 ) -> None:
-    sent = form(iterations="1", matches="4", evaluation="4", evaluation_temperature="none", partner="none")
+    sent = form(iterations="1", matches="4", evaluation="4", evaluation_temperature="", partners=[])
     assert client.post("/admin/campaigns/new", data=sent).status_code == 303
     (settings.home / "checkpoints" / base).mkdir(parents=True)  # which the training will look for
     context = JobContext(engine, settings, "a worker")
@@ -441,21 +452,23 @@ def test_published_settings_fill_the_form_in_and_mean_the_same_as_on_the_command
     client: FlaskClient, engine: Engine, base: str, enqueued: list[int]
 ) -> None:
     page = client.get("/admin/campaigns/new?game=taboo&base=base").text
-    assert 'href="/admin/campaigns/new?game=taboo&amp;base=base&amp;preset=spag"' in page
+    assert 'href="?game=taboo&amp;base=base&amp;preset=spag"' in page
     page = client.get("/admin/campaigns/new?game=taboo&base=base&preset=spag").text
-    for text in ('<option value="offline-po" selected>', 'value="0.000002"', "accumulation = 64"):
+    for text in ('name="method" value="offline-po" checked>', 'value="0.000002"', "accumulation = 64"):
         assert text in page
     assert client.get("/admin/campaigns/new?preset=mine").status_code == 400
     for name in PRESETS:
-        sent = {**campaigns_form.defaults("taboo", (), "base", name), "name": name, "seed": "1"}
+        sent = {**campaign_form("taboo", "base", name), "name": name, "seed": "1"}
         assert client.post("/admin/campaigns/new", data=sent).status_code == 303
         row = row_of(engine, enqueued[-1])
-        asked = read_spec(with_preset(name, {"game": "taboo", "base": "base"}), seed=1)
-        matches = asked.matches or len(material_of(engine, row.id)["play"])
-        wanted = replace(asked, matches=matches, config={"max_turns": 5, "rule": "strict"})
-        if not asked.has_start:  # on the form nothing is left of a start that there is not
-            wanted = replace(wanted, start_training=spec_of(row.spec).start_training)
-        assert spec_of(row.spec) == wanted
+        asked = CampaignSpec.read({"game": "taboo", "base": "base", "preset": name, "name": name, "seed": 1})
+        matches = asked.matches_of_round or len(material_of(engine, row.id)["play"])
+        said = {
+            "matches": matches,
+            "config": {"max_turns": 5, "rule": "strict"},
+            "material": "the list of target words",
+        }
+        assert lifecycle.spec_of(row.spec).to_json() == asked.model_copy(update=said).to_json()
 
 
 def test_a_campaign_is_started_with_a_dataset_opponents_and_partners(
@@ -465,15 +478,17 @@ def test_a_campaign_is_started_with_a_dataset_opponents_and_partners(
     dataset = dataset_of(engine, settings, round_of(engine, settings, base, matches=40, material=None))
     sent = form(
         start_data=str(dataset.id), sft_data=str(dataset.id), start_method="sft-kl", start_epochs="2",
-        start_further="kl = 0.3",
-        method="offline-po", positive_only="1", role_weights="", decay="0.5", partner=["scripted", "other"],
-        play_with="scripted=0.25, other=0.1", further="accumulation = 4\ndecay = 0.9", top_k="40", name="loop",
+        start_training="kl = 0.3",
+        method="offline-po", positive_only="1", role_weights="", decay="0.5", partners=["scripted", "other"],
+        training="accumulation = 4\ndecay = 0.9", top_k="40", name="loop",
+        **{"share scripted": "0.25", "share other": "0.1"},
     )  # fmt: skip
     assert client.post("/admin/campaigns/new", data=sent).status_code == 303
     spec = row_of(engine, 1).spec
     assert (spec["start_data"], spec["start_method"], spec["start_training"]["kl"]) == (dataset.id, "sft-kl", 0.3)
-    assert (spec["rewards"], spec["role_weights"], spec["positive_only"], spec["decay"]) == ("spag", False, True, 0.5)
-    assert (spec["partners"], spec["training"], spec["filter"]) == (
+    asked = lifecycle.spec_of(spec)
+    assert (asked.given_rewards, asked.role_weights, asked.positive_only, asked.decay) == ("spag", False, True, 0.5)
+    assert (spec["partners"], spec["training"], asked.kept) == (
         ["scripted", "other"],
         {"accumulation": 4, "decay": 0.9},
         "all",
@@ -522,10 +537,36 @@ def test_words_come_as_a_file_and_a_tenth_is_held_out(
     sent = form("taboo", words_file=(io.BytesIO(words.encode()), "mine.txt"), max_turns="3", name="words")
     assert client.post("/admin/campaigns/new", data=sent).status_code == 303
     spec = row_of(engine, 1).spec
-    assert (spec["source"], spec["config"]) == ("mine.txt", {"max_turns": 3, "rule": "strict"})
+    assert (spec["material"], spec["config"]) == ("mine.txt", {"max_turns": 3, "rule": "strict"})
     material = material_of(engine, 1)
     assert not set(material["held_out"]) & set(material["play"])
     assert set(material["held_out"]) | set(material["play"]) == set(words.split())
+
+
+def test_a_campaign_is_started_like_an_earlier_one_on_the_same_material(
+    client: FlaskClient, engine: Engine, base: str, enqueued: list[int]
+) -> None:
+    words = "\n".join(f"{first}{second}ing" for first in ("walk", "sing", "jump", "paint") for second in "abcdefghij")
+    sent = form(
+        "taboo", words="upload", words_text=words, name="first", teacher="scripted", start_epochs="2", seed="5",
+        evaluation_temperature="", top_k="", training="accumulation = 4", **{"share scripted": "equal"},
+    )  # fmt: skip
+    assert client.post("/admin/campaigns/new", data=sent).status_code == 303
+    assert 'href="/admin/campaigns/new?like=1"' in client.get("/admin/campaigns/1").text
+    page = client.get("/admin/campaigns/new?like=1").text
+    assert 'Filled in as it was for <a href="/admin/campaigns/1">' in page
+    for field in ('name="start_epochs" type="text" value="2"', 'name="share scripted" type="text"', 'value="equal"'):
+        assert field in page
+    for empty in ("name", "evaluation_temperature", "top_k"):
+        assert f'name="{empty}" type="text" value=""' in page
+    before = row_of(engine, 1)
+    again = filled_in(CampaignSpec, lifecycle.spec_of(before.spec).to_json(), files="again")
+    shares = {f"share {model}": share for model, share in again.pop("play_with").items()}
+    answer = client.post("/admin/campaigns/new", data={**again, **shares, "like": "1", "name": "second"})
+    assert answer.status_code == 303, text_of(answer.text)
+    assert {**row_of(engine, 2).spec, "name": "first"} == before.spec
+    for part in ("play", "held_out"):
+        assert sorted(material_of(engine, 2)[part]) == sorted(material_of(engine, 1)[part])
 
 
 @pytest.mark.parametrize(
@@ -537,31 +578,46 @@ def test_words_come_as_a_file_and_a_tenth_is_held_out(
         ({"objective": "lambda", "lam": "2"}, 400, "lam", "lam: expected a number from -1 to 1, got '2'"),
         ({"epochs": "many"}, 400, "epochs", "epochs: expected a number above 0, got 'many'"),
         ({"learning_rate": "-1"}, 400, "learning_rate", "learning_rate: expected a number above 0, got '-1'"),
-        ({"temperature": "3"}, 400, "temperature", "temperature: expected a number from 0 to 2, got '3'"),
+        ({"temperature": "3"}, 400, "temperature", "temperature: expected none or a number from 0 to 2, got '3'"),
         ({"contexts": "upload", "contexts_text": CONTEXT}, 400, "contexts", "a list of which a tenth can be held out"),
         ({"contexts": "upload", "contexts_text": "1 2"}, 400, "contexts", "the contexts of the form, line 1: expected"),
-        ({"play_with": "scripted=2"}, 400, "play_with", "play_with: expected a share above 0 and below 1, got '2'"),
         (
-            {"partner": ["nobody"]},
+            {"share scripted": "2"},
             400,
-            "partner",
-            "partner: expected one that plays negotiation and is usable in rounds",
+            "play_with",
+            "Plays with: expected equal or a number above 0 to below 1, got '2'",
         ),
-        ({"start_data": "7"}, 404, "start_data", "start_data: expected the number of one that exists, got 7"),
+        (
+            {"partners": ["nobody"]},
+            400,
+            "partners",
+            "Also evaluated against: expected one that plays negotiation and is usable in rounds",
+        ),
+        (
+            {"start_data": "7"},
+            404,
+            "start_data",
+            "Starts with the dataset: expected the number of one that exists, got 7",
+        ),
         (
             {"teacher": "scripted", "start_epochs": "no"},
             400,
             "start_epochs",
             "epochs: expected a number above 0, got 'no'",
         ),
-        ({"further": "width"}, 400, "further", "further: expected a line such as width = 64, once for each field"),
         (
-            {"method": "offline-po", "further": "decay = 2"},
+            {"training": "width"},
             400,
-            "further",
+            "training",
+            "Further fields of each training: expected a line such as width = 64, once for each field",
+        ),
+        (
+            {"method": "offline-po", "training": "decay = 2"},
+            400,
+            "training",
             "Decay of the running mean: expected a number",  # and not the decay of rewards
         ),
-        ({"method": "offline-po", "data_of": "all"}, 400, "data_of", "data_of: expected last with offline-po"),
+        ({"method": "offline-po", "data_of": "all"}, 400, "data_of", "Learns from: expected last with offline-po"),
         ({"seed": "soon"}, 400, "seed", "seed: expected a whole number"),
         ({"name": "two words"}, 400, "name", "name: expected 1 to 80 letters, digits"),
         ({"name": "taken"}, 409, "name", "name: expected one that is not taken, got 'taken', which campaign 1 has"),

@@ -17,8 +17,8 @@ from app.campaigns.awaited import awaited_jobs
 from app.campaigns.job import CAMPAIGN, CampaignKind
 from app.campaigns.listing import IterationResult
 from app.campaigns.material import is_held_out, parted
-from app.campaigns.presets import PRESETS, with_preset
-from app.campaigns.spec import read_spec, spec_of
+from app.campaigns.presets import PRESETS
+from app.campaigns.spec import CampaignSpec
 from app.campaigns.start_data import read_start_data
 from app.core.config import Settings
 from app.core.errors import AppError
@@ -40,7 +40,7 @@ BASE = "tiny-base"
 WORDS = Material("a test", list(words_with_clues())[:40])
 SMALL: dict[str, Any] = {
     "game": "taboo", "base": BASE, "iterations": 2, "matches": 8, "evaluation": 4, "evaluation_temperature": "none",
-    "partner": "none",
+    "partners": ["none"],
 }  # fmt: skip
 
 
@@ -50,13 +50,12 @@ def _small_models(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make(engine: Engine, settings: Settings, **fields: Any) -> int:
-    preset = fields.pop("preset", None)
-    wanted = read_spec(with_preset(preset, {**SMALL, **fields}), seed=5)
+    wanted = CampaignSpec.read({**SMALL, "seed": 5, "name": "loop", **fields})
     both = parted(wanted.game, WORDS, wanted.evaluation, wanted.seed)
     with reading(engine) as session:
         start = read_start_data(session, settings.home, wanted)
     with writing(engine) as session:
-        return lifecycle.create(session, wanted, "loop", both, start, queued=False).id
+        return lifecycle.create(session, wanted, both, start, queued=False).id
 
 
 def carry_on(engine: Engine, settings: Settings, number: int) -> list[str]:
@@ -118,7 +117,7 @@ def test_rewards_come_from_the_learners_own_moves_in_both_roles_and_are_compared
     engine: Engine, settings: Settings
 ) -> None:
     number = make(
-        engine, settings, method="offline-po", start="base", play_with=["scripted=0.5"], matches=32,
+        engine, settings, method="offline-po", start="base", play_with={"scripted": 0.5}, matches=32,
         training={"max_steps": 1},
     )  # fmt: skip
     steps_of_an_iteration = ["round", "round", "training", "round"]
@@ -155,7 +154,9 @@ def matches_of(engine: Engine, result: IterationResult) -> set[str]:
 
 
 def test_a_training_may_learn_from_the_rows_of_all_rounds_so_far(engine: Engine, settings: Settings) -> None:
-    number = make(engine, settings, data_of="all", filter="all", play_with=["scripted"], training={"max_steps": 1})
+    number = make(
+        engine, settings, data_of="all", filter="all", play_with={"scripted": "equal"}, training={"max_steps": 1}
+    )
     carry_on(engine, settings, number)
     _, first, second = results(engine, number)
     both = [dataset(engine, each) for each in (first, second)]
@@ -253,9 +254,9 @@ def test_what_a_campaign_cannot_start_with_is_refused_in_one_line(engine: Engine
         ({"sft_data": rated, "method": "offline-po"}, "sft_data: expected "),
         ({"teacher": "nobody"}, "teacher: expected one that plays taboo"),
         ({"teacher": "wordy"}, "teacher: expected a model with the prompt style of the base, compact, got wordy with"),
-        ({"play_with": ["nobody"]}, "play_with: expected one that plays taboo"),
-        ({"play_with": [BASE]}, "play_with: expected another model than the base"),
-        ({"play_with": ["scripted=0.1"]}, "play_with: expected a share that is 2 matches and more of 8, got scripted"),
+        ({"play_with": {"nobody": 0.5}}, "play_with: expected one that plays taboo"),
+        ({"play_with": {BASE: 0.5}}, "play_with: expected another model than the base"),
+        ({"play_with": {"scripted": 0.1}}, "play_with: expected a share that is 2 matches and more of 8, got scripted"),
     ):
         with pytest.raises(AppError) as refused:
             make(engine, settings, **fields)
@@ -266,7 +267,7 @@ def test_what_a_campaign_cannot_start_with_is_refused_in_one_line(engine: Engine
 def test_figures_against_a_fixed_opponent_have_the_share_of_wins_in_each_role(
     engine: Engine, settings: Settings
 ) -> None:
-    number = make(engine, settings, iterations=1, evaluation=8, partner=["scripted", "tiny"], filter="all")
+    number = make(engine, settings, iterations=1, evaluation=8, partners=["scripted", "tiny"], filter="all")
     carry_on(engine, settings, number)
     for result in results(engine, number):
         assert list(result.evaluations) == ["against scripted", "against tiny"]
@@ -297,17 +298,41 @@ def test_the_command_line_takes_a_preset_and_what_differs_from_it(
     assert done.exit_code == 0, done.stderr
     with reading(engine) as session:
         row = CAMPAIGN.get(session, 1)
-        asked = spec_of(row.spec)
+        asked = lifecycle.spec_of(row.spec)
     assert (row.iterations, asked.iterations, asked.matches) == (3, 2, 40)
     assert (asked.method, asked.start_method, asked.teacher) == ("offline-po", "sft-kl", "scripted")
     assert asked.training == {**PRESETS["spag"].fields["training"], "epochs": 2}
     assert (asked.partners, asked.matches_against) == (("scripted", "tiny"), {"scripted": 10, "tiny": 4})
-    assert (asked.sampling, asked.role_weights) == ({"top_k": 50, "max_tokens": 256}, False)
+    assert (asked.sampling.options(), asked.role_weights) == ({"top_k": 50, "max_tokens": 256}, False)
     for flags, says in (
-        (["--start-train", "epochs=2"], "--start-train: expected --start-data or --teacher beside it, got neither"),
+        (["--start-train", "epochs=2"], "--start-train: expected a teacher or a dataset to start from, got neither"),
         (["--method", "stable-alignment"], "method: expected sft or offline-po or sft-kl, got stable-alignment, which"),
         (["--start-data", "mine"], "start_data: expected a whole number"),
+        (["--rounds", "0"], "--rounds: expected a whole number from 1 to 100, got '0'"),
+        (["--train", "epochs=no"], "--train epochs: expected a number above 0, got 'no'"),
+        (["--top-k", "0"], "--top-k: expected none or a whole number from 1 to 100000, got '0'"),
+        (["--partner", "nobody"], "--partner: expected one that plays taboo"),
     ):
         refused = run(args=[*command, *flags])
         assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
         assert says in refused.stderr
+
+
+def test_a_campaign_is_asked_for_in_a_file_with_what_stands_beside_it(
+    app: Flask, engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(CampaignKind, "enqueue", lambda *_, **__: None)
+    file, run = tmp_path / "campaign.yaml", app.test_cli_runner().invoke
+    text = "preset: spag\ngame: taboo\nbase: tiny-base\nteacher: scripted\nplay_with:\n  scripted: equal\n"
+    file.write_text(text, encoding="utf-8")
+    done = run(args=["campaign", "run", "--spec", str(file), "--queue", "--train", "epochs=2", "--matches", "8"])
+    assert done.exit_code == 0, done.stderr
+    with reading(engine) as session:
+        asked = lifecycle.spec_of(CAMPAIGN.get(session, 1).spec)
+    assert (asked.method, asked.teacher, asked.matches_against) == ("offline-po", "scripted", {"scripted": 4})
+    assert asked.training == {**PRESETS["spag"].fields["training"], "epochs": 2}
+    file.write_text(f"{text}sampling:\n  top_k: 0\n", encoding="utf-8")
+    refused = run(args=["campaign", "run", "--spec", str(file), "--queue"])
+    assert refused.stderr == (
+        "Error: campaign.yaml:8: sampling.top_k: expected none or a whole number from 1 to 100000, got 0\n"
+    )

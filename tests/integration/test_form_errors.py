@@ -9,12 +9,12 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from app.web.admin import campaigns_form
+from tests.campaigns import campaign_form
 from tests.experimenter import signed_in
 from tests.rounds import round_form
 
 ROUND, TABOO = round_form("negotiation"), round_form("taboo")
-CAMPAIGN = {**campaigns_form.defaults("negotiation", ()), "base": "scripted"}
+CAMPAIGN = campaign_form("negotiation", "scripted")
 JOB = {"dataset": "1", "method": "tiny", "base": "", "name": "small", "epochs": "3"}
 DATASET = {"rounds": "", "game": "negotiation", "filter": "above_avg", "source": "both", "style": "full"}
 MODEL = {"name": "mine", "games": ["negotiation"], "model": "m", "base_url": "http://127.0.0.1:9/v1", "key_env": ""}

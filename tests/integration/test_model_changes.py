@@ -131,7 +131,7 @@ def test_only_a_model_that_nothing_refers_to_is_removed(client: FlaskClient, eng
     assert found(engine) is None
 
 
-@pytest.mark.parametrize("named", [{"play_with": ["partner=0.5"]}, {"partner": ["partner"]}, {"teacher": "partner"}])
+@pytest.mark.parametrize("named", [{"play_with": {"partner": 0.5}}, {"partners": ["partner"]}, {"teacher": "partner"}])
 def test_a_model_that_a_campaign_only_names_is_removed_once_that_is_done(
     client: FlaskClient, engine: Engine, named: dict[str, Any]
 ) -> None:

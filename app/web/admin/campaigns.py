@@ -8,10 +8,9 @@ from flask.typing import ResponseReturnValue
 from flask_babel import lazy_gettext
 
 from app.analysis.themes import LIGHT
-from app.campaigns import listing
+from app.campaigns import lifecycle, listing
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.listing import IterationResult
-from app.campaigns.spec import spec_of
 from app.core.errors import AppError, NotFound, Phrase
 from app.core.extensions import reading
 from app.games import metrics_of
@@ -49,7 +48,7 @@ def campaign_figure(campaign_id: int) -> ResponseReturnValue:
 def _campaign_page(campaign_id: int, refused: AppError | None = None) -> str:
     with reading() as session:
         row = CAMPAIGN.get(session, campaign_id)
-        asked = spec_of(row.spec)
+        asked = lifecycle.spec_of(row.spec)
         line, results = listing.list_items(session, [row])[0], listing.results(session, campaign_id)
         shown, compared = (metrics_of(row.game).shown(use) for use in (Use.EVALUATION, Use.CONDITION))
         return render_template(
@@ -57,8 +56,8 @@ def _campaign_page(campaign_id: int, refused: AppError | None = None) -> str:
             campaign=row,
             line=line,
             title=game_titles().get(row.game, row.game),
-            spec=row.spec,
             asked=asked,
+            start_matches=row.spec.get(lifecycle.START_MATCHES),
             conditions=asked.further,
             figures=listing.figures_of(session, row),
             now=listing.now_of(session, row),

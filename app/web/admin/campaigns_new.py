@@ -1,93 +1,90 @@
-"""Starting campaigns: the form, filled in for a base, and the start."""
+"""Starting campaigns: what their form has beyond the spec."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from flask import redirect, render_template, request, url_for
-from flask.typing import ResponseReturnValue
+from flask import request
+from flask_babel import lazy_gettext
 from sqlalchemy.orm import Session
 
 from app.campaigns import lifecycle
 from app.campaigns.job import CAMPAIGN
-from app.campaigns.material import parted
-from app.campaigns.presets import PRESETS
-from app.campaigns.spec import METHODS, mixes_supervised_rows, needs_rewards
-from app.campaigns.start_data import read_start_data
+from app.campaigns.material import Parted, parted, whole
+from app.campaigns.presets import PRESETS, find_preset
+from app.campaigns.spec import START_FIELDS, CampaignSpec
+from app.campaigns.start_data import StartData, read_start_data
 from app.core.errors import AppError
-from app.core.extensions import db, reading
-from app.datasets import store
-from app.datasets.filters import FILTERS
-from app.finetuning.config import find_method
+from app.core.extensions import db
 from app.games import GAMES, find_game
-from app.matches.material import server_file
+from app.games.base import JSON
+from app.jobs.kind import Requester
+from app.models import Campaign
 from app.registry import round_models
-from app.web.admin import campaigns_form
-from app.web.admin.blueprint import blueprint
-from app.web.admin.job_pages import requester
+from app.registry.named import LEARNER, USES
+from app.web.admin.game_fields import material_field
+from app.web.admin.job_form import Asked, FormWords, JobForm, register_form
 from app.web.admin.rounds_scores import in_thread, in_worker_thread
-from app.web.admin.training_fields import training_fields
-from app.web.form_writes import write_once
+from app.web.admin.spec_form import Form
 from app.web.forms import RefusedField
-from app.web.game_options import option_fields
 from app.web.seats import settings
-from app.web.translations import game_titles
-from training.methods.base import CONVERSATIONS
+
+_WEAK = "tiny-base"  # of the models that Parlor comes with, the one that has much to learn
 
 
-@blueprint.get("/campaigns/new")
-def new_campaign() -> str:
-    """The launch form of a game, for the base and with the published settings that the address names."""
-    game = find_game(request.args.get("game") or next(iter(GAMES))).name
-    base, preset = request.args.get("base", ""), request.args.get("preset", "")
-    with reading() as session:
-        models = round_models(session, game)
-        return _form(session, campaigns_form.defaults(game, models, base, preset))
-
-
-@blueprint.post("/campaigns/new")
-def start_campaign() -> ResponseReturnValue:
-    """Write the campaign down, call a worker, and show it; or say why it cannot be."""
-    game = find_game(request.form.get("game", "")).name
-    form = campaigns_form.typed(request, game)
-    try:
-        wanted = campaigns_form.read(form, settings())
-        spec = wanted.spec
-        # Material may be drawn for half a second, and matches read for as long, during which others play.
-        material = in_thread(db.engine, lambda _own: parted(spec.game, wanted.material, spec.evaluation, spec.seed))
-        start = in_worker_thread(db.engine, read_start_data, settings().home, spec)
-        by = requester()
-        number = write_once(
-            lambda session: lifecycle.create(session, spec, wanted.name, material, start, queued=True, requester=by).id
-        )
-    except (RefusedField, AppError) as error:
-        status = error.status if isinstance(error, AppError) else 400
-        if isinstance(error, AppError):
-            error = RefusedField(campaigns_form.field_of(error, game), error)
-        with reading() as session:
-            return _form(session, form, error), status
-    CAMPAIGN.enqueue(settings().broker_url, number)
-    return redirect(url_for("admin.campaign_page", campaign_id=number), 303)
-
-
-def _form(session: Session, form: Mapping[str, Any], refused: RefusedField | None = None) -> str:
-    game = find_game(form["game"])
-    models = round_models(session, game.name)
-    fields = training_fields(campaigns_form.method_fields())
-    return render_template(
-        "admin/campaign-new.html",
-        form=form,
-        refused=refused,
-        bases=[model.name for model in campaigns_form.bases(models)],
-        partners=campaigns_form.partners(models),
-        datasets=[row for row in store.list_datasets(session) if row.kind == CONVERSATIONS],
-        filters=FILTERS,
-        methods=[find_method(name) for name in METHODS],
-        rewarded=[name for name in METHODS if needs_rewards(name)],
-        mixing=[name for name in METHODS if mixes_supervised_rows(name)],
-        presets=PRESETS,
-        training_fields=[fields[name] for name in campaigns_form.FIELDS],
-        titles=game_titles(),
-        options=option_fields(game),
-        material=game.material,
-        server_file=server_file(game.material, settings()),
+class _CampaignForm(JobForm[Campaign, CampaignSpec]):
+    kind = CAMPAIGN
+    spec = CampaignSpec
+    published = PRESETS
+    words = FormWords(
+        title=lazy_gettext("New campaign"),
+        intro=lazy_gettext(
+            "A model plays against itself, learns from its better transcripts, and plays again with what it has"
+            " learned. Workers carry it on; you can close this page."
+        ),
+        start=lazy_gettext("Start the campaign"),
+        back=lazy_gettext("Back to the campaigns"),
     )
+
+    def suggested(self, session: Session, given: JSON) -> JSON:
+        """The weakest base, or another that plays the game; with the values of a preset that the address names."""
+        game = given.get("game") or next(iter(GAMES))
+        bases = [row.name for row in round_models(session, game) if USES[LEARNER](row)]
+        base = _WEAK if _WEAK in bases else next(iter(bases), "")
+        preset = request.args.get("preset")
+        return {**first_values(game, preset), "base": base, **given}
+
+    def values(self, form: Form) -> JSON:
+        """Where nothing comes before the rounds, what is typed of its training does not matter."""
+        found = super().values(form)
+        start = found["start_data"] or found["teacher"]
+        return found if start else {name: value for name, value in found.items() if name not in START_FIELDS}
+
+    def check(self, asked: Asked[CampaignSpec]) -> tuple[Parted, StartData | None]:
+        """Material may be drawn for half a second, and matches read for as long, during which others play."""
+        spec, material = asked.spec, asked.files["material"]
+        both = in_thread(db.engine, lambda _own: parted(spec.game, material, spec.evaluation, spec.seed))
+        return both, in_worker_thread(db.engine, read_start_data, settings().home, spec)
+
+    def create(self, session: Session, asked: Asked[CampaignSpec], by: Requester) -> Campaign:
+        return lifecycle.create(session, asked.spec, *asked.known, queued=True, requester=by)
+
+    def files_of(self, row: Campaign) -> JSON:
+        """All that was played with or held out; None where matches drew what they were played on."""
+        return {"material": whole(str(lifecycle.spec_of(row.spec).material), row.material)}
+
+    def spec_of(self, session: Session, row: Campaign) -> JSON:  # noqa: ARG002 - as of every kind
+        return lifecycle.spec_of(row.spec).to_json()
+
+    def refusal(self, error: AppError, form: Form) -> RefusedField:
+        if error.field in ("model", "option"):
+            return RefusedField("base", error)
+        if error.field in (None, "config"):
+            return RefusedField(material_field(find_game(form["game"])), error)
+        return super().refusal(error, form)
+
+
+def first_values(game: str, preset: str | None = None) -> JSON:
+    """The values with which the form of a game is first shown, but for its base. Raises Invalid."""
+    fields = find_preset(preset).fields if preset else {}
+    sampling = {"temperature": 1.0, **find_game(game).sampling, **fields.get("sampling", {})}
+    return {"game": game, **fields, "sampling": sampling}
+
+
+register_form(_CampaignForm())

@@ -7,6 +7,7 @@ from flask_babel import gettext
 from markupsafe import Markup
 from sqlalchemy.orm import Session
 
+from app.campaigns.spec import METHODS
 from app.core.validation import Schema, words_of
 from app.datasets import store
 from app.datasets.importers.training_rows import FORMATS
@@ -29,9 +30,10 @@ Choices = Sequence[tuple[str, ...]]  # each a value, what it is called and, of a
 def model_choices(schema: Schema, value: Any, models: Sequence[LanguageModel]) -> Choices:
     """The models that may be named by a field that names one or several."""
     found = [(row.name, row.name) for row in models if USES[schema["use"]](row)]
-    if isinstance(value, str) and value not in dict(found):
-        return [(value, value or gettext("choose one")), *found]
-    return found
+    if not isinstance(value, str):
+        return found
+    lost = [(value, value or gettext("choose one"))] if value not in dict(found) else []
+    return [("", _unset(schema)), *(lost if value else ()), *found] if "unset" in schema else [*lost, *found]
 
 
 def base_choices(schema: Schema, value: str, models: Sequence[LanguageModel]) -> Choices:
@@ -97,6 +99,10 @@ def _methods() -> tuple[Choices, Any]:
     return found, {each.name: each.presets for each in all_methods().values() if each.presets}
 
 
+def _campaign_methods() -> tuple[Choices, Any]:
+    return [each for each in _methods()[0] if each[0] in METHODS], None
+
+
 def _backends() -> tuple[Choices, Any]:
     texts = {name: (each.title, each.summary) for name, each in all_backends().items()}
     return [(name, gettext(title), gettext(summary)) for name, (title, summary) in texts.items()], None
@@ -116,6 +122,7 @@ def _row_formats() -> tuple[Choices, Any]:
 
 _REGISTRIES: Mapping[str, Callable[[], tuple[Choices, Any]]] = {
     "methods": _methods,
+    "campaign-methods": _campaign_methods,
     "backends": _backends,
     "row formats": _row_formats,
 }
