@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 import traceback
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -70,14 +71,17 @@ class Forked:
         self.pid = pid
         self.returncode: int | None = None
         self._status = status
+        self._reading = threading.Lock()
+        weakref.finalize(self, os.close, status)
 
     def wait(self, timeout: float | None = None) -> int:
         """Its exit code. Raises subprocess.TimeoutExpired when it still runs after so many seconds."""
         if self.returncode is None:
             if not select.select([self._status], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0)
-            self.returncode = int(os.read(self._status, 16))
-            os.close(self._status)
+            with self._reading:  # a second thread may have waited for it, too
+                if self.returncode is None:
+                    self.returncode = int(os.read(self._status, 16))
         return self.returncode
 
     def poll(self) -> int | None:
