@@ -1,5 +1,6 @@
 """Training jobs for tests: datasets of a few short rows, models of a few thousand weights, run in this process."""
 
+import re
 import threading
 import uuid
 from collections.abc import Callable, Mapping
@@ -31,6 +32,11 @@ def make_dataset(engine: Engine, settings: Settings, name: str = "rows", game: s
     number = make_round(engine, "scripted", matches=12, game=game)
     play(engine, settings, number)
     return cut(engine, settings.home, name, rounds=[number], filter="all", style="compact")
+
+
+def is_internal_error(error: str | None) -> bool:
+    """Whether a job's reason says that the log has what broke, and nothing of Python's own."""
+    return error is not None and re.fullmatch(r"internal error [0-9a-f]{8}: .*the log.*reference", error) is not None
 
 
 def make_job(

@@ -68,6 +68,7 @@ class StubFineTuning:
         self.steps = 2  # that a job tells of while it runs
         self.losses: dict[int, float] = {}  # of steps whose loss is not the usual
         self.most_rows = 10_000  # of a page
+        self.alter: Callable[[str, Any], Any] = lambda _call, body: body  # what is sent instead of a usual answer
         self.late: dict[str, threading.Event] = {}  # calls that are carried out, and answered when it is set
         self._on_the_way: list[Callable[[], Any]] = []
         self._scripted: dict[str, deque[Any]] = defaultdict(deque)
@@ -115,7 +116,7 @@ class StubFineTuning:
                 body = call()
             if (late := self.late.get(name)) is not None:
                 late.wait(60)
-            return scripted, body
+            return scripted, self.alter(name, body)
         return None
 
     # ---- Files ---------------------------------------------------------------------

@@ -24,6 +24,7 @@ from app.core.disk import is_full
 from app.core.errors import AppError
 from app.core.extensions import DATABASE_AWAY, insist, reading, reason_of, writing
 from app.core.files import private_folder, replace_file
+from app.core.internal_errors import internal_error, unexplained
 from app.games.base import JSON
 from app.jobs import states
 from app.jobs.process import GRACE, INTERRUPTED, FileTail, JobProcess
@@ -92,9 +93,8 @@ class _BenchmarkRunner:
         except (BenchmarkLeaseLost, *DATABASE_AWAY):  # upkeep calls a worker once the database is back
             raise
         except Exception as problem:
-            log.exception("a worker at a benchmark broke", job=self._job_id)
             self._told = []  # what could not be stored would keep the error from being written as well
-            error = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
+            error = internal_error("a worker at a benchmark broke", problem, job=self._job_id)
         self._settle(lambda session: BENCHMARK.release(session, self._job_id, self._context.owner, error))
 
     def _until_scored(self) -> bool:
@@ -114,7 +114,7 @@ class _BenchmarkRunner:
             elif code < 0 or code == INTERRUPTED:
                 self._settle(lambda session: lifecycle.count_death(session, self._job_id))
             elif code != 0:
-                raise AppError(self._reason or self._printed or f"the benchmark ended with exit code {code}")
+                raise AppError(self._reason or unexplained("the benchmark", code, self._printed))
         return True
 
     def _tasks_left(self) -> JSON:

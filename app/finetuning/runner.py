@@ -18,6 +18,7 @@ import structlog
 from app.core.disk import is_full, low_disk
 from app.core.errors import AppError
 from app.core.extensions import DATABASE_AWAY, reading, writing
+from app.core.internal_errors import internal_error, unexplained
 from app.finetuning import lifecycle
 from app.finetuning.backends import ProcessBackend, RunningTraining, find_backend
 from app.finetuning.event_writer import TrainingEventWriter, TrainingLeaseLost
@@ -89,12 +90,11 @@ class _TrainingRunner:
                 return
         except (AppError, OSError) as problem:
             full = isinstance(problem, OSError) and is_full(problem)
-            error = self._unexplained(0) if full else " ".join(str(problem).split())
+            error = self._disk_is_full() if full else " ".join(str(problem).split())
         except (TrainingLeaseLost, *DATABASE_AWAY):  # away for long: upkeep calls a worker once it is back
             raise
         except Exception as problem:
-            log.exception("a worker at a training job broke", job=self._job_id)
-            error = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
+            error = internal_error("a worker at a training broke", problem, job=self._job_id)
         self._record.settle(lambda session: TRAINING.release(session, self._job_id, self._context.owner, error))
 
     def _until_made(self) -> bool:
@@ -145,13 +145,16 @@ class _TrainingRunner:
             return True
         if code < 0 or code == INTERRUPTED:
             return False
-        raise _TrainingFailed(self._reason or self._last or self._unexplained(code))
+        raise _TrainingFailed(self._reason or self._unexplained(code))
 
     def _unexplained(self, code: int) -> str:
         """Why a training ended that could not store it."""
-        if code == 0 or low_disk(self._context.settings) is not None:
-            return f"the disk of {self._context.settings.home} is full; make room and resume the job"
-        return f"the training ended with exit code {code} and said nothing"
+        if not self._last and (code == 0 or low_disk(self._context.settings) is not None):
+            return self._disk_is_full()
+        return unexplained("the training", code, self._last)
+
+    def _disk_is_full(self) -> str:
+        return f"the disk of {self._context.settings.home} is full; make room and resume the job"
 
     def _look_after(self, training: RunningTraining) -> None:
         """Store what is new, and end the training when that was asked for."""

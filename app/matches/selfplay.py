@@ -14,10 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-import structlog
-
 from app import training_part
 from app.core.failures import BUSY, DENIED, MOST_BREAKS
+from app.core.internal_errors import internal_error
 from app.matches import engine
 from app.matches.engine import MODEL_FAULT, OUR_FAULT
 from app.matches.live import scripted_move
@@ -25,8 +24,6 @@ from app.matches.store import generation_row
 from app.matches.stored import StoredMatch, StoredSeat, opened
 from app.players import make_player
 from app.players.base import Generation, InstantPlayer, ModelPlayer, PlayerFailed
-
-log = structlog.get_logger()
 
 
 class RoundBlocked(Exception):
@@ -166,12 +163,12 @@ async def _ask_model(
                 engine.abort(match, MODEL_FAULT, seat, failure.message), datetime.now(UTC)
             )
         except Exception as error:
-            log.exception("a player broke", match=runner.record.id)
+            line = internal_error("a player broke", error, match=runner.record.id)
             breaks += 1
             if breaks < MOST_BREAKS:
                 await seat_runner.patience.rest(breaks)
                 continue
-            events = engine.abort(match, OUR_FAULT, seat, f"{type(error).__name__}: {error}")
+            events = engine.abort(match, OUR_FAULT, seat, line)
             runner.record = runner.record.extended(events, datetime.now(UTC))
         else:
             seat_runner.patience.answered()

@@ -24,6 +24,7 @@ from app.core.config import Settings
 from app.core.errors import AppError
 from app.core.extensions import DATABASE_AWAY, insist, reading, reason_of, writing
 from app.core.failures import BUSY
+from app.core.internal_errors import internal_error
 from app.jobs.context import JobContext
 from app.matches import live, turn_leases
 from app.matches.engine import MODEL_FAULT, OUR_FAULT
@@ -156,8 +157,8 @@ def _play_once(context: WorkerContext, record: StoredMatch) -> StoredMatch:
     except DATABASE_AWAY:
         raise
     except Exception as error:
-        log.exception("a player broke", match=record.id, model=spec.name)
-        return _abort(context, record, OUR_FAULT, f"{type(error).__name__}: {error}", None)
+        line = internal_error("a player broke", error, match=record.id, model=spec.name)
+        return _abort(context, record, OUR_FAULT, line, None)
     timing = None
     if record.options is None:
         pause = reading_delay(record, text, context.settings) - (time.monotonic() - began)
@@ -210,7 +211,7 @@ def _reply_in_time(context: WorkerContext, record: StoredMatch, seat: int, spec:
             pause = next(pauses)
             if time.monotonic() + pause > until:
                 raise
-            why = f"{type(error).__name__}: {error}"
+            why = internal_error("a player broke", error, match=record.id, model=spec.name)
         log.warning("a model gave no answer, it is asked again", match=record.id, model=spec.name, error=why)
         _wait(context, record, pause)
 

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.core.errors import AppError, Phrase
 from app.core.extensions import DATABASE_AWAY, MOST_SECONDS_AWAY, insist, reading, writing
+from app.core.internal_errors import internal_error
 from app.inference import scheduler
 from app.jobs import states
 from app.jobs.context import JobContext
@@ -120,8 +121,7 @@ class CallingWorker:
         if isinstance(problem, AppError):
             return problem.message
         if isinstance(problem, Exception):
-            log.error("a worker at a job broke", kind=self._kind.name, job=self._number, exc_info=problem)
-            return f"{type(problem).__name__}: {' '.join(str(problem).split())}"
+            return internal_error("a worker at a job broke", problem, kind=self._kind.name, job=self._number)
         return None
 
 

@@ -12,6 +12,7 @@ from sqlalchemy import Engine
 from app.core.config import Settings
 from app.core.errors import AppError
 from app.core.extensions import DATABASE_AWAY, insist, reason_of, writing
+from app.core.internal_errors import internal_error
 from app.games.base import JSON
 from app.matches.engine import readable
 from app.matches.turns import WorkerContext, answer_within
@@ -102,8 +103,7 @@ def _call_result(call: Callable[[], Generation], seconds: float) -> tuple[JSON, 
     except AppError as refusal:
         return {"ok": False, "error": refusal.message}, None
     except Exception as error:  # the model's server or engine broke in a way that nobody has foreseen
-        log.exception("a request to a model broke")
-        return {"ok": False, "error": f"{type(error).__name__}: {error}"}, None
+        return {"ok": False, "error": internal_error("a request to a model broke", error)}, None
     result = {
         "ok": True,
         "text": readable(generation.text or ""),

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import structlog
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
@@ -21,6 +20,7 @@ from sqlalchemy.orm import Session
 from app.core.config import Settings
 from app.core.errors import AppError
 from app.core.extensions import DATABASE_AWAY, reading, writing
+from app.core.internal_errors import internal_error
 from app.inference import scheduler
 from app.jobs import states
 from app.jobs.context import JobContext
@@ -45,8 +45,6 @@ RETRY_AFTER = 30.0  # seconds until a worker looks again whether the model answe
 
 _joined: set[int] = set()  # the rounds that this process plays
 _joining = threading.Lock()
-
-log = structlog.get_logger()
 
 
 def freeze_garbage_collector() -> None:
@@ -173,8 +171,8 @@ class _RoundRunner:
         if isinstance(result, RoundBlocked | AppError):
             self._problem = self._problem or str(result)
         elif isinstance(result, Exception):
-            log.error("a worker at a round broke", round=self._round_id, exc_info=result)
-            self._problem = self._problem or f"{type(result).__name__}: {result}"
+            line = internal_error("a worker at a round broke", result, round=self._round_id)
+            self._problem = self._problem or line
 
     def _leave(self, session: Session) -> None:
         """Give back what was not played. A queued round goes on by itself once the database takes something again."""

@@ -9,16 +9,17 @@ import os
 import socket
 import time
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import httpx2
 from openai import APIConnectionError, APIStatusError, OpenAI, OpenAIError
-from openai.types import FileObject
-from openai.types.fine_tuning import FineTuningJob, FineTuningJobEvent
 
 from app.core.errors import AppError
 from app.finetuning.job import OVER
+from app.finetuning.openai.answers import VendorAnswer, VendorEvent, VendorFile, VendorJob, read_answer, read_json
 from app.games.base import JSON
 from app.players.api.addresses import ForbiddenAddress, check_address, check_host, host_of
 from app.players.api.client import CONNECT_SECONDS, DENIED_CODES, MOST_ANSWER, ordered_pause, proxy_of
@@ -39,7 +40,7 @@ _SENT = {
     "transfer-encoding", "user-agent", "openai-organization", "openai-project",
 }  # fmt: skip
 
-T = TypeVar("T")
+A = TypeVar("A", bound=VendorAnswer)
 
 
 class VendorRefused(AppError):
@@ -85,6 +86,8 @@ class FineTuningClient:
             max_retries=0,
             http_client=self._http,
         )
+        self._files = self._sdk.files.with_raw_response
+        self._jobs = self._sdk.fine_tuning.jobs.with_raw_response
 
     def close(self) -> None:
         """Close the connections."""
@@ -95,78 +98,76 @@ class FineTuningClient:
     def upload(self, path: Path, name: str) -> str:
         """Upload a file of rows under a name; the vendor's id of it."""
 
-        def call() -> FileObject:
-            with path.open("rb") as file:
-                return self._sdk.files.create(file=(name, file), purpose=PURPOSE)
-
-        return self._answer_of(call, FileObject).id
+        with path.open("rb") as file:
+            return self._ask(VendorFile, lambda: self._files.create(file=(name, file), purpose=PURPOSE)).id
 
     def find_file(self, name: str) -> str | None:
         """The id of the uploaded file of that name."""
-        listed = self._list_pages(lambda: self._sdk.files.list(purpose=PURPOSE, limit=_PAGE))
+        listed = self._list_pages(VendorFile, lambda **page: self._files.list(purpose=PURPOSE, **page))
         return next((each.id for each in listed if each.filename == name), None)
 
     def has_file(self, file_id: str) -> bool:
         """Whether the vendor has the file, and it has neither expired nor been found faulty."""
         try:
-            found = self._answer_of(lambda: self._sdk.files.retrieve(file_id), FileObject)
+            found = self._ask(VendorFile, lambda: self._files.retrieve(file_id))
         except VendorRefused:
             return False
         return found.status != "error" and (found.expires_at is None or found.expires_at > time.time())
 
     def delete_file(self, file_id: str) -> None:
         """Delete an uploaded file."""
-        self._answer_of(lambda: self._sdk.files.delete(file_id), object)
+        self._content_of(lambda: self._files.delete(file_id))
 
     # ---- Jobs ----------------------------------------------------------------------
 
     def create(
         self, model: str, file_id: str, method: JSON, token: str, suffix: str | None, seed: int | None
-    ) -> FineTuningJob:
+    ) -> VendorJob:
         """Create a job. It is sent once: after VendorAway `find_jobs` says whether there is one."""
         more: dict[str, Any] = {"suffix": suffix, "seed": seed}
-        return self._answer_of(
-            lambda: self._sdk.fine_tuning.jobs.create(
+        return self._ask(
+            VendorJob,
+            lambda: self._jobs.create(
                 model=model,
                 training_file=file_id,
                 method=method,  # type: ignore[arg-type] # a TypedDict, checked by our schema
                 metadata={TOKEN: token},
                 **{name: value for name, value in more.items() if value is not None},
             ),
-            FineTuningJob,
         )
 
-    def find_jobs(self, token: str, file_id: str | None, since: float) -> list[FineTuningJob]:
+    def find_jobs(self, token: str, file_id: str | None, since: float) -> list[VendorJob]:
         """The jobs that were created with that token or file, the oldest first; `since`: when the first could be."""
         found = []
-        for job in self._list_pages(lambda: self._sdk.fine_tuning.jobs.list(limit=_PAGE)):
-            if job.created_at < since:
+        for job in self._list_pages(VendorJob, self._jobs.list):
+            if job.created_at is not None and job.created_at < since:
                 break  # they come with the latest first
-            if (job.metadata or {}).get(TOKEN) == token or job.training_file == file_id:
+            by_file = file_id is not None and job.training_file == file_id
+            if by_file or (job.metadata or {}).get(TOKEN) == token:
                 found.append(job)
         return found[::-1]
 
-    def retrieve(self, job_id: str) -> FineTuningJob:
+    def retrieve(self, job_id: str) -> VendorJob:
         """A job as it is now."""
-        return self._answer_of(lambda: self._sdk.fine_tuning.jobs.retrieve(job_id), FineTuningJob)
+        return self._ask_about(job_id, self._jobs.retrieve)
 
-    def cancel(self, job_id: str) -> FineTuningJob:
+    def cancel(self, job_id: str) -> VendorJob:
         """Ask the vendor to cancel a job; the job as it is then, which may be over in another way.
 
         A job that is over is no error, whatever the vendor has answered.
         """
         try:
-            return self._answer_of(lambda: self._sdk.fine_tuning.jobs.cancel(job_id), FineTuningJob)
+            return self._ask_about(job_id, self._jobs.cancel)
         except (VendorRefused, VendorAway) as failed:
             job = self.retrieve(job_id)
             if job.status in OVER or failed.answer_status in _NOTHING_TO_CANCEL:
                 return job
             raise
 
-    def events(self, job_id: str, seen: Collection[str]) -> list[FineTuningJobEvent]:
+    def events(self, job_id: str, seen: Collection[str]) -> list[VendorEvent]:
         """The events of a job that are not among those seen, the oldest first."""
         found = []
-        for event in self._list_pages(lambda: self._sdk.fine_tuning.jobs.list_events(job_id, limit=_PAGE)):
+        for event in self._list_pages(VendorEvent, lambda **page: self._jobs.list_events(job_id, **page)):
             if event.id in seen:
                 break  # they come with the latest first
             found.append(event)
@@ -174,20 +175,40 @@ class FineTuningClient:
 
     # ---- What all calls share --------------------------------------------------------
 
-    def _list_pages(self, call: Callable[[], Any]) -> Iterator[Any]:
-        page = self._answer_of(call, object)
+    def _list_pages(self, kind: type[A], call: Callable[..., Any]) -> Iterator[A]:
+        """What is listed and has an id, page by page."""
+        place: dict[str, str] = {}
         for _ in range(_MOST_LISTED // _PAGE):
-            items = getattr(page, "data", None)
+            page = self._content_of(partial(call, limit=_PAGE, **place))
+            items = page.get("data") if isinstance(page, dict) else None
             if not isinstance(items, list):
                 raise VendorAway(self._line("expected a list, got something else"))
-            yield from items
-            if not page.has_next_page():
+            found = []
+            for item in items:
+                with suppress(ValueError):
+                    found.append(read_answer(kind, item))
+            yield from found
+            if page.get("has_more") is not True or not found or place.get("after") == found[-1].id:
                 return
-            page = self._answer_of(page.get_next_page, object)
+            place = {"after": found[-1].id}
 
-    def _answer_of(self, call: Callable[[], T], kind: type[Any]) -> T:
+    def _ask(self, kind: type[A], call: Callable[[], Any]) -> A:
+        content = self._content_of(call)
         try:
-            answer = call()
+            return read_answer(kind, content)
+        except ValueError as error:
+            raise VendorAway(self._line(str(error))) from None
+
+    def _ask_about(self, job_id: str, call: Callable[[str], Any]) -> VendorJob:
+        job = self._ask(VendorJob, lambda: call(job_id))
+        if job.id != job_id:
+            raise VendorAway(self._line(f"expected the job {job_id}, got {job.id}"))
+        return job
+
+    def _content_of(self, call: Callable[[], Any]) -> Any:
+        """The JSON that a call brings: the SDK's own classes take what is not as their fields say, and break later."""
+        try:
+            return read_json(call().http_response.content)
         except APIStatusError as error:
             raise self._error_of_status(error) from None
         except APIConnectionError as error:
@@ -197,10 +218,8 @@ class FineTuningClient:
             why = f"{type(cause).__name__}: {cause}" if cause is not None else error.message
             raise VendorAway(self._line(f"expected an answer, got {why}")) from None
         except (OpenAIError, ValueError) as error:  # ValueError: what is no JSON
-            raise VendorAway(self._line(f"expected an answer, got {type(error).__name__}")) from None
-        if not isinstance(answer, kind) or (kind is not object and not isinstance(getattr(answer, "id", None), str)):
-            raise VendorAway(self._line(f"expected a {kind.__name__}, got {str(answer)[:120]!r}"))
-        return answer
+            said = "something that is not JSON" if isinstance(error, ValueError) else type(error).__name__
+            raise VendorAway(self._line(f"expected an answer, got {said}")) from None
 
     def _error_of_status(self, error: APIStatusError) -> AppError:
         status, headers = error.status_code, error.response.headers
@@ -209,7 +228,8 @@ class FineTuningClient:
         body = error.body if isinstance(error.body, dict) else {}
         said = body.get("message") or error.response.text
         line = self._line(f"expected an answer, got HTTP {status}: {said}")
-        again = (status in _TRY_AGAIN or status >= 500) and error.code not in DENIED_CODES
+        denied = isinstance(error.code, str) and error.code in DENIED_CODES
+        again = (status in _TRY_AGAIN or status >= 500) and not denied
         return VendorAway(line, ordered_pause(headers, time.time()), status) if again else VendorRefused(line, status)
 
     def _line(self, text: str) -> str:
@@ -242,10 +262,13 @@ class _GuardedTransport(httpx2.BaseTransport):
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Raises what httpx2 raises, and _Forbidden."""
-        for name in {*request.headers} - _SENT:
-            del request.headers[name]
-        request.headers["Authorization"] = f"Bearer {self._key}"  # whatever the environment would have sent
-        request.headers["Accept-Encoding"] = "identity"  # what is counted is what is read
+        headers = {name: value for name, value in request.headers.items() if name in _SENT}
+        headers["authorization"] = f"Bearer {self._key}"  # whatever the environment would have sent
+        headers["accept-encoding"] = "identity"  # what is counted is what is read
+        # A request of its own: in the headers of the other one the SDK looks up how it is to answer.
+        request = httpx2.Request(
+            request.method, request.url, headers=headers, stream=request.stream, extensions=request.extensions
+        )
         response = self._inner.handle_request(request) if self._proxied else self._sent(request)
         if response.headers.get("Content-Encoding", "identity") != "identity":
             response.close()

@@ -8,7 +8,6 @@ anything again. Where a request was so late that a second job was created, each 
 So no answer that was lost makes a second job to be paid.
 """
 
-import math
 import os
 import threading
 import time
@@ -20,19 +19,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import structlog
-from openai.types.fine_tuning import FineTuningJob, FineTuningJobEvent
 from sqlalchemy.orm import Session
 
 from app.core.disk import is_full
 from app.core.errors import AppError
 from app.core.extensions import DATABASE_AWAY, reading
 from app.core.files import private_folder, replace_file
+from app.core.internal_errors import internal_error
 from app.datasets import store
 from app.finetuning import lifecycle, listing
 from app.finetuning.event_writer import TrainingEventWriter, TrainingLeaseLost
 from app.finetuning.files import JobFiles
 from app.finetuning.job import CANCELLED, FAILED, OVER, SUCCEEDED, TRAINING
 from app.finetuning.openai import fields
+from app.finetuning.openai.answers import VendorEvent, VendorJob
 from app.finetuning.openai.client import FineTuningClient, VendorAway, VendorRefused
 from app.finetuning.openai.rows import vendor_rows
 from app.finetuning.runner import TICK
@@ -100,8 +100,7 @@ class _VendorRunner:
             error = f"the disk of {home} is full; make room and resume the job" if full else str(problem)
             self._settle(lifecycle.give_up, " ".join(error.split()))
         except Exception as problem:
-            log.exception("a worker at a training job broke", job=self._job_id)
-            self._settle(lifecycle.give_up, f"{type(problem).__name__}: {' '.join(str(problem).split())}")
+            self._settle(lifecycle.give_up, internal_error("a worker at a training broke", problem, job=self._job_id))
         finally:
             if self._client is not None:
                 self._client.close()
@@ -163,7 +162,7 @@ class _VendorRunner:
             self._options: ApiOptions = read_options(session.get_one(LanguageModel, row.base_id).options)
         self._client = FineTuningClient(self._options, self._context.settings.api_hosts)
 
-    def _find(self, state: _JobState) -> FineTuningJob | None:
+    def _find(self, state: _JobState) -> VendorJob | None:
         """The job that an earlier worker has created, whose answer it could not store; None if there is none.
 
         Where two were created, because one request was very late, the first one counts.
@@ -180,7 +179,7 @@ class _VendorRunner:
         """By what the vendor's jobs are known that were created for ours."""
         return str(state.token), state.file_id, state.created - _CLOCKS
 
-    def _store_created(self, job: FineTuningJob, *, again: bool) -> None:
+    def _store_created(self, job: VendorJob, *, again: bool) -> None:
         """Store the vendor's id; `again`: a request before it brought no answer, and may create another job."""
         host = host_of(self._options.base_url)
         self._tell("created", device=host, job=job.id, file=job.training_file, again=again)
@@ -197,7 +196,7 @@ class _VendorRunner:
             except VendorRefused as refused:
                 self._record.say(f"{other.id} could not be cancelled, and may be charged: {refused}")
 
-    def _create(self, state: _JobState, fresh: bool) -> FineTuningJob | None:
+    def _create(self, state: _JobState, fresh: bool) -> VendorJob | None:
         """Upload what is not there yet, and create the vendor's job; None if it is to be cancelled."""
         uploaded = False
         file_id = state.file_id
@@ -220,7 +219,7 @@ class _VendorRunner:
                 file_id, uploaded = self._upload(state), True
         return None
 
-    def _created(self, state: _JobState, file_id: str, *, again: bool) -> FineTuningJob:
+    def _created(self, state: _JobState, file_id: str, *, again: bool) -> VendorJob:
         config = state.config
         method, suffix, seed = fields.method_of(config), config.get("suffix"), config.get("seed")
         request = (self._options.model, file_id, method, str(state.token), suffix, seed)
@@ -233,7 +232,7 @@ class _VendorRunner:
             raise
         return job
 
-    def _leave_to_the_other(self, call: Future[FineTuningJob]) -> None:
+    def _leave_to_the_other(self, call: Future[VendorJob]) -> None:
         """Another worker took the job while it was created; cancel ours, unless it is the one that he has found."""
         try:
             remote_id = call.result().id
@@ -264,7 +263,7 @@ class _VendorRunner:
 
     # ---- While it trains -----------------------------------------------------------------
 
-    def _take_in(self, job: FineTuningJob) -> bool:
+    def _take_in(self, job: VendorJob) -> bool:
         """Store how far the vendor is, and end the job with its. Whether it is over."""
         before = self._state()
         events = self._events()
@@ -273,20 +272,19 @@ class _VendorRunner:
         created = next((each for each in reversed(events) if each["event"] == "created"), {})
         if created.get("again"):
             self._cancel_others(before, job.id)
-        status = self._vendor.clean(str(job.status))[:80]
-        if status != before.remote_status:
-            self._tell("status", message=status)
-            if status not in (*GOING_ON, *OVER):
-                self._tell("warning", message=f"{status} is no status that is known here; looking on")
-        over = status in OVER and not (status == SUCCEEDED and not job.fine_tuned_model)
+        status = self._status(job, before.remote_status)
+        lacks_model = status == SUCCEEDED and job.fine_tuned_model is None
+        over = status in OVER and not lacks_model
         if over and before.file_id is not None:
             self._delete_file(before.file_id, insists=before.failures < _MOST_DELETIONS)
         self._store(
             remote_status=status,
-            remote_failures=0,
+            **({} if lacks_model else {"remote_failures": 0}),
             **({} if job.trained_tokens is None else {"trained_tokens": job.trained_tokens}),
             **({"remote_model": job.fine_tuned_model} if job.fine_tuned_model else {}),
         )
+        if lacks_model:
+            raise VendorAway(f"expected the name of the model that {job.id} has made, got none")
         if not over:
             return False
         if status == SUCCEEDED:
@@ -301,7 +299,16 @@ class _VendorRunner:
             return self._cancelled()
         return True
 
-    def _failure_reason(self, job: FineTuningJob) -> str:
+    def _status(self, job: VendorJob, before: str | None) -> str:
+        """The vendor's word for how far it is, which is told where it is a new one."""
+        status = self._vendor.clean(job.status or "no status")[:80]
+        if status != before:
+            self._tell("status", message=status)
+            if status not in (*GOING_ON, *OVER):
+                self._tell("warning", message=f"{status} is no status that is known here; looking on")
+        return status
+
+    def _failure_reason(self, job: VendorJob) -> str:
         """Why a job has failed, in the vendor's words."""
         error = job.error
         said = None if error is None else (error.message or error.code)
@@ -336,22 +343,18 @@ class _VendorRunner:
         with reading(self._context.database) as session:
             return listing.events_of(session, self._job_id)
 
-    def _tell_vendors(self, event: FineTuningJobEvent) -> None:
+    def _tell_vendors(self, event: VendorEvent) -> None:
         """An event of the vendor's: a step where it has the figures of one, else a line.
 
         A loss that is no finite number is left out: JSON, and a database that reads it, has none.
         """
-        data: Any = event.data if isinstance(event.data, dict) else {}
-        step, steps, loss = (data.get(name) for name in ("step", "total_steps", "train_loss"))
-        facts = {"id": event.id, "at": event.created_at}
-        is_number = isinstance(loss, int | float) and math.isfinite(loss)
-        if isinstance(step, int) and isinstance(steps, int) and is_number:
-            self._record.add(
-                self._record.following, {"event": "step", **facts, "step": step, "steps": steps, "loss": float(loss)}
-            )
+        found = event.data
+        facts: JSON = {"id": event.id, "at": time.time() if event.created_at is None else event.created_at}
+        if found is None or None in (found.step, found.total_steps, found.train_loss):
+            facts |= {"event": "vendor", "message": self._vendor.clean(event.message or "an event without a text")}
         else:
-            message = self._vendor.clean(str(event.message))
-            self._record.add(self._record.following, {"event": "vendor", **facts, "message": message})
+            facts |= {"event": "step", "step": found.step, "steps": found.total_steps, "loss": found.train_loss}
+        self._record.add(self._record.following, facts)
 
     def _tell(self, kind: str, **facts: Any) -> None:
         self._record.add(self._record.following, {"event": kind, "at": time.time(), **facts})

@@ -8,12 +8,12 @@ import contextlib
 from dataclasses import asdict
 from datetime import UTC, datetime
 
-import structlog
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.core.errors import AppError
 from app.core.extensions import DATABASE_AWAY, insist, reading, writing
+from app.core.internal_errors import internal_error
 from app.jobs import states
 from app.jobs.context import JobContext
 from app.jobs.kind import finish
@@ -26,8 +26,6 @@ from app.studies.bots.server import check_server
 
 TICK = 1.0  # seconds between two looks at whether the job is to be stopped
 AWAY = 120.0  # seconds that what bots saw waits for a database that is away
-
-log = structlog.get_logger()
 
 
 def run(context: JobContext, number: int, at_once: int = AT_ONCE) -> None:
@@ -46,8 +44,7 @@ def run(context: JobContext, number: int, at_once: int = AT_ONCE) -> None:
     except AppError as problem:
         error = problem.message
     except Exception as problem:
-        log.exception("a worker at a rehearsal broke", job=number)
-        error = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
+        error = internal_error("a worker at a rehearsal broke", problem, job=number)
     insist(context.database, lambda session: REHEARSAL.release(session, number, context.owner, error), AWAY)
 
 

@@ -1,0 +1,29 @@
+"""What is said of an error that nobody has foreseen: a reference, with which the log has it and its traceback.
+
+A raw error of Python helps nobody who reads a job's page, and may repeat what should not be shown.
+"""
+
+import re
+import secrets
+from typing import Any
+
+import structlog
+
+log = structlog.get_logger()
+_PYTHONS_OWN = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b(?::|$)")
+
+
+def internal_error(what: str, problem: BaseException, **facts: Any) -> str:
+    """Log what broke, with the `facts` that say where; the line for the row of the job or match."""
+    reference = secrets.token_hex(4)
+    log.error(what, reference=reference, exc_info=problem, **facts)
+    return f"internal error {reference}: something broke that should not; the log says what, under this reference"
+
+
+def unexplained(what: str, code: int, last_line: str) -> str:
+    """Why a process ended by itself that gave no reason: the last line that it printed, unless that is Python's own."""
+    if not last_line:
+        return f"{what} ended with exit code {code} and said nothing"
+    if _PYTHONS_OWN.match(last_line):
+        return f"internal error: {what} ended with exit code {code}; its log says where"
+    return last_line

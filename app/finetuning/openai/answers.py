@@ -1,0 +1,114 @@
+"""What a vendor of trainings answers, as far as it is used here. Pure.
+
+A server that is like OpenAI's leaves out what OpenAI sends, or sends it in another form. Nothing but an id is needed of
+an answer: a field that is absent, or of another type than it has there, is None.
+"""
+
+import json
+from typing import Annotated, Any, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+)
+from pydantic import WrapValidator as Wrap
+
+A = TypeVar("A", bound="VendorAnswer")
+_LARGEST = 2**53  # of numbers, which a database and a page can take
+_LONGEST = 200  # characters of what the vendor calls things
+
+
+def _or_none(value: Any, read: ValidatorFunctionWrapHandler, _info: ValidationInfo) -> Any:
+    try:
+        return read(value)
+    except ValidationError:
+        return None
+
+
+def _check_printable(name: str) -> str:
+    if not name.isprintable():  # such as a NUL, which a database does not take
+        raise ValueError("expected printable characters")
+    return name
+
+
+Identifier = Annotated[str, Field(min_length=1, max_length=_LONGEST), AfterValidator(_check_printable)]
+Text = Annotated[str | None, Wrap(_or_none)]
+Name = Annotated[Identifier | None, Wrap(_or_none)]
+Whole = Annotated[Annotated[int, Field(ge=0, le=_LARGEST)] | None, Wrap(_or_none)]
+Number = Annotated[Annotated[float, Field(ge=-_LARGEST, le=_LARGEST, allow_inf_nan=False)] | None, Wrap(_or_none)]
+
+
+class VendorAnswer(BaseModel):
+    """An answer with an id, which is all that it has to have."""
+
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+
+    id: Identifier
+
+
+class VendorFile(VendorAnswer):
+    """An uploaded file."""
+
+    filename: Text = None
+    status: Text = None
+    expires_at: Number = None  # seconds since 1970
+
+
+class VendorError(BaseModel):
+    """Why a job failed."""
+
+    model_config = VendorAnswer.model_config
+
+    message: Text = None
+    code: Text = None
+
+
+class VendorJob(VendorAnswer):
+    """A fine-tuning job."""
+
+    status: Text = None
+    created_at: Number = None  # seconds since 1970
+    metadata: Annotated[dict[str, Any] | None, Wrap(_or_none)] = None
+    training_file: Name = None
+    fine_tuned_model: Name = None
+    trained_tokens: Whole = None
+    error: Annotated[VendorError | None, Wrap(_or_none)] = None
+
+
+class StepFigures(BaseModel):
+    """The figures of a step, in an event."""
+
+    model_config = VendorAnswer.model_config
+
+    step: Whole = None
+    total_steps: Whole = None
+    train_loss: Number = None
+
+
+class VendorEvent(VendorAnswer):
+    """An event of a job."""
+
+    created_at: Number = None  # seconds since 1970
+    message: Text = None
+    data: Annotated[StepFigures | None, Wrap(_or_none)] = None
+
+
+def read_json(content: bytes) -> Any:
+    """The JSON of an answer. Raises ValueError where it is none."""
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise ValueError("expected JSON, got lists in lists without end") from None
+
+
+def read_answer(kind: type[A], answer: Any) -> A:
+    """An answer of a kind. Raises ValueError where it has no id."""
+    try:
+        return kind.model_validate(answer)
+    except ValidationError:
+        raise ValueError(f"expected an object with an id, got {str(answer)[:120]!r}") from None

@@ -1,0 +1,143 @@
+"""A vendor whose answers lack fields or have them in other forms: a call brings what can be read, and says the rest."""
+
+import copy
+import random
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy import Engine
+
+from app.core.errors import AppError
+from app.finetuning.openai import runner
+from app.finetuning.openai.client import FineTuningClient
+from app.jobs import states
+from app.players.api.options import read_options
+from tests.integration.test_jobs_openai import add_base, cancel, make_job, write_dataset
+from tests.jobs import row_of, run
+from tests.stub_openai import KEY, StubServer
+
+pytestmark = [
+    pytest.mark.usefixtures("vendor_environment"),
+    pytest.mark.parametrize("database_url", ["sqlite"], indirect=True),  # the answers are the same on both
+]
+ABSENT = object()
+ODD: tuple[Any, ...] = (
+    ABSENT, None, True, -1, 2**70, 1e400, float("nan"), 0.5, "", "x" * 5000, "nul\0", "\ud800", [], [[]], {}, {"id": 7},
+)  # fmt: skip
+CALLS: dict[str, Callable[[FineTuningClient, Path], Any]] = {
+    "upload": lambda client, path: client.upload(path, "rows.jsonl"),
+    "list_files": lambda client, _: client.find_file("nobody's.jsonl"),
+    "file": lambda client, _: client.has_file("file-1"),
+    "delete_file": lambda client, _: client.delete_file("file-1"),
+    "create": lambda client, _: client.create("mini", "file-1", METHOD, "token", None, None),
+    "list_jobs": lambda client, _: client.find_jobs("token", "file-1", 1.0),
+    "retrieve": lambda client, _: client.retrieve("ftjob-1"),
+    "cancel": lambda client, _: client.cancel("ftjob-1"),
+    "events": lambda client, _: client.events("ftjob-1", ()),
+}
+METHOD = {"type": "supervised", "supervised": {"hyperparameters": {}}}
+
+
+def places_of(body: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where an answer has a value, the whole answer first."""
+    yield place
+    items = body.items() if isinstance(body, dict) else enumerate(body) if isinstance(body, list) else ()
+    for key, value in items:
+        yield from places_of(value, (*place, key))
+
+
+def altered(body: Any, place: tuple[Any, ...], value: Any) -> Any:
+    """An answer with another value at a place, or none."""
+    if not place:
+        return None if value is ABSENT else value
+    changed = copy.deepcopy(body)
+    inner = changed
+    for key in place[:-1]:
+        inner = inner[key]
+    if value is not ABSENT:
+        inner[place[-1]] = value
+    else:
+        del inner[place[-1]]
+    return changed
+
+
+def refusal_of(call: Callable[[], Any]) -> str | None:
+    """What a call that may be refused says when it is; nothing when it is not."""
+    try:
+        call()
+    except AppError as error:
+        return error.message
+    return None
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_brings_an_answer_or_one_line_whatever_a_field_is(
+    app: Flask, stub: StubServer, call: str, tmp_path: Path
+) -> None:
+    stub.key, vendor = KEY, stub.fine_tuning
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes"}]}\n')
+    options = read_options({"model": "mini", "base_url": stub.url})
+    client = FineTuningClient(options, app.config["SETTINGS"].api_hosts)
+    usual: list[Any] = []
+
+    def keep(name: str, body: Any) -> Any:
+        if name == call:
+            usual.append(copy.deepcopy(body))
+        return body
+
+    def prepare() -> None:
+        vendor.files, vendor.contents, vendor.jobs = {}, {}, []
+        vendor.alter = lambda _name, body: body
+        client.create("mini", client.upload(rows, "rows.jsonl"), METHOD, "token", None, None)
+        client.retrieve("ftjob-1"), client.retrieve("ftjob-1")  # it runs, and has events with figures
+
+    try:
+        prepare()
+        vendor.alter = keep
+        CALLS[call](client, rows)
+        places = [*places_of(usual[0])]
+        assert len(places) > 3
+        for place in places:
+            for value in ODD:
+                prepare()
+                answer = altered(usual[0], place, value)
+                vendor.alter = lambda name, body, sent=answer: sent if name == call else body
+                line = refusal_of(lambda: CALLS[call](client, rows))
+                assert line is None or re.fullmatch(r"127\.0\.0\.1: expected .+, got .+", line), (place, value)
+    finally:
+        client.close()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_job_goes_on_or_says_what_was_expected_whatever_comes(
+    engine: Engine, app: Flask, stub: StubServer, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "MOST_FAILURES", 3)
+    settings = app.config["SETTINGS"].model_copy(update={"TRAIN_POLL": 0.001})
+    stub.key, drawn = KEY, random.Random(seed)
+    write_dataset(engine, settings, "rows", [1, 0, 1])
+    add_base(engine, stub)
+
+    def alter(_call: str, body: Any) -> Any:
+        if drawn.random() < 0.5:
+            return body
+        place = drawn.choice([*places_of(body)])
+        return altered(body, place, drawn.choice(ODD))
+
+    stub.fine_tuning.alter = alter
+    job_id = make_job(engine)
+    for _ in range(25):
+        if row_of(engine, job_id).status not in states.LIVE:
+            break
+        run(engine, settings, job_id)
+    row = row_of(engine, job_id)
+    if row.status in states.LIVE:
+        cancel(engine, job_id)
+    line = "" if row.error is None else row.error
+    assert row.status in (*states.LIVE, states.DONE) or re.match(r"127\.0\.0\.1|ftjob-|file-", line), line
+    assert "internal error" not in line
