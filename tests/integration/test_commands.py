@@ -1,6 +1,7 @@
 """Every command and option that is written down exists, whatever else was loaded before."""
 
 import importlib.util
+import json
 import re
 from collections.abc import Iterator
 from itertools import product
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.commands import FILES
+from app.cli.commands import LIST
 from app.core.config import ROOT
 from app.job_kinds import JOB_KINDS
 from tests.shell import Shell
@@ -24,7 +25,7 @@ PRODUCT = [
 ]
 OPTION = re.compile(r"--[a-z][\w-]*")
 A_KIND = re.compile(r"KIND|tally|%\(kind\)s|\{self\.kind\.name\}")  # stands for every kind of jobs
-NAMES = [*dict.fromkeys((*(name for name in FILES if " " not in name), *(kind.name for kind in JOB_KINDS)))]
+NAMES = [*dict.fromkeys((*json.loads(LIST.read_text(encoding="utf-8")), *(kind.name for kind in JOB_KINDS)))]
 Words = tuple[str, ...]
 
 

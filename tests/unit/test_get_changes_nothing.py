@@ -7,7 +7,7 @@ from pathlib import Path
 from app.core.config import ROOT
 
 WEB = ROOT / "app" / "web"
-WRITES = {"write", "write_once", "write_way"}
+WRITES = {"write", "write_once", "write_progress"}
 # What writes all the same when it is only asked for, and why.
 EXCEPTIONS = {
     "study/progress.py: page": "a match that is over is settled, once, which upkeep would do a little later",
