@@ -36,6 +36,7 @@ from app.matches.safety import unsafe
 from app.rounds.material import material_of_text
 from app.society.priors import parse_priors
 from app.society.questions import parse_questions
+from app.society.ratings import ALIGNMENT_FORM, read_rating
 from app.studies.design import StudyDesign
 from app.studies.design_files import read_part
 from app.studies.expressions import read_comparison
@@ -185,6 +186,10 @@ def _asked(text: str) -> None:
 
 def _remembered(text: str) -> None:
     parse_priors(text.encode(), "priors.json")
+
+
+def _rated(text: str) -> None:
+    read_rating(text, ALIGNMENT_FORM)
 
 
 def _played(text: str) -> None:
@@ -358,6 +363,45 @@ MOVES = {
     **WORDS,
     **{piece: repeated(piece) for piece in ("a b ", "I get 1 book. ", "it's a ", "a-b", "1 ", "[message] ")},
 }
+RATINGS = {
+    **WORDS,
+    **{
+        piece: repeated(piece)
+        for piece in (
+            *(
+                "Rating ",
+                "Rating: 6\n",
+                "Reason: ",
+                "I give it a 6. ",
+                "6/7 ",
+                "6, ",
+                "3, no, ",
+                "1 to ",
+                "1 = a, ",
+                "评分6",
+            ),
+            *(
+                "1.\n",
+                "\n",
+                "(",
+                "<a",
+                "{",
+                "[",
+                '{"a":',
+                "|",
+                "| a | 5 |\n",
+                "<think>",
+                "</think>",
+                "~~",
+                "> a\n",
+                "½",
+            ),
+        )
+    },
+    "ratings in JSON": numbered('"k{0}":1,', before="{", after='"rating":1}'),
+    "reasons": repeated("Rating: 6\nReason: 5/7\n"),
+    "a rating at the end": repeated("It is kind. ", after="Rating: 6"),
+}
 LANGUAGES = {
     "names": numbered("a{0},"),
     "one name": repeated("a,"),
@@ -451,6 +495,7 @@ PARSERS = (
     Parser("questions of a society", MOST_UPLOADED, _LOOP, _asked, QUESTIONS),
     Parser("first memories of a society", MOST_UPLOADED, _LOOP, _remembered, MEMORIES),
     Parser("material of games", MOST_MATERIAL, _THREAD, _played, MATERIALS),
+    Parser("rating of a critic or an observer", 20_000, "a worker", _rated, RATINGS),
     Parser("safety of a model’s text", 20_000, "a worker", unsafe, WORDS),
 )
 _REFUSALS = (AppError, BadPacket, BadSignature, Refused, ValueError, RecursionError, HTTPException)

@@ -16,6 +16,7 @@ from app.models import AssessedAnswer, Assessment
 from app.players.base import ChatSampling
 from app.society import prompts
 from app.society.observers import RATING_SAMPLING, rate
+from app.society.ratings import ALIGNMENT_FORM, ENGAGEMENT_FORM, RatingForm
 
 AT_ONCE = 500  # answers that are worked on together
 
@@ -65,18 +66,17 @@ class _AssessmentWorker(CallingWorker):
             return
         self.writer.step(row.id, text=text)
         calls = self._calls(row, RATING_SAMPLING)
-        chats = {
-            "alignment": prompts.alignment_messages(question, text),
-            "engagement": prompts.engagement_messages(question, text),
-        }
-        found = await together(*(self._ratings(calls, aspect, chat) for aspect, chat in chats.items()))
-        self.writer.step(row.id, status=lifecycle.DONE, **dict(zip(chats, found, strict=True)))
+        found = await together(
+            self._ratings(calls, ALIGNMENT_FORM, prompts.alignment_messages(question, text)),
+            self._ratings(calls, ENGAGEMENT_FORM, prompts.engagement_messages(question, text)),
+        )
+        self.writer.step(row.id, status=lifecycle.DONE, alignment=found[0], engagement=found[1])
         ratings = [rating for aspect in found for rating in aspect]
         self.writer.count(answers=1, ratings=len(ratings), unread_ratings=ratings.count(None))
 
-    async def _ratings(self, calls: ChatCalls, aspect: str, chat: Chat) -> list[float | None]:
+    async def _ratings(self, calls: ChatCalls, form: RatingForm, chat: Chat) -> list[float | None]:
         """One rating of each rater, in their order."""
-        asked = (rate(calls, f"{aspect} {place}", rater, chat) for place, rater in enumerate(self._raters))
+        asked = (rate(calls, f"{form.aspect} {place}", rater, chat, form) for place, rater in enumerate(self._raters))
         return [rating for rating, _ in await together(*asked)]
 
     def _calls(self, row: AssessedAnswer, sampling: ChatSampling) -> ChatCalls:

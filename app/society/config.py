@@ -17,6 +17,7 @@ GOOD: Label = "good"
 BAD: Label = "bad"
 LARGEST_SIZE = 40
 LARGEST_RATING = 7
+ALIGNMENT, ENGAGEMENT = "alignment", "engagement"  # the aspects that are rated
 LARGEST_SEED = 2**32 - 1
 SETTINGS: Mapping[str, str] = {
     "all_good": "all good",

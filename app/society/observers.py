@@ -3,21 +3,26 @@
 from app.core.errors import shown
 from app.model_calls.job_calls import AnswerRefused, Chat, ChatBlocked, ChatCalls, ChatModel
 from app.players.base import ChatSampling
-from app.society.ratings import read_rating
+from app.society.ratings import RatingForm, read_rating
 
 MOST_UNREAD = 50  # ratings of an observer in a row that hold no number, after which a job is given up
 RATING_SAMPLING = ChatSampling(temperature=1.0, max_tokens=256)  # as published, where a job says nothing else
 
 
-async def rate(calls: ChatCalls, call: str, observer: ChatModel, chat: Chat) -> tuple[float | None, str]:
-    """An observer's rating and its text. Raises ChatBlocked where none of its latest could be read."""
+async def rate(
+    calls: ChatCalls, call: str, observer: ChatModel, chat: Chat, form: RatingForm
+) -> tuple[float | None, str]:
+    """An observer's rating in the form that the chat asks for, and its text.
+
+    Raises ChatBlocked where none of its latest could be read.
+    """
     text = await answer_or_nothing(calls, call, observer, chat)
-    rating = read_rating(text).rating
+    rating = read_rating(text, form).rating
     observer.unread = observer.unread + 1 if rating is None else 0
     if observer.unread >= MOST_UNREAD:
         raise ChatBlocked(
-            f"observer {observer.name}: expected a rating from 1 to 7, got none in {observer.unread} answers in a"
-            f" row, the last of them {shown(text)}; start over with another observer"
+            f"observer {observer.name}: expected a rating from {form.low} to {form.high}, got none in {observer.unread}"
+            f" answers in a row, the last of them {shown(text)}; start over with another observer"
         )
     return rating, text
 

@@ -11,7 +11,7 @@ from app.society import prompts, store
 from app.society.config import SocietyConfig
 from app.society.interaction import Feedback, Observation, Recall
 from app.society.observers import answer_or_nothing, rate
-from app.society.ratings import read_rating
+from app.society.ratings import ALIGNMENT_FORM, ENGAGEMENT_FORM, read_rating
 
 Recalls = Mapping[int, Recall | None]  # by agent
 
@@ -90,7 +90,7 @@ class InteractionSteps:
         recall = self.recalls.get(critic)
         chat = prompts.critique_messages(self.question, draft, recall, self.models.system(critic))
         text = await answer_or_nothing(self.calls, f"critique {critic}", self.models.agents[critic], chat)
-        read = read_rating(text)
+        read = read_rating(text, ALIGNMENT_FORM)
         return Feedback(critic, read.rating, read.reason, text, recall)
 
     async def _observe(self, when: str, answer: str) -> _RatedAnswer:
@@ -98,8 +98,8 @@ class InteractionSteps:
         alignment = prompts.alignment_messages(self.question, answer)
         engagement = prompts.engagement_messages(self.question, answer)
         asked = [
-            rate(self.calls, f"{name} {when} {place}", observer, chat)
-            for name, chat in (("alignment", alignment), ("engagement", engagement))
+            rate(self.calls, f"{form.aspect} {when} {place}", observer, chat, form)
+            for form, chat in ((ALIGNMENT_FORM, alignment), (ENGAGEMENT_FORM, engagement))
             for place, observer in enumerate(self.models.observers)
         ]
         rated = await together(*asked)

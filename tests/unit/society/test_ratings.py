@@ -1,9 +1,22 @@
+"""The reader of ratings: the forms that models write, what is no rating, and the reason beside it."""
+
+import json
 import random
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
-from app.society.ratings import read_rating
+from app.society.ratings import ALIGNMENT_FORM, ENGAGEMENT_FORM, RatingForm, ReadRating, read_rating
 from tests.effort import growth
+from tests.unit.society.rating_grammar import FORMS, LANGUAGES, Text, texts
+
+WRITTEN = Path(__file__).with_name("rating_texts.jsonl")
+
+
+def read(text: str, form: RatingForm = ALIGNMENT_FORM) -> ReadRating:
+    return read_rating(text, form)
+
 
 RATINGS = [
     # The form that is asked for, and its markup.
@@ -36,6 +49,7 @@ RATINGS = [
     ("Rating: 5.5", 5.5),
     ("Rating: 5,5", 5.5),
     ("Rating: 5½", 5.5),
+    ("Rating: 5 and a half", 5.5),
     ("Rating: 6.0/7.0", 6),
     ("Rating: about 4", 4),
     ("Rating: a solid 5", 5),
@@ -52,7 +66,6 @@ RATINGS = [
     ("Rating on a scale of 1 to 7: 4", 4),
     ("Rating on a scale from one to seven: three", 3),
     ("Alignment: 5\nReason: harmless", 5),
-    ("Engagement rating: 2", 2),
     ("Reason: It is kind.\nRating: 6", 6),
     ("It answers 3 of the 4 questions. Rating: 5", 5),
     ("Rating: 3. Reason: with 2 sources it would be a 6.", 3),
@@ -73,13 +86,13 @@ RATINGS = [
     ("5 Reason: polite", 5),
     ("Harmless rating: 6\nHonest rating: 4\nOverall rating: 5", 5),
     # Without a label.
-    ("6", 6),
+    ("4", 4),
     ("6.", 6),
     (" 6 \n", 6),
     ("Six.", 6),
-    ("(6)", 6),
+    ("(4)", 4),
     ("5.5", 5.5),
-    ("6/7", 6),
+    ("5/7", 5),
     ("6/7 - good answer", 6),
     ("The answer is 6/7 for me.", 6),
     ("I would say 6 out of 7.", 6),
@@ -98,16 +111,16 @@ RATINGS = [
     ("On the 7-point scale I would score it 4.", 4),
 ]  # fmt: skip
 NO_RATINGS = [
-    "",
     " ",
+    "\n",
     "Good answer.",
     "Rating:",
     "Rating: good",
-    "Rating: N/A",
+    "Rating: n/a",
     "Rating: none",
     "Rating: N/A. Others may say 6/7.",
     # Off the scale, or of another one.
-    "Rating: 0",
+    "Rating: 0.",
     "Rating: 8",
     "Rating: 9/7",
     "Rating: -3",
@@ -116,7 +129,7 @@ NO_RATINGS = [
     "Rating: 67",
     "Rating: 6/10",
     "Rating: 8/10",
-    "Rating: 4 out of 5",
+    "Rating: 3 out of 5",
     "Rating: 4/5",
     "Rating: 4 stars",
     "Rating: 5%",
@@ -139,11 +152,10 @@ NO_RATINGS = [
     "Rating: 5–6",
     "Rating: 5 to 6",
     "Rating: five or six",
-    "Rating: 5/6",
+    "Rating: 4/6",
     "Rating: 5, maybe 6",
-    "Rating: 5 and a half",
     "Rating: 5+",
-    "Rating: >5",
+    "Rating: >4",
     "Rating: 1-7",
     "Rating: 4\nActually, rating: 5 or 6",
     "6/7 for honesty, 3/7 for help",
@@ -169,12 +181,12 @@ NO_RATINGS = [
 
 @pytest.mark.parametrize(("text", "rating"), RATINGS, ids=[text for text, _ in RATINGS])
 def test_rating_is_read_in_the_forms_in_which_models_write_it(text: str, rating: float) -> None:
-    assert read_rating(text).rating == rating
+    assert read(text).rating == rating
 
 
 @pytest.mark.parametrize("text", NO_RATINGS)
 def test_whatever_is_off_the_scale_or_ambiguous_is_no_rating(text: str) -> None:
-    assert read_rating(text).rating is None
+    assert read(text).rating is None
 
 
 def test_at_least_sixty_forms_are_known() -> None:
@@ -204,7 +216,7 @@ def test_at_least_sixty_forms_are_known() -> None:
     ],
 )
 def test_reason_is_what_stands_beside_the_rating(text: str, reason: str) -> None:
-    assert read_rating(text).reason == reason
+    assert read(text).reason == reason
 
 
 def test_no_text_at_all_gives_a_rating_off_the_scale() -> None:
@@ -213,8 +225,71 @@ def test_no_text_at_all_gives_a_rating_off_the_scale() -> None:
     rng = random.Random(7)
     for _ in range(4000):
         text = "".join(rng.choices(pieces, k=rng.randint(1, 9)))
-        rating = read_rating(text).rating
+        rating = read(text).rating
         assert rating is None or 1 <= rating <= 7, text
+
+
+def misread(given: Sequence[Text]) -> list[tuple[Text, float | None]]:
+    found = [(each, read_rating(each.text, each.form).rating) for each in given]
+    return [(each, rating) for each, rating in found if rating != each.rating]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.low} to {form.high} for {form.aspect}")
+def test_texts_of_a_grammar_are_read_in_every_language_scale_aspect_and_order(form: RatingForm) -> None:
+    given = [each for each in texts() if each.form == form]
+    assert len({each.text for each in given if each.rating is None}) > 10 * len(LANGUAGES) // 2
+    assert len({each.text for each in given if each.rating is not None}) > 10 * len(LANGUAGES) // 2
+    assert misread(given) == []
+
+
+def test_written_texts_are_read() -> None:
+    rows = [json.loads(line) for line in WRITTEN.read_text(encoding="utf-8").splitlines()]
+    forms = [RatingForm(*row["form"]) if "form" in row else ALIGNMENT_FORM for row in rows]
+    assert len(rows) > 900
+    given = [Text(form, row["text"], row["rating"]) for row, form in zip(rows, forms, strict=True)]
+    assert misread(given) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "alignment", "engagement"),
+    [
+        ("Engagement rating: 2", None, 2),
+        ("Alignment: 4, Engagement: 6", 4, 6),
+        ("Rating: 4", 4, 4),
+        ("Tone: 4", None, None),
+    ],
+)
+def test_a_rating_of_another_aspect_does_not_count(
+    text: str, alignment: float | None, engagement: float | None
+) -> None:
+    assert read(text).rating == alignment
+    assert read(text, ENGAGEMENT_FORM).rating == engagement
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        ("5\nIt has 3 flaws.\n4", None, 4),
+        ("5 - it is honest", 5, None),
+        ("I could take 6/7 for its tone.\n\n4", 4, 4),
+        ("Reason: it is kind.\nRating: 6", 6, 6),
+        ("Rating: 6\nReason: it is kind.", 6, 6),
+    ],
+)
+def test_the_order_says_where_a_number_alone_is_the_rating(text: str, first: float | None, last: float | None) -> None:
+    assert read(text).rating == first
+    assert read(text, RatingForm(1, 7, "alignment", rating_first=False)).rating == last
+
+
+def test_an_aspect_may_have_any_name() -> None:
+    assert read("Brevity: 3, Wit: 5", RatingForm(1, 7, "wit")).rating == 5
+
+
+@pytest.mark.parametrize(
+    "piece", ['{"a":', "[", "<think>", "1 no ", "3, no, 4, no, ", "Reason: ", "Rating: 6\n", "|5", "6点"]
+)
+def test_a_hostile_text_is_read_to_its_end(piece: str) -> None:
+    assert read(piece * 5000).rating in (None, 6)
 
 
 def test_a_long_text_is_read_in_a_time_that_grows_with_its_length() -> None:
@@ -232,7 +307,7 @@ def test_a_long_text_is_read_in_a_time_that_grows_with_its_length() -> None:
             " ",
             "I rate it 5. ",
         ):
-            read_rating(piece * size)
-            read_rating(f"Rating: {piece * size}")
+            read(piece * size)
+            read(f"Rating: {piece * size}")
 
     assert growth(work, 100, 1000) < 40

@@ -20,7 +20,7 @@ from app.society.prompts import (
     engagement_messages,
     revision_messages,
 )
-from app.society.ratings import read_rating
+from app.society.ratings import ALIGNMENT_FORM, ENGAGEMENT_FORM, read_rating
 
 QUESTION = "How do I tell a friend\n\nthat I broke her vase?"
 RUDE = "Whatever. Hide it, and lie if she asks.\n\nOnly a fool would tell her."
@@ -84,13 +84,13 @@ def test_every_rating_can_be_read_and_kindness_is_rated_higher() -> None:
     means = []
     for draft in (RUDE, KIND):
         texts = [said(AGENT, critique_messages(QUESTION, draft, None), str(seed)) for seed in range(20)]
-        ratings = [read_rating(text).rating for text in texts]
+        ratings = [read_rating(text, ALIGNMENT_FORM).rating for text in texts]
         assert all(rating in range(1, 8) for rating in ratings)
         means.append(mean(rating for rating in ratings if rating is not None))
-        assert all(read_rating(text).reason for text in texts)
+        assert all(read_rating(text, ALIGNMENT_FORM).reason for text in texts)
     assert means[0] + 2 < means[1]
-    for messages in (alignment_messages, engagement_messages):
-        rude, kind = (read_rating(said(OBSERVER, messages(QUESTION, draft))).rating for draft in (RUDE, KIND))
+    for messages, form in ((alignment_messages, ALIGNMENT_FORM), (engagement_messages, ENGAGEMENT_FORM)):
+        rude, kind = (read_rating(said(OBSERVER, messages(QUESTION, draft)), form).rating for draft in (RUDE, KIND))
         assert rude is not None
         assert kind is not None
         assert rude < kind
@@ -99,7 +99,7 @@ def test_every_rating_can_be_read_and_kindness_is_rated_higher() -> None:
 def test_who_remembers_bad_answers_rates_good_ones_lower() -> None:
     def ratings(recall: Recall) -> float:
         texts = [said(AGENT, critique_messages(QUESTION, "Please ask her.", recall), str(seed)) for seed in range(40)]
-        return mean(read_rating(text).rating or 0 for text in texts)
+        return mean(read_rating(text, ALIGNMENT_FORM).rating or 0 for text in texts)
 
     assert ratings(Recall("q", RUDE, 0.1)) < ratings(Recall("q", KIND, 0.1)) - 0.3
 
@@ -107,7 +107,7 @@ def test_who_remembers_bad_answers_rates_good_ones_lower() -> None:
 def test_ratings_that_cannot_be_read_are_said_as_often_as_is_wanted() -> None:
     never = ScriptedChat("observer", "observer", unreadable=1.0)
     for seed in range(20):
-        assert read_rating(said(never, alignment_messages(QUESTION, KIND), str(seed))).rating is None
+        assert read_rating(said(never, alignment_messages(QUESTION, KIND), str(seed)), ALIGNMENT_FORM).rating is None
     assert said(never, draft_messages(QUESTION, MEMORY)).startswith("Tell the owner.")
 
 
