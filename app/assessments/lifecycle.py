@@ -15,6 +15,7 @@ from app.players.base import ChatSampling
 from app.registry.named import named_models
 from app.society.lifecycle import check_questions
 from app.society.material import QuestionList
+from app.society.prompts import TEMPLATE
 
 OPEN, DONE, FAILED = "open", "done", "failed"  # what the status of an answer may be
 MOST_QUESTIONS = 20_000
@@ -58,6 +59,7 @@ def create(
         raters=[{"model_id": each.id, "model": each.name} for each in models["raters"]],
         sampling=spec.sampling.model_dump(exclude_none=True),
         seed=spec.seed,
+        template=TEMPLATE,
         question_source=asked.source[-300:],
         questions=list(unknown),
         asked=len(unknown),

@@ -66,9 +66,10 @@ class _AssessmentWorker(CallingWorker):
             return
         self.writer.step(row.id, text=text)
         calls = self._calls(row, RATING_SAMPLING)
+        template = self._row.template
         found = await together(
-            self._ratings(calls, ALIGNMENT_FORM, prompts.alignment_messages(question, text)),
-            self._ratings(calls, ENGAGEMENT_FORM, prompts.engagement_messages(question, text)),
+            self._ratings(calls, ALIGNMENT_FORM, prompts.alignment_messages(question, text, template=template)),
+            self._ratings(calls, ENGAGEMENT_FORM, prompts.engagement_messages(question, text, template=template)),
         )
         self.writer.step(row.id, status=lifecycle.DONE, alignment=found[0], engagement=found[1])
         ratings = [rating for aspect in found for rating in aspect]

@@ -22,6 +22,7 @@ class Assessment(JobMixin, LeaseMixin, Model):
     raters: Mapped[list[dict[str, Any]]] = mapped_column(Json)  # {"model_id", "model"} of each
     sampling: Mapped[dict[str, Any]] = mapped_column(Json)  # of the answers: what differs from the models' own
     seed: Mapped[int] = mapped_column(BigInteger)  # each call has its own by it
+    template: Mapped[str] = mapped_column(String(40), default="full-1", server_default="full-1")  # of its prompts
 
     question_source: Mapped[str] = mapped_column(String(300))  # where the questions were read from
     questions: Mapped[list[str]] = mapped_column(Json, deferred=True)  # those that are asked

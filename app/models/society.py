@@ -25,6 +25,7 @@ class Society(JobMixin, LeaseMixin, Model):
     agents: Mapped[list[dict[str, Any]]] = mapped_column(Json)  # {"model_id", "model", "share", "system"} of each model
     observers: Mapped[list[dict[str, Any]]] = mapped_column(Json)  # {"model_id", "model"} of each
     embedder: Mapped[str] = mapped_column(String(120))  # which texts are similar is judged by its vectors
+    template: Mapped[str] = mapped_column(String(40), default="full-1", server_default="full-1")  # of its prompts
 
     question_source: Mapped[str] = mapped_column(String(300))  # where the questions were read from
     questions: Mapped[list[str]] = mapped_column(Json, deferred=True)

@@ -16,6 +16,7 @@ from app.society.estimate import SocietyEstimate, embedding_of, estimate_for
 from app.society.job import SOCIETY
 from app.society.material import PriorMemories, QuestionList
 from app.society.population import models_of_agents
+from app.society.prompts import TEMPLATE
 from app.society.spec import SocietySpec
 from app.society.world import first_memories, labels
 
@@ -56,6 +57,7 @@ def create(
         agents=members.agents,
         observers=members.observers,
         embedder=spec.embedder,
+        template=TEMPLATE,
         question_source=questions.source[-300:],
         questions=list(questions.questions),
         prior_source=priors.source[-300:],

@@ -1,8 +1,10 @@
 """What the models of a society are asked: drafts, critiques, revisions and ratings, each a chat of its own.
 
 The words are in data/prompts/society/TEMPLATE.txt, in sections as those of games do. A file never changes once a
-society was run with it; other words are another template. No prompt names an agent or its label: what makes agents
-differ is what they remember, and a revision sees neither.
+society was run with it; other words are another template. Societies and assessments name theirs, and go on with it when
+there is a newer one. No prompt names an agent or its label: what makes agents differ is what they remember, and a
+revision sees neither. A prompt for a rating says its scale, its aspect and that it comes before the reason, as the
+`RatingForm` says with which the answer is read.
 
 Source: Liu et al. 2023, arXiv 2305.16960, whose questions these are, in words of this project.
 """
@@ -15,54 +17,69 @@ from app.players.prompts import FOLDER, Message, read_sections
 from app.society.interaction import Feedback, Recall
 from training.marks import OTHERS
 
-TEMPLATE = "full-1"  # the newest
+TEMPLATE = "full-2"  # the newest
 
 
-def chat_system() -> str:
+def chat_system(template: str = TEMPLATE) -> str:
     """A system message for agents whose model warns and lectures by habit. Observers get none."""
-    return _sections(TEMPLATE)["system"]
+    return _sections(template)["system"]
 
 
-def draft_messages(question: str, recall: Recall | None, system: str | None = None) -> list[Message]:
+def draft_messages(
+    question: str, recall: Recall | None, system: str | None = None, template: str = TEMPLATE
+) -> list[Message]:
     """The chat in which an agent answers a question, in the light of a similar one that it remembers."""
-    return _chat(_filled("draft", recall, question=question), system)
+    return _chat(_filled(template, "draft", recall, question=question), system)
 
 
-def critique_messages(question: str, draft: str, recall: Recall | None, system: str | None = None) -> list[Message]:
+def critique_messages(
+    question: str, draft: str, recall: Recall | None, system: str | None = None, template: str = TEMPLATE
+) -> list[Message]:
     """The chat in which an agent rates another's draft, in the light of a similar question that it remembers."""
-    return _chat(_filled("critique", recall, question=question, draft=draft), system)
+    return _chat(_filled(template, "critique", recall, question=question, draft=draft), system)
 
 
 def revision_messages(
-    question: str, draft: str, feedback: Sequence[Feedback], score_only: bool = False, system: str | None = None
+    question: str,
+    draft: str,
+    feedback: Sequence[Feedback],
+    score_only: bool = False,
+    system: str | None = None,
+    template: str = TEMPLATE,
 ) -> list[Message]:
     """The chat in which an agent improves its draft.
 
     It has the mean of the ratings that could be read, if any, and, but with `score_only`, the reasons: that of the
     lowest rating last, where models heed it most, and those without a rating first.
     """
-    parts = [_filled("revision", question=question, draft=draft)]
+    parts = [_filled(template, "revision", question=question, draft=draft)]
     rated = [each.rating for each in feedback if each.rating is not None]
     if rated:
-        parts.append(_filled("revision ratings", mean=f"{sum(rated) / len(rated):.1f}"))
+        parts.append(_filled(template, "revision ratings", mean=f"{sum(rated) / len(rated):.1f}"))
     ordered = sorted(feedback, key=lambda each: float("inf") if each.rating is None else each.rating, reverse=True)
     reasons = [each.reason for each in ordered if each.reason.strip()]
     if reasons and not score_only:
         parts.append(
-            _filled("revision reasons", reasons="\n".join(f"- {' '.join(reason.split())}" for reason in reasons))
+            _filled(
+                template, "revision reasons", reasons="\n".join(f"- {' '.join(reason.split())}" for reason in reasons)
+            )
         )
-    parts.append(_filled("revision task"))
+    parts.append(_filled(template, "revision task"))
     return _chat("\n\n".join(parts), system)
 
 
-def alignment_messages(question: str, answer: str, system: str | None = None) -> list[Message]:
+def alignment_messages(
+    question: str, answer: str, system: str | None = None, template: str = TEMPLATE
+) -> list[Message]:
     """The chat in which an observer rates how well an answer fits shared values."""
-    return _chat(_filled("alignment", question=question, answer=answer), system)
+    return _chat(_filled(template, "alignment", question=question, answer=answer), system)
 
 
-def engagement_messages(question: str, answer: str, system: str | None = None) -> list[Message]:
+def engagement_messages(
+    question: str, answer: str, system: str | None = None, template: str = TEMPLATE
+) -> list[Message]:
     """The chat in which an observer rates how much an answer makes one go on talking."""
-    return _chat(_filled("engagement", question=question, answer=answer), system)
+    return _chat(_filled(template, "engagement", question=question, answer=answer), system)
 
 
 def _chat(content: str, system: str | None) -> list[Message]:
@@ -70,12 +87,12 @@ def _chat(content: str, system: str | None) -> list[Message]:
     return [*opening, {"role": "user", "content": content}]
 
 
-def _filled(section: str, recall: Recall | None = None, **values: str) -> str:
+def _filled(template: str, section: str, recall: Recall | None = None, **values: str) -> str:
     if recall is not None:
         section = f"{section} with recall"
         values |= {"recalled_question": recall.question, "recalled_answer": recall.answer}
     said = {name: OTHERS.broken(value) for name, value in values.items()}
-    return Template(_sections(TEMPLATE)[section]).substitute(said)
+    return Template(_sections(template)[section]).substitute(said)
 
 
 @lru_cache

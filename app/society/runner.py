@@ -51,6 +51,7 @@ class _SocietyWorker(CallingWorker):
         self._config = SocietyConfig.model_validate(row.config)
         self._questions: Sequence[str] = row.questions
         self._iteration = row.iteration
+        self._template = row.template
         self._embedder = SocietyEmbedder.of(session, row, self.writer) if self._config.recall else None
         self._memories: SocietyMemories | None = None
 
@@ -97,7 +98,7 @@ class _SocietyWorker(CallingWorker):
         sampling = ChatSampling(temperature=config.temperature, max_tokens=config.max_tokens)
         calls = ChatCalls({"interaction_id": row.id}, seed, sampling, self.writer, answers)
         return InteractionSteps(
-            row.id, row.agent, row.question, critics, recalls, config, self._models, calls, self.writer
+            row.id, row.agent, row.question, critics, recalls, config, self._models, calls, self.writer, self._template
         )
 
     def _remember(self, memories: SocietyMemories, iteration: int) -> None:
@@ -110,5 +111,5 @@ def _models(session: Session, row: Society, agents: Sequence[SocietyAgent], cont
     of_agents = [each.model_id for each in agents if each.model_id is not None]
     observers = [each["model_id"] for each in row.observers]
     known = called_models(session, [*of_agents, *observers], context)
-    systems = {each["model_id"]: prompts.chat_system() for each in row.agents if each["system"]}
+    systems = {each["model_id"]: prompts.chat_system(row.template) for each in row.agents if each["system"]}
     return SocietyModels([known[number] for number in of_agents], [known[number] for number in observers], systems)

@@ -54,6 +54,7 @@ class InteractionSteps:
     models: SocietyModels
     calls: ChatCalls
     writer: CallWriter
+    template: str  # of the prompts
 
     async def make(self) -> None:
         """Make the interaction, step by step. It fails where a model refuses to answer. Raises ChatBlocked."""
@@ -70,7 +71,7 @@ class InteractionSteps:
 
     async def _draft(self) -> str:
         recall = self.recalls.get(self.agent)
-        chat = prompts.draft_messages(self.question, recall, self.models.system(self.agent))
+        chat = prompts.draft_messages(self.question, recall, self.models.system(self.agent), self.template)
         draft = await self.calls.ask("draft", self.models.agents[self.agent], chat)
         self.writer.step(self.number, draft=draft, recall=store.recall_json(recall))
         return draft
@@ -80,7 +81,7 @@ class InteractionSteps:
         feedback = await together(*(self._criticise(critic, draft) for critic in self.critics))
         self.writer.step(self.number, feedback=store.feedback_json(feedback))
         system = self.models.system(self.agent)
-        chat = prompts.revision_messages(self.question, draft, feedback, self.config.score_only, system)
+        chat = prompts.revision_messages(self.question, draft, feedback, self.config.score_only, system, self.template)
         revision = await self.calls.ask("revision", self.models.agents[self.agent], chat)
         self.writer.step(self.number, revision=revision)
         return feedback, await self._observe("after", revision)
@@ -88,15 +89,15 @@ class InteractionSteps:
     async def _criticise(self, critic: int, draft: str) -> Feedback:
         """What one critic says. One that will not answer has said nothing."""
         recall = self.recalls.get(critic)
-        chat = prompts.critique_messages(self.question, draft, recall, self.models.system(critic))
+        chat = prompts.critique_messages(self.question, draft, recall, self.models.system(critic), self.template)
         text = await answer_or_nothing(self.calls, f"critique {critic}", self.models.agents[critic], chat)
         read = read_rating(text, ALIGNMENT_FORM)
         return Feedback(critic, read.rating, read.reason, text, recall)
 
     async def _observe(self, when: str, answer: str) -> _RatedAnswer:
         """How all observers rate an answer."""
-        alignment = prompts.alignment_messages(self.question, answer)
-        engagement = prompts.engagement_messages(self.question, answer)
+        alignment = prompts.alignment_messages(self.question, answer, template=self.template)
+        engagement = prompts.engagement_messages(self.question, answer, template=self.template)
         asked = [
             rate(self.calls, f"{form.aspect} {when} {place}", observer, chat, form)
             for form, chat in ((ALIGNMENT_FORM, alignment), (ENGAGEMENT_FORM, engagement))

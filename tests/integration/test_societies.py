@@ -21,6 +21,7 @@ from app.society import lifecycle, listing, store, world
 from app.society.config import SocietyConfig
 from app.society.job import SOCIETY
 from app.society.material import PriorMemories, QuestionList
+from app.society.prompts import TEMPLATE
 from app.society.spec import SocietySpec
 from tests.jobs import is_internal_error
 from tests.societies import (
@@ -97,6 +98,26 @@ def test_every_agent_drafts_is_criticised_revises_and_is_observed_once_an_iterat
         assert list(each.after.engagement_texts) == [calls["engagement after 0"]]
         rated = [each.before.alignment, each.after.alignment, each.before.engagement, each.after.engagement]
         assert all(rating is None or 1 <= rating <= 7 for rating in rated)
+
+
+@pytest.mark.parametrize(("template", "phrase"), [(None, "Rate only its alignment"), ("full-1", "Rate it from 1")])
+def test_a_society_goes_on_with_the_template_that_it_was_begun_with(
+    engine: Engine, settings: Settings, template: str | None, phrase: str
+) -> None:
+    number = make_society(engine, "voice", "other", observers=["other"])
+    if template is not None:
+        with writing(engine) as session:
+            SOCIETY.get(session, number).template = template
+    run(engine, settings, number)
+    assert row_of(engine, number).template == (template or TEMPLATE)
+    with reading(engine) as session:
+        mine = select(SocietyInteraction.id).where(SocietyInteraction.society_id == number)
+        asked = select(GenerationRow.prompt).where(
+            GenerationRow.interaction_id.in_(mine), GenerationRow.call.like("alignment%")
+        )
+        prompts = [prompt[-1]["content"] for prompt in session.scalars(asked)]
+    assert prompts
+    assert all(phrase in prompt for prompt in prompts)
 
 
 def test_a_question_that_comes_again_is_recalled_with_its_first_revision(engine: Engine, settings: Settings) -> None:

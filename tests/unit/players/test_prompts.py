@@ -21,6 +21,7 @@ from app.players import prompts
 # A template that a match was played with stays as it was. To say things differently, add the next number.
 RELEASED = {
     "society/full-1.txt": "f00f433fc06e87ac3b869a41c1a79cbb85b9017e0de188619ec6e1c2be6b5064",
+    "society/full-2.txt": "40dcb0d302b623981e331d0fd844aa3f854b1d02e8efef4c3bd93fe301d38170",
     "negotiation/compact-1.txt": "b20048093e8347f75f2a34172a90484d878ff4822d9e05745a162a79de1b3c4f",
     "negotiation/full-1.txt": "78669daf3262c4806cb6c14a32e7ad0a9f3f428ad835e7a16e936495e13d3945",
     "negotiation/full-1-2.txt": "378cf8bd0d7efa0948fb33e126487517f5ff51c7050abf54e18b9efb6617884f",

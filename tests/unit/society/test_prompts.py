@@ -13,6 +13,7 @@ from app.society.prompts import (
     engagement_messages,
     revision_messages,
 )
+from app.society.ratings import ALIGNMENT_FORM, ENGAGEMENT_FORM, RatingForm
 
 QUESTION, DRAFT = "May I keep the change?", "Finders keepers, $5 is $nothing."
 RECALL = Recall("May I keep a purse?", "Bring it back.", 0.2)
@@ -61,19 +62,32 @@ def test_draft_and_critique_show_the_remembered_question_with_its_answer() -> No
 
 
 @pytest.mark.parametrize(
-    "asked",
+    ("asked", "form"),
     [
-        critique_messages(QUESTION, DRAFT, None),
-        critique_messages(QUESTION, DRAFT, RECALL),
-        alignment_messages(QUESTION, DRAFT),
-        engagement_messages(QUESTION, DRAFT),
+        (critique_messages(QUESTION, DRAFT, None), ALIGNMENT_FORM),
+        (critique_messages(QUESTION, DRAFT, RECALL), ALIGNMENT_FORM),
+        (alignment_messages(QUESTION, DRAFT), ALIGNMENT_FORM),
+        (engagement_messages(QUESTION, DRAFT), ENGAGEMENT_FORM),
     ],
 )
-def test_ratings_are_asked_for_in_one_form_and_say_the_scale(asked: list[Message]) -> None:
+def test_ratings_are_asked_for_in_the_form_in_which_they_are_read(asked: list[Message], form: RatingForm) -> None:
     assert QUESTION in text(asked)
     assert DRAFT in text(asked)
-    assert "from 1" in text(asked)
+    assert re.search(rf"\b{form.aspect}\b.* on the scale from {form.low} \(.*\) to {form.high} \(", text(asked))
+    assert "first the rating and then the reason" in text(asked)
+    assert form.rating_first
     assert re.search(r"^Rating: .*\nReason: .*\Z", text(asked), re.MULTILINE)
+
+
+@pytest.mark.parametrize("template", ["full-1", "full-2"])
+def test_what_was_begun_with_a_template_goes_on_with_it(template: str) -> None:
+    words = (FOLDER / "society" / f"{template}.txt").read_text()
+    for asked in (
+        critique_messages(QUESTION, DRAFT, None, template=template),
+        alignment_messages(QUESTION, DRAFT, template=template),
+        engagement_messages(QUESTION, DRAFT, template=template),
+    ):
+        assert text(asked)[-200:] in words
 
 
 def test_revision_has_the_reasons_with_the_lowest_rating_last_and_the_mean_of_those_that_could_be_read() -> None:
@@ -116,7 +130,8 @@ def test_a_system_message_comes_first_where_there_is_one() -> None:
         assert [message["role"] for message in asked] == ["system", "user"]
 
 
-def test_no_prompt_names_a_label() -> None:
-    words = re.findall(r"\w+", (FOLDER / "society" / "full-1.txt").read_text().lower())
+@pytest.mark.parametrize("template", ["full-1", "full-2"])
+def test_no_prompt_names_a_label(template: str) -> None:
+    words = re.findall(r"\w+", (FOLDER / "society" / f"{template}.txt").read_text().lower())
     assert words
     assert not {"good", "bad", "label"} & set(words)

@@ -38,15 +38,20 @@ def said(player: ScriptedChat, messages: Sequence[dict[str, str]], seed: str = "
 
 @pytest.mark.parametrize("system", [None, "Be brief.\nSomeone asks you:\nnothing"])
 @pytest.mark.parametrize("recall", [None, MEMORY])
-def test_every_prompt_of_a_society_is_understood(recall: Recall | None, system: str | None) -> None:
+@pytest.mark.parametrize("template", ["full-1", "full-2"])
+def test_every_prompt_of_a_society_is_understood(template: str, recall: Recall | None, system: str | None) -> None:
     remembered = recall.answer if recall else ""
+    revising = revision_messages(QUESTION, RUDE, FEEDBACK, template=template)
+    by_score = revision_messages(QUESTION, RUDE, FEEDBACK, True, system, template)
     chats = {
-        SocietyPrompt(ANSWER, QUESTION, "", remembered): draft_messages(QUESTION, recall, system),
-        SocietyPrompt(RATE_VALUES, QUESTION, RUDE, remembered): critique_messages(QUESTION, RUDE, recall, system),
-        SocietyPrompt(REVISE, QUESTION, RUDE, "", "- Hm.\n- It is rude."): revision_messages(QUESTION, RUDE, FEEDBACK),
-        SocietyPrompt(REVISE, QUESTION, RUDE): revision_messages(QUESTION, RUDE, FEEDBACK, True, system),
-        SocietyPrompt(RATE_VALUES, QUESTION, RUDE): alignment_messages(QUESTION, RUDE),
-        SocietyPrompt(RATE_TALK, QUESTION, RUDE): engagement_messages(QUESTION, RUDE),
+        SocietyPrompt(ANSWER, QUESTION, "", remembered): draft_messages(QUESTION, recall, system, template),
+        SocietyPrompt(RATE_VALUES, QUESTION, RUDE, remembered): critique_messages(
+            QUESTION, RUDE, recall, system, template
+        ),
+        SocietyPrompt(REVISE, QUESTION, RUDE, "", "- Hm.\n- It is rude."): revising,
+        SocietyPrompt(REVISE, QUESTION, RUDE): by_score,
+        SocietyPrompt(RATE_VALUES, QUESTION, RUDE): alignment_messages(QUESTION, RUDE, template=template),
+        SocietyPrompt(RATE_TALK, QUESTION, RUDE): engagement_messages(QUESTION, RUDE, template=template),
     }
     for expected, messages in chats.items():
         assert read_prompt(messages[-1]["content"]) == expected
