@@ -104,6 +104,10 @@ class JobCommands(Generic[R]):
         with writing() as session:
             self.kind.cancel(session, number)
         self.end_outside(number)
+        self.report_cancelled(number, as_json)
+
+    def report_cancelled(self, number: int, as_json: bool) -> None:
+        """Print how far a job came that was cancelled."""
         described = self.read(number)
         if as_json:
             print_json(described)

@@ -52,7 +52,10 @@ class _TrainingCommands(JobCommands[TrainingJob]):
 
     help = "Have models trained on datasets; list, show, cancel and resume trainings."
     none_yet = "No jobs yet: flask train tiny --dataset 1 --name small"
-    resume_help = "Go on with a job that failed, was cancelled or interrupted, from its last checkpoint."
+    resume_help = (
+        "Go on with a job that failed, was cancelled or interrupted, from its last checkpoint. Where a command was"
+        " killed while it cancelled a job at a vendor, finish that."
+    )
     cancel_help = "Stop a job after the step it is in. Its last checkpoint stays, and it can be resumed."
     show_help = "Show one job: what it trains, how far it is, and the last lines of its log."
     list_help = "Show the jobs, the latest first."
@@ -70,6 +73,21 @@ class _TrainingCommands(JobCommands[TrainingJob]):
         """How to resume a job."""
         again = super().goes_on(number)
         return f"{again} from its last checkpoint" if self.read(number)["backend"] == LOCAL else again
+
+    def resume(self, number: int, queue: bool, as_json: bool) -> None:
+        """As for all kinds. Where whoever cancelled a job is gone, that is finished, and nothing trained."""
+        with reading() as session:
+            row = TRAINING.get(session, number)
+            left = row.status == states.CANCELLING and not TRAINING.has_worker(session, row)
+        if not left:
+            super().resume(number, queue, as_json)
+        elif queue:
+            self.go_on(number, queue, as_json)
+        else:
+            with writing() as session:
+                TRAINING.cancel(session, number)
+            train_here(number)
+            self.report_cancelled(number, as_json)
 
     def end_outside(self, number: int) -> None:
         """Have a vendor cancel the job, where whoever followed it in a terminal is gone."""

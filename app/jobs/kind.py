@@ -213,9 +213,9 @@ class JobKind(Generic[R]):
     def cancel(self, session: Session, number: int) -> R:
         """Ask whoever works on a job to stop; what was made stays. Raises NotFound, and Conflict when it is over."""
         row = self.get(session, number)
-        if leases.request_stop(session, row, self.subject(number), self.active):
-            self.settle_cancelled(session, number)
-            session.refresh(row)
+        leases.request_stop(session, row, self.subject(number), self.active)
+        self.settle_cancelled(session, number)
+        session.refresh(row)
         return row
 
     def settle_cancelled(self, session: Session, number: int | None = None) -> None:

@@ -54,14 +54,14 @@ def mark_enqueued(session: Session, table: Any, waits: ColumnElement[bool], now:
     return ids
 
 
-def request_stop(session: Session, row: Any, subject: Phrase, expected: Phrase) -> bool:
-    """Call a row being cancelled. False if it is so already, or cancelled; raises Conflict when it is over.
+def request_stop(session: Session, row: Any, subject: Phrase, expected: Phrase) -> None:
+    """Call a row being cancelled, unless it is so already, or cancelled. Raises Conflict when it is over.
 
     `subject` and `expected` name it and what it would have to be: round 7, one that is being played.
     """
     session.refresh(row, with_for_update=True)
     if row.status in (states.CANCELLING, states.CANCELLED):
-        return False
+        return
     if row.status not in states.OPEN:
         raise Conflict(
             None,
@@ -71,4 +71,3 @@ def request_stop(session: Session, row: Any, subject: Phrase, expected: Phrase) 
         )
     row.status = states.CANCELLING
     session.flush()
-    return True

@@ -2,7 +2,10 @@
 
 import hashlib
 import json
+import os
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -28,7 +31,7 @@ from app.registry import add_api_model, add_local_model
 from tests.experimenter import signed_in
 from tests.jobs import events_of, model_of, models, row_of, run
 from tests.rounds import make_round, play
-from tests.stack import PATIENCE, running_parlor, wait_until
+from tests.stack import PATIENCE, ROOT, running_parlor, wait_until
 from tests.stub_fine_tuning import LATE, LOST
 from tests.stub_openai import GARBAGE, KEY, Reply, StubServer, negotiator, rate_limited
 from tests.tables import database, settings_of
@@ -661,3 +664,57 @@ def test_a_worker_that_is_killed_while_the_job_is_created_leaves_one_job_there(
         row = row_of(engine, job_id)
         assert (row.status, row.error, row.remote_job_id) == (states.DONE, None, "ftjob-1")
         assert (len(vendor.jobs), len(vendor.contents), models(engine)) == (1, 1, 3)
+
+
+@pytest.mark.parametrize("call", ["upload", "cancel", "delete_file"])
+@pytest.mark.parametrize("queue", [False, True])
+def test_a_job_whose_terminal_is_killed_while_it_is_cancelled_is_cancelled_by_resume(
+    app: Flask,
+    engine: Engine,
+    settings: Settings,
+    dataset: Dataset,
+    base: str,
+    stub: StubServer,
+    call: str,
+    queue: bool,
+) -> None:
+    vendor = stub.fine_tuning
+    vendor.statuses = ["running"] * 500
+    vendor.late[call] = threading.Event()
+    job_id = make_job(engine, queued=False)
+    url = engine.url.render_as_string(hide_password=False)
+    env = {
+        **os.environ,
+        "PARLOR_HOME": str(settings.home),
+        "DATABASE_URL": url,
+        "TRAIN_LEASE": "1.5",
+        "TRAIN_POLL": "0.1",
+    }
+    command = [sys.executable, "-m", "flask", "--app", "wsgi", "training", "resume", str(job_id)]
+    terminal = subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_until(
+        lambda: vendor.files if call == "upload" else row_of(engine, job_id).remote_status, "a file or a job there"
+    )
+    assert cancel(engine, job_id) == states.CANCELLING
+    wait_until(lambda: call in vendor.calls, "the call that is not answered")
+    terminal.kill()
+    terminal.wait()
+    vendor.late.pop(call).set()
+
+    def lease_is_over() -> bool:
+        with reading(engine) as session:
+            return not TRAINING.has_worker(session, TRAINING.get(session, job_id))
+
+    wait_until(lease_is_over, "the end of the lease")
+    line = ["training", "resume", str(job_id), *(["--queue"] if queue else [])]
+    resumed = app.test_cli_runner().invoke(args=line)
+    assert resumed.exit_code == 0, resumed.stderr
+    if queue:
+        assert resumed.stdout.startswith("Job 1 waits for a worker")
+        look(engine, settings, job_id, is_over)
+    else:
+        assert resumed.stdout.startswith("Job 1 is cancelled at ")
+    assert (row_of(engine, job_id).status, row_of(engine, job_id).error) == (states.CANCELLED, None)
+    assert [body["status"] for body in vendor.bodies()] == ["cancelled"] * (call != "upload")
+    assert vendor.files == {}
+    assert len(vendor.contents) == 1
