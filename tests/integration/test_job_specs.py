@@ -3,6 +3,7 @@ has it to be added."""
 
 import json
 import re
+from collections.abc import Callable, Iterator, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import ClassVar
@@ -17,15 +18,19 @@ from werkzeug.datastructures import MultiDict
 from app.alignments.spec import AlignmentSpec
 from app.assessments.spec import AnswerSampling, AssessmentSpec
 from app.benchmarks.spec import BenchmarkSpec
+from app.campaigns.spec import CampaignSpec
 from app.cli.base import Command
 from app.cli.spec_options import spec_options
 from app.core.errors import Invalid
-from app.core.extensions import reading
+from app.core.extensions import db, reading
+from app.core.validation import choices_in
 from app.finetuning.spec import TrainingSpec
-from app.jobs.spec import JobSpec, asked
+from app.jobs import states
+from app.jobs.spec import PRESET, JobSpec, asked, fields_of, parts_of
 from app.society.spec import SocietySpec
 from app.web.admin.spec_form import ShownField, filled_in, refusal, sections
 from scripts.spec_tables import table
+from scripts.translations import job_specs
 from tests.benchmarks import make_benchmark
 from tests.campaigns import add_local
 from tests.experimenter import signed_in
@@ -305,3 +310,45 @@ def test_a_form_can_be_sent_as_it_is_first_shown(app: Flask, engine: Engine, kin
     assert both[0] == both[1]
     assert (again["questions"], again["like"]) == ("again", "1")
     assert again["seed"].isdigit()
+
+
+TEACHER = ("--teacher", "scripted")  # so that the fields of what comes before the rounds are asked for, too
+COMMANDS: dict[type[JobSpec], Sequence[str]] = {
+    AlignmentSpec: ("alignment", "run", "--base", "local", "--observers", "scripted-observer"),
+    AssessmentSpec: ("assessment", "run", "local", "tiny-base", "--raters", "scripted-observer"),
+    CampaignSpec: ("campaign", "run", "--game", "taboo", "--base", "tiny-base", *TEACHER),
+    SocietySpec: ("society", "run", "--agents", "scripted-agent", "--observers", "scripted-observer"),
+    TrainingSpec: ("training", "run", "stable-alignment", "--dataset", "1", "--base", "tiny-base", "--name", "taught"),
+}
+RATED = {"query": "Hi?", "responses": ["Good day.", "No."], "scores": [6, 2]}
+
+
+def presets_of(spec: type[JobSpec]) -> Iterator[tuple[str, str]]:
+    """The presets that a spec declares, each with its option: its own, those of its parts, and those of methods."""
+    yield from ((f"--{PRESET}", name) for name in spec.presets)
+    for field, schema in fields_of(spec).items():
+        if field == PRESET:
+            yield from ((f"--{PRESET}", name) for name in choices_in(schema))
+        elif PRESET in schema:
+            part = parts_of(spec).get(field)
+            known = all_methods()[COMMANDS[spec][2]].presets if part is None else part.presets
+            yield from ((f"--{schema[PRESET]}", name) for name in known)
+
+
+@pytest.mark.parametrize(
+    ("spec", "option", "preset"), [(spec, *each) for spec in job_specs() for each in presets_of(spec)]
+)
+def test_every_preset_makes_a_job_in_a_new_database(
+    make_app: Callable[..., Flask], tmp_path: Path, spec: type[JobSpec], option: str, preset: str
+) -> None:
+    app = make_app(SMALL_MODELS=True)
+    (tmp_path / "rated.jsonl").write_text(json.dumps(RATED))
+    with app.app_context():
+        add_local(db.engine, "local")
+    flask = app.test_cli_runner()
+    imported = flask.invoke(args=["dataset", "import", str(tmp_path / "rated.jsonl"), "--format", "stable-alignment"])
+    assert imported.exit_code == 0, imported.output
+    started = flask.invoke(args=[*COMMANDS[spec], option, preset, "--queue"])
+    assert started.exit_code == 0, started.output
+    shown = flask.invoke(args=[COMMANDS[spec][0], "show", "1", "--json"])
+    assert json.loads(shown.stdout)["status"] == states.WAITING
