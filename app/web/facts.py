@@ -13,7 +13,8 @@ from app.web.translations import N_
 
 # What no form has a field for; "objective" and the like are called as forms call them.
 _FACTS: Mapping[str, str] = {
-    "counts": N_("On the table"), "device": N_("Device"), "dtype": N_("Computed in"), "finish_reason": N_("Ended by"),
+    "characters_before_cut": N_("Characters before it was cut"), "counts": N_("On the table"), "device": N_("Device"),
+    "dtype": N_("Computed in"), "finish_reason": N_("Ended by"),
     "first": N_("Moves first"), "guess": N_("Guess"), "right": N_("Guessed right"),
     "limit": N_("Most moves"), "max_new_tokens": N_("Most tokens of a move"),
     "prompt_sha256": N_("Hash of the prompt's tokens"), "said": N_("Word said"),

@@ -173,6 +173,25 @@ def test_an_answer_without_content_is_an_empty_move(stub: StubServer, answer: Re
     assert generation.error is None
 
 
+@pytest.mark.parametrize("answers_in_play", [True, False])
+def test_an_answer_is_cut_where_its_limit_of_tokens_must_have_ended_and_the_log_says_so(
+    stub: StubServer, answers_in_play: bool
+) -> None:
+    stub.script("m", "word " * 200_000)
+    asked = player(stub, max_tokens=33)
+    generation = ask(asked) if answers_in_play else asyncio.run(asked.complete([{"role": "user", "content": "Why?"}]))
+    assert generation.text == ("word " * 53)[: 33 * 8]
+    assert generation.sampling["characters_before_cut"] == 1_000_000
+    assert generation.completion_tokens == 200_000  # they are paid for
+
+
+def test_a_long_answer_within_its_limit_stays_whole(stub: StubServer) -> None:
+    stub.script("m", "incomprehensible " * 15)
+    generation = ask(player(stub, max_tokens=33))
+    assert generation.text == "incomprehensible " * 15
+    assert "characters_before_cut" not in generation.sampling
+
+
 def test_usage_and_names_that_a_server_leaves_out_are_none(stub: StubServer) -> None:
     stub.script("m", Reply(body=b'{"choices": [{"message": {"content": "hi"}}], "usage": {"prompt_tokens": "7"}}'))
     generation = ask(player(stub))

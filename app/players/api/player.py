@@ -18,6 +18,8 @@ from app.players.api.sending import send
 from app.players.base import MOST_TOKENS, ChatSampling, Generation, PlayerFailed, PlayerSpec, Refused
 from training.marks import broken_chat
 
+MOST_CHARACTERS = 8  # of a token on average: no vocabulary has longer ones in what people write
+
 
 @dataclass(frozen=True, slots=True)
 class _RequestTemplate:
@@ -65,8 +67,9 @@ class ApiPlayer:
     ) -> Generation:
         """Ask for the next message of a chat, in which marks of prompts are broken.
 
-        `sampling` of the generation is what was sent, and the server's `finish_reason`; `model` is the name that
-        the server gives itself. Raises PlayerFailed.
+        `sampling` of the generation is what was sent, the server's `finish_reason`, and of an answer that was cut, as
+        it was longer than its limit of tokens allows, `characters_before_cut`; `model` is the name that the server
+        gives itself. Raises PlayerFailed.
         """
         return await self._ask(broken_chat(messages), sampling)
 
@@ -82,17 +85,23 @@ class ApiPlayer:
                 messages, None, self.options.model, sent, None, None, found.latency, found.retries, found.what
             )
             raise PlayerFailed(found.what, asked, found.kind)
-        return self._read_completion(found, messages, sent)
+        return self._read_completion(found, messages, sent, template.most_tokens * MOST_CHARACTERS)
 
-    def _read_completion(self, answer: ChatResponse, messages: list[dict[str, str]], sampling: JSON) -> Generation:
+    def _read_completion(
+        self, answer: ChatResponse, messages: list[dict[str, str]], sampling: JSON, most: int
+    ) -> Generation:
+        """The answer, cut after `most` characters, because answers enter prompts and servers may ignore the limit."""
         choices = answer.body["choices"]
         choice = _mapping(choices[0]) if choices else {}
         content = _mapping(choice.get("message")).get("content")
+        text = content if isinstance(content, str) else ""
         usage = _mapping(answer.body.get("usage"))
         sampling["finish_reason"] = _text_or_none(choice.get("finish_reason"))
+        if len(text) > most:
+            sampling["characters_before_cut"] = len(text)
         return Generation(
             prompt=messages,
-            text=content if isinstance(content, str) else "",
+            text=text[:most],
             model=_text_or_none(answer.body.get("model")) or self.options.model,
             sampling=sampling,
             prompt_tokens=count(usage.get("prompt_tokens")),
