@@ -117,8 +117,8 @@ def answered_calls(session: Session, number: int) -> Mapping[int, Mapping[str, s
     )
     found: dict[int, dict[str, str]] = {}
     for answer, call, text in session.execute(answered):
-        if answer is not None and call is not None:
-            found.setdefault(answer, {})[call] = text or ""
+        if answer is not None and call is not None and text:  # empty ones of earlier versions are asked for again
+            found.setdefault(answer, {})[call] = text
     return found
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -25,6 +25,8 @@ from app.rounds.prices import prices_of_model
 log = structlog.get_logger()
 
 SCRIPTED_AT_ONCE = 64  # calls of a model that answers at once
+MOST_EMPTY = 3  # empty answers to a call, after which it has failed
+EMPTY = "expected an answer, got an empty one"
 
 Chat = list[dict[str, str]]
 
@@ -77,16 +79,28 @@ class ChatCalls:
     async def ask(self, call: str, model: ChatModel, chat: Chat) -> str:
         """The answer to a chat, without blanks around it.
 
-        Waits for a model that is away or overloaded. Raises AnswerRefused where it will never answer this chat, and
-        ChatBlocked where it answers none until somebody has mended something, or was away for too long.
+        Waits for a model that is away or overloaded, and asks for an empty answer again, with another seed. Raises
+        AnswerRefused where it will never answer this chat, and ChatBlocked where it answers none until somebody has
+        mended something, or was away for too long.
         """
-        if call in self.answers:
-            return self.answers[call].strip()
+        if before := self.answers.get(call, "").strip():
+            return before
+        for number in range(MOST_EMPTY):
+            again = f" again {number}" if number else ""
+            generation = await self._ask_once(call, model, chat, f"{self.seed} {call}{again}")
+            if answer := answer_text(generation):
+                await self._keep(call, model, generation)
+                return answer
+            await self._keep(call, model, replace(generation, error=EMPTY))
+        raise AnswerRefused(f"{EMPTY} {MOST_EMPTY} times from {model.name}")
+
+    async def _ask_once(self, call: str, model: ChatModel, chat: Chat, seed: str) -> Generation:
+        """What a model answers, which may be empty; failed calls are kept. Raises as `ask` does."""
         tries = breaks = 0
         while True:
             try:
                 async with model.slots:
-                    generation = await model.player.complete(chat, self.sampling, seed=f"{self.seed} {call}")
+                    generation = await model.player.complete(chat, self.sampling, seed=seed)
             except PlayerFailed as failure:
                 await self._keep(call, model, failure.generation)
                 if failure.kind == DENIED:
@@ -107,8 +121,7 @@ class ChatCalls:
                 await model.patience.rest(breaks)
                 continue
             model.patience.answered()
-            await self._keep(call, model, generation)
-            return answer_text(generation)
+            return generation
 
     async def _keep(self, call: str, model: ChatModel, generation: Generation) -> None:
         await self.writer.call(

@@ -210,6 +210,6 @@ def answered_calls(session: Session, interaction_ids: Sequence[int]) -> dict[int
         GenerationRow.interaction_id.in_(interaction_ids), GenerationRow.error.is_(None)
     )
     for number, call, text in session.execute(answered):
-        if number is not None and call is not None:
-            found[number][call] = text or ""
+        if number is not None and call is not None and text:  # empty ones of earlier versions are asked for again
+            found[number][call] = text
     return found

@@ -14,7 +14,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, select
 
-from app.assessments import listing
+from app.assessments import lifecycle, listing
 from app.assessments.job import ASSESSMENT
 from app.assessments.runner import run_assessment
 from app.assessments.training_overlap import held_out
@@ -80,6 +80,11 @@ def calls_of(engine: Engine, number: int) -> list[tuple[int, bool, str, str]]:
         return [tuple(row) for row in session.execute(found)]  # type: ignore[misc]
 
 
+def answers(engine: Engine, number: int) -> list[AssessedAnswer]:
+    with reading(engine) as session:
+        return lifecycle.answers_of(session, number)
+
+
 def test_the_better_model_is_found_better_by_paired_differences_with_intervals(
     engine: Engine, settings: Settings
 ) -> None:
@@ -136,6 +141,16 @@ def test_what_a_model_refuses_or_nobody_can_read_is_in_no_figure(
     assert judge.difference.no_interval == "fewer than 10 questions"
     assert every.difference == judge.difference
     assert (mute.difference.n, mute.difference.value) == (0, None)
+
+
+def test_an_empty_answer_is_rated_by_nobody(engine: Engine, settings: Settings, stub: StubServer) -> None:
+    stub.script(SHY, lambda messages: "" if messages[-1]["content"] == QUESTIONS.questions[1] else "I will help.")
+    number = make_assessment(engine, SHY, PLAIN, JUDGE)
+    row = run(engine, settings, number)
+    assert (row.status, row.answers, row.failed, row.failed_calls) == (states.DONE, 12, 1, 3)
+    [error] = [each.error for each in answers(engine, number) if each.status == "failed"]
+    assert error == "expected an answer, got an empty one 3 times from shy"
+    assert figures(engine, number)[0].difference.n == 5
 
 
 def test_a_rater_that_never_rates_ends_it_with_a_line_that_names_it(engine: Engine, settings: Settings) -> None:

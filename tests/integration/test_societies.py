@@ -1,7 +1,7 @@
 """Societies as jobs: what is made of them, what stops them, and that interruptions change nothing."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -15,7 +15,9 @@ from app.core.extensions import reading, writing
 from app.jobs import states
 from app.jobs.leases import MOST_DEATHS
 from app.model_calls import job_worker, job_writer
+from app.model_calls.job_calls import MOST_EMPTY
 from app.models import GenerationRow, LanguageModel, Society, SocietyInteraction
+from app.players.scripted.chat.prompts import ANSWER, RATE_TALK, RATE_VALUES, REVISE, read_prompt
 from app.registry.changes import is_in_use
 from app.society import lifecycle, listing, store, world
 from app.society.config import SocietyConfig
@@ -37,7 +39,7 @@ from tests.societies import (
     run,
     spec_of,
 )
-from tests.stub_openai import Reply, StubServer
+from tests.stub_openai import Messages, Reply, StubServer
 
 CALLS = 1 + 2 + 1 + 4  # of an interaction with two critics and one observer
 
@@ -202,6 +204,49 @@ def test_an_answer_that_a_model_refuses_fails_its_interaction_alone(
     assert "The prompt is not allowed." in next(each["error"] for each in told.values() if each["error"])
     with reading(engine) as session:
         assert len(list(store.read_interactions(session, number))) == 3
+
+
+def blank_at(step: str, question: str, times: int) -> Callable[[Messages], str]:
+    """A model whose first answers at a step are blank, where it is about the question."""
+    left = [times]
+
+    def answer(messages: Messages) -> str:
+        content = messages[-1]["content"]
+        if left[0] and read_prompt(content).task == step and question in content:
+            left[0] -= 1
+            return " \n"
+        return opinion(messages)
+
+    return answer
+
+
+@pytest.mark.parametrize("step", [ANSWER, REVISE, RATE_VALUES, RATE_TALK])
+def test_an_empty_answer_is_asked_for_again_and_enters_nothing(
+    engine: Engine, settings: Settings, stub: StubServer, step: str
+) -> None:
+    stub.script("hesitant", blank_at(step, "?", MOST_EMPTY - 1))
+    add_chat_models(engine, stub.url, "hesitant", in_flight=1)
+    number = make_society(engine, "hesitant", iterations=1)
+    run(engine, settings, number)
+    row, told = row_of(engine, number), facts(engine, number)
+    assert (row.status, row.failed, row.failed_calls) == (states.DONE, 0, MOST_EMPTY - 1)
+    assert row.calls == 4 * CALLS + MOST_EMPTY - 1
+    assert all(text.strip() for each in told.values() for *_, text in each["calls"])
+
+
+@pytest.mark.parametrize("step", [ANSWER, REVISE])
+def test_empty_answers_alone_fail_their_interaction_and_are_rated_by_nobody(
+    engine: Engine, settings: Settings, stub: StubServer, step: str
+) -> None:
+    stub.script("blank", blank_at(step, QUESTIONS.questions[0], 1000))
+    add_chat_models(engine, stub.url, "blank", in_flight=1)
+    number = make_society(engine, "blank", observers=["voice"], iterations=1)
+    run(engine, settings, number)
+    row, told = row_of(engine, number), facts(engine, number)
+    assert (row.status, row.failed) == (states.DONE, 1)
+    assert told[0, 0]["error"] == "expected an answer, got an empty one 3 times from blank"
+    asked = [chat for call, chat, _ in told[0, 0]["calls"] if "before" in call or "after" in call]
+    assert len(asked) == (0 if step == ANSWER else 2)  # of a draft that is there
 
 
 def test_a_model_that_needs_mending_fails_the_society_which_can_then_be_resumed(
