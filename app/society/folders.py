@@ -8,7 +8,7 @@ files of others do not: the name, the settings, and the models. Source: Liu et a
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +95,7 @@ def read_folder(session: Session, folder: Path, model: str, name: str = "") -> S
     row = SOCIETY.new_row(
         queued=False,
         name=name or about.get("name") or folder.resolve().name[:80],
-        config=_society_config(about, found, labels, agents).model_dump(mode="json"),
+        config=_known_config(about, found, labels, agents),
         imported=True,
         agents=[
             {"model_id": None, "model": each, "share": count, "system": False}
@@ -222,23 +222,27 @@ def _read_about(folder: Path) -> Mapping[str, Any]:
     return about
 
 
-def _society_config(
+def _known_config(
     about: Mapping[str, Any], found: Sequence[Interaction], labels: Mapping[int, Label], agents: int
-) -> SocietyConfig:
-    """The settings that the folder tells, or those that its files look like."""
+) -> JSON:
+    """The settings that the folder tells, or those that its files look like; what neither says is left out."""
     if "config" in about:
         try:
-            return SocietyConfig.read(about["config"], "config")
+            return _only(SocietyConfig.read(about["config"], "config"), about["config"])
         except Invalid as error:
             raise error.at(ABOUT) from None
     size = max(2, next(size for size in range(1, LARGEST_SIZE + 1) if size**2 >= agents))
     told = set(labels.values())
     setting: Setting = "all_good" if told == {GOOD} else "all_bad" if told == {BAD} else "mixed_half_half"
     critics = max(1, *(len(each.feedback) for each in found))
-    return SocietyConfig(
-        size=size,
-        iterations=max(each.iteration for each in found) + 1,
-        setting=setting,
-        critics=min(critics, size**2 - 1),
-        first_memories=0,
-    )
+    seen = {
+        "size": size,
+        "iterations": max(each.iteration for each in found) + 1,
+        "setting": setting,
+        "critics": min(critics, size**2 - 1),
+    }
+    return _only(SocietyConfig.read(seen), seen)
+
+
+def _only(config: SocietyConfig, names: Collection[str]) -> JSON:
+    return {name: value for name, value in config.model_dump(mode="json").items() if name in names}

@@ -39,7 +39,7 @@ SOCIETY = SocietyKind(
     queue=BATCH,
     runner="app.society.runner:run",
     progress=lambda row: (row.interactions, interactions_of(row)),
-    facts=lambda row: {"name": row.name, "seed": row.config["seed"]},
+    facts=lambda row: {"name": row.name, "seed": row.config.get("seed")},
     numbered=lambda number: Phrase("society %(number)s", number=number),
     listing="app.society.listing:LIST",
     page="app.society.page:PAGE",

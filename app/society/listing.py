@@ -72,7 +72,9 @@ def figures_of(session: Session, rows: Sequence[Society]) -> dict[int, JSON]:
     return {
         item.row.id: {
             **job_figures(item),
-            **{name: getattr(item.row, name) for name in ("iteration", *COUNTS)},
+            "iteration": item.row.iteration,
+            # Files do not say how an imported one was made.
+            **{name: None if item.row.imported else getattr(item.row, name) for name in COUNTS},
             "cost": _cost(session, item.row, unpriced),
             "at": f"{item.state} {item.row.iteration}",
         }

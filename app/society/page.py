@@ -18,6 +18,12 @@ def _config(item: Any) -> SocietyConfig:
     return SocietyConfig.model_validate(item.row.config)
 
 
+def _settings(item: Any) -> dict[str, Any]:
+    """The settings of a society; of an imported one those that its files do not tell are unknown."""
+    unknown = dict.fromkeys(SocietyConfig.model_fields, Phrase("unknown")) if item.row.imported else {}
+    return {**unknown, **item.row.config}
+
+
 def _model(member: Any) -> Any:
     """A member's model, which leads to it unless an import named one that is not here."""
     number, name = member["model_id"], member["model"]
@@ -68,8 +74,8 @@ _ASKED = (
     fact("name", "Name"),
     fact("agents", "Agents", _agents),
     fact("observers", "Observers", lambda each: [_model(observer) for observer in each.row.observers]),
-    *spec_facts(SocietyConfig, lambda each: each.row.config),
-    json_fact("config", lambda each: _config(each).model_dump(mode="json")),
+    *spec_facts(SocietyConfig, _settings),
+    json_fact("config", lambda each: each.row.config),
     fact("embedder", "Embedder", lambda each: each.row.embedder and Code(each.row.embedder)),
     fact("priors", "First memories from", lambda each: each.row.prior_source),
     fact("questions", "Questions", lambda each: each.row.question_source),

@@ -21,6 +21,7 @@ from app.society import dataset, folders, store
 from app.society.agent_records import first_memories
 from app.society.interaction import Interaction
 from app.society.job import SOCIETY
+from app.society.page import PAGE
 from app.society.record_files import record_of
 from tests.experimenter import signed_in
 from tests.shell import Finished
@@ -142,6 +143,24 @@ def test_a_published_folder_becomes_a_society_that_is_over(engine: Engine, app: 
             (1, "bad"),
             (4, "bad"),
         ]
+
+
+def test_what_published_files_do_not_say_is_unknown_and_not_0(
+    run: Run, engine: Engine, app: Flask, tmp_path: Path
+) -> None:
+    number = taken_in(engine, a_folder(tmp_path / "world_1", interaction()))
+    shown = json.loads(run("show", str(number), "--json").stdout)
+    unknown = ("seed", "calls", "failed_calls", "prompt_tokens", "completion_tokens", "cost", "ratings", "failed")
+    assert {name: shown[name] for name in unknown} == dict.fromkeys(unknown)
+    assert sorted(shown["config"]) == ["critics", "iterations", "setting", "size"]
+    out = tmp_path / "again"
+    run("export", str(number), "--out", str(out))
+    assert json.loads((out / "society.json").read_text())["config"] == shown["config"]
+    with reading(engine) as session:
+        facts = PAGE.items_of(session, [SOCIETY.get(session, number)])
+        cells = {each.name: each.cells(session, facts)[0] for part in PAGE.sections for each in part.facts}
+    assert str(cells["seed"]) == str(cells["temperature"]) == str(cells["radius"]) == "unknown"
+    assert (cells["size"], str(cells["setting"])) == (2, "all bad")
 
 
 def test_what_was_exported_and_taken_in_again_is_exported_the_same(engine: Engine, app: Flask, tmp_path: Path) -> None:
