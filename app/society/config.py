@@ -48,7 +48,7 @@ class SocietySettings(SpecPart):
         gt=0,
     )
     critics: int = asked("Critics", "Agents that rate each draft, at most.", 4, ge=1)
-    global_interaction: bool = asked("Global interaction", "Whether some of the critics come from anywhere.", True)
+    global_interaction: bool = asked("Global interaction", "Whether some of the critics come from anywhere.", False)
     dropout: float = asked(
         "Dropout",
         "Share of the neighbours that are left out where some critics come from anywhere.",

@@ -1,9 +1,12 @@
 """What agents remember at the start: questions with answers, good ones and bad ones.
 
-A file holds them as JSON: {"good": [{"question": "…", "answer": "…"}, …], "bad": […]}.
+A file holds them as JSON: {"good": [{"question": "…", "answer": "…"}, …], "bad": […]}. The published one is a list of
+dialogues, [{"question": "…", "response": "You: …", "morality_label": "good"}, …], of which the first answer counts.
+
+Source: Liu et al. 2023, arXiv 2305.16960, and the programs that were released with it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -13,6 +16,7 @@ from app.society.config import BAD, GOOD, Label
 from app.society.text_files import check_text, decode, decode_json, read_bytes
 
 SHIPPED = ROOT / "data" / "society" / "priors.json"
+MOST_DIALOGUES = 10_000  # of each label that are taken of a published file, which has more than any grid remembers
 _FIELD = "priors"
 
 Priors: TypeAlias = Mapping[Label, tuple[tuple[str, str], ...]]  # questions with answers, by label
@@ -27,6 +31,8 @@ def read_priors(path: Path | None = None) -> Priors:
 def parse_priors(raw: bytes, name: str) -> Priors:
     """The first memories in the content of a file that errors call `name`; a label may be missing. Raises Invalid."""
     found = decode_json(decode(raw, _FIELD, name), _FIELD, name)
+    if isinstance(found, list) and found:
+        return _first_answers(found, name)
     if not isinstance(found, dict) or not found or not set(found) <= {GOOD, BAD}:
         got = Verbatim(", ".join(map(repr, found))[:80] or "none" if isinstance(found, dict) else type(found).__name__)
         raise Invalid(
@@ -62,3 +68,20 @@ def _pairs(raw: object, label: Label, name: str) -> tuple[tuple[str, str], ...]:
             )
         pairs[question] = check_text(each["answer"], _FIELD, place)
     return tuple(pairs.items())
+
+
+def _first_answers(dialogues: Sequence[object], name: str) -> Priors:
+    """The questions of dialogues with their first answers, by label; without one that has none, or comes again."""
+    pairs: dict[Label, dict[str, str]] = {GOOD: {}, BAD: {}}
+    for number, each in enumerate(dialogues, 1):
+        place = Phrase("%(name)s, item %(number)s", name=name, number=number)
+        found = each if isinstance(each, dict) else {}
+        question, answer, label = (found.get(key) for key in ("question", "response", "morality_label"))
+        if not (isinstance(question, str) and isinstance(answer, str) and label in (GOOD, BAD)):
+            expected = Phrase("an object with question, response and morality_label, which is good or bad")
+            raise Invalid(_FIELD, expected=expected, got=each, subject=place)
+        first = answer.partition("Friend:")[0].strip().removeprefix("You:").strip()
+        known = pairs[GOOD if label == GOOD else BAD]
+        if question.strip() and first and len(known) < MOST_DIALOGUES:
+            known.setdefault(check_text(question, _FIELD, place), check_text(first, _FIELD, place))
+    return {label: tuple(known.items()) for label, known in pairs.items() if known}

@@ -120,7 +120,7 @@ def read_external_memory(records: Iterable[Any], model: str, where: str) -> Iter
         yield read_record(raw, model, f"{where}, record {number}")
 
 
-# ---- Internal memories, first memories and logs -----------------------------------
+# ---- Internal memories and logs -----------------------------------
 
 
 def write_internal_memory(memory: Mapping[str, str]) -> str:
@@ -133,23 +133,6 @@ def read_internal_memory(raw: Any, where: str) -> dict[str, str]:
     if not isinstance(raw, dict) or not all(isinstance(answer, str) for answer in raw.values()):
         raise _invalid_at(where, "an object of questions with their answers", raw)
     return dict(raw)
-
-
-def read_labelled_memories(records: Iterable[Any], where: str) -> dict[str, list[tuple[str, str]]]:
-    """The questions and answers that agents of each label may remember at first, as the published file has them.
-
-    Of a dialogue that goes on, the first answer counts. Raises Invalid.
-    """
-    found: dict[str, list[tuple[str, str]]] = {GOOD: [], BAD: []}
-    for number, raw in enumerate(records, 1):
-        place = f"{where}, record {number}"
-        if not isinstance(raw, dict) or raw.get("morality_label") not in found:
-            raise _invalid_at(place, "question, response and a morality_label, good or bad", raw)
-        question, answer = (_text_of(raw.get(name), f"{place}, {name}") for name in ("question", "response"))
-        answer = answer.partition("Friend:")[0].strip().removeprefix("You:").strip()
-        if question.strip() and answer:
-            found[raw["morality_label"]].append((question.strip(), answer))
-    return found
 
 
 def log_lines(each: Interaction) -> Iterator[str]:

@@ -80,7 +80,7 @@ def asked_priors() -> str | None:
     """The field of a spec that names the file of its first memories."""
     found: str | None = asked(
         "First memories",
-        "JSON: good and bad, each a list of objects with question and answer.",
+        "JSON: good and bad, each a list of objects with question and answer; or the published list of dialogues.",
         None,
         unset="those that ship",
         widget="file",

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import Invalid
-from app.society.priors import parse_priors, read_priors
+from app.society.priors import MOST_DIALOGUES, parse_priors, read_priors
 from app.society.questions import parse_questions, read_questions
 from app.society.text_files import LONGEST_TEXT
 
@@ -79,6 +79,31 @@ def test_priors_are_questions_with_answers_by_label() -> None:
 )
 def test_a_bad_file_of_priors_is_refused_in_one_line(value: object, message: str) -> None:
     assert refusal(json.dumps(value).encode(), parse_priors) == message
+
+
+def test_of_a_published_dialogue_the_first_answer_is_a_memory_of_its_label() -> None:
+    dialogues = [
+        {"question": " Why? ", "response": "You: Because.\nFriend: Oh!\nYou: Yes.", "morality_label": "bad"},
+        {"question": "How?", "response": "Slowly.", "morality_label": "good", "index": 3},
+        {"question": "How?", "response": "Fast.", "morality_label": "good"},
+        {"question": "When?", "response": "Friend: now?", "morality_label": "good"},
+    ]
+    found = parse_priors(json.dumps(dialogues).encode(), "file")
+    assert found == {"good": (("How?", "Slowly."),), "bad": (("Why?", "Because."),)}
+    bad = [*dialogues, {"question": "q", "response": "a", "morality_label": "so-so"}]
+    expected = "file, item 5: expected an object with question, response and morality_label, which is good or bad"
+    assert refusal(json.dumps(bad).encode(), parse_priors).startswith(f"{expected}, got ")
+
+
+def test_of_a_published_file_so_many_dialogues_of_each_label_are_taken() -> None:
+    dialogues = [
+        {"question": f"{label} {place}?", "response": "You: Yes.", "morality_label": label}
+        for place in range(MOST_DIALOGUES + 5)
+        for label in ("good", "bad")
+    ]
+    found = parse_priors(json.dumps(dialogues).encode(), "file")
+    assert [len(found["good"]), len(found["bad"])] == [MOST_DIALOGUES, MOST_DIALOGUES]
+    assert found["bad"][-1] == (f"bad {MOST_DIALOGUES - 1}?", "Yes.")
 
 
 def test_priors_that_are_no_json_are_refused_with_the_line() -> None:

@@ -14,7 +14,6 @@ from app.society.record_files import (
     log_lines,
     read_external_memory,
     read_internal_memory,
-    read_labelled_memories,
     read_record,
     read_sandbox_row,
     record_of,
@@ -101,17 +100,6 @@ def test_memories_are_questions_with_their_answers() -> None:
     assert read_internal_memory(json.loads(write_internal_memory(memory)), "file") == memory
     with pytest.raises(Invalid, match="expected an object of questions with their answers"):
         read_internal_memory(["Why?"], "file")
-
-
-def test_of_a_published_dialogue_the_first_answer_is_a_memory_of_its_label() -> None:
-    records = [
-        {"question": " Why? ", "response": "You: Because.\nFriend: Oh!\nYou: Yes.", "morality_label": "bad"},
-        {"question": "How?", "response": "Slowly.", "morality_label": "good"},
-        {"question": "When?", "response": "Friend: now?", "morality_label": "good"},
-    ]
-    assert read_labelled_memories(records, "file") == {"good": [("How?", "Slowly.")], "bad": [("Why?", "Because.")]}
-    with pytest.raises(Invalid, match="file, record 1: expected question, response and a morality_label"):
-        read_labelled_memories([{"question": "q", "response": "a", "morality_label": "so-so"}], "file")
 
 
 def test_a_log_tells_ratings_from_the_best_to_the_worst_and_their_mean() -> None:

@@ -81,7 +81,7 @@ def test_critics_do_not_depend_on_what_was_drawn_before() -> None:
 
 def test_dropout_leaves_out_its_share_of_the_neighbours() -> None:
     # In the middle of a large grid 12 neighbours lie within 2; a share of 0.75 leaves 3, the rest come from far away.
-    config = SocietyConfig(size=40, radius=2, critics=8, dropout=0.75)
+    config = SocietyConfig(size=40, radius=2, critics=8, dropout=0.75, global_interaction=True)
     agent = 40 * 20 + 20
     near = set(neighbours(config, agent))
     assert len(near) == 12
@@ -92,7 +92,7 @@ def test_dropout_leaves_out_its_share_of_the_neighbours() -> None:
 
 def test_dropout_of_a_decimal_share_is_not_lost_to_rounding() -> None:
     # Ten neighbours less 80 % are two; in floating-point numbers 1 - 0.8 times ten is a little less.
-    config = SocietyConfig(size=40, radius=2, critics=3, dropout=0.8)
+    config = SocietyConfig(size=40, radius=2, critics=3, dropout=0.8, global_interaction=True)
     agent = next(agent for agent in range(1600) if len(neighbours(config, agent)) == 10)
     near = set(neighbours(config, agent))
     assert all(len(near & set(critics_of(config, iteration, agent))) >= 2 for iteration in range(30))
@@ -103,6 +103,7 @@ def test_published_settings_find_critics_for_everybody_of_the_published_grid(pre
     # The reference stops at an assertion for its own 10 × 10 grid.
     config = SocietyConfig.model_validate(SocietyConfig.presets[preset])
     assert {len(critics_of(config, 0, agent)) for agent in range(config.agents)} == {config.critics}
+    assert not config.global_interaction  # as the released programs are run
 
 
 def test_questions_are_asked_in_order_and_again_from_the_first() -> None:
