@@ -29,8 +29,8 @@ def material_parameters(prefix: str = "", more: str = "") -> Iterator[tuple[str,
     """These options, each with the name under which click passes it, which begins with `prefix`."""
     for game in GAMES.values():
         if (kind := game.material) is not None:
-            default = f"or {ALL}. [default: {ALL}]" if kind.listed() else "[default: generated]"
-            said, called = f"{game.title}: {kind.file}{more}, {default}", prefix + kind.name.replace("-", "_")
+            default = f", or {ALL}. [default: {ALL}]" if kind.listed() else ". [default: generated]"
+            said, called = f"{game.title}: {kind.file}{more}{default}", prefix + kind.name.replace("-", "_")
             yield called, click.option(f"--{kind.name}", called, metavar="FILE", help=said)
 
 

@@ -24,7 +24,9 @@ from app.studies.bots.spec import RehearsalSpec
 
 @click.command("bots", cls=Command)
 @spec_options(RehearsalSpec)
-@click.option("--at-once", type=WholeRange(1), default=AT_ONCE, show_default=True, help="How many are under way.")
+@click.option(
+    "--at-once", type=WholeRange(1), default=AT_ONCE, metavar="N", help=f"How many are under way. [default: {AT_ONCE}]"
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def bots(spec: RehearsalSpec, at_once: int, as_json: bool) -> None:
     """Send bots through a copy of a study on the Parlor that runs here, and report what they met.

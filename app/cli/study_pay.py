@@ -54,17 +54,18 @@ def pay(
     Whoever the recruiter returned, rejected or has paid already, or who is in no table of it, is in no batch before
     `keep`. While reports of the wave are unread, a draft takes a --reason.
 
+    What may follow STUDY:WAVE, which alone shows what the next batch pays, and all batches:
+
     \b
-    flask study pay STUDY:WAVE                         what the next batch pays, and all batches
-    flask study pay STUDY:WAVE draft                   put all that is owed into new batches
-    flask study pay STUDY:WAVE file 1 --out bonus.txt  write the file of batch 1, the same bytes each time
-    flask study pay STUDY:WAVE uploaded 1              the recruiter has it; it cannot be discarded any more
-    flask study pay STUDY:WAVE confirmed 1             the recruiter has paid it
-    flask study pay STUDY:WAVE discard 1               take a draft back
-    flask study pay STUDY:WAVE adjust P0042 --amount 1.50 --reason "The page did not load"
-    flask study pay STUDY:WAVE reverse P0042 --adjustment 1 --reason "Meant for another person"
-    flask study pay STUDY:WAVE keep P0042 --reason "Returned it by mistake"
-    flask study pay STUDY:WAVE leave-out P0042 --reason "Paid by hand"
+    draft                   put all that is owed into new batches
+    file 1 --out bonus.txt  write the file of batch 1, the same bytes each time
+    uploaded 1              the recruiter has it; it cannot be discarded any more
+    confirmed 1             the recruiter has paid it
+    discard 1               take a draft back
+    adjust P0042 --amount 1.50 --reason "The page did not load"
+    reverse P0042 --adjustment 1 --reason "Meant for another person"
+    keep P0042 --reason "Returned it by mistake"
+    leave-out P0042 --reason "Paid by hand"
     """
     ensure_database()
     _check_action(action, what, amount=amount, reason=reason, adjustment=adjustment, over_cap=over_cap, out=out)

@@ -26,9 +26,9 @@ def reports(reference: str, only_new: bool, read: int | None, handled: int | Non
     """List what people reported, in a wave or in all, new reports first; or mark one. JSON is an object a line.
 
     \b
-    flask study reports                          all of them
-    flask study reports STUDY:WAVE --new         those of a wave that nobody has read
-    flask study reports --handled 17             report 17 is handled
+    flask study reports                   all of them
+    flask study reports STUDY:WAVE --new  those of a wave that nobody has read
+    flask study reports --handled 17      report 17 is handled
     """
     ensure_database()
 

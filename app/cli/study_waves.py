@@ -129,9 +129,9 @@ freeze = _changing("freeze", waves.freeze, "Froze", "Keep a closed wave as it is
 
 @click.command("change", cls=Command)
 @_WAVE
-@click.option("--places", type=int, help="How many people take part at most.")
-@click.option("--most-spent", help="The spend cap, with the fee.")
-@click.option("--closes", help='When it closes by itself, in UTC: "2026-12-01 18:00", or never.')
+@click.option("--places", type=int, metavar="N", help="How many people take part at most.")
+@click.option("--most-spent", metavar="AMOUNT", help="The spend cap, with the fee.")
+@click.option("--closes", metavar="TIME", help='When it closes by itself, in UTC: "2026-12-01 18:00", or never.')
 @_JSON
 def change(reference: str, places: int | None, most_spent: str | None, closes: str | None, as_json: bool) -> None:
     """Change the places, the spend cap or the closing time of a wave that is open or paused."""

@@ -7,7 +7,6 @@ import click
 
 from app import training_part
 from app.cli.base import (
-    Command,
     CommandFailed,
     Interrupted,
     ensure_database,
@@ -17,7 +16,7 @@ from app.cli.base import (
 from app.cli.jobs import Described, JobCommands, json_option, queue_option, stop_on_signals
 from app.cli.progress_bar import TrainingBar
 from app.cli.spec_options import spec_options
-from app.cli.training_help import training_help
+from app.cli.training_help import TrainingCommand
 from app.core import write_priority
 from app.core.extensions import db, reading, writing
 from app.finetuning import lifecycle as jobs
@@ -30,7 +29,7 @@ from app.jobs.context import JobContext
 from app.models import TrainingJob
 
 
-@click.command(cls=Command, epilog=training_help())
+@click.command(cls=TrainingCommand)
 @spec_options(TrainingSpec)
 @queue_option
 @json_option

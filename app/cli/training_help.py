@@ -1,43 +1,54 @@
 """The methods of training and their fields, as `flask train --help` lists them: made from their JSON Schema."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from app.core.validation import kinds_of, words_of
+import click
+
+from app.cli.base import Command
+from app.core.validation import choices_in
 from app.finetuning.backends import all_backends
 from app.finetuning.config import JOB_DEFAULTS, LOCAL
+from app.jobs.spec import usual_of
 from training.methods import all_methods
 
-_NO_WRAP = "\b\n"  # click's mark of a paragraph whose lines stay as they are
+
+class TrainingCommand(Command):
+    """A command that takes the fields of methods in `--config`, which are listed below its options."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
+        """Write a list for each method, and one of the fields that all of them take."""
+        for heading, rows in training_fields():
+            formatter.write_paragraph()
+            formatter.write(f"{click.wrap_text(heading, formatter.width)}\n")
+            with formatter.indentation():
+                formatter.write_dl(rows)
 
 
-def training_help() -> str:
-    """One paragraph a method, and one for the fields that all of them take in `--config`."""
+def training_fields() -> Iterator[tuple[str, Sequence[tuple[str, str]]]]:
+    """A heading for the fields of every method, each method and each backend, with the fields and their meanings."""
     methods = all_methods()
     fields = {name: method.job_fields for name, method in methods.items()}
     common = set.intersection(*(set(each) for each in fields.values()))
-    paragraphs = [_NO_WRAP + "Fields of every method, for --config:"]
     first = next(iter(fields.values()))
-    paragraphs[0] += "".join(f"\n{line}" for name in first if name in common for line in _help_lines(name, first[name]))
+    yield "Fields of every method, for --config:", [_row(name, first[name]) for name in first if name in common]
     for name, method in methods.items():
-        lines = [f"{name}: {method.title}. {method.summary}"]
-        for field, schema in fields[name].items():
-            if field not in common:
-                lines += _help_lines(field, schema)
-            elif schema["default"] != first[field]["default"]:
-                lines.append(f"  {field}={schema['default']:g} unless it is given")
-        paragraphs.append(_NO_WRAP + "\n".join(lines))
+        usual = [
+            (field, f"{usual_of(schema)} unless it is given")
+            for field, schema in fields[name].items()
+            if field in common and schema["default"] != first[field]["default"]
+        ]
+        own = [_row(field, schema) for field, schema in fields[name].items() if field not in common]
+        yield f"{name}: {method.title}. {method.summary}", [*usual, *own]
     for name, backend in all_backends().items():
         for called in methods if name != LOCAL else ():
-            if own := backend.fields(called):
-                head = f"{called} with --backend {name} has these fields in place of its own. {backend.summary}"
-                own_lines = [line for field, schema in own.items() for line in _help_lines(field, schema)]
-                paragraphs.append(_NO_WRAP + "\n".join([head, *own_lines]))
-    return "\n\n".join(paragraphs)
+            if found := backend.fields(called):
+                heading = f"{called} with --backend {name} has these fields in place of its own. {backend.summary}"
+                yield heading, [_row(field, schema) for field, schema in found.items()]
 
 
-def _help_lines(name: str, schema: Mapping[str, Any]) -> Iterator[str]:
+def _row(name: str, schema: Mapping[str, Any]) -> tuple[str, str]:
     default = JOB_DEFAULTS.get(name, schema["default"])
-    shown = schema["unset"] if default is None else f"{default:g}" if isinstance(default, float) else default
-    choices = f" One of {', '.join(words)}." if (words := words_of(schema)) and len(kinds_of(schema)) == 1 else ""
-    yield f"  {name:<15}{schema['description']}{choices} [{shown}]"
+    shown = usual_of(schema if default is None else {"default": default})
+    choices = f" One of {', '.join(words)}." if (words := choices_in(schema)) else ""
+    return name, f"{schema['description']}{choices} [{shown}]"

@@ -173,11 +173,14 @@ def usual_of(schema: Schema) -> str | None:
     usual = schema.get("unset") or schema.get("default")
     if isinstance(usual, list):
         return ", ".join(usual) or "none"
+    if isinstance(usual, dict):
+        pairs = [f"{name}={usual_of({'default': each})}" for name, each in usual.items() if each is not None]
+        return " ".join(pairs) or "none"
     if isinstance(usual, float):
         return f"{usual:g}"
     if isinstance(usual, bool):
         return str(usual).lower()
-    return "none" if usual in ({}, "") else None if usual is None else str(usual)
+    return "none" if usual == "" else None if usual is None else str(usual)
 
 
 def _value(spec: type[SpecPart], name: str, raw: Any, under: str) -> Any:

@@ -6,12 +6,15 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from itertools import zip_longest
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine
 
+from app.cli.commands import LIST as COMMANDS
+from app.cli.commands import load_below
 from app.core.extensions import reading, writing
 from app.core.lists import Listing
 from app.datasets.listing import LIST as DATASETS
@@ -27,6 +30,7 @@ from tests.assessments import make_alignment, make_assessment
 from tests.benchmarks import make_benchmark, score
 from tests.campaigns import add_local, campaign_of
 from tests.experimenter import leafed_through, signed_in
+from tests.integration.test_authorisation import House
 from tests.jobs import make_dataset, make_job, tell
 from tests.rounds import make_round
 from tests.societies import make_society
@@ -173,3 +177,25 @@ def test_a_running_job_keeps_its_list_fresh(filled: Engine, client: FlaskClient)
         for row in session.query(TrainingJob):
             row.status = states.DONE
     assert "data-fresh" not in client.get("/admin/jobs").text
+
+
+# Of lists that need one: a study, or a wave of it.
+OF_WHAT = {"study versions": "two-models", "study people": "two-models:second"}
+
+
+def test_columns_of_printed_lists_never_touch(app: Flask) -> None:
+    House(app)
+    app.config["WTF_CSRF_ENABLED"] = False
+    assert app.test_client().post("/s/me/P1/report", data={"reason": "stuck", "then": "leave"}).status_code == 303
+    listed = json.loads(COMMANDS.read_text(encoding="utf-8"))
+    commands = [(name, each) for name, said in listed.items() if name != "db" for each in said.get("commands", ())]
+    lists = [" ".join(words) for words in commands if any(each.name == "columns" for each in load_below(*words).params)]
+    assert {"round list", "model list", "study people", "study reports"} <= {*lists}
+    for command in lists:
+        printed = app.test_cli_runner().invoke(args=f"{command} {OF_WHAT.get(command, '')}".split())
+        assert printed.exit_code == 0, printed.output
+        heads, *lines = printed.stdout.splitlines()
+        assert lines, command
+        across = zip_longest(heads, *lines, fillvalue=" ")
+        columns = re.split(" {2,}", "".join("x" if set(each) != {" "} else " " for each in across))
+        assert len(columns) >= len(heads.split()), printed.stdout
