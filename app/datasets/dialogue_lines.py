@@ -1,18 +1,23 @@
-"""The lines of the human dialogues on Deal or No Deal, each one speaker's perspective, in both published forms. Pure.
+"""The lines of the human dialogues on Deal or No Deal, each one speaker's perspective, in all published forms. Pure.
 
 - `1 0 4 2 1 2 YOU: … <eos> THEM: … <eos> YOU: <selection> item0=0 item1=4 item2=0 <eos> reward=8 agree 1 4 4 1 1 2`:
   count and value three times, the turns, YOUR choice (or `no agreement`, `disconnect`), its reward, whether the
   choices fit, and the partner's counts and values
 - `<input> … </input> <dialogue> … </dialogue> <output> … </output> <partner_input> … </partner_input>`: the output
   has both choices, YOURS first, or six times `<disagree>`, `<no_agreement>` or `<disconnect>`
+- `{"input": {"count": [1, 4, 1], "value": [0, 2, 2]}, "dialogue": …, "output": …, "partner_input": {…}}`: the same
+  as an object, as `deal_or_no_dialog` at Hugging Face has it
 
 Source: Lewis et al. 2017, arXiv 1706.05125.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from app.core.errors import Invalid, Verbatim
+from app.datasets.json_list import fields_of
 from app.games.negotiation.contexts import Context, Counts, context_of, three
 
 AGREE, DISAGREE, NO_AGREEMENT, DISCONNECT = "agree", "disagree", "no agreement", "disconnect"
@@ -32,9 +37,12 @@ _TURN = re.compile(r"(?P<who>YOU|THEM): ?(?P<text>.*)")
 _SELECTION = "<selection>"
 _CHOICE = re.compile(r"item0=([0-9]{1,3}) item1=([0-9]{1,3}) item2=([0-9]{1,3})")
 _NO_CHOICE = {"no agreement": NO_AGREEMENT, "disconnect": DISCONNECT}
+_FIELDS = ("input", "dialogue", "output", "partner_input")
+_EOS = "<eos>"
 _TAGS = {" ".join([f"<{tag}>"] * 6): tag.replace("_", " ") for tag in ("disagree", "no_agreement", "disconnect")}
 
 Turn = tuple[int, str]  # by YOU or THEM, and the text
+_Choices = tuple[Counts | None, Counts | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +53,7 @@ class Perspective:
     context: Context
     turns: tuple[Turn, ...]
     selector: int | None  # who ended the talk with <selection>
-    choices: tuple[Counts | None, Counts | None]
+    choices: _Choices
     verdict: str
     reward: str | None  # as it is there; the tagged form has none
 
@@ -61,43 +69,80 @@ class Perspective:
 
 
 def read_line(line: str, where: str) -> Perspective:
-    """Read a line in either form. Raises Invalid; `where` names the line in it."""
+    """Read a plain or a tagged line. Raises Invalid; `where` names the line in it."""
     tagged = line.startswith("<input>")
     found = (_TAGGED if tagged else _PLAIN).fullmatch(line)
     if found is None:
         wanted = "<input> … <dialogue> … <output> … <partner_input> …" if tagged else "six numbers, turns, reward=…"
         raise Invalid(None, expected=f"a dialogue as {wanted}", got=line, subject=where)
-    context = _context(found["own"], found["partner"], where)
-    chunks = found["turns"].split(" <eos> ")
+    sides = [[int(number) for number in found[six].split()] for six in ("own", "partner")]
+    context = _context([(six[0::2], six[1::2]) for six in sides], where)
     if tagged:
-        turns, selector, _ = _turns(chunks, where)
-        choices, verdict = _output(found["output"], where)
-        reward = None
-    else:
-        turns, selector, selected = _turns(chunks, where)
-        verdict, reward = found["verdict"], found["reward"]
-        own, unchosen = _choice(selected or reward, where)
-        choices, verdict = (own, None), unchosen or verdict
+        return _tagged(context, found["turns"], found["output"], where)
+    turns, selector, selected = _turns(found["turns"], where)
+    own, unchosen = _choice(selected or found["reward"], where)
+    choices = _fitting((own, None), context, where)
+    return Perspective(PLAIN, context, turns, selector, choices, unchosen or found["verdict"], found["reward"])
+
+
+def read_record(raw: Any, where: str) -> Perspective:
+    """Read an object, which says the same as a tagged line. Raises Invalid; `where` names the row in it."""
+    if not isinstance(raw, dict) or not raw.keys() >= {*_FIELDS}:
+        expected = f"an object with {{{', '.join(_FIELDS)}}}"
+        raise Invalid(None, expected=expected, got=fields_of(raw), subject=where)
+    context = _context([_side(raw[name], f"{where}, {name}") for name in ("input", "partner_input")], where)
+    turns, output = (_text(raw[name], f"{where}, {name}") for name in ("dialogue", "output"))
+    return _tagged(context, turns, output, where)
+
+
+def _side(raw: Any, where: str) -> tuple[Any, Any]:
+    """Counts and values of three items: two lists, or a list of three objects."""
+    if isinstance(raw, list) and all(isinstance(each, dict) for each in raw):
+        raw = {name: [each.get(name) for each in raw] for name in ("count", "value")}
+    sides = [raw.get(name) for name in ("count", "value")] if isinstance(raw, dict) else []
+    if not all(isinstance(side, list) and len(side) == 3 for side in sides or [None]):
+        raise Invalid(None, expected="count and value of three items", got=raw, subject=where)
+    counts, values = sides
+    return counts, values
+
+
+def _text(raw: Any, where: str) -> str:
+    """A text as it is or in parts, which are words, or turns."""
+    if isinstance(raw, list) and all(isinstance(each, str) for each in raw):
+        by_turns = _EOS not in raw and any(_TURN.fullmatch(each) for each in raw)
+        raw = (f" {_EOS} " if by_turns else " ").join(raw)
+    if not isinstance(raw, str):
+        raise Invalid(None, expected="a text", got=raw, subject=where)
+    return raw.strip()
+
+
+def _tagged(context: Context, talk: str, output: str, where: str) -> Perspective:
+    turns, selector, _ = _turns(talk, where)
+    choices, verdict = _output(output, where)
+    return Perspective(TAGGED, context, turns, selector, _fitting(choices, context, where), verdict, None)
+
+
+def _fitting(choices: _Choices, context: Context, where: str) -> _Choices:
     for choice in choices:
         if choice is not None and any(n > count for n, count in zip(choice, context.counts, strict=True)):
             raise Invalid(None, expected=f"choices of at most {context.counts}", got=Verbatim(choice), subject=where)
-    return Perspective(TAGGED if tagged else PLAIN, context, turns, selector, choices, verdict, reward)
+    return choices
 
 
-def _context(own: str, partner: str, where: str) -> Context:
-    mine, theirs = ([int(number) for number in six.split()] for six in (own, partner))
-    if mine[0::2] != theirs[0::2]:
-        raise Invalid(
-            None, expected="the same counts for both", got=Verbatim(f"{mine[0::2]} and {theirs[0::2]}"), subject=where
-        )
+def _context(sides: Sequence[tuple[Any, Any]], where: str) -> Context:
+    """The context of both sides' counts and values."""
+    (counts, mine), (others, theirs) = sides
+    if counts != others:
+        raise Invalid(None, expected="the same counts for both", got=Verbatim(f"{counts} and {others}"), subject=where)
     try:
-        return context_of(mine[0::2], [mine[1::2], theirs[1::2]])
+        return context_of(counts, [mine, theirs])
     except Invalid as error:
         raise error.at(where) from None
 
 
-def _turns(chunks: list[str], where: str) -> tuple[tuple[Turn, ...], int | None, str]:
+def _turns(talk: str, where: str) -> tuple[tuple[Turn, ...], int | None, str]:
     """The turns, who selected, and what is after `<selection>`."""
+    chunks = talk.split(f" {_EOS} ")
     turns: list[Turn] = []
     for at, chunk in enumerate(chunks):
         last = at + 1 == len(chunks)
@@ -120,7 +165,7 @@ def _choice(raw: str, where: str) -> tuple[Counts | None, str | None]:
     return _counts(raw, where), None
 
 
-def _output(raw: str, where: str) -> tuple[tuple[Counts | None, Counts | None], str]:
+def _output(raw: str, where: str) -> tuple[_Choices, str]:
     if raw in _TAGS:
         return (None, None), _TAGS[raw]
     words = raw.split(" ")

@@ -45,6 +45,11 @@ def repeated_error(what: str) -> Invalid:
     return Invalid(None, expected=Phrase("each field of an object once"), got=Verbatim(what))
 
 
+def fields_of(raw: Any) -> Any:
+    """What came in place of an object with certain fields, for a refusal: the names of an object's own."""
+    return Verbatim(f"{{{shown(', '.join(raw))[1:-1]}}}") if isinstance(raw, dict) else raw
+
+
 class _Reader:
     """A window of the file's text that moves on as items are taken."""
 

@@ -70,10 +70,11 @@ def _jsonl_rows(file: "_Limited") -> Iterator[RawRow]:
             error = Invalid(None, expected=expected, got=Phrase("more"))
             yield RawRow(number, error=error)
         elif line.strip():
-            yield _jsonl_row(number, line)
+            yield read_row(number, line)
 
 
-def _jsonl_row(number: int, line: bytes) -> RawRow:
+def read_row(number: int, line: bytes) -> RawRow:
+    """The value of a line of JSON lines, or why there is none."""
     try:
         return RawRow(number, parse_json(line.decode()))
     except RepeatedField as repeated:

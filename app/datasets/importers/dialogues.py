@@ -8,12 +8,14 @@ known choice is proposed, and there is no deal. The published reward is kept, an
 Source: Lewis et al. 2017, arXiv 1706.05125.
 """
 
+import codecs
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from app.core.errors import Invalid, Verbatim
-from app.datasets.dialogue_lines import AGREE, DISCONNECT, YOU, Perspective, read_line
-from app.datasets.records import PERSON, ImportedMatch, ImportedSeat, closed, unreadable
+from app.core.errors import Invalid, Verbatim, shown
+from app.datasets.dialogue_lines import AGREE, DISCONNECT, YOU, Perspective, read_line, read_record
+from app.datasets.records import PERSON, ImportedMatch, ImportedSeat, closed, read_json, unreadable
+from app.datasets.row_files import RawRow, read_row, read_rows
 from app.games.base import Event
 from app.games.negotiation.contexts import Counts, three
 from app.games.negotiation.rules import MOST_MOVES, NEGOTIATION
@@ -21,6 +23,7 @@ from app.matches import engine
 from app.matches.engine import readable
 from app.matches.events import LogEvent, Started
 
+_HEAD = 1 << 12  # bytes in which a file's first character is looked for
 _Numbered = tuple[int, Perspective]
 
 
@@ -57,20 +60,55 @@ class Dialogues:
     def _numbered_lines(self) -> Iterator[_Numbered]:
         try:
             with self.file.open("rb") as file:
-                for number, raw in enumerate(file, 1):
-                    where = f"{self.file}, line {number}"
-                    try:
-                        line = raw.decode("utf-8").strip()
-                    except UnicodeDecodeError:
-                        raise Invalid(
-                            None, expected="a dialogue", got=Verbatim("bytes that are not UTF-8"), subject=where
-                        ) from None
-                    if line:
-                        yield number, read_line(line, where)
+                begin = file.read(_HEAD).removeprefix(codecs.BOM_UTF8).lstrip()
+                file.seek(0)
+                if begin.startswith(b"["):
+                    for row in read_rows(file, str(self.file)):
+                        yield row.number, self._record(row, f"row {row.number}")
+                elif begin.partition(b"\n")[0].strip() == b"{":  # one object that goes over several lines
+                    yield from self._of_object(RawRow(1, read_json(self.file, "dialogues")), "row 1")
+                else:
+                    for number, line in enumerate(file, 1):
+                        yield from self._of_line(number, line.removeprefix(codecs.BOM_UTF8).strip())
         except OSError as error:
             raise Invalid(
                 None, expected="a file of dialogues", got=Verbatim(unreadable(error)), subject=self.file
             ) from None
+
+    def _of_line(self, number: int, raw: bytes) -> Iterator[_Numbered]:
+        place = f"line {number}"
+        if raw.startswith(b"{"):
+            yield from self._of_object(read_row(number, raw), place)
+            return
+        where = f"{self.file}, {place}"
+        try:
+            line = raw.decode()
+        except UnicodeDecodeError:
+            raise Invalid(
+                None, expected="a dialogue", got=Verbatim("bytes that are not UTF-8"), subject=where
+            ) from None
+        if line:
+            yield number, read_line(line, where)
+
+    def _of_object(self, row: RawRow, place: str) -> Iterator[_Numbered]:
+        """A dialogue, or those that are the rows of a dataset viewer's answer."""
+        rows = row.value.get("rows") if isinstance(row.value, dict) else None
+        if not isinstance(rows, list):
+            yield row.number, self._record(row, place)
+            return
+        for number, each in enumerate(rows, 1):
+            inside = f"row {number}"
+            if isinstance(each, dict) and (cut := each.get("truncated_cells")):
+                where = f"{self.file}, {inside}"
+                raise Invalid(None, expected="whole cells", got=Verbatim(f"{shown(cut)} cut off"), subject=where)
+            inner = each["row"] if isinstance(each, dict) and "row" in each else each
+            yield number, self._record(RawRow(number, inner), inside)
+
+    def _record(self, row: RawRow, place: str) -> Perspective:
+        where = f"{self.file}, {place}"
+        if row.error is not None:
+            raise row.error.at(where)
+        return read_record(row.value, where)
 
 
 def _read_match(index: int, lines: Sequence[_Numbered]) -> ImportedMatch:

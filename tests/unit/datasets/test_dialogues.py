@@ -1,5 +1,8 @@
 """Human dialogues on Deal or No Deal, in both published forms: paired, replayed, and scored anew from the choices."""
 
+import json
+import re
+
 import pytest
 
 from app.core.errors import Invalid
@@ -84,6 +87,85 @@ def test_turns_become_messages_of_people_and_who_spoke_first_moves_first(tmp_pat
     assert [match.config["first"] for match in matches] == [0, 0, 0, 1, 1, 1, 0]
     talk = [event for event in matches[2].events if isinstance(event, Event) and event.kind == "message"]
     assert [(event.seat, event.text) for event in talk] == [(0, "[message] ok?"), (1, "[message] !")]
+
+
+def hugging_face(line):
+    """A tagged line as the object that says the same."""
+    tags = ("input", "dialogue", "output", "partner_input")
+    own, dialogue, output, partner = re.fullmatch(" ".join(f"<{tag}> (.*) </{tag}>" for tag in tags), line).groups()
+    sides = [[int(number) for number in six.split()] for six in (own, partner)]
+    own, partner = ({"count": six[0::2], "value": six[1::2]} for six in sides)
+    return {"input": own, "dialogue": dialogue, "output": output, "partner_input": partner}
+
+
+def in_lists(row):
+    sides = {
+        name: [{"count": count, "value": value} for count, value in zip(*row[name].values(), strict=True)]
+        for name in ("input", "partner_input")
+    }
+    return {**sides, "dialogue": row["dialogue"].split(" <eos> "), "output": row["output"].split(" ")}
+
+
+def test_the_form_of_hugging_face_is_read_as_the_tagged_lines_are(tmp_path):
+    tagged = list(Dialogues(put(tmp_path / "data.txt", TAGGED.replace("\n\n", "\n"))))
+    assert [match.outcome.reason for match in tagged] == ["no deal", "deal", "no deal", "no deal", "aborted"]
+    rows = [hugging_face(line) for line in TAGGED.splitlines() if line]
+    listed = [in_lists(row) for row in rows]
+    words = [{**row, "dialogue": row["dialogue"].split(" ")} for row in rows]
+    viewer = {"features": [], "rows": [{"row_idx": 7, "row": row, "truncated_cells": []} for row in rows]}
+    for text in (
+        "\n".join(map(json.dumps, rows)), json.dumps(rows), json.dumps(rows, indent=1), json.dumps(viewer),
+        f"\ufeff{json.dumps(viewer, indent=2)}", "\n".join(map(json.dumps, listed)), json.dumps(words),
+    ):  # fmt: skip
+        assert list(Dialogues(put(tmp_path / "data.json", text))) == tagged
+    mixed = TAGGED.splitlines()
+    mixed[3] = f" {json.dumps(rows[2])} "  # both sides of a dialogue, each in another form
+    assert [match.facts for match in Dialogues(put(tmp_path / "data.txt", "\n".join(mixed)))] == [
+        match.facts for match in Dialogues(put(tmp_path / "data.txt", TAGGED))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"output": None}, "row 2, output: expected a text, got None"),
+        ({"input": {"count": [1, 2], "value": [1, 2]}}, "row 2, input: expected count and value of three items, got"),
+        ({"partner_input": {}}, "row 2, partner_input: expected count and value of three items, got {}"),
+        (
+            {"input": {"count": [3, 3, "1"], "value": [3, 0, 1]}},
+            "row 2: expected the same counts for both, got [3, 3, '1",
+        ),
+        ({"partner_input": {"count": [3, 3, 1], "value": [True, 0, 1]}}, "row 2: counts, values: expected three whole"),
+        ({"output": "item0=4 item1=0 item2=1 item0=1 item1=3 item2=0"}, "row 2: expected choices of at most (3, 3, 1)"),
+        ({"dialogue": "hello <eos> THEM: <selection>"}, "row 2, turn 0: expected YOU: or THEM: and words, got 'hello'"),
+    ],
+)
+def test_a_malformed_object_is_named(tmp_path, change, message):
+    row = hugging_face(TAGGED.splitlines()[1])
+    path = put(tmp_path / "data.json", json.dumps([row, {**row, **change}]))
+    with pytest.raises(Invalid) as refusal:
+        check(Dialogues(path))
+    assert refusal.value.message.startswith(f"{path}, {message}")
+    assert "\n" not in refusal.value.message
+
+
+def test_an_object_that_is_no_dialogue_says_what_it_has(tmp_path):
+    row = hugging_face(TAGGED.splitlines()[1])
+    cut = {"rows": [{"row": row, "truncated_cells": ["dialogue"]}]}
+    for text, message in (
+        (
+            '{"messages": []}',
+            "line 1: expected an object with {input, dialogue, output, partner_input}, got {messages}",
+        ),
+        ("[[]]", "row 1: expected an object with {input, dialogue, output, partner_input}, got []"),
+        (json.dumps(row) + '\n{"input": 1', "line 2: expected JSON, got none at column 12"),
+        ('{\n"input": 1', "expected dialogues, got no JSON at line 2, column 11"),
+        (json.dumps(cut), "row 1: expected whole cells, got ['dialogue'] cut off"),
+    ):
+        path = put(tmp_path / "data.json", text)
+        with pytest.raises(Invalid) as refusal:
+            check(Dialogues(path))
+        assert message in refusal.value.message
 
 
 def test_every_log_replays_to_its_end(tmp_path):
