@@ -15,7 +15,7 @@ from typing import Any
 from app.core.errors import Invalid, Phrase, Verbatim
 from app.datasets.exporters.flat import DIALOGUE, flatten, marks_of
 from app.games.base import JSON
-from training.marks import FAMILIES, broken_chat
+from training.marks import FAMILIES
 from training.methods.base import COMPARISONS, CONVERSATIONS, SAMPLED, SUPERVISED
 
 PARLOR = "parlor"
@@ -73,8 +73,13 @@ def _moves(row: Row) -> Iterator[tuple[list[Mapping[str, Any]], Mapping[str, Any
     """Each move that is learnt, after the messages before it."""
     messages = row["messages"]
     for number, message in enumerate(messages):
-        if message["role"] == "assistant" and message.get("weight", 1):
+        if _is_learnt(message):
             yield messages[:number], message
+
+
+def _is_learnt(message: Mapping[str, Any]) -> bool:
+    """Whether a message is a move to learn; one without text has nothing that another program could learn."""
+    return message["role"] == "assistant" and bool(message.get("weight", 1)) and bool(message["content"].strip())
 
 
 def _spag_rows(row: Row, template: str) -> Iterator[JSON]:
@@ -91,10 +96,12 @@ def _spag_rows(row: Row, template: str) -> Iterator[JSON]:
 def openai_row(row: Row) -> JSON | None:
     """A chat as OpenAI reads it: role and text of each message, and weights of 0 or 1. None if nothing in it is learnt.
 
-    Raises Invalid for other weights, and for a move with a negative reward: OpenAI knows no rewards.
+    It ends with the last answer, as OpenAI asks for. Raises Invalid for other weights, and for a move with a negative
+    reward: OpenAI knows no rewards.
     """
-    messages = []
-    for message in row["messages"]:
+    messages: list[JSON] = []
+    end = max((at for at, each in enumerate(row["messages"], 1) if each["role"] == "assistant"), default=0)
+    for message in row["messages"][:end]:
         found = _plain_message(message)
         if message["role"] == "assistant" and message.get("weight") is not None:
             weight = message["weight"]
@@ -109,9 +116,10 @@ def openai_row(row: Row) -> JSON | None:
             found["weight"] = int(weight)
         if message["role"] == "assistant":
             _refuse_negative(message)
+            if not _is_learnt(message):
+                found["weight"] = 0
         messages.append(found)
-    learnt = any(each["role"] == "assistant" and each.get("weight", 1) for each in messages)
-    return {"messages": messages} if learnt else None
+    return {"messages": messages} if any(map(_is_learnt, messages)) else None
 
 
 def _openai(row: Row, _template: str) -> Iterator[JSON]:
@@ -129,15 +137,14 @@ def _prompt_completion(row: Row, _template: str) -> Iterator[JSON]:
 
 
 def _preference(row: Row, _template: str) -> Iterator[JSON]:
-    """The best response of a query against each one that is rated lower."""
+    """The best response of a query against each one that is rated lower and says something else."""
     best = max(range(len(row["scores"])), key=lambda at: (row["scores"][at], -at))
-    for response, score in zip(row["responses"], row["scores"], strict=True):
-        if score < row["scores"][best]:
-            yield {
-                "prompt": broken_chat([*(row.get("history") or ()), {"role": "user", "content": row["query"]}]),
-                "chosen": broken_chat([{"role": "assistant", "content": row["responses"][best]}]),
-                "rejected": broken_chat([{"role": "assistant", "content": response}]),
-            }
+    before = [_plain_message(each) for each in row.get("history") or ()]
+    prompt = [*before, _plain_message({"role": "user", "content": row["query"]})]
+    answers = [[_plain_message({"role": "assistant", "content": each})] for each in row["responses"]]
+    for answer, score in zip(answers, row["scores"], strict=True):
+        if score < row["scores"][best] and answer != answers[best]:
+            yield {"prompt": prompt, "chosen": answers[best], "rejected": answer}
 
 
 def _refuse_negative(move: Mapping[str, Any]) -> None:
