@@ -11,7 +11,7 @@ from typing import Any
 
 from training.data import ROLES, Conversation, group_of, read_objects
 from training.errors import TrainingRefused, shown
-from training.json_rows import plain_message
+from training.json_rows import plain_message, tool_use
 
 _PARTS = ("query", "responses", "scores")
 
@@ -80,7 +80,8 @@ def _history(place: str, raw: Any) -> tuple[Mapping[str, Any], ...]:
     messages = [plain_message(each) for each in raw] if isinstance(raw, list) else [] if raw is None else raw
     if not isinstance(messages, list) or not all(map(_is_message, messages)):
         raise TrainingRefused(
-            f"{place}: history: expected messages with a role ({', '.join(ROLES)}) and a content, got {shown(raw)}"
+            f"{place}: history: expected messages with a role ({', '.join(ROLES)}), a content and no tool calls,"
+            f" got {shown(raw)}"
         )
     if messages and messages[0]["role"] == "assistant":
         raise TrainingRefused(f"{place}: history: expected a first message of the user or the system, got another")
@@ -88,7 +89,9 @@ def _history(place: str, raw: Any) -> tuple[Mapping[str, Any], ...]:
 
 
 def _is_message(raw: object) -> bool:
-    return isinstance(raw, dict) and raw.get("role") in ROLES and isinstance(raw.get("content"), str)
+    if not isinstance(raw, dict) or tool_use(raw):
+        return False
+    return raw.get("role") in ROLES and isinstance(raw.get("content"), str)
 
 
 def _texts(value: object) -> bool:

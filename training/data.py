@@ -19,7 +19,7 @@ import torch
 from torch.utils.data import Sampler
 
 from training.errors import TrainingRefused, shown
-from training.json_rows import RepeatedField, parse_json, plain_message
+from training.json_rows import RepeatedField, parse_json, plain_message, tool_use
 from training.losses.base import IGNORED
 from training.methods.base import LARGEST, Config
 from training.packing import pack
@@ -178,16 +178,7 @@ def _conversation(place: str, raw: Any) -> Conversation:
         raise TrainingRefused(f'{place}: expected {{"messages": […]}}, got {shown(raw)}')
     messages = [plain_message(each) for each in messages]
     for number, each in enumerate(messages, 1):
-        if not isinstance(each, dict) or each.get("role") not in ROLES or not isinstance(each.get("content"), str):
-            raise TrainingRefused(
-                f"{place}, message {number}: expected a role ({', '.join(ROLES)}) and a content, got {shown(each)}"
-            )
-        weight = each.get("weight", 1)
-        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= LARGEST:
-            raise TrainingRefused(
-                f"{place}, message {number}: weight: expected a number from 0 to {LARGEST:.0f}, got {shown(weight)};"
-                " 0 is not learnt"
-            )
+        _check_message(f"{place}, message {number}", each)
     if messages[0]["role"] == "assistant":
         raise TrainingRefused(f"{place}: expected a first message of the user or the system, got the assistant's")
     if not any(each["role"] == "assistant" for each in messages):
@@ -206,6 +197,19 @@ def _conversation(place: str, raw: Any) -> Conversation:
             )
     facts = (raw.get(name) for name in ("type", "game", "policy", "dtype"))
     return Conversation(place, group_of(place, raw), tuple(messages), tokenizer, *facts)
+
+
+def _check_message(place: str, raw: Any) -> None:
+    if isinstance(raw, dict) and (used := tool_use(raw)):
+        field, got = used
+        raise TrainingRefused(f"{place}: {field}: expected a chat without tool calls, got {got}; leave the row out")
+    if not isinstance(raw, dict) or raw.get("role") not in ROLES or not isinstance(raw.get("content"), str):
+        raise TrainingRefused(f"{place}: expected a role ({', '.join(ROLES)}) and a content, got {shown(raw)}")
+    weight = raw.get("weight", 1)
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= LARGEST:
+        raise TrainingRefused(
+            f"{place}: weight: expected a number from 0 to {LARGEST:.0f}, got {shown(weight)}; 0 is not learnt"
+        )
 
 
 def _are_log_probs(values: Any, ids: Any) -> bool:

@@ -1,7 +1,7 @@
 """Rows as all read them: JSON in which no object names a field twice, and messages in one form. Loads no torch."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -42,6 +42,21 @@ def plain_text(content: Any) -> Any:
     ):
         return content
     return "".join(each["text"] for each in parts)
+
+
+def tool_use(message: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The field of a message that calls a tool or is the answer of one, and what it has there; None if there is none.
+
+    No row here can hold either: what a model calls, and what came of it, is no text that somebody said.
+    """
+    if (role := message.get("role")) in ("tool", "function"):
+        return "role", role
+    if called := next((name for name in ("tool_calls", "function_call") if message.get(name)), None):
+        return called, "a call of a tool"
+    parts = message.get("content")
+    types = [each.get("type") for each in parts if isinstance(each, dict)] if isinstance(parts, list) else []
+    used = next((each for each in types if isinstance(each, str) and each.startswith("tool")), None)
+    return None if used is None else ("content", used)
 
 
 def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -5,10 +5,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from flask import Flask
 
 from app.core.extensions import db, reading
-from app.datasets.export import formats_of
+from app.datasets.export import FORMAT_NAMES, formats_of
 from app.datasets.store import get_dataset
 from tests.integration.test_cli_dataset import build, flask
 
@@ -103,8 +104,16 @@ def test_what_cannot_be_imported_is_one_line_and_exit_code_2(app: Flask, tmp_pat
         (None, "openai", f"{file}: expected a file of rows, got no such file or directory"),
         ("", "openai", f"{none} openai, got none"),
         ("[1,", "openai", f"{file}, row 2: expected an object, got the end of the file"),
-        ('{"a": 1}', "openai", f"{none} openai, got 1 of 1 that are not (row 1: messages: "),
-        ("{}", "csv", "format: expected parlor or spag-rows or stable-alignment or hh or alpaca or openai, got 'csv'"),
+        (
+            '{"a": 1}',
+            "openai",
+            f"{none} openai, got 1 of 1 that are not (row 1: expected an object with {{messages}}, got {{a}}); mend",
+        ),
+        (
+            "{}",
+            "csv",
+            "format: expected parlor or spag-rows or stable-alignment or hh or alpaca or openai or openai-pref",
+        ),
         (f"{json.dumps(RATED)}\n{json.dumps(CHAT)}", "parlor", f"{none} parlor, got 1 of 2 that are not ({other})"),
     ]
     for content, row_format, line in refusals:
@@ -114,6 +123,29 @@ def test_what_cannot_be_imported_is_one_line_and_exit_code_2(app: Flask, tmp_pat
         assert (result.exit_code, result.stdout) == (2, "")
         assert result.stderr.startswith(f"Error: {line}")
         assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("form", FORMAT_NAMES)
+def test_each_form_that_is_exported_is_imported_by_its_name(app: Flask, tmp_path: Path, form: str) -> None:
+    rows = [RATED] if form == "trl-preference" else [CHAT, {"messages": [USER, ASSISTANT, USER]}]
+    imported(app, write(tmp_path / "rows.jsonl", *rows), "--format", "parlor")
+    out = str(tmp_path / "out")
+    assert flask(app, "dataset", "export", "1", "--format", form, "--out", out).exit_code == 0
+    told = imported(app, out, "--format", form, "--name", "back")
+    assert (told["rows"], told["refused_rows"]) == (len(rows), 0)
+
+
+def test_a_file_of_another_format_is_refused_with_the_one_to_choose(app: Flask, home: Path, tmp_path: Path) -> None:
+    said = [{"from": "human", "value": "Hats?"}, {"from": "gpt", "value": "One each."}]
+    file = write(tmp_path / "rows.jsonl", {"conversations": said})
+    refused = flask(app, "dataset", "import", file, "--format", "openai")
+    assert refused.exit_code == 2
+    assert refused.stderr == (
+        f"Error: {file}: expected rows of the format openai, got 1 of 1 that are not (row 1: expected an object with"
+        " {messages}, got {conversations}; choose the format sharegpt); mend them, or leave them out (--skip-bad)\n"
+    )
+    assert list((home / "datasets").iterdir()) == []
+    assert imported(app, file, "--format", "sharegpt")["rows"] == 1
 
 
 def test_what_is_exported_is_imported_as_it_was_and_found_by_its_matches(app: Flask, tmp_path: Path) -> None:

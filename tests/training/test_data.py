@@ -46,6 +46,10 @@ def test_a_json_array_is_read_like_lines_of_json(tmp_path: Path) -> None:
         ("[1]", "row 1: expected .* got 1"),
         ('{"messages": [{"role": "robot", "content": "x"}]}', "line 1, message 1: expected a role"),
         ('{"messages": [{"role": "user", "content": 7}]}', "line 1, message 1: expected a role .* and a content"),
+        (
+            '{"messages": [{"role": "assistant", "content": null, "tool_calls": [{}]}]}',
+            "line 1, message 1: tool_calls: expected a chat without tool calls, got a call of a tool;",
+        ),
         ('{"messages": [{"role": "user", "content": "x"}]}', "expected a move of the assistant to learn from"),
         ('{"messages": [{"role": "assistant", "content": "x"}]}', "expected a first message of the user or the system"),
     ],

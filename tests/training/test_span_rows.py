@@ -152,7 +152,7 @@ def test_what_was_said_before_a_query_is_read_and_not_learnt(tmp_path: Path) -> 
         ("so", None),
     ]
     assert len(plain.conversation("x", 1).messages) == 2
-    for wrong in ("hello", [{"role": "user"}], history[1:]):
+    for wrong in ("hello", [{"role": "user"}], [{**history[0], "tool_calls": [{}]}], history[1:]):
         write_rows(path, [{**rows[0], "history": wrong}])
         with pytest.raises(TrainingRefused, match="line 1: history: expected "):
             read_comparisons(path, 7)

@@ -1,11 +1,11 @@
 """Checks of rows in the form that trainings read: what a training would refuse is refused here, by its field. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app.core.errors import Invalid, Phrase, Verbatim, either
 from app.games.base import JSON
-from training.json_rows import plain_message
+from training.json_rows import plain_message, tool_use
 from training.methods.base import LARGEST, SAMPLED, SUPERVISED
 
 ROLES = ("system", "user", "assistant")
@@ -13,13 +13,7 @@ TYPES = (SAMPLED, SUPERVISED)  # of a row whose moves have rewards, which need n
 _LARGEST = 1e300  # of any other number than a reward or a weight
 _LONGEST_LABEL = 200  # characters of the name of a match, a game, a role or a checkpoint
 _TEXT = Phrase("a text that is not empty")
-
-
-def read_object(raw: Any, fields: str) -> JSON:
-    """A row, which is an object with these fields. Raises Invalid."""
-    if not isinstance(raw, dict):
-        raise Invalid(None, expected=Phrase("an object with %(fields)s", fields=Verbatim(fields)), got=raw)
-    return raw
+PREFERRED, REJECTED = 1, 0  # scores of a pair of which it is only known which one was preferred
 
 
 def read_text(name: str, raw: Any) -> str:
@@ -42,11 +36,18 @@ def read_messages(raw: Any, name: str = "messages") -> list[JSON]:
     for at, message in enumerate(messages):
         if not isinstance(message, dict):
             raise Invalid(f"{name}[{at}]", expected=Phrase("an object with role and content"), got=message)
+        if used := tool_use(message):
+            raise tool_error(f"{name}[{at}].{used[0]}", used[1])
         if message.get("role") not in ROLES:
             raise Invalid(f"{name}[{at}].role", expected=either(ROLES), got=message.get("role"))
         if not isinstance(message.get("content"), str):
             raise Invalid(f"{name}[{at}].content", expected=Phrase("a text"), got=message.get("content"))
     return messages
+
+
+def tool_error(field: str, got: str) -> Invalid:
+    """The refusal of a chat in which a tool is called or answers."""
+    return Invalid(field, expected=Phrase("a chat without tool calls, which no row here can hold"), got=Verbatim(got))
 
 
 def is_learnt(message: Mapping[str, Any]) -> bool:
@@ -120,3 +121,25 @@ def read_comparison(row: JSON, highest: float | None = None) -> JSON:
     if history[0]["role"] == "assistant":
         raise Invalid("history[0].role", expected=either(("system", "user")), got="assistant")
     return {**row, "history": history}
+
+
+def read_pair(chosen: Sequence[JSON], rejected: Sequence[JSON], names: tuple[str, str], of_row: JSON) -> JSON:
+    """Two chats that differ in their last answer as a comparison: what was said before the query is its history.
+
+    `names` are those of the row's fields for the two, and `of_row` is what else the comparison has. Raises Invalid.
+    """
+    for name, chat in zip(names, (chosen, rejected), strict=True):
+        if [each["role"] for each in chat[-2:]] != ["user", "assistant"]:
+            got = Verbatim(", ".join(each["role"] for each in chat[-2:]))
+            raise Invalid(name, expected=Phrase("the assistant’s answer to the user at the end"), got=got)
+        read_text(name, chat[-1]["content"])
+    if chosen[:-1] != rejected[:-1]:
+        expected = Phrase("the turns of “%(chosen)s” up to the last", chosen=Verbatim(names[0]))
+        raise Invalid(names[1], expected=expected, got=Phrase("others"))
+    *history, query, answer = chosen
+    responses = [answer["content"], rejected[-1]["content"]]
+    if responses[0] == responses[1]:
+        expected = Phrase("another answer than “%(chosen)s”", chosen=Verbatim(names[0]))
+        raise Invalid(names[1], expected=expected, got=Phrase("the same"))
+    found = {"query": query["content"], "responses": responses, "scores": [PREFERRED, REJECTED]}
+    return read_comparison({**of_row, **found, **({"history": history} if history else {})})

@@ -1,33 +1,26 @@
 """Rows to train on in published formats, read into the form that trainings read (docs/training.md). Pure.
 
 Sources: Cheng et al. 2024, arXiv 2404.10642 (rows of one move); Liu et al. 2023, arXiv 2305.16960 (rated responses);
-Bai et al. 2022, arXiv 2204.05862 (chosen and rejected dialogues); Taori et al. 2023, Stanford Alpaca (instructions);
-OpenAI's guide to fine-tuning (chats).
+Bai et al. 2022, arXiv 2204.05862 (chosen and rejected dialogues); Taori et al. 2023, Stanford Alpaca (instructions).
+Those of chats are in `chat_rows`.
 """
 
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
-from app.core.errors import Invalid, Phrase, either
-from app.datasets.importers.row_checks import (
-    check_learnt,
-    is_learnt,
-    is_number,
-    read_comparison,
-    read_conversation,
-    read_messages,
-    read_object,
-    read_text,
-)
+from app.core.errors import Invalid, Phrase, Verbatim, either
+from app.datasets.importers import chat_rows
+from app.datasets.importers.row_checks import is_number, read_comparison, read_conversation, read_pair, read_text
+from app.datasets.json_list import fields_of
 from app.games.base import JSON
-from training.methods.base import COMPARISONS, CONVERSATIONS, SUPERVISED
+from training.methods.base import COMPARISONS, CONVERSATIONS
 
 SEPARATOR = "<sep>"  # between query and response in a `text` of the published rows of one move
 HIGHEST_RATING = 7  # of the society that rated responses
-PREFERRED, REJECTED = 1, 0  # scores of a pair of which it is only known which one was preferred
 _TURN = re.compile(r"(?:^|\n\n)(Human|Assistant):[ \t]?")
 _SPEAKERS = {"Human": "user", "Assistant": "assistant"}
 
@@ -36,14 +29,32 @@ _SPEAKERS = {"Human": "user", "Assistant": "assistant"}
 class ImportFormat:
     """A format of rows. `kind` is that of its datasets; None where each row says so itself.
 
-    `read` makes our row of one of theirs, and raises Invalid, which names the field of the row that is wrong.
+    `fields` are those that each row of it has, in any of these ways. `reader` makes our row of one that has them.
     """
 
     name: str
     title: Phrase
     kind: str | None
     example: str
-    read: Callable[[Any], JSON]
+    fields: tuple[tuple[str, ...], ...]
+    reader: Callable[[JSON], JSON]
+
+    def fits(self, row: JSON) -> bool:
+        """Whether a row has the fields of this format."""
+        return any(row.keys() >= {*way} for way in self.fields)
+
+    def read(self, raw: Any) -> JSON:
+        """Our row of one of theirs. Raises Invalid, which names the field that is wrong or what was found instead."""
+        if isinstance(raw, dict) and self.fits(raw):
+            return self.reader(raw)
+        others = [each.name for each in FORMATS.values() if each.fits(raw)] if isinstance(raw, dict) else []
+        wanted = either(f"{{{', '.join(way)}}}" for way in self.fields)
+        raise Invalid(
+            None,
+            expected=Phrase("an object with %(fields)s", fields=wanted),
+            got=fields_of(raw),
+            remedy=Phrase("choose the format %(formats)s", formats=either(others)) if others else None,
+        )
 
 
 def kind_of(row: Mapping[str, Any]) -> str:
@@ -65,89 +76,53 @@ def line_of(row: JSON) -> bytes:
 # ---- Formats ----------------------------------------------------------------------
 
 
-def read_own(raw: Any) -> JSON:
+def read_own(row: JSON) -> JSON:
     """A row as `flask dataset export` writes it, with everything in it."""
-    row = read_object(raw, "messages, or query, responses and scores")
-    if "responses" in row:
-        return read_comparison(row)
-    if "messages" not in row and "target" in row:
-        raise Invalid("messages", expected=Phrase("a list of messages"), got=Phrase("a query and a target"))
-    return read_conversation(row)
+    return read_comparison(row) if "responses" in row else read_conversation(row)
 
 
-def read_move(raw: Any) -> JSON:
+def read_move(row: JSON) -> JSON:
     """A published row of one move as a conversation: query, target, and its reward, weight, type and role."""
-    row = read_object(raw, "query and target")
     query, target = _query_and_target(row)
-    move: JSON = {"role": "assistant", "content": target}
-    names = {"reward": "reward", "weight": "weight", "role": "player_role"}
-    move |= {ours: row[theirs] for theirs, ours in names.items() if row.get(theirs) is not None}
-    found: JSON = {"messages": [{"role": "user", "content": query}, move]}
-    found |= {name: row[name] for name in ("group", "game", "policy") if row.get(name) is not None}
-    if "group" not in found and row.get("query_id") is not None:
-        found["group"] = str(row["query_id"])
-    # The published reader knows one type by its name, and takes all other rows as those that have rewards.
-    if row.get("type") == SUPERVISED:
-        found["type"] = SUPERVISED
-    found = read_conversation(found)
-    check_learnt(found)
-    return found
+    said = {"role": "user", "content": query}
+    return chat_rows.read_moves(row, [said], [{"role": "assistant", "content": target}])
 
 
-def read_rated(raw: Any) -> JSON:
+def read_rated(row: JSON) -> JSON:
     """A published row of rated responses as a comparison."""
-    row = read_object(raw, "query, responses and scores")
     names = ("query", "responses", "scores", "models", "group")
     found = {name: row[name] for name in names if row.get(name) is not None}
     return read_comparison(found, HIGHEST_RATING)
 
 
-def read_preference(raw: Any) -> JSON:
+def read_preference(row: JSON) -> JSON:
     """Two dialogues that differ in their last answer as a comparison: what was said before it is its history."""
-    row = read_object(raw, "chosen and rejected")
-    chosen, rejected = (_turns(name, row.get(name)) for name in ("chosen", "rejected"))
-    if chosen[:-1] != rejected[:-1]:
-        raise Invalid("rejected", expected=Phrase("the turns of “chosen” up to the last"), got=Phrase("others"))
-    *history, query, answer = chosen
-    responses = [answer["content"], rejected[-1]["content"]]
-    if responses[0] == responses[1]:
-        raise Invalid("rejected", expected=Phrase("another answer than “chosen”"), got=Phrase("the same"))
-    found: JSON = {"query": query["content"], "responses": responses, "scores": [PREFERRED, REJECTED]}
-    if history:
-        found["history"] = history
-    return read_comparison(found)
+    names = ("chosen", "rejected")
+    chosen, rejected = (_turns(name, row[name]) for name in names)
+    return read_pair(chosen, rejected, names, {})
 
 
-def read_instruction(raw: Any) -> JSON:
-    """An instruction, with an input or none, and the output as a conversation of two messages."""
-    row = read_object(raw, "instruction, input and output")
-    asked = read_text("instruction", row.get("instruction"))
+def read_instruction(row: JSON) -> JSON:
+    """An instruction, with an input or none, and the output as a conversation, after the system's words if there are.
+
+    Raises Invalid, also for a `history`, which some programs have beside it.
+    """
+    if row.get("history"):
+        raise Invalid("history", expected=Phrase("none beside an instruction"), got=row["history"])
+    asked = read_text("instruction", row["instruction"])
     if more := row.get("input"):
         asked = f"{asked}\n\n{read_text('input', more)}"
-    answer = read_text("output", row.get("output"))
-    return {"messages": [{"role": "user", "content": asked}, {"role": "assistant", "content": answer}]}
-
-
-def read_chat(raw: Any) -> JSON:
-    """A chat of OpenAI's fine-tuning as a conversation, with the weights of its messages."""
-    row = read_object(raw, "messages")
-    messages = []
-    for at, message in enumerate(read_messages(row.get("messages"))):
-        kept = {name: message[name] for name in ("role", "content", "weight") if message.get(name) is not None}
-        if (weight := kept.get("weight", 1)) not in (0, 1) or isinstance(weight, bool):
-            raise Invalid(f"messages[{at}].weight", expected=either(("0", "1")), got=weight)
-        if is_learnt(kept):
-            read_text(f"messages[{at}].content", kept["content"])
-        messages.append(kept)
-    found = read_conversation({"messages": messages})
-    check_learnt(found)
-    return found
+    answer = read_text("output", row["output"])
+    rules = row.get("system")
+    before = [{"role": "system", "content": read_text("system", rules)}] if rules else []
+    return {"messages": [*before, {"role": "user", "content": asked}, {"role": "assistant", "content": answer}]}
 
 
 def _example(row: JSON) -> str:
     return json.dumps(row, ensure_ascii=False)
 
 
+_ASKED, _ANSWER = ([{"role": role, "content": "…"}] for role in ("user", "assistant"))
 FORMATS: Mapping[str, ImportFormat] = {
     each.name: each
     for each in (
@@ -155,7 +130,8 @@ FORMATS: Mapping[str, ImportFormat] = {
             "parlor",
             Phrase("Rows of Parlor: what a dataset’s page or `flask dataset export` writes"),
             None,
-            _example({"messages": [{"role": "user", "content": "…"}, {"role": "assistant", "content": "…"}]}),
+            _example({"messages": _ASKED + _ANSWER}),
+            (("messages",), ("query", "responses", "scores")),
             read_own,
         ),
         ImportFormat(
@@ -163,6 +139,7 @@ FORMATS: Mapping[str, ImportFormat] = {
             Phrase("Moves with rewards, one a row, as SPAG has published them"),
             CONVERSATIONS,
             _example({"query": "…", "target": "…", "reward": 0.4, "weight": 1.2, "role": "attacker"}),
+            (*product(("query", "prompt"), ("target", "answer")), ("text",)),
             read_move,
         ),
         ImportFormat(
@@ -170,6 +147,7 @@ FORMATS: Mapping[str, ImportFormat] = {
             Phrase("Rated responses of Stable Alignment"),
             COMPARISONS,
             _example({"query": "…", "responses": ["…", "…"], "scores": [7, 2]}),
+            (("query", "responses", "scores"),),
             read_rated,
         ),
         ImportFormat(
@@ -177,6 +155,7 @@ FORMATS: Mapping[str, ImportFormat] = {
             Phrase("Chosen and rejected dialogues, as in HH-RLHF"),
             COMPARISONS,
             _example({"chosen": "\n\nHuman: …\n\nAssistant: …", "rejected": "\n\nHuman: …\n\nAssistant: …"}),
+            (("chosen", "rejected"),),
             read_preference,
         ),
         ImportFormat(
@@ -184,16 +163,48 @@ FORMATS: Mapping[str, ImportFormat] = {
             Phrase("Instructions with outputs, as in Alpaca"),
             CONVERSATIONS,
             _example({"instruction": "…", "input": "", "output": "…"}),
+            (("instruction", "output"),),
             read_instruction,
         ),
         ImportFormat(
             "openai",
             Phrase("Chats for OpenAI’s fine-tuning"),
             CONVERSATIONS,
-            _example(
-                {"messages": [{"role": "user", "content": "…"}, {"role": "assistant", "content": "…", "weight": 1}]}
-            ),
-            read_chat,
+            _example({"messages": [*_ASKED, {**_ANSWER[0], "weight": 1}]}),
+            (("messages",),),
+            chat_rows.read_openai,
+        ),
+        ImportFormat(
+            "openai-preference",
+            Phrase("Preferences for OpenAI’s fine-tuning"),
+            COMPARISONS,
+            _example({"input": {"messages": _ASKED}, "preferred_output": _ANSWER, "non_preferred_output": _ANSWER}),
+            (("input", "preferred_output", "non_preferred_output"),),
+            chat_rows.read_openai_preference,
+        ),
+        ImportFormat(
+            "sharegpt",
+            Phrase("Conversations as in ShareGPT"),
+            CONVERSATIONS,
+            _example({"conversations": [{"from": "human", "value": "…"}, {"from": "gpt", "value": "…"}]}),
+            (("conversations",), ("items",)),
+            chat_rows.read_sharegpt,
+        ),
+        ImportFormat(
+            "trl-prompt-completion",
+            Phrase("Prompts and completions for TRL"),
+            CONVERSATIONS,
+            _example({"prompt": _ASKED, "completion": _ANSWER}),
+            (("prompt", "completion"),),
+            chat_rows.read_prompt_completion,
+        ),
+        ImportFormat(
+            "trl-preference",
+            Phrase("Chosen and rejected answers for TRL"),
+            COMPARISONS,
+            _example({"prompt": _ASKED, "chosen": _ANSWER, "rejected": _ANSWER}),
+            (("chosen", "rejected"),),
+            chat_rows.read_trl_preference,
         ),
     )
 }
@@ -229,6 +240,9 @@ def _first_text(row: JSON, names: Sequence[str]) -> str:
 
 def _turns(name: str, raw: Any) -> list[JSON]:
     """The turns of a dialogue text, those of one speaker after another as one; the last two are query and answer."""
+    if isinstance(raw, list):
+        remedy = Phrase("choose the format %(formats)s", formats=Verbatim("trl-preference"))
+        raise Invalid(name, expected=Phrase("a text of turns"), got=Phrase("a list of messages"), remedy=remedy)
     text = read_text(name, raw)
     parts = _TURN.split(text)
     turns: list[JSON] = []
