@@ -93,14 +93,14 @@ class CampaignSpec(JobSpec):
         "Each training goes on from",
         "Whose weights a new model begins with.",
         PREVIOUS,
-        metavar="MODEL",
+        metavar="previous|base",
         labels={PREVIOUS: "the model before", BASE: "the base"},
     )
     data_of: Literal["last", "all"] = asked(
         "Learns from",
         "Methods that learn from rewards take the last round alone, as one model has to have played all rows.",
         LAST,
-        metavar="ROUNDS",
+        metavar="last|all",
         labels={LAST: "the last round", ALL_ROUNDS: "all rounds so far"},
     )
     evaluation: int = asked(

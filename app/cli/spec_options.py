@@ -76,7 +76,7 @@ def _parameters(spec: type[JobSpec]) -> Iterator[tuple[str, Decorator]]:
             yield from material_parameters(name + _IN, schema.get("note", ""))
             continue
         if PRESET in schema:
-            words = f"{schema['title']}, by name. {schema['description']}"
+            words = f"{schema['title']}, by name: {schema['description']}"
             kind, metavar = (None, "NAME") if part is None else (click.Choice([*part.presets]), None)
             called = f"{name}{_IN}{PRESET}"
             yield called, click.option(f"--{schema[PRESET]}", called, type=kind, metavar=metavar, help=words)
@@ -96,7 +96,7 @@ def _parameter(name: str, schema: Schema, called: str = "") -> Decorator:
     shown = "" if usual is None or schema.get("type") == "boolean" else f" [default: {usual}]"
     words = f" One of {', '.join(choices_in(schema))}." if choices_in(schema) else ""
     note = f" [{schema['note']}]" if schema.get("note") else ""
-    text = f"{schema['title']}. {schema['description']}{words}{shown}{note}"
+    text = f"{schema['title']}: {schema['description']}{words}{shown}{note}"
     option = option_of(name, schema)
     if schema.get("type") == "boolean":
         both = f"{option}/--no-{option[2:]}" if schema.get("default") else option
