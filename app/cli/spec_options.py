@@ -94,7 +94,8 @@ def _parameter(name: str, schema: Schema, called: str = "") -> Decorator:
         return click.argument(name, metavar=metavar, required=False)
     usual = usual_of(schema)
     shown = "" if usual is None or schema.get("type") == "boolean" else f" [default: {usual}]"
-    words = f" One of {', '.join(choices_in(schema))}." if choices_in(schema) else ""
+    many = choices_in(schema) if "|" not in metavar else ()
+    words = f" One of {', '.join(many)}." if many else ""
     note = f" [{schema['note']}]" if schema.get("note") else ""
     text = f"{schema['title']}: {schema['description']}{words}{shown}{note}"
     option = option_of(name, schema)
