@@ -21,6 +21,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from jinja2 import TemplateError
@@ -178,7 +179,10 @@ class Renderer:
         messages = [{**each, "content": self._said(each["content"])} for each in messages]
         longest = self.longest - min(most, max(1, self.longest // _ROOM))
         [ids] = self._encode([messages], ask=True)
-        shorter = self.shorter([*messages, {"role": "assistant", "content": ""}])
+        asked = {"role": "assistant", "content": ""}
+        shorter = self.shorter([*messages, asked])
+        if messages[0]["role"] == "user":  # to what has no room a model answers by the rules alone
+            shorter = chain(shorter, [[messages[0], asked]])
         fewest = len(ids)
         while len(ids) > longest:
             kept = next(shorter, None)
@@ -262,13 +266,21 @@ class Renderer:
             " `flask dataset build --style compact`"
         )
 
-    @staticmethod
-    def shorter(messages: Sequence[Message]) -> Iterator[list[Message]]:
-        """The conversation without one, two, … of its oldest turns; the first message, with the rules, stays."""
-        head, rest = messages[:1], messages[1:]
+    def shorter(self, messages: Sequence[Message]) -> Iterator[list[Message]]:
+        """The conversation without one, two, … of its oldest turns; the first message, with the rules, stays.
+
+        Where that is the user's, as what a move answers is, both are put into one message: most templates want turns
+        in turn, and a move without what it answers would be learnt, or asked for, as one that answers the rules.
+        """
+        head, rest = messages[0], messages[1:]
         for at in range(1, len(rest)):
-            if rest[at]["role"] == rest[0]["role"]:
-                yield [*head, *rest[at:]]
+            if rest[at]["role"] != rest[0]["role"]:
+                continue
+            answered = rest[at - 1]
+            if self.version >= BEGINNING_RENDERER and answered["role"] == head["role"]:
+                yield [{**head, "content": f"{head['content']}\n\n{answered['content']}"}, *rest[at:]]
+            else:
+                yield [head, *rest[at:]]
 
 
 def ids_hash(ids: Sequence[int]) -> str:

@@ -91,12 +91,29 @@ def test_a_word_that_the_model_does_not_know_is_not_learnt(chat: list[Row], toke
 def test_a_row_too_long_for_the_model_loses_its_oldest_turns_and_keeps_the_rules(
     chat: list[Row], tokenizer: Any
 ) -> None:
-    rules = "<|user|> books 1 hats 2 balls 3. you begin <|end|> <|assistant|>"
-    assert shown(chat, tokenizer, longest=26) == [
-        f"{rules}[[message] i want 2 books <|end|>]",
-        f"{rules}[[propose] (1 books, 2 hats, 0 balls) <|end|>]",
+    rules = "<|user|> books 1 hats 2 balls 3. you begin"
+    assert shown(chat, tokenizer, longest=28) == [
+        f"{rules} <|end|> <|assistant|>[[message] i want 2 books <|end|>]",
+        f"{rules} [message] no, thanks <|end|> <|assistant|>[[propose] (1 books, 2 hats, 0 balls) <|end|>]",
     ]
-    assert Renderer(tokenizer, 26).render(chat)[1]
+    assert Renderer(tokenizer, 28).render(chat)[1]
+
+
+def test_a_renderer_of_before_drops_what_a_move_answers_with_the_turns_before_it(
+    chat: list[Row], tokenizer: Any
+) -> None:
+    [*_, last], _ = Renderer(tokenizer, 26, 2).render(chat)
+    assert marked_text(last, tokenizer) == (
+        "<|user|> books 1 hats 2 balls 3. you begin <|end|> <|assistant|>[[propose] (1 books, 2 hats, 0 balls) <|end|>]"
+    )
+
+
+def test_a_model_goes_on_by_the_rules_alone_where_its_partners_message_has_no_room(
+    chat: list[Row], tokenizer: Any
+) -> None:
+    long = {"role": "user", "content": "[message] no, thanks " * 20}
+    asked = Renderer(tokenizer, 40).prompt([*chat[:2], long], 8)
+    assert asked == Renderer(tokenizer, 40).prompt(chat[:1], 8)
     assert not Renderer(tokenizer, 128).render(chat)[1]
 
 

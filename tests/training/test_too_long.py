@@ -74,12 +74,21 @@ def prompt_of(chat: Chat) -> list[str]:
     return [token for role, text in chat for token in (marks[role], *text.split(), END)] + [ASSISTANT]
 
 
+def since(chat: Chat, first: int) -> Chat:
+    """A chat from one of its own turns on."""
+    (role, rules), answered = chat[0], chat[first - 1][1]
+    return [(role, rules if first == 1 else f"{rules} {answered}"), *chat[first:]]
+
+
 def moves_of(chat: Chat, longest: int) -> Iterator[tuple[int, list[str], list[str]]]:
-    """Each own move: its place, its prompt without turns that do not fit, and the tokens that it keeps."""
+    """Each own move: its place, its prompt without turns that do not fit, and the tokens that it keeps.
+
+    What the first kept turn answers is put behind the rules.
+    """
     for at, (role, text) in enumerate(chat):
         if role == "assistant":
             target, first = [*text.split(), END], 1
-            while len(prompt := prompt_of([chat[0], *chat[first:at]])) + len(target) > longest and first < at:
+            while len(prompt := prompt_of(since(chat[:at], first))) + len(target) > longest and first < at:
                 first += 2
             if room := max(0, longest - len(prompt)):
                 yield at, prompt, target[:room]
@@ -124,7 +133,8 @@ def test_the_recipe_of_stable_alignment_cuts_responses_of_published_length(
 
     mean, values = likely("policy"), []
     for at, row in enumerate(rows):
-        said = words(200) if at == 4 else row["query"]  # the first message stays, what follows it goes
+        # Of a query with a history the first message stays, and so does the query.
+        said = f"{words(200)} {row['query']}" if at == 4 else row["query"]
         prompt = prompt_of([("user", said)])
         if len(prompt) < 360:
             rated = [
@@ -192,8 +202,8 @@ def test_offline_po_learns_episodes_with_one_long_move(
             values.append(-number * min(advantage * ratio, advantage * min(max(ratio, 0.8), 1.2)))
             cut |= {number} if target[-1] != END else set()
     assert loss == pytest.approx(sum(values) / len(values), rel=1e-4)
-    assert (len(values), cut) == (12, {1, 3})
-    counts = {"shortened": 3, "cut": 2, "skipped": 0}
+    assert (len(values), cut) == (10, {1, 3})  # none for the two answers to what has no room
+    counts = {"shortened": 3, "cut": 2, "skipped": 2}
     assert {name: begun[name] for name in counts} == {name: made[name] for name in counts} == counts
 
 
