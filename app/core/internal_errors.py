@@ -17,7 +17,8 @@ def internal_error(what: str, problem: BaseException, **facts: Any) -> str:
     """Log what broke, with the `facts` that say where; the line for the row of the job or match."""
     reference = secrets.token_hex(4)
     log.error(what, reference=reference, exc_info=problem, **facts)
-    return f"internal error {reference}: something broke that should not; the log says what, under this reference"
+    what_broke = problem.strerror if isinstance(problem, OSError) and problem.strerror else "something broke"
+    return f"internal error {reference}: {what_broke}; the log says more under this reference"
 
 
 def unexplained(what: str, code: int, last_line: str) -> str:

@@ -21,9 +21,9 @@ AWAY = OperationalError("SELECT 1", {}, Exception("connection refused"))
 @pytest.mark.parametrize(
     ("module", "name", "address"),
     [
-        (participant, "find_way_by_token", "/s/me/{}"),
-        (participant, "find_way_by_token", "/s/me/{}/agreed"),
-        (participant, "find_way_by_token", "/s/me/{}/leave"),
+        (participant, "find_progress_by_token", "/s/me/{}"),
+        (participant, "find_progress_by_token", "/s/me/{}/agreed"),
+        (participant, "find_progress_by_token", "/s/me/{}/leave"),
         (survey_return, "_unsealed", "/s/me/back/{}"),
         (entry.previews, "read_preview", "/s/preview/{}"),
         (auth, "FlaskForm", "/enter/{}"),

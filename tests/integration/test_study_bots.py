@@ -77,7 +77,7 @@ def test_every_bot_reaches_the_ending_of_its_habit_with_its_code_and_pay(
 
 
 @pytest.mark.parametrize(
-    ("line", "named"), [(("no-such-study",), "no-such-study"), (("two-models", "--n", "0"), "bots")]
+    ("line", "named"), [(("no-such-study",), "no-such-study"), (("two-models", "--n", "0"), "--n: expected")]
 )
 def test_bots_that_cannot_be_sent_are_refused_with_one_line(
     loaded: Stack, shell: Shell, line: tuple[str, ...], named: str

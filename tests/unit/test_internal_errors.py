@@ -17,6 +17,10 @@ def test_the_reason_is_a_reference_that_the_log_has_with_the_error(capsys: pytes
 ELSEWHERE = "internal error: the training ended with exit code 3; its log says where"
 
 
+def test_what_the_system_says_is_said() -> None:
+    assert ": Too many open files; " in internal_error("a player broke", OSError(24, "Too many open files"))
+
+
 @pytest.mark.parametrize(
     ("last_line", "reason"),
     [
