@@ -43,7 +43,7 @@ def spag(spec: EpisodesImportSpec, as_json: bool) -> None:
 def dialogues(spec: DialoguesImportSpec, as_json: bool) -> None:
     """Take in human dialogues on Deal or No Deal, and score them from the choices.
 
-    FILE has one perspective of a dialogue a line.
+    FILE has one perspective of a dialogue a line, or rows of deal_or_no_dialog at Hugging Face as JSON.
     """
     _take_in(service.dialogues(spec.file), PERSON, as_json)
 

@@ -11,6 +11,7 @@ Source: Lewis et al. 2017, arXiv 1706.05125.
 import codecs
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from app.core.errors import Invalid, Verbatim, shown
 from app.datasets.dialogue_lines import AGREE, DISCONNECT, YOU, Perspective, read_line, read_record
@@ -64,7 +65,7 @@ class Dialogues:
                 file.seek(0)
                 if begin.startswith(b"["):
                     for row in read_rows(file, str(self.file)):
-                        yield row.number, self._record(row, f"row {row.number}")
+                        yield from self._of_object(row, f"row {row.number}")
                 elif begin.partition(b"\n")[0].strip() == b"{":  # one object that goes over several lines
                     yield from self._of_object(RawRow(1, read_json(self.file, "dialogues")), "row 1")
                 else:
@@ -92,23 +93,23 @@ class Dialogues:
 
     def _of_object(self, row: RawRow, place: str) -> Iterator[_Numbered]:
         """A dialogue, or those that are the rows of a dataset viewer's answer."""
+        if row.error is not None:
+            raise row.error.at(f"{self.file}, {place}")
         rows = row.value.get("rows") if isinstance(row.value, dict) else None
         if not isinstance(rows, list):
-            yield row.number, self._record(row, place)
+            yield row.number, self._record(row.value, place)
             return
         for number, each in enumerate(rows, 1):
-            inside = f"row {number}"
-            if isinstance(each, dict) and (cut := each.get("truncated_cells")):
-                where = f"{self.file}, {inside}"
-                raise Invalid(None, expected="whole cells", got=Verbatim(f"{shown(cut)} cut off"), subject=where)
-            inner = each["row"] if isinstance(each, dict) and "row" in each else each
-            yield number, self._record(RawRow(number, inner), inside)
+            yield number, self._record(each, f"row {number}")
 
-    def _record(self, row: RawRow, place: str) -> Perspective:
+    def _record(self, raw: Any, place: str) -> Perspective:
         where = f"{self.file}, {place}"
-        if row.error is not None:
-            raise row.error.at(where)
-        return read_record(row.value, where)
+        if isinstance(raw, dict) and "row" in raw:  # as a viewer has it
+            if cut := raw.get("truncated_cells"):
+                got, remedy = Verbatim(f"{shown(cut)} cut off"), "take the file of the dataset instead"
+                raise Invalid(None, expected="whole cells", got=got, remedy=remedy, subject=where)
+            raw = raw["row"]
+        return read_record(raw, where)
 
 
 def _read_match(index: int, lines: Sequence[_Numbered]) -> ImportedMatch:

@@ -89,4 +89,6 @@ class EpisodesImportSpec(_GameImportSpec):
 class DialoguesImportSpec(JobSpec):
     """Published dialogues of people on Deal or No Deal, to be scored from the choices and become a round."""
 
-    file: str = asked("File", "One perspective of a dialogue a line.", metavar="FILE", argument=True)
+    file: str = asked(
+        "File", "One perspective of a dialogue a line, or rows of Hugging Face as JSON.", metavar="FILE", argument=True
+    )

@@ -115,6 +115,7 @@ def test_the_form_of_hugging_face_is_read_as_the_tagged_lines_are(tmp_path):
     viewer = {"features": [], "rows": [{"row_idx": 7, "row": row, "truncated_cells": []} for row in rows]}
     for text in (
         "\n".join(map(json.dumps, rows)), json.dumps(rows), json.dumps(rows, indent=1), json.dumps(viewer),
+        json.dumps(viewer["rows"]),
         f"\ufeff{json.dumps(viewer, indent=2)}", "\n".join(map(json.dumps, listed)), json.dumps(words),
     ):  # fmt: skip
         assert list(Dialogues(put(tmp_path / "data.json", text))) == tagged
