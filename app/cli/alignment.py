@@ -26,7 +26,13 @@ from app.models import Alignment
 @spec_options(AlignmentSpec)
 # What is imported is named by a file and its form; the spec has the dataset that comes of it.
 @click.option("--import", "imported", metavar="FILE", help="Demonstrations that are imported first, with --format.")
-@click.option("--format", "row_format", type=click.Choice(list(FORMATS)), help="Of --import: hh, alpaca and others.")
+@click.option(
+    "--format",
+    "row_format",
+    type=click.Choice(list(FORMATS)),
+    metavar="NAME",
+    help=f"Of --import: {', '.join(FORMATS)}.",
+)
 @queue_option
 @json_option
 def run(spec: AlignmentSpec, imported: str | None, row_format: str | None, queue: bool, as_json: bool) -> None:
