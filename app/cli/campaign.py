@@ -110,6 +110,8 @@ class _CampaignCommands(JobCommands[Campaign]):
             print_csv(campaign_columns([described["game"]]), campaign_rows(number, described["results"]))
         else:
             _say(described)
+            if described["error"]:
+                click.echo(f"error  {described['error']}")
 
     def run_here(self, number: int, as_json: bool) -> None:
         """Carry a campaign on in this process."""

@@ -435,7 +435,14 @@ def test_a_round_of_two_models_begins_with_each_and_their_difference(
         assert told in head
     if wish.get("game") != "taboo":
         assert "Mean score" not in page.partition('class="tiles')[2].partition("</dl>")[0]  # which pools both
-    assert re.search(r"[\d.]+ : [\d.]+", said(client.get("/admin/rounds").text))
+    with reading(engine) as session:
+        matches = session.scalars(select(MatchRow).where(MatchRow.round_id == number)).all()
+    scores = [
+        (each.utility_0 or 0, each.utility_1 or 0)[:: -1 if wish.get("swap_seats") and (each.index or 0) % 2 else 1]
+        for each in matches
+    ]
+    first, second = (sum(each) / len(matches) for each in zip(*scores, strict=True))
+    assert f"{first:.2f} : {second:.2f}".replace("-", "−") in said(client.get("/admin/rounds").text)
     compared = said(client.get(f"/admin/rounds/compare?round={number}&round={number_of_another(engine, wish)}").text)
     assert "Each model, and what one has over the other" in compared
 

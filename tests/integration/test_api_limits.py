@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Awaitable
 
 import pytest
 
@@ -156,6 +157,23 @@ def test_retry_after_is_honoured_in_each_form(stub: StubServer, form: str) -> No
 
 
 # ---- Together ------------------------------------------------------------------------
+
+
+def test_two_minutes_are_the_longest_that_a_server_can_have_a_call_wait(
+    stub: StubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited, sleep = list[float](), asyncio.sleep
+
+    def record(seconds: float) -> Awaitable[None]:
+        waited.append(seconds)
+        return sleep(0)
+
+    monkeypatch.setattr(asyncio, "sleep", record)
+    stub.script("m", Reply("later", status=408, headers={"Retry-After": "120"}), "[message] hi")
+    assert ask(player(stub)).retries == 1
+    assert 120 in waited
+    stub.script("n", Reply("later", status=408, headers={"Retry-After": "121"}), "[message] hi")
+    assert failure(player(stub, "n")).generation.retries == 0
 
 
 def test_retry_after_makes_everybody_wait(stub: StubServer) -> None:

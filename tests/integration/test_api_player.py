@@ -358,6 +358,7 @@ def test_a_key_that_no_header_takes_is_refused_without_showing_it(
         ({"timeout": "soon"}, "timeout: expected a number from 0.1 to 3600, got 'soon'"),
         ({"timeout": float("nan")}, "timeout: expected"),
         ({"retries": -1}, "retries: expected a whole number from 0 to 20, got -1"),
+        ({"retries": 21}, "retries: expected a whole number from 0 to 20, got 21"),
         ({"retries": 1.5}, "retries: expected"),
         ({"temperature": 3}, "temperature: expected a number from 0 to 2, got 3"),
         ({"temperature": True}, "temperature: expected"),

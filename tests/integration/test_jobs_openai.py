@@ -143,6 +143,8 @@ def test_a_worker_looks_and_lets_go_until_the_model_is_registered(
     told = [each["event"] for each in events_of(engine, job_id)]
     assert (told.count("created"), told.count("step"), told.count("status")) == (1, 2, 4)
     assert [each["loss"] for each in events_of(engine, job_id, "step")] == [2.0, 1.0]
+    assert [each["message"] for each in events_of(engine, job_id, "vendor")] == ["Created fine-tuning job: ftjob-1"]
+    assert "Created fine-tuning job: ftjob-1" in row.log  # as `flask training show` and the page have it
     assert "created ftjob-1 at 127.0.0.1, of the file file-1" in row.log
 
     stub.script(made.options["model"], negotiator)
@@ -209,6 +211,8 @@ def test_one_file_and_one_job_come_of_whatever_was_lost(
     assert (len(stub.fine_tuning.contents), len(stub.fine_tuning.jobs)) == (1, 1)
     assert models(engine) == 3
     assert stub.fine_tuning.files == {}
+    assert len(events_of(engine, job_id, "vendor")) == 1  # each once, whatever page it was on
+    assert [each["step"] for each in events_of(engine, job_id, "step")] == [1, 2]
 
 
 @on_sqlite
@@ -276,6 +280,25 @@ def test_a_vendor_that_never_answers_ends_the_job_which_can_be_resumed(
     resume(engine, job_id)
     look(engine, settings, job_id, is_over)
     assert (row_of(engine, job_id).status, len(stub.fine_tuning.jobs)) == (states.DONE, 1)
+
+
+@on_sqlite
+def test_a_job_is_given_up_after_30_calls_in_a_row_without_an_answer(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+) -> None:
+    stub.fine_tuning.answer("retrieve", *[Reply("down", status=500)] * 40)
+    job_id, longest = make_job(engine), 0.0
+    for _ in range(40):
+        with writing(engine) as session:
+            session.execute(update(TrainingJob).values(poll_at=None))
+        run(engine, settings, job_id)
+        if is_over(row := row_of(engine, job_id)):
+            break
+        if row.poll_at is not None:
+            longest = max(longest, (row.poll_at - datetime.now(UTC)).total_seconds())
+    assert 540 < longest <= 600  # the pauses grow up to ten minutes
+    assert "got HTTP 500: down; 30 calls in a row brought no answer" in (row_of(engine, job_id).error or "")
+    assert stub.fine_tuning.calls.count("retrieve") == 30
 
 
 # ---- What the vendor refuses --------------------------------------------------------

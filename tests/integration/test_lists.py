@@ -20,12 +20,14 @@ from app.core.lists import Listing
 from app.datasets.listing import LIST as DATASETS
 from app.job_kinds import JOB_KINDS
 from app.jobs import states
+from app.jobs.kind import fail
 from app.jobs.listing import list_of
 from app.matches.listing import LIST as MATCHES
 from app.matches.model_list import LIST as MODELS
 from app.models import RoundRow, TrainingJob
 from app.studies.bots import job as rehearsals
 from app.studies.bots.spec import RehearsalSpec
+from app.web.admin.job_pages import job_address
 from tests.assessments import make_alignment, make_assessment
 from tests.benchmarks import make_benchmark, score
 from tests.campaigns import add_local, campaign_of
@@ -169,6 +171,21 @@ def test_a_wrong_column_of_a_command_names_the_right_ones(app: Flask) -> None:
     for option in ("--columns", "--sort"):
         refused = app.test_cli_runner().invoke(args=["round", "list", option, "colour"])
         assert (refused.exit_code, "expected name or round_id or status" in refused.stderr) == (2, True)
+
+
+def test_the_reason_of_a_failure_is_on_the_page_and_in_the_command_of_every_kind(
+    filled: Engine, app: Flask, client: FlaskClient
+) -> None:
+    for kind in JOB_KINDS:
+        reason = f"the {kind.name} met <no> answer"
+        with writing(filled) as session:
+            fail(kind.get(session, 1), reason)
+        with app.test_request_context():
+            address = job_address(kind, 1)
+        assert html.escape(reason) in client.get(address).text, kind.name
+        shown = [app.test_cli_runner().invoke(args=[kind.name, "show", "1", *more]) for more in ([], ["--json"])]
+        assert re.search(rf"^error +{reason}$", shown[0].stdout, re.MULTILINE), shown[0].output
+        assert json.loads(shown[1].stdout)["error"] == reason
 
 
 def test_a_running_job_keeps_its_list_fresh(filled: Engine, client: FlaskClient) -> None:

@@ -48,6 +48,12 @@ def test_what_is_written_is_read_again_without_a_difference(seed: int) -> None:
     assert json.loads("".join(write_external_memory([], "good"))) == []
 
 
+@pytest.mark.parametrize("rating", [float("nan"), float("inf")])
+def test_no_file_of_records_has_a_number_that_json_does_not_have(rating: float) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        list(write_external_memory([interaction(feedback=(feedback(4, rating),))], "good"))
+
+
 def test_a_written_record_has_the_fields_of_the_published_ones() -> None:
     record = record_of(interaction(feedback=(feedback(4, 5.5), feedback(2, None, "Hm."))), "bad")
     assert set(published()) == set(record) - {"parlor"}
