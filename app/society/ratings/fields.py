@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from app.society.rating_words import REASON, folded, roles_of
+from app.society.ratings.words import REASON, folded, roles_of
 
 _MOST_LEVELS = 4  # of objects within objects that hold a rating
 _NAMING = frozenset(("aspect", "criterion", "dimension", "category", "metric", "name", "label"))  # of what is rated

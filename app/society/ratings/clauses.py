@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from app.society import rating_words as words
-from app.society.rating_labels import MOST_WORDS, LabelReader
-from app.society.rating_text import LINE, MARK, NUMBER, WORD, Token, Tokens
+from app.society.ratings import words
+from app.society.ratings.labels import MOST_WORDS, LabelReader
+from app.society.ratings.text import LINE, MARK, NUMBER, WORD, Token, Tokens
 
 _FAR = MOST_WORDS + 8  # tokens of a clause, with brackets
 SEPARATORS = frozenset((":", "=", "→", "->", "=>", "–", "-"))

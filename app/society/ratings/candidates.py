@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from app.society import rating_words as words
-from app.society.rating_clauses import BULLETS, SEPARATORS, Before, Clauses, separates
-from app.society.rating_labels import Label, LabelReader, roles_in
-from app.society.rating_text import LINE, MARK, NUMBER, OURS, WORD, Token, Tokens
-from app.society.rating_values import Value, value_at
+from app.society.ratings import words
+from app.society.ratings.clauses import BULLETS, SEPARATORS, Before, Clauses, separates
+from app.society.ratings.labels import Label, LabelReader, roles_in
+from app.society.ratings.text import LINE, MARK, NUMBER, OURS, WORD, Token, Tokens
+from app.society.ratings.values import Value, value_at
 
 
 class Strength(IntEnum):

@@ -2,7 +2,7 @@
 
 A word has roles. A word that ends with `*` is all words that begin with it.
 Words of scripts that are written without spaces, or with endings joined to the word, are found within a run of text;
-see `rating_text.py`.
+see `text.py`.
 """
 
 import unicodedata

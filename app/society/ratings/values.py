@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from app.society import rating_words as words
-from app.society.rating_text import LINE, MARK, NUMBER, OURS, WORD, Tokens
-from app.society.rating_words import number_words
+from app.society.ratings import words
+from app.society.ratings.text import LINE, MARK, NUMBER, OURS, WORD, Tokens
+from app.society.ratings.words import number_words
 
 _CLOSERS = frozenset(".!;,:)]}|#–-{[(…")  # marks behind which a clause is over, or something is added to it
 _JOINERS = frozenset(("-", "–", "~", "/", "&", "→", "->", "=>", "+", ",", "±", "…"))

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from app.society import rating_words as words
-from app.society.rating_text import NUMBER, OURS, WORD, Token
+from app.society.ratings import words
+from app.society.ratings.text import NUMBER, OURS, WORD, Token
 
 MOST_WORDS = 18  # of a label
 _REJECTS = frozenset((words.NOT, words.BOUND, words.IF, words.OTHERS, words.EARLIER, words.WHEN, words.MODAL))

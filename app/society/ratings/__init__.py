@@ -1,7 +1,7 @@
 """Reads a rating, and the reason for it, out of what a critic or an observer wrote. Pure.
 
 A prompt asks for a rating on a scale, of an aspect, before or after the reason; a `RatingForm` says which, and the
-reader holds to it. It finds the numbers that may be the rating (`rating_candidates.py`), each with what speaks for it:
+reader holds to it. It finds the numbers that may be the rating (`candidates.py`), each with what speaks for it:
 a label, a sentence that rates, its scale, its place. It discards those of other aspects, of other people, of drafts and
 within the reason. What the text settles on counts before what it took back, the aspect by name before a rating without
 one, a final rating before others, and a clear label before a sentence. Numbers that still differ are no rating, and
@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from app.society.config import ALIGNMENT, ENGAGEMENT, LARGEST_RATING
-from app.society.rating_candidates import Candidate, Finder, Strength
-from app.society.rating_fields import fields_of
-from app.society.rating_scales import mentions
-from app.society.rating_text import LINE, WORD, Token, Tokens, plain_text, tokens_of
-from app.society.rating_words import CORRECTIONS, EXAMPLES, REASON
+from app.society.ratings.candidates import Candidate, Finder, Strength
+from app.society.ratings.fields import fields_of
+from app.society.ratings.scales import mentions
+from app.society.ratings.text import LINE, WORD, Token, Tokens, plain_text, tokens_of
+from app.society.ratings.words import CORRECTIONS, EXAMPLES, REASON
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from app.society.rating_words import RATING, SCALE, folded, number_words, roles_of
+from app.society.ratings.words import RATING, SCALE, folded, number_words, roles_of
 
 _NAMES = "|".join(sorted((name for name in number_words() if name.isalpha() and name.isascii()), key=len, reverse=True))
 _N = rf"(?:(?<![\w.,])[-+]?\d{{1,4}}(?:[.,]0)?(?![\w%]|[.,]\d)|(?<!\w)(?:{_NAMES}|hundred)(?!\w))"

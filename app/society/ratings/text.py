@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple, overload
 
-from app.society.rating_words import folded, known_words, number_words, roles_of
+from app.society.ratings.words import folded, known_words, number_words, roles_of
 
 NUMBER, WORD, MARK, LINE, OURS = "number", "word", "mark", "line", "ours"
 
