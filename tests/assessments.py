@@ -43,9 +43,10 @@ def make_assessment(
     home: Path = Path(),
     questions: Sequence[str] = QUESTIONS.questions,
     seed: int = 1,
+    **budget: Any,
 ) -> int:
     """An assessment that waits; gives its number."""
-    spec = AssessmentSpec(model=model, base=base, raters=raters, seed=seed)
+    spec = AssessmentSpec.read({"model": model, "base": base, "raters": raters, "seed": seed, **budget})
     with reading(engine) as session:
         found = held_out(session, home, (model, base), questions)
     with writing(engine) as session:

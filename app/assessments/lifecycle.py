@@ -13,6 +13,7 @@ from app.jobs.kind import Requester
 from app.models import AssessedAnswer, Assessment, GenerationRow, LanguageModel
 from app.players.base import ChatSampling
 from app.registry.named import named_models
+from app.registry.prices import check_budget
 from app.society.lifecycle import check_questions
 from app.society.material import QuestionList
 from app.society.prompts import TEMPLATE
@@ -66,6 +67,7 @@ def create(
         left_out=len(known),
         learnt_from=list(datasets),
         lease_count=0,
+        **spec.budget.columns,
     )
     session.add(row)
     session.flush()
@@ -83,6 +85,7 @@ def check(
 ) -> Mapping[str, Sequence[LanguageModel]]:
     """The models by the field that names them. Raises as `create` does for what cannot be run, and writes nothing."""
     models = named_models(session, spec, goes_on=goes_on)
+    check_budget(spec.budget, (*models["model"], *models["base"], *models["raters"]))
     check_sampling(spec.sampling, (*models["model"], *models["base"]))
     check_questions(asked)
     return models

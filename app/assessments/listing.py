@@ -16,7 +16,7 @@ from app.games.base import JSON
 from app.jobs.listing import CALLS, JobListItem, job_columns, job_figures, job_items
 from app.models import AssessedAnswer, Assessment, LanguageModel
 from app.registry.listing import model_column, model_name
-from app.rounds.prices import prices_of_model
+from app.registry.prices import prices_of_model
 
 COUNTS = {  # of a page, by the columns that have them
     "failed": Phrase("Answers refused"), "ratings": Phrase("Ratings"), "unread_ratings": Phrase("Unread ratings"),

@@ -5,7 +5,7 @@ from typing import ClassVar, Self
 from pydantic import model_validator
 
 from app.core.errors import Invalid, Phrase
-from app.jobs.spec import JobSpec, SpecPart, asked
+from app.jobs.spec import JobBudget, JobSpec, SpecPart, asked, asked_budget
 from app.model_calls.question_templates import SAMPLING_PRESETS
 from app.players.base import ChatSampling
 from app.society.config import LARGEST_SEED
@@ -115,6 +115,7 @@ class AssessmentSpec(JobSpec):
         ge=0,
         le=LARGEST_SEED,
     )
+    budget: JobBudget = asked_budget()
 
     @model_validator(mode="after")
     def _two_models(self) -> Self:

@@ -15,8 +15,8 @@ from app.games.base import JSON
 from app.jobs.listing import JobListItem, job_columns, job_figures, job_items
 from app.models import BenchmarkAnswer, BenchmarkJob, BenchmarkResult, GenerationRow, LanguageModel
 from app.registry.listing import model_column, model_name
+from app.registry.prices import prices_of_model
 from app.rounds.cost import cost_of
-from app.rounds.prices import prices_of_model
 
 
 class TokenUsage(NamedTuple):

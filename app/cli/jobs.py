@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.cli.base import WHOLE, CommandFailed, Group, Interrupted, ensure_database, print_json, settings
 from app.cli.lists import list_options, print_list
+from app.cli.spec_options import budget_options
 from app.cli.tables import aligned, table_lines
 from app.core import write_priority
 from app.core.extensions import db, reading, writing
@@ -23,6 +24,7 @@ from app.jobs.event_loop import running_loop
 from app.jobs.kind import JobKind, R
 from app.jobs.listing import list_of
 from app.jobs.page import page_of
+from app.jobs.spec import JobBudget
 from app.matches.turns import WorkerContext
 
 _ENDED = (states.DONE, states.FAILED, states.CANCELLED)
@@ -93,10 +95,11 @@ class JobCommands(Generic[R]):
             why = described["error"] or f"it is {described['status']}"
             raise CommandFailed(f"{self.kind.subject(number)} stopped: {why}; {self.goes_on(number)}")
 
-    def resume(self, number: int, queue: bool, as_json: bool) -> None:
-        """Resume a job, here or by the workers."""
+    def resume(self, number: int, queue: bool, as_json: bool, **budget: Any) -> None:
+        """Resume a job, here or by the workers, with a higher budget if one is given."""
+        raised = JobBudget.read(budget)
         with writing() as session:
-            self.kind.resume(session, number, queued=queue)
+            self.kind.resume(session, number, queued=queue, budget=raised)
         self.go_on(number, queue, as_json)
 
     def cancel(self, number: int, as_json: bool) -> None:
@@ -158,6 +161,9 @@ class JobCommands(Generic[R]):
             where = f"`flask {self.kind.name} show {number}` says how far it is"
             click.echo(f"{self.title(number)} waits for a worker; {where}.")
 
+    def _resume_options(self) -> Sequence[Decorator]:
+        return (*self.resume_options, *(budget_options() if self.kind.spends else ()))
+
     def print_list(self, **given: Any) -> None:
         """Print the list of the kind."""
         command = f"flask {self.kind.name} list"
@@ -172,7 +178,7 @@ class JobCommands(Generic[R]):
             ("list", self.print_list, self.list_help, (list_options,)),
             ("show", self.print_one, self.show_help, (argument, *self.show_options, json_option)),
             ("cancel", self.cancel, self.cancel_help, (argument, *self.cancel_options, json_option)),
-            ("resume", self.resume, self.resume_help, (argument, queue_option, *self.resume_options, json_option)),
+            ("resume", self.resume, self.resume_help, (argument, queue_option, *self._resume_options(), json_option)),
         )
         for command, method, text, options in commands:
             group.add_command(_command(group, command, method, text, options))

@@ -21,6 +21,7 @@ from app.core.extensions import db, writing
 from app.games import GAMES
 from app.jobs import states
 from app.jobs.context import JobContext
+from app.jobs.spec import JobBudget
 from app.models import RoundRow
 from app.rounds import lifecycle, matrix
 from app.rounds.job import ROUND
@@ -78,13 +79,14 @@ class _RoundCommands(JobCommands[RoundRow]):
         """Play a round here, or hand it to the workers."""
         _go_on([number], queue, as_json, several=False)
 
-    def resume(self, number: int, queue: bool, as_json: bool, whole: bool = False) -> None:
+    def resume(self, number: int, queue: bool, as_json: bool, whole: bool = False, **budget: Any) -> None:
         """Resume a round, or with `whole` all of its cross-play that were stopped."""
         if not whole:
-            super().resume(number, queue, as_json)
+            super().resume(number, queue, as_json, **budget)
             return
+        raised = JobBudget.read(budget)
         with writing() as session:
-            rows = matrix.resume(session, matrix.matrix_of(session, number), queued=queue)
+            rows = matrix.resume(session, matrix.matrix_of(session, number), queued=queue, budget=raised)
             ids = [row.id for row in rows]
         _go_on(ids, queue, as_json, several=True)
 

@@ -11,7 +11,7 @@ from app.cli.base import RepeatableOption, is_name, is_pair, read_pairs
 from app.cli.material import material_parameters, own_file
 from app.core.errors import FieldError, Invalid
 from app.core.validation import Schema, choices_in
-from app.jobs.spec import PRESET, SHIPPED, VERSION, JobSpec, fields_of, option_of, parts_of, usual_of
+from app.jobs.spec import PRESET, SHIPPED, VERSION, JobBudget, JobSpec, fields_of, option_of, parts_of, usual_of
 from app.society.text_files import read_bytes
 from app.studies.yaml_reader import read_yaml
 
@@ -58,6 +58,11 @@ def read_files(spec: JobSpec) -> dict[str, Any]:
         path = file.shipped if given == SHIPPED else Path(given)
         found[name] = None if path is None else file.parse(read_bytes(path, name), given)
     return found
+
+
+def budget_options() -> list[Decorator]:
+    """The options of a command that raises the budget of a job."""
+    return [_parameter(name, schema) for name, schema in fields_of(JobBudget).items()]
 
 
 # ---- Options -----------------------------------------------------------------------

@@ -73,13 +73,13 @@ class _TrainingCommands(JobCommands[TrainingJob]):
         again = super().goes_on(number)
         return f"{again} from its last checkpoint" if self.read(number)["backend"] == LOCAL else again
 
-    def resume(self, number: int, queue: bool, as_json: bool) -> None:
+    def resume(self, number: int, queue: bool, as_json: bool, **budget: Any) -> None:
         """As for all kinds. Where whoever cancelled a job is gone, that is finished, and nothing trained."""
         with reading() as session:
             row = TRAINING.get(session, number)
             left = row.status == states.CANCELLING and not TRAINING.has_worker(session, row)
         if not left:
-            super().resume(number, queue, as_json)
+            super().resume(number, queue, as_json, **budget)
         elif queue:
             self.go_on(number, queue, as_json)
         else:

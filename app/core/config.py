@@ -99,6 +99,9 @@ class Settings(BaseSettings):
     CONFIRM_COST: float = Field(
         10, ge=0, description="US dollars above which the page asks before it starts rounds; 0: it does not ask."
     )
+    JOB_BUDGET_USD: float = Field(
+        0, ge=0, description="Budget of jobs that are given none, in US dollars of calls of models; 0: none."
+    )
     DATASET_UPLOAD_MB: float = Field(
         100, gt=0, le=2000, description="Largest file of rows that the page of datasets imports, in MB."
     )

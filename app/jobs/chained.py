@@ -7,7 +7,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from sqlalchemy.orm import Session
 
 from app.jobs import states
-from app.jobs.kind import JobKind, fail
+from app.jobs.kind import NO_BUDGET, JobKind, fail
+from app.jobs.spec import JobBudget
 
 BETWEEN = timedelta(seconds=5)  # how long a process may take from one step to what it has to run for the next
 _OVER = (states.FAILED, states.CANCELLED)
@@ -61,9 +62,9 @@ class ChainedKind(JobKind[R], Generic[R]):
             part.kind.cancel(session, part.number)
         return row
 
-    def resume(self, session: Session, number: int, *, queued: bool) -> R:
+    def resume(self, session: Session, number: int, *, queued: bool, budget: JobBudget = NO_BUDGET) -> R:
         """Let a job go on, with the one that it waits for. Raises NotFound and Conflict."""
-        row = super().resume(session, number, queued=queued)
+        row = super().resume(session, number, queued=queued, budget=budget)
         part = self.awaited_jobs(session, [number]).get(number)
         if part is not None:
             part.kind.resume(session, part.number, queued=queued)

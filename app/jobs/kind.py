@@ -17,8 +17,10 @@ from app.core import queues
 from app.core.config import Settings
 from app.core.errors import Conflict, NotFound, Phrase
 from app.jobs import leases, states
+from app.jobs.spec import JobBudget
 
 LARGEST = 2**31 - 1  # of a job's number
+NO_BUDGET = JobBudget()
 LEASE = 120.0  # seconds, of a kind that names none
 ACTIVE, IDLE = Phrase("one that is waiting or running"), Phrase("one that no worker runs")
 
@@ -60,6 +62,7 @@ class JobKind(Generic[R]):
     messages: int = 1  # to workers when a job begins: more where several work on one
     listing: str = ""  # "module:name" of its list, loaded by pages and commands; empty: the list of `job_list`
     page: str = ""  # "module:name" of what one job shows, loaded likewise; empty: that of `page_of`
+    spends: bool = False  # whether its jobs have a budget for calls of models (app/jobs/spending.py)
     place: int = 100  # among the kinds, in the navigation and wherever all of them are listed
 
     def subject(self, number: int) -> Phrase:
@@ -225,10 +228,11 @@ class JobKind(Generic[R]):
         one = which if number is None else and_(which, table.id == number)
         self.update(session, one, ~self.held(now), status=states.CANCELLED, ended_at=now)
 
-    def resume(self, session: Session, number: int, *, queued: bool) -> R:
+    def resume(self, session: Session, number: int, *, queued: bool, budget: JobBudget = NO_BUDGET) -> R:
         """Let a job that failed, was cancelled or interrupted go on from where it stopped.
 
-        Raises NotFound, and Conflict when nothing is left to do or somebody works on it.
+        What the budget names takes the place of what the job had before. Raises NotFound, and Conflict when nothing is
+        left to do or somebody works on it.
         """
         row = self.get(session, number)
         session.refresh(row, with_for_update=True)
@@ -245,6 +249,8 @@ class JobKind(Generic[R]):
         self.check_resumable(session, row)
         row.status, row.queued, row.ended_at, row.error = states.WAITING, queued, None, None
         row.enqueued_at = None
+        for column, most in budget.columns.items():
+            setattr(row, column, most or getattr(row, column))
         self.reset(session, row)
         session.flush()
         return row

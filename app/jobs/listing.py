@@ -72,6 +72,7 @@ def job_facts(kind: JobKind[R], item: JobListItem, number: str = "") -> dict[str
         **{name: value for name, value in job_figures(item).items() if name != "at"},
         "queued": row.queued,
         "requested_by": row.requested_by,
+        **({"budget_usd": row.budget_usd, "budget_tokens": row.budget_tokens} if kind.spends else {}),
         **{name: at and at.isoformat(timespec="seconds") for name, at in times.items()},
     }
 

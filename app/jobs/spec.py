@@ -101,6 +101,42 @@ class SpecPart(BaseModel):
             raise type(error)(f"{under}{error.field}", **error.parts) from None
 
 
+class JobBudget(SpecPart):
+    """What the calls of models that a job makes may come to."""
+
+    usd: float | None = asked(
+        "Budget, USD",
+        "When the calls of its models have cost so much no further ones begin, and it stops until it is resumed with"
+        " more.",
+        None,
+        unset="the setting JOB_BUDGET_USD",
+        option="budget",
+        metavar="USD",
+        gt=0,
+    )
+    tokens: int | None = asked(
+        "Budget, tokens",
+        "The same for tokens of prompts and answers together, whatever they cost.",
+        None,
+        unset="none",
+        option="budget-tokens",
+        metavar="N",
+        gt=0,
+        le=10**15,
+    )
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The budget as the row of a job holds it."""
+        return {"budget_usd": self.usd, "budget_tokens": self.tokens}
+
+
+def asked_budget() -> JobBudget:
+    """The field of a spec that says what its job may spend."""
+    found: JobBudget = asked("Budget", "Of its calls of models.", JobBudget(), heading="Budget", prefix="budget_")
+    return found
+
+
 class JobSpec(SpecPart):
     """What somebody asks of a job of one kind. A kind's fields may have been others in an earlier version."""
 

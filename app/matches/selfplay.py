@@ -17,6 +17,8 @@ from typing import Any, cast
 from app import training_part
 from app.core.failures import BUSY, DENIED, MOST_BREAKS
 from app.core.internal_errors import internal_error
+from app.jobs.spec import JobBudget
+from app.jobs.spending import BudgetReached, SpendingGate, Spent, spent_on
 from app.matches import engine
 from app.matches.engine import MODEL_FAULT, OUR_FAULT
 from app.matches.live import scripted_move
@@ -85,19 +87,31 @@ class SeatRunner:
     player: InstantPlayer | ModelPlayer
     patience: OutageTimer
     scripted: bool
+    slots: asyncio.Semaphore  # as many as calls of the model may be in flight
+    gate: SpendingGate = field(default_factory=lambda: SpendingGate(JobBudget(), Spent()))  # that its calls pass
+    prices: tuple[float, float] | None = None  # USD for a million tokens of prompts and of completions; None: unknown
 
     @classmethod
-    def of(cls, seat: StoredSeat, patience: OutageTimer, home: Path) -> "SeatRunner":
-        """What runs a model's seat; `home` is PARLOR_HOME. Raises Invalid for a model that cannot be played with."""
+    def of(cls, seat: StoredSeat, patience: OutageTimer, home: Path, **further: Any) -> "SeatRunner":
+        """What runs a model's seat; `home` is PARLOR_HOME, `further` are its gate and prices.
+
+        Raises Invalid for a model that cannot be played with.
+        """
         if seat.spec is None:
             raise ValueError("expected a model, got a person")
         player = cast(InstantPlayer | ModelPlayer, make_player(seat.spec, home))  # whoever only chats has no seat
-        return cls(seat, player, patience, seat.spec.kind == "scripted")
+        scripted = seat.spec.kind == "scripted"
+        slots = asyncio.Semaphore(1 if scripted else cast(ModelPlayer, player).at_once)
+        return cls(seat, player, patience, scripted, slots, **further)
 
     @property
     def at_once(self) -> int:
         """How many calls of the model may be in flight."""
         return 1 if self.scripted else cast(ModelPlayer, self.player).at_once
+
+    def spend(self, generation: Generation) -> None:
+        """Count a call, which is over."""
+        self.gate.spend(spent_on(self.prices, generation.prompt_tokens, generation.completion_tokens))
 
 
 @dataclass(slots=True, eq=False)
@@ -123,7 +137,8 @@ def begin(
 async def play(runner: MatchRunner, tell: Callable[[MatchRunner], Awaitable[None]]) -> None:
     """Play a match to its end, from the move that is due.
 
-    `tell` is awaited before anybody is waited for, and at the end. Raises CannotGoOn, and leaves the match as it is.
+    `tell` is awaited before anybody is waited for, and at the end. Raises RoundBlocked and BudgetReached, and leaves
+    the match as it is.
     """
     while (seat := runner.record.match.to_move) is not None and not runner.closed:
         seat_runner = runner.seat_runners[seat]
@@ -146,10 +161,14 @@ async def _ask_model(
         refused = [(violated.text, violated.reason) for violated in match.refused]
         player = cast(ModelPlayer, seat_runner.player)
         try:
-            generation = await player.reply(
-                match.view(seat), match.prompts[seat] or {}, refused, runner.record.turn_seed
-            )
+            async with seat_runner.slots, seat_runner.gate.call():
+                generation = await player.reply(
+                    match.view(seat), match.prompts[seat] or {}, refused, runner.record.turn_seed
+                )
+        except BudgetReached:
+            raise
         except PlayerFailed as failure:
+            seat_runner.spend(failure.generation)
             runner.calls.append(generation_row(runner.record, seat, failure.generation))
             if failure.kind == DENIED:
                 raise RoundBlocked(failure.message) from None
@@ -171,6 +190,7 @@ async def _ask_model(
             events = engine.abort(match, OUR_FAULT, seat, line)
             runner.record = runner.record.extended(events, datetime.now(UTC))
         else:
+            seat_runner.spend(generation)
             seat_runner.patience.answered()
             _play_answer(runner, seat, generation)
         return

@@ -11,6 +11,7 @@ from typing import Any, cast
 import structlog
 
 from app.core.failures import BUSY, DENIED, MOST_BREAKS
+from app.jobs.spending import BudgetReached, spent_on
 from app.matches.engine import readable
 from app.matches.selfplay import OutageTimer, RoundBlocked
 from app.matches.store import generation_columns, moment
@@ -19,8 +20,8 @@ from app.models import LanguageModel
 from app.players import make_player
 from app.players.base import ChatSampling, Generation, ModelPlayer, PlayerFailed
 from app.registry import player_spec
+from app.registry.prices import prices_of_model
 from app.rounds.cost import Prices
-from app.rounds.prices import prices_of_model
 
 log = structlog.get_logger()
 
@@ -61,9 +62,7 @@ class ChatModel:
 
     def cost(self, generation: Generation) -> float:
         """What a call costs in US dollars, as far as that is known."""
-        price_in, price_out = self.prices or (0.0, 0.0)
-        tokens = (generation.prompt_tokens or 0, generation.completion_tokens or 0)
-        return (price_in * tokens[0] + price_out * tokens[1]) / 1e6
+        return spent_on(self.prices, generation.prompt_tokens, generation.completion_tokens).usd
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +79,8 @@ class ChatCalls:
         """The answer to a chat, without blanks around it.
 
         Waits for a model that is away or overloaded, and asks for an empty answer again, with another seed. Raises
-        AnswerRefused where it will never answer this chat, and ChatBlocked where it answers none until somebody has
-        mended something, or was away for too long.
+        AnswerRefused where it will never answer this chat, ChatBlocked where it answers none until somebody has mended
+        something, or was away for too long, and BudgetReached.
         """
         if before := self.answers.get(call, "").strip():
             return before
@@ -95,12 +94,14 @@ class ChatCalls:
         raise AnswerRefused(f"{EMPTY} {MOST_EMPTY} times from {model.name}")
 
     async def _ask_once(self, call: str, model: ChatModel, chat: Chat, seed: str) -> Generation:
-        """What a model answers, which may be empty; failed calls are kept. Raises as `ask` does."""
+        """What a model answers, which may be empty; failed calls are kept. Raises as `ask` does, and BudgetReached."""
         tries = breaks = 0
         while True:
             try:
-                async with model.slots:
+                async with model.slots, self.writer.gate.call():
                     generation = await model.player.complete(chat, self.sampling, seed=seed)
+            except BudgetReached:
+                raise
             except PlayerFailed as failure:
                 await self._keep(call, model, failure.generation)
                 if failure.kind == DENIED:

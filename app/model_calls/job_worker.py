@@ -20,6 +20,7 @@ from app.jobs.context import JobContext
 from app.jobs.kind import JobKind
 from app.jobs.kind import finish as finish_job
 from app.jobs.leases import MOST_DEATHS
+from app.jobs.spending import SpendingGate, budget_of, spent_by
 from app.model_calls.job_calls import ChatBlocked, ChatModel
 from app.model_calls.job_writer import CallWriter, JobLeaseLost
 from app.models import LanguageModel
@@ -37,7 +38,9 @@ class CallingWorker:
     ) -> None:
         """`models` are all that may be called, by their ids; `parts` is the table of what a job consists of."""
         self.context = context
-        self.writer = CallWriter(context.database, kind, parts, row.id, context.owner, context.settings.ROUND_LEASE)
+        gate = SpendingGate(budget_of(row, context.settings), spent_by(row))
+        lease = context.settings.ROUND_LEASE
+        self.writer = CallWriter(context.database, kind, parts, row.id, context.owner, lease, gate)
         self._kind = kind
         self._number: int = row.id
         self._called = models

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from app.core.extensions import MOST_SECONDS_AWAY, insist
 from app.jobs import states
 from app.jobs.kind import JobKind
+from app.jobs.spending import SpendingGate, Spent
 from app.matches.store import insert_generations
 
 MOST_TOGETHER = 100  # calls in one transaction: others, people among them, wait for it
@@ -41,12 +42,20 @@ class CallWriter:
     """Writes for the worker that runs a job. All but the writing itself happens on the event loop."""
 
     def __init__(
-        self, database: Engine, kind: JobKind[Any], parts: type[Any], number: int, owner: str, seconds: float
+        self,
+        database: Engine,
+        kind: JobKind[Any],
+        parts: type[Any],
+        number: int,
+        owner: str,
+        seconds: float,
+        gate: SpendingGate,
     ) -> None:
         """`seconds` is how long a lease holds. The kind's table has the figures that are counted, and `parts` is that
         of what a job consists of.
         """
         self.status = states.RUNNING  # of the job, as it was seen last
+        self.gate = gate  # that the job's calls pass
         self._database = database
         self._kind = kind
         self._parts = parts
@@ -66,11 +75,12 @@ class CallWriter:
     # ---- What there is to write --------------------------------------------------
 
     async def call(self, row: Mapping[str, Any], **counts: float) -> None:
-        """A model was called: a row of `calls.generation_row`, and what it adds to the job's figures.
+        """A model was called: a row of `calls.generation_row`, and what it adds to the job's figures and spending.
 
         Waits while the database is far behind.
         """
         self._calls.append(_Call(row, counts))
+        self.gate.spend(Spent(counts["cost"], round(counts["prompt_tokens"] + counts.get("completion_tokens", 0))))
         self._something.set()
         if len(self._calls) > MOST_WAITING:
             self._room.clear()

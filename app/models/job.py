@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import ForeignKey, String, Text
+from sqlalchemy import BigInteger, ForeignKey, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.models.types import UtcDateTime
@@ -18,6 +18,9 @@ class JobMixin:
     requested_by_id: Mapped[int | None] = mapped_column(ForeignKey("user.id", ondelete="SET NULL"), index=True)
     requested_by: Mapped[str | None] = mapped_column(String(80))
     error: Mapped[str | None] = mapped_column(Text)  # why it failed, or what it waits for
+    # What the calls of its models may cost and be long, by what was asked for or said when it was resumed.
+    budget_usd: Mapped[float | None]
+    budget_tokens: Mapped[int | None] = mapped_column(BigInteger)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     started_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)

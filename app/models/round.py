@@ -39,6 +39,7 @@ class RoundRow(JobMixin, Model):
     failed_calls: Mapped[int] = mapped_column(default=0)
     prompt_tokens: Mapped[int] = mapped_column(BigInteger, default=0)
     completion_tokens: Mapped[int] = mapped_column(BigInteger, default=0)
+    cost: Mapped[float] = mapped_column(default=0.0)  # USD, by the prices of when it began, as far as known
     # What a million tokens of prompts and of completions cost when it began, in USD, by the number of the API model.
     prices: Mapped[dict[str, list[float]] | None] = mapped_column(Json)
     # A model that gives no answer: which one, since when, and when workers are to try again. Until then nobody plays.

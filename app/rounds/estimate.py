@@ -14,8 +14,8 @@ from app.games.base import JSON
 from app.models import GenerationRow, LanguageModel, MatchRow, RoundRow, SeatRow
 from app.players.api import options as api_options
 from app.registry import player_spec, read_options
+from app.registry.prices import prices_of_model
 from app.rounds.cost import Prices, cost_of
-from app.rounds.prices import prices_of_model
 
 SAMPLE = 100  # past matches that a model's habit is taken from
 SCRIPTED_A_SECOND = 500.0  # matches that one process plays and stores where nobody has to be waited for

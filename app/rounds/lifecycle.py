@@ -20,6 +20,7 @@ from app.jobs.kind import Requester
 from app.matches.lobby import new_seed
 from app.models import LanguageModel, RoundMaterial, RoundRow
 from app.registry import find_model, find_round_model, read_options
+from app.registry.prices import check_budget
 from app.rounds import ranges
 from app.rounds.job import ROUND, SELFPLAY
 from app.rounds.plan import RoundPlan, usual_pick
@@ -108,6 +109,7 @@ def spec_of(session: Session, row: RoundRow) -> RoundSpec:
             "models": [model.name for model in seated(session, row)],
             "material": None if material is None else material.source,
             "sampling": row.sampling,
+            "budget": {"usd": row.budget_usd, "tokens": row.budget_tokens},
         }
     )
 
@@ -136,6 +138,7 @@ def _new_row(
     if spec.swap_seats and matches % 2:
         raise Invalid("matches", expected=Phrase("an even number where seats are swapped"), got=matches)
     sampling = spec.sampling.of_game(game.name)
+    check_budget(spec.budget, models)
     for model in models:
         read_options(player_of(model, sampling))  # refused here rather than by every worker
     config = _checked_config(game, spec, material)
@@ -153,6 +156,7 @@ def _new_row(
         swap_seats=spec.swap_seats,
         pick=spec.pick,
         sampling=sampling,
+        **spec.budget.columns,
     )
 
 

@@ -9,7 +9,8 @@ from sqlalchemy.orm import Session
 from app.core.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
 from app.games import find_game
 from app.jobs import states
-from app.jobs.kind import Requester
+from app.jobs.kind import NO_BUDGET, Requester
+from app.jobs.spec import JobBudget
 from app.models import RoundRow
 from app.rounds import lifecycle
 from app.rounds.job import ROUND
@@ -90,8 +91,8 @@ def cancel(session: Session, matrix_id: int) -> list[RoundRow]:
     return [ROUND.cancel(session, row.id) for row in rows]
 
 
-def resume(session: Session, matrix_id: int, *, queued: bool) -> list[RoundRow]:
-    """Let every round of a cross-play that was stopped be played on, and return these.
+def resume(session: Session, matrix_id: int, *, queued: bool, budget: JobBudget = NO_BUDGET) -> list[RoundRow]:
+    """Let every round of a cross-play that was stopped be played on, and return these. The budget is that of each.
 
     Raises NotFound, and Conflict when none was.
     """
@@ -105,4 +106,4 @@ def resume(session: Session, matrix_id: int, *, queued: bool) -> list[RoundRow]:
             got=Phrase("none of them"),
             subject=Phrase("cross-play %(number)s", number=matrix_id),
         )
-    return [ROUND.resume(session, row.id, queued=queued) for row in rows]
+    return [ROUND.resume(session, row.id, queued=queued, budget=budget) for row in rows]

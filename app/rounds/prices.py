@@ -1,26 +1,16 @@
 """What the tokens of rounds cost, where a model's prices are known: those of when the round began, else today's."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.models import GenerationRow, LanguageModel, MatchRow, RoundRow
+from app.registry.prices import prices_of_model
 from app.rounds import lifecycle
 from app.rounds.cost import Prices
 
 _SAMPLE = 200  # matches of a round from which is taken who of two models uses how many of its tokens
-
-
-def prices_of_model(model: LanguageModel) -> Prices | None:
-    """The prices on a model's registry row; what plays here costs nothing; None: unknown."""
-    if model.kind != "api":
-        return 0.0, 0.0
-    found: Mapping[str, Any] = model.options
-    if found.get("price_in") is None or found.get("price_out") is None:
-        return None
-    return float(found["price_in"]), float(found["price_out"])
 
 
 def prices_of_round(session: Session, row: RoundRow) -> Prices | None:
@@ -40,6 +30,11 @@ def store_prices(row: RoundRow, models: Sequence[LanguageModel]) -> None:
     if row.prices is None and not row.calls:
         prices = {str(model.id): prices_of_model(model) for model in models if model.kind == "api"}
         row.prices = {number: list(each) for number, each in prices.items() if each is not None}
+
+
+def prices_by_model(row: RoundRow, models: Sequence[LanguageModel]) -> dict[int, Prices | None]:
+    """The prices of each model of a round, by its id."""
+    return {model.id: _stored(row, model.id) or prices_of_model(model) for model in models}
 
 
 def has_current_prices(row: RoundRow, models: Sequence[LanguageModel]) -> bool:

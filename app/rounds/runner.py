@@ -11,13 +11,13 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from app.core.config import Settings
 from app.core.errors import AppError
 from app.core.extensions import DATABASE_AWAY, reading, writing
 from app.core.internal_errors import internal_error
@@ -25,6 +25,8 @@ from app.inference import scheduler
 from app.jobs import states
 from app.jobs.context import JobContext
 from app.jobs.leases import MOST_DEATHS
+from app.jobs.spec import JobBudget
+from app.jobs.spending import SpendingGate, Spent, budget_of, spent_by
 from app.matches import selfplay
 from app.matches.selfplay import MatchRunner, OutageTimer, RoundBlocked, SeatRunner
 from app.matches.stored import MODEL, StoredMatch, StoredSeat, load
@@ -33,7 +35,7 @@ from app.models import GenerationRow, MatchRow, RoundRow
 from app.rounds import lifecycle, ranges
 from app.rounds.job import ROUND
 from app.rounds.plan import MatchSetup, RoundPlan, setup
-from app.rounds.prices import store_prices
+from app.rounds.prices import prices_by_model, store_prices
 from app.rounds.ranges import LeasedRange
 from app.rounds.sampling import player_of
 from app.rounds.writer import DatabaseAway, RangeProgress, RoundWriter
@@ -93,23 +95,35 @@ def _prepared(context: JobContext, round_id: int, notify: Callable[[int], None])
         store_prices(row, lifecycle.seated(session, row))
         plan = lifecycle.plan_of(session, row)
         try:
-            seat_runners = _seat_runners(session, row, context.settings)
+            seat_runners = _seat_runners(session, row, context)
         except AppError as error:
             lifecycle.fail(session, round_id, error.message)
             return None
         return _RoundRunner(context, round_id, plan, seat_runners, notify, gives_way=row.queued)
 
 
-def _seat_runners(session: Session, row: RoundRow, settings: Settings) -> tuple[SeatRunner, SeatRunner]:
-    """The models of a round, by its seats; one that plays against itself is waited for once."""
+def _seat_runners(session: Session, row: RoundRow, context: JobContext) -> tuple[SeatRunner, SeatRunner]:
+    """The models of a round, by its seats; one that plays against itself is waited for once, with one limit."""
     patience: dict[int, OutageTimer] = {}
-    made = []
-    for model in lifecycle.seated(session, row):
+    slots: dict[int, asyncio.Semaphore] = {}
+    made, settings, models = [], context.settings, lifecycle.seated(session, row)
+    gate = SpendingGate(budget_of(row, settings), spent_by(row), partial(_read_spending, context, row.id))
+    prices = prices_by_model(row, models)
+    for model in models:
         rng = random.Random(f"{row.seed}/waits")
         away = lifecycle.away_seconds(row, model.id)
         waits = patience.setdefault(model.id, OutageTimer(settings.ROUND_PATIENCE, rng, away))
-        made.append(SeatRunner.of(StoredSeat(MODEL, model.id, player_of(model, row.sampling)), waits, settings.home))
+        seat = StoredSeat(MODEL, model.id, player_of(model, row.sampling))
+        runner = SeatRunner.of(seat, waits, settings.home, gate=gate, prices=prices[model.id])
+        made.append(replace(runner, slots=slots.setdefault(model.id, runner.slots)))
     return made[0], made[1]
+
+
+def _read_spending(context: JobContext, round_id: int) -> tuple[JobBudget, Spent]:
+    """What a round may spend and has spent by now, whoever plays it."""
+    with reading(context.database) as session:
+        row = ROUND.get(session, round_id)
+        return budget_of(row, context.settings), spent_by(row)
 
 
 class _RoundRunner:
@@ -134,7 +148,9 @@ class _RoundRunner:
         self._seat_runners = seat_runners
         self._lease = context.settings.ROUND_LEASE
         self._notify = notify
-        self._writer = RoundWriter(context.database, round_id, context.owner, self._lease, notify)
+        self._gate = seat_runners[0].gate
+        prices = {each.seat.language_model_id: each.prices for each in seat_runners}
+        self._writer = RoundWriter(context.database, round_id, context.owner, self._lease, notify, self._gate, prices)
         self._begun: deque[MatchRunner] = deque()  # matches that somebody has begun
         self._new: deque[tuple[int, RangeProgress]] = deque()  # index, and the range it is of
         self._taking = asyncio.Lock()
@@ -281,7 +297,10 @@ class _RoundRunner:
             if loop.time() >= until:
                 await self._writer.renew()
                 until = loop.time() + self._lease / 3
-            if self._context.stopping.is_set() or not await asyncio.to_thread(self._goes_on):
+            goes_on = await asyncio.to_thread(self._goes_on)
+            # What is under way when a budget is reached is paid for: it is waited for, whoever noticed it first.
+            is_paid_for = self._gate.under_way and self._gate.is_reached
+            if self._context.stopping.is_set() or not (goes_on or is_paid_for):
                 return
             self._away = self._stuck()
             if self._away is not None:

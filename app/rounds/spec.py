@@ -9,7 +9,7 @@ from app.core.errors import Invalid, Phrase, Verbatim
 from app.core.validation import LARGEST_SEED
 from app.games import GAMES, find_game
 from app.games.base import JSON
-from app.jobs.spec import JobSpec, SpecPart, asked
+from app.jobs.spec import JobBudget, JobSpec, SpecPart, asked, asked_budget
 from app.rounds.plan import Pick, usual_pick
 
 MOST_MATCHES = 1_000_000
@@ -146,6 +146,7 @@ class RoundSpec(JobSpec):
         ge=0,
         le=LARGEST_SEED,
     )
+    budget: JobBudget = asked_budget()
 
     @model_validator(mode="after")
     def _two_seats(self) -> Self:

@@ -6,7 +6,7 @@ whoever has it now goes on from what was written before.
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
@@ -18,12 +18,14 @@ from sqlalchemy.orm import Session
 
 from app.core.extensions import DATABASE_AWAY, insist, reason_of
 from app.games.base import Event
+from app.jobs.spending import SpendingGate, Spent, spent_on
 from app.matches import store
 from app.matches.events import Aborted, Ended, Violated
 from app.matches.selfplay import MatchRunner, RoundBlocked
 from app.matches.stored import StoredMatch
 from app.models import RoundRow
 from app.rounds import lifecycle, ranges
+from app.rounds.cost import Prices
 from app.rounds.job import SELFPLAY
 
 MOST_TOGETHER = 20  # matches in one transaction: others, people among them, wait for it
@@ -66,9 +68,21 @@ class RoundWriter:
     """Writes for one worker at one round. All but the writing itself runs on the event loop."""
 
     def __init__(
-        self, database: Engine, round_id: int, owner: str, seconds: float, notify: Callable[[int], None]
+        self,
+        database: Engine,
+        round_id: int,
+        owner: str,
+        seconds: float,
+        notify: Callable[[int], None],
+        gate: SpendingGate,
+        prices: Mapping[int | None, Prices | None],
     ) -> None:
-        """`seconds` is how long a lease holds; `notify` is called with the round's number after each transaction."""
+        """`seconds` is how long a lease holds; `notify` is called with the round's number after each transaction.
+
+        `gate` is what the round's calls pass, and `prices` are those of its models, by their ids.
+        """
+        self._gate = gate
+        self._prices = prices
         self._database = database
         self._round_id = round_id
         self._owner = owner
@@ -175,7 +189,9 @@ class RoundWriter:
             self._something.set()
         done, self._finished = [*self._finished, *self._settled()], []
         if entries or done:
-            self._lose(await self.in_thread(lambda session: self._store(session, entries, done)))
+            async with self._gate.books:
+                self._lose(await self.in_thread(lambda session: self._store(session, entries, done)))
+                self._gate.wrote(self._spent(entries), sum(len(each.calls) for each in entries))
             for start in done:
                 self._ranges.pop(start, None)
             self._notify(self._round_id)
@@ -217,11 +233,21 @@ class RoundWriter:
             store.append(session, known)
         store.insert_generations(session, [call for each in entries for call in each.calls])
         store.set_tokens(session, [(each.record.id, each.tokens) for each in entries if each.tokens is not None])
-        session.execute(update(RoundRow).where(RoundRow.id == self._round_id).values(**_round_increments(entries)))
+        added = _round_increments(entries, self._spent(entries).usd)
+        session.execute(update(RoundRow).where(RoundRow.id == self._round_id).values(**added))
         if finished := ours & set(done):
             ranges.finish(session, self._round_id, finished)
             lifecycle.finish_if_done(session, self._round_id)
         return starts - ours
+
+    def _spent(self, entries: Sequence[MatchUpdate]) -> Spent:
+        """What the calls of these entries have come to."""
+        calls = [call for each in entries for call in each.calls]
+        found = (
+            spent_on(self._prices[call["language_model_id"]], call["prompt_tokens"], call["completion_tokens"])
+            for call in calls
+        )
+        return sum(found, Spent())
 
     def _insist(self, work: Callable[[Session], Any]) -> Any:
         """Do it, again if somebody was faster, and until the database is back if it is away. Raises DatabaseAway."""
@@ -231,7 +257,7 @@ class RoundWriter:
             raise DatabaseAway(f"the database took nothing for {MOST_SECONDS_AWAY:g} s: {reason_of(error)}") from None
 
 
-def _round_increments(entries: Sequence[MatchUpdate]) -> dict[str, Any]:
+def _round_increments(entries: Sequence[MatchUpdate], cost: float) -> dict[str, Any]:
     """What the entries add to the figures of their round."""
     new = [logged.event for each in entries for logged in each.record.log[each.stored :]]
     calls = [call for each in entries for call in each.calls]
@@ -244,5 +270,6 @@ def _round_increments(entries: Sequence[MatchUpdate]) -> dict[str, Any]:
         "failed_calls": sum(call["error"] is not None for call in calls),
         "prompt_tokens": sum(call["prompt_tokens"] or 0 for call in calls),
         "completion_tokens": sum(call["completion_tokens"] or 0 for call in calls),
+        "cost": cost,
     }
     return {name: getattr(RoundRow, name) + number for name, number in added.items()}

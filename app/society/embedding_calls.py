@@ -41,9 +41,13 @@ class SocietyEmbedder:
         return cls(embedder, row.id, number, registered.prices_of(session, row.embedder), writer)
 
     async def asked(self, work: Callable[[], T]) -> T:
-        """What some work in a thread gives that asks the embedder. Its calls are stored, if it fails, too."""
+        """What some work in a thread gives that asks the embedder. Its calls are stored, if it fails, too.
+
+        Raises BudgetReached.
+        """
         try:
-            return await asyncio.to_thread(work)
+            async with self._writer.gate.call():
+                return await asyncio.to_thread(work)
         finally:
             calls, self.embedder.calls = self.embedder.calls, []
             for call in calls:

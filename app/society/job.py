@@ -43,5 +43,6 @@ SOCIETY = SocietyKind(
     numbered=lambda number: Phrase("society %(number)s", number=number),
     listing="app.society.listing:LIST",
     page="app.society.page:PAGE",
+    spends=True,
     lease_seconds=lambda settings: settings.ROUND_LEASE,
 )

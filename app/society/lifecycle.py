@@ -9,6 +9,7 @@ from app.core.errors import Invalid, Phrase
 from app.jobs.kind import Requester
 from app.models import LanguageModel, Society
 from app.registry.named import named_models
+from app.registry.prices import check_budget
 from app.society import store
 from app.society.config import SocietyConfig
 from app.society.embedders import check_embedder, registered
@@ -63,6 +64,7 @@ def create(
         prior_source=priors.source[-300:],
         priors={label: [list(pair) for pair in pairs] for label, pairs in priors.pairs.items()},
         lease_count=0,
+        **spec.budget.columns,
     )
     session.add(row)
     session.flush()
@@ -93,6 +95,7 @@ def _members(session: Session, spec: SocietySpec, questions: QuestionList, prior
         for row in models["agents"]
     ]
     observers = [{"model_id": row.id, "model": row.name} for row in models["observers"]]
+    check_budget(spec.budget, (*models["agents"], *models["observers"]))
     check_questions(questions)
     check_embedder(spec.embedder)
     registered.options_of(session, spec.embedder)

@@ -11,7 +11,7 @@ from app.core.lists import Labelled, ListColumn, Listing
 from app.games.base import JSON
 from app.jobs.listing import CALLS, job_columns, job_figures, job_items
 from app.models import Dataset, LanguageModel, Society, SocietyInteraction
-from app.rounds.prices import prices_of_model
+from app.registry.prices import prices_of_model
 from app.society import store
 from app.society.config import SETTINGS
 from app.society.embedders import registered

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field
 
-from app.jobs.spec import JobSpec, asked
+from app.jobs.spec import JobBudget, JobSpec, asked, asked_budget
 from app.society.config import LARGEST_SEED, SocietyConfig, SocietySettings
 from app.society.embedders import TFIDF
 from app.society.material import PRIORS, QUESTIONS
@@ -139,6 +139,7 @@ class SocietySpec(JobSpec):
         "Name", "What lists call the society.", "", unset="its models", max_length=80, heading="Name and seed"
     )
     seed: int = asked_seed()
+    budget: JobBudget = asked_budget()
 
     @classmethod
     def read(cls, raw: Mapping[str, Any], at: str = "") -> Self:

@@ -23,6 +23,7 @@ from app.jobs import states
 from app.jobs.kind import LARGEST, JobKind, R, Requester
 from app.jobs.listing import list_of
 from app.jobs.page import ASKED, Section, is_on_pages, page_of
+from app.jobs.spec import JobBudget, fields_of
 from app.web.admin.blueprint import blueprint
 from app.web.admin.lists import ListPage, add_address, add_list, register_list, show_list
 from app.web.form_writes import write
@@ -117,7 +118,16 @@ def job_actions(kind: JobKind[Any], row: Any, state: str) -> dict[str, Any]:
         "live": row.status in states.LIVE,
         "can_cancel": kind.may_cancel(row),
         "can_resume": kind.may_resume(row, state),
+        "budgets": budget_fields(kind, row),
     }
+
+
+def budget_fields(kind: JobKind[Any], row: Any) -> list[tuple[str, str, Any]]:
+    """The fields in which a job that is resumed gets a higher budget: the name, the title and the budget so far."""
+    if not kind.spends:
+        return []
+    fields = fields_of(JobBudget)
+    return [(f"budget_{name}", fields[name]["title"], getattr(row, f"budget_{name}")) for name in fields]
 
 
 def render_job(kind: JobKind[Any], number: int, refused: AppError | None = None) -> str:
@@ -210,7 +220,12 @@ def _act(kind: JobKind[Any], number: int) -> ResponseReturnValue:
         if action == "cancel":
             write(lambda session: kind.cancel(session, number))
         elif action == "resume":
-            queue = write(lambda session: kind.queue_of(session, kind.resume(session, number, queued=True).id))
+            budget = JobBudget.read({name: request.form.get(f"budget_{name}") for name in JobBudget.model_fields})
+
+            def resume(session: Session) -> str:
+                return kind.queue_of(session, kind.resume(session, number, queued=True, budget=budget).id)
+
+            queue = write(resume)
             kind.enqueue(settings().broker_url, number, queue=queue)
         else:
             raise Invalid("action", expected=Phrase("cancel or resume"), got=action)

@@ -4,13 +4,23 @@ import asyncio
 
 from sqlalchemy import create_engine
 
+from app.jobs.spec import JobBudget
+from app.jobs.spending import SpendingGate, Spent
 from app.rounds.writer import RoundWriter
 
 
 def test_a_wait_for_the_ledger_is_cancelled_even_in_the_moment_in_which_it_writes() -> None:
     async def cancelled_after(steps: int) -> bool | None:
         """Whether the wait ended as cancelled; None if it was over before."""
-        ledger = RoundWriter(create_engine("sqlite://"), 1, "a worker", 60.0, lambda _round_id: None)
+        ledger = RoundWriter(
+            create_engine("sqlite://"),
+            1,
+            "a worker",
+            60.0,
+            lambda _round_id: None,
+            SpendingGate(JobBudget(), Spent()),
+            {},
+        )
         writer = asyncio.create_task(ledger.write_forever())
         waiting = asyncio.create_task(ledger.written(60.0))
         await asyncio.sleep(0.01)

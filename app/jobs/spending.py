@@ -1,0 +1,133 @@
+"""What a job may spend on calls of models, and the gate that its calls pass.
+
+When a budget is reached no further call begins, those under way are waited for and kept, and the job fails with a line
+that says so. Resumed with a higher budget it goes on.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any, NamedTuple
+
+from app.core.config import Settings
+from app.core.errors import AppError
+from app.jobs.spec import JobBudget
+
+_MOST_SECONDS = 5.0  # that a call waits for those before it to be stored
+
+
+class BudgetReached(AppError):
+    """No further call is to be made."""
+
+    code = "budget_reached"
+
+
+class Spent(NamedTuple):
+    """What calls have cost in US dollars, as far as prices are known, and the tokens of their prompts and answers."""
+
+    usd: float = 0.0
+    tokens: int = 0
+
+    def __add__(self, other: "Spent") -> "Spent":  # type: ignore[override]
+        return Spent(self.usd + other.usd, self.tokens + other.tokens)
+
+    def __sub__(self, other: "Spent") -> "Spent":
+        return Spent(self.usd - other.usd, self.tokens - other.tokens)
+
+
+def spent_on(prices: tuple[float, float] | None, prompt_tokens: int | None, completion_tokens: int | None) -> Spent:
+    """What calls with so many tokens come to, at USD for a million tokens of prompts and of completions."""
+    price_in, price_out = prices or (0.0, 0.0)
+    tokens = (prompt_tokens or 0, completion_tokens or 0)
+    return Spent((price_in * tokens[0] + price_out * tokens[1]) / 1e6, sum(tokens))
+
+
+def spent_by(row: Any) -> Spent:
+    """What the calls of a job have come to, of a kind that counts them on its rows."""
+    return Spent(row.cost, row.prompt_tokens + row.completion_tokens)
+
+
+def budget_of(row: Any, settings: Settings) -> JobBudget:
+    """What a job may spend: its own budget, or that of the settings."""
+    return JobBudget(usd=row.budget_usd or settings.JOB_BUDGET_USD or None, tokens=row.budget_tokens)
+
+
+def reached(budget: JobBudget, spent: Spent) -> str | None:
+    """Which budget was reached, in a line for people; None where neither was."""
+    if budget.usd is not None and spent.usd >= budget.usd:
+        return f"budget of {dollars(budget.usd)} reached: {dollars(spent.usd)} spent; resume with a higher one"
+    if budget.tokens is not None and spent.tokens >= budget.tokens:
+        return f"budget of {budget.tokens} tokens reached: {spent.tokens} spent; resume with a higher one"
+    return None
+
+
+def dollars(usd: float) -> str:
+    """An amount with cents, and with further digits where it is less than a dollar."""
+    return f"${usd:.2f}" if usd >= 1 else f"${usd:.6f}".rstrip("0").rstrip(".")
+
+
+class SpendingGate:
+    """Lets the calls of a job through in one process, on its event loop, until the budget is reached."""
+
+    def __init__(
+        self, budget: JobBudget, stored: Spent, latest: Callable[[], tuple[JobBudget, Spent]] | None = None
+    ) -> None:
+        """`stored` is what calls of before have come to.
+
+        `latest` reads budget and spending anew before each call, for jobs that several workers run together. Such a
+        worker holds `books` while it stores calls, and then says by `wrote` what these came to. It begins no call
+        before those that it has made are stored, so that no other overlooks them.
+        """
+        self.under_way = 0
+        self.books = asyncio.Lock()
+        self._budget = budget
+        self._stored = stored
+        self._latest = latest
+        self._own = Spent()  # what this process has spent that is not in `_stored`
+        self._made = self._written = 0  # calls of this process, and those of them that are stored
+        self._wrote = asyncio.Event()
+        self._one_ended = asyncio.Event()
+
+    @contextlib.asynccontextmanager
+    async def call(self) -> AsyncIterator[None]:
+        """Around a call. Raises BudgetReached, once no call is under way any more."""
+        await self._look()
+        if self.is_reached:
+            while self.under_way:
+                self._one_ended.clear()
+                await self._one_ended.wait()
+            raise BudgetReached(reached(self._budget, self._stored + self._own) or "")
+        self.under_way += 1
+        try:
+            yield
+        finally:
+            self.under_way -= 1
+            self._one_ended.set()
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether no further call may begin."""
+        return reached(self._budget, self._stored + self._own) is not None
+
+    def spend(self, spent: Spent) -> None:
+        """A call has come to this."""
+        self._own += spent
+        self._made += 1
+
+    def wrote(self, spent: Spent, calls: int) -> None:
+        """So many calls, which came to this, are among those that are read."""
+        self._own -= spent
+        self._written += calls
+        self._wrote.set()
+
+    async def _look(self) -> None:
+        if self._latest is None or self._budget == JobBudget():
+            return
+        made = self._made
+        with contextlib.suppress(TimeoutError):  # what goes to another worker meanwhile is never written
+            async with asyncio.timeout(_MOST_SECONDS):
+                while self._written < made:
+                    self._wrote.clear()
+                    await self._wrote.wait()
+        async with self.books:
+            self._budget, self._stored = await asyncio.to_thread(self._latest)

@@ -1,0 +1,248 @@
+"""Budgets: a job whose calls have cost so much stops, keeps what was under way, and goes on with a higher one."""
+
+import asyncio
+import json
+import os
+import signal
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy import Engine, func, select
+
+from app.assessments.job import ASSESSMENT
+from app.core.config import Settings
+from app.core.errors import Invalid
+from app.core.extensions import reading, writing
+from app.jobs import states
+from app.jobs.context import JobContext
+from app.jobs.kind import JobKind
+from app.jobs.spec import JobBudget
+from app.models import GenerationRow
+from app.rounds.job import ROUND
+from app.society.job import SOCIETY
+from app.society.runner import run_society
+from tests.assessments import make_assessment
+from tests.assessments import run as run_assessment
+from tests.experimenter import signed_in
+from tests.rounds import add_models, haggler, make_round
+from tests.rounds import play as play_round
+from tests.shell import Finished
+from tests.societies import add_chat_models, make_society, opinion
+from tests.societies import run as run_made
+from tests.stub_openai import Reply, StubServer
+
+AT_ONCE = 4
+PRICES = {"price_in": 100.0, "price_out": 400.0}  # so that a call costs about a cent
+Run = Callable[..., Finished]
+
+
+@pytest.fixture(scope="module")
+def stub() -> Iterator[StubServer]:
+    with StubServer() as server:
+        for name in ("paid", "dear", "unpriced"):
+            server.script(name, Reply(opinion, delay=0.01))
+        server.script("haggler", Reply(haggler, delay=0.01))
+        yield server
+
+
+@pytest.fixture
+def settings(app: Flask, engine: Engine, stub: StubServer) -> Settings:
+    add_chat_models(engine, stub.url, "paid", "dear", in_flight=AT_ONCE, **PRICES)
+    add_chat_models(engine, stub.url, "unpriced", in_flight=AT_ONCE)
+    add_models(engine, stub.url, "haggler", in_flight=AT_ONCE, **PRICES)
+    stub.requests.clear()
+    found: Settings = app.config["SETTINGS"]
+    return found
+
+
+def society(engine: Engine) -> int:
+    return make_society(engine, "paid")
+
+
+def a_round(engine: Engine) -> int:
+    return make_round(engine, "haggler", "scripted", matches=12)
+
+
+def assessment(engine: Engine) -> int:
+    return make_assessment(engine, "paid", "dear", "paid", "dear")
+
+
+MADE: dict[str, tuple[JobKind[Any], Callable[[Engine], int], Callable[[Engine, Settings, int], Any]]] = {
+    "society": (SOCIETY, society, run_made),
+    "round": (ROUND, a_round, play_round),
+    "assessment": (ASSESSMENT, assessment, run_assessment),
+}
+
+
+def row_of(engine: Engine, kind: JobKind[Any], number: int) -> Any:
+    with reading(engine) as session:
+        return kind.get(session, number)
+
+
+def resumed(engine: Engine, kind: JobKind[Any], number: int, **budget: Any) -> None:
+    with writing(engine) as session:
+        kind.resume(session, number, queued=False, budget=JobBudget(**budget))
+
+
+def with_budget(engine: Engine, kind: JobKind[Any], number: int, **budget: Any) -> None:
+    with writing(engine) as session:
+        row = kind.get(session, number)
+        row.budget_usd, row.budget_tokens = budget.get("usd"), budget.get("tokens")
+
+
+def stored(engine: Engine) -> tuple[int, int]:
+    """Calls in the log, and their tokens."""
+    tokens = func.sum(func.coalesce(GenerationRow.prompt_tokens, 0) + func.coalesce(GenerationRow.completion_tokens, 0))
+    with reading(engine) as session:
+        count, found = session.execute(select(func.count(), tokens)).one()
+    return count, found or 0
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_a_job_stops_in_the_middle_keeps_every_call_and_goes_on_with_a_higher_budget(
+    engine: Engine, settings: Settings, stub: StubServer, made: str
+) -> None:
+    kind, make, run = MADE[made]
+    number = make(engine)
+    with_budget(engine, kind, number, usd=0.2)
+    run(engine, settings, number)
+    row = row_of(engine, kind, number)
+    assert row.status == states.FAILED
+    assert row.error.startswith("budget of $0.2 reached: $0.")
+    assert row.error.endswith(" spent; resume with a higher one")
+    calls, tokens = stored(engine)
+    assert calls == len(stub.requests) == row.calls  # none was sent that is not in the log
+    assert tokens == row.prompt_tokens + row.completion_tokens
+    dearest = max(_cost(each) for each in _generations(engine))
+    assert 0.2 <= row.cost <= 0.2 + (2 if made == "assessment" else 1) * AT_ONCE * dearest
+
+    resumed(engine, kind, number, usd=0.3)
+    run(engine, settings, number)
+    row = row_of(engine, kind, number)
+    assert (row.status, row.budget_usd) == (states.FAILED, 0.3)
+    assert row.error.startswith("budget of $0.3 reached: $0.")
+
+    resumed(engine, kind, number, usd=1000)
+    run(engine, settings, number)
+    assert (row_of(engine, kind, number).status, row_of(engine, kind, number).error) == (states.DONE, None)
+
+
+def test_tokens_have_a_budget_whatever_they_cost(engine: Engine, settings: Settings) -> None:
+    number = make_society(engine, "unpriced")
+    with_budget(engine, SOCIETY, number, tokens=1500)
+    run_made(engine, settings, number)
+    row = row_of(engine, SOCIETY, number)
+    tokens = row.prompt_tokens + row.completion_tokens
+    assert row.status == states.FAILED
+    assert row.error == f"budget of 1500 tokens reached: {tokens} spent; resume with a higher one"
+
+
+def test_two_workers_at_once_spend_no_more_than_what_was_under_way(
+    engine: Engine, settings: Settings, stub: StubServer
+) -> None:
+    number = make_round(engine, "haggler", "scripted", matches=40)
+    with_budget(engine, ROUND, number, usd=0.5)
+    play_round(engine, settings, number, workers=2)
+    row = row_of(engine, ROUND, number)
+    assert row.status == states.FAILED
+    assert stored(engine)[0] == len(stub.requests) == row.calls
+    dearest = max(_cost(each) for each in _generations(engine))
+    assert 0.5 <= row.cost <= 0.5 + 2 * AT_ONCE * dearest
+    resumed(engine, ROUND, number, usd=1000)
+    play_round(engine, settings, number, workers=2)
+    assert row_of(engine, ROUND, number).status == states.DONE
+
+
+def test_what_a_killed_worker_has_spent_counts(engine: Engine, settings: Settings) -> None:
+    number = society(engine)
+    with_budget(engine, SOCIETY, number, usd=0.3)
+    worker = os.fork()
+    if worker == 0:
+        engine.dispose(close=False)
+        context = JobContext(engine, settings, uuid.uuid4().hex, threading.Event())
+        asyncio.run(run_society(context, number))
+        os._exit(0)
+    until = time.monotonic() + 60
+    while row_of(engine, SOCIETY, number).cost < 0.05 and time.monotonic() < until:
+        time.sleep(0.01)
+    os.kill(worker, signal.SIGKILL)
+    os.waitpid(worker, 0)
+    spent = row_of(engine, SOCIETY, number).cost
+    with writing(engine) as session:
+        SOCIETY.get(session, number).lease_until = None
+    run_made(engine, settings, number)
+    row = row_of(engine, SOCIETY, number)
+    dearest = max(_cost(each) for each in _generations(engine))
+    assert 0 < spent < 0.3 <= row.cost <= 0.3 + AT_ONCE * dearest
+    assert "budget of $0.3 reached" in row.error
+
+
+def test_jobs_without_one_have_the_budget_of_the_settings(engine: Engine, settings: Settings) -> None:
+    number = society(engine)
+    run_made(engine, settings.model_copy(update={"JOB_BUDGET_USD": 0.1}), number)
+    assert row_of(engine, SOCIETY, number).error.startswith("budget of $0.1 reached")
+
+
+def test_money_is_no_budget_where_a_price_is_unknown(engine: Engine, settings: Settings) -> None:
+    refusal = (
+        "budget.usd: expected models whose prices are known, got unpriced without price_in and price_out; give it"
+        " prices, or set a budget of tokens"
+    )
+    for make in (
+        lambda: make_round(engine, "unpriced", "scripted", budget={"usd": 5}),
+        lambda: make_assessment(engine, "paid", "unpriced", "paid", budget={"usd": 5}),
+    ):
+        with pytest.raises(Invalid) as refused:
+            make()
+        assert refused.value.message.startswith(refusal)
+    assert make_round(engine, "unpriced", "scripted", budget={"tokens": 5})
+
+
+def test_the_command_takes_a_budget_and_resume_a_higher_one(
+    flask: Run, engine: Engine, settings: Settings, tmp_path: Path
+) -> None:
+    asked = ("--agents", "paid", "--observers", "paid", "--config", "size=2", "iterations=1", "critics=2")
+    ran = flask("society", "run", *asked, "--budget", "0.1")
+    assert ran.exit_code == 1
+    assert "budget of $0.1 reached: $0.1" in ran.stderr
+    assert "`flask society resume 1` goes on" in ran.stderr
+    [listed] = json.loads(flask("society", "list", "--json").stdout)
+    assert listed["error"].startswith("budget of $0.1 reached")
+    assert flask("society", "resume", "1", "--budget", "none").stderr.startswith("Error: usd: expected ")
+    assert flask("society", "resume", "1", "--budget", "1000").exit_code == 0
+    shown = json.loads(flask("society", "show", "1", "--json").stdout)
+    assert (shown["status"], shown["budget_usd"], shown["budget_tokens"]) == ("done", 1000.0, None)
+
+
+def test_a_page_says_why_it_stopped_and_raises_the_budget(app: Flask, engine: Engine, settings: Settings) -> None:
+    client = signed_in(app)
+    for made, path in (("society", "societies"), ("round", "rounds")):
+        kind, make, run = MADE[made]
+        number = make(engine)
+        with_budget(engine, kind, number, usd=0.1)
+        run(engine, settings, number)
+        page = client.get(f"/admin/{path}/{number}").text
+        assert "budget of $0.1 reached" in page
+        assert 'name="budget_usd"' in page
+        assert "budget of $0.1 reached" in client.get(f"/admin/{path}").text
+        answer = client.post(f"/admin/{path}/{number}", data={"action": "resume", "budget_usd": "x"})
+        assert answer.status_code == 400
+        client.post(f"/admin/{path}/{number}", data={"action": "resume", "budget_usd": "20"})
+        row = row_of(engine, kind, number)
+        assert (row.status, row.budget_usd, row.error) == (states.WAITING, 20.0, None)
+
+
+def _generations(engine: Engine) -> list[GenerationRow]:
+    with reading(engine) as session:
+        return [*session.scalars(select(GenerationRow))]
+
+
+def _cost(call: GenerationRow) -> float:
+    tokens = (call.prompt_tokens or 0, call.completion_tokens or 0)
+    return (PRICES["price_in"] * tokens[0] + PRICES["price_out"] * tokens[1]) / 1e6
