@@ -8,7 +8,6 @@ import numpy as np
 from app.rounds.above_average import Booleans, Floats, above
 
 ABOVE_AVG, NONZERO, ALL = "above_avg", "nonzero", "all"
-FILTERS = (ABOVE_AVG, NONZERO, ALL)
 MODELS, PEOPLE, BOTH = "models", "people", "both"
 SPEAKERS = (BOTH, MODELS, PEOPLE)
 _PERSON = "person"

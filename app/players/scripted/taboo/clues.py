@@ -49,11 +49,6 @@ def terms(text: str) -> frozenset[str]:
     return frozenset(_stem(term) for term in _TERM.findall(text[:LONGEST].lower()))
 
 
-def telling(text: str) -> list[str]:
-    """The words of a text that the table knows and finds rare, in alphabetical order."""
-    return sorted(term for term in terms(text) if len(term) > 3 and len(_weights().get(term, ())) in range(1, 4))
-
-
 def beliefs(texts: Sequence[str], ruled_out: frozenset[str] = frozenset()) -> list[tuple[str, float]]:
     """The words that `texts` hint at, with their probabilities, likeliest first.
 
