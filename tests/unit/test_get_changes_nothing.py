@@ -10,7 +10,7 @@ WEB = ROOT / "app" / "web"
 WRITES = {"write", "write_once", "write_progress"}
 # What writes all the same when it is only asked for, and why.
 EXCEPTIONS = {
-    "study/progress.py: page": "a match that is over is settled, once, which upkeep would do a little later",
+    "study/pages.py: page": "a match that is over is settled, once, which upkeep would do a little later",
 }
 
 

@@ -1,4 +1,4 @@
-"""A person's progress through a study, at one address: the page of the step that is due, and what is sent to it.
+"""The pages of a person in a study, at one address: the page of the step that is due, and what is sent to it.
 
 Back, a refresh, a second tab and another device with the private link all lead to where the person is.
 """
