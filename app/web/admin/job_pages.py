@@ -25,7 +25,7 @@ from app.jobs.listing import list_of
 from app.jobs.page import ASKED, Section, is_on_pages, page_of
 from app.jobs.spec import JobBudget, fields_of
 from app.web.admin.blueprint import blueprint
-from app.web.admin.lists import ListPage, add_address, add_list, register_list, show_list
+from app.web.admin.lists import ListLine, ListPage, ListView, add_address, add_list, register_list, show_list
 from app.web.form_writes import write
 from app.web.seats import settings
 
@@ -50,19 +50,12 @@ class JobPages:
     fields: Callable[[Session, Any], Mapping[str, Any]] = lambda _session, _item: {}
 
 
-class _Lines(NamedTuple):
-    """A table of a page: its columns, and its lines, each with their cells."""
-
-    columns: Sequence[ListColumn]
-    lines: Sequence[tuple[Any, Sequence[Any]]]
-
-
 class _Section(NamedTuple):
     """A section of a page as its template takes it."""
 
     section: Section
     facts: Sequence[tuple[ListColumn, Any]]
-    lines: _Lines | None
+    lines: ListView | None
 
 
 _OWN: dict[str, JobPages] = {}
@@ -178,7 +171,8 @@ def _section(session: Session, section: Section, item: Any) -> _Section:
     if not columns:
         return _Section(section, facts, None)
     [lines] = section.table.lines(session, [item])
-    return _Section(section, facts, _Lines(columns, [*zip(lines, section.table.cells(lines, columns), strict=True)]))
+    cells = section.table.cells(lines, columns)
+    return _Section(section, facts, ListView(columns, [*map(ListLine, lines, cells)]))
 
 
 def requester() -> Requester:
