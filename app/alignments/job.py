@@ -37,6 +37,10 @@ PARTS = (
 class AlignmentKind(ChainedKind[Alignment]):
     """See the module."""
 
+    def begun_jobs(self, _session: Session, row: Alignment) -> Sequence[AwaitedJob]:
+        """Its trainings, its societies and its assessment, as far as it has begun them."""
+        return begun_jobs(row)
+
     def awaited_jobs(self, session: Session, numbers: Collection[int]) -> dict[int, AwaitedJob]:
         """The job that each has begun last, unless it is done."""
         found: dict[int, AwaitedJob] = {}
@@ -75,6 +79,7 @@ ALIGNMENT = AlignmentKind(
     facts=lambda row: {"name": row.name, "preset": row.spec["preset"], "seed": row.spec["seed"]},
     numbered=lambda number: Phrase("alignment %(number)s", number=number),
     active=Phrase("one that is running"),
+    spends=True,
     listing="app.alignments.listing:LIST",
     page="app.alignments.page:PAGE",
 )

@@ -16,10 +16,12 @@ from app.datasets.store import check_usable, find_dataset
 from app.finetuning.backends import find_backend
 from app.finetuning.config import LOCAL, check_model_name, read_config
 from app.jobs import states
-from app.jobs.kind import Requester
+from app.jobs.kind import NO_BUDGET, Requester
+from app.jobs.spec import JobBudget
 from app.models import Alignment, LanguageModel
 from app.registry import CHAT_USE
 from app.registry.named import named_models
+from app.registry.prices import check_budget
 from app.society import lifecycle as societies
 from app.society.estimate import SocietyEstimate
 from app.society.material import PriorMemories, QuestionList
@@ -52,7 +54,7 @@ def create(
         spec = spec.model_copy(update={"demonstrations": str(dataset.id)})
     _check_training(SFT, spec.sft, "sft")
     _check_training(ALIGN, spec.fields, "train")
-    named_models(session, spec)
+    check_budget(spec.budget, [model for named in named_models(session, spec).values() for model in named])
     societies.check(session, society_of(spec, spec.base), questions, priors)
     check_sampling(spec.sampling, [base])
     _check_held_out(questions, held_out)
@@ -63,6 +65,7 @@ def create(
         requester=requester,
         name=name,
         base_id=base.id,
+        **spec.budget.columns,
         spec=spec.to_json() | sources,
         material={
             "questions": [questions.source, list(questions.questions)],
@@ -105,7 +108,7 @@ def estimated(session: Session, spec: AlignmentSpec, questions: QuestionList, pr
     )
 
 
-def society_of(spec: AlignmentSpec, learner: str, name: str = "") -> SocietySpec:
+def society_of(spec: AlignmentSpec, learner: str, name: str = "", budget: JobBudget = NO_BUDGET) -> SocietySpec:
     """A society of an alignment, in which the model that learns lives."""
     return SocietySpec(
         agents={learner: spec.share, **spec.agents},
@@ -114,12 +117,15 @@ def society_of(spec: AlignmentSpec, learner: str, name: str = "") -> SocietySpec
         config=spec.society,
         name=name,
         seed=spec.seed,
+        budget=budget,
     )
 
 
-def assessment_of(spec: AlignmentSpec, model: str, base: str) -> AssessmentSpec:
+def assessment_of(spec: AlignmentSpec, model: str, base: str, budget: JobBudget) -> AssessmentSpec:
     """The assessment of an alignment."""
-    return AssessmentSpec(model=model, base=base, raters=spec.judges, sampling=spec.sampling, seed=spec.seed)
+    return AssessmentSpec(
+        model=model, base=base, raters=spec.judges, sampling=spec.sampling, seed=spec.seed, budget=budget
+    )
 
 
 def model_names(name: str) -> Sequence[str]:

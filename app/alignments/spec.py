@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from app.assessments.spec import MOST_RATERS, AnswerSampling, asked_sampling
 from app.core.errors import Invalid, either
-from app.jobs.spec import JobSpec, asked
+from app.jobs.spec import JobBudget, JobSpec, asked, asked_budget
 from app.society.comparisons import CODE, RELEASED
 from app.society.config import SocietySettings
 from app.society.material import PRIORS, QUESTIONS
@@ -144,6 +144,7 @@ class AlignmentSpec(JobSpec):
         heading="Name and seed",
     )
     seed: int = asked_seed()
+    budget: JobBudget = asked_budget()
 
     @classmethod
     def read(cls, raw: Mapping[str, Any], at: str = "") -> Self:

@@ -149,7 +149,7 @@ def _training(session: Session, row: Alignment, context: JobContext, request: Tr
 
 def _society(session: Session, row: Alignment, learner: LanguageModel) -> int:
     name = f"{row.name}: {learner.name}"[:80]
-    wanted = society_of(AlignmentSpec.of_json(row.spec), learner.name, name)
+    wanted = society_of(AlignmentSpec.of_json(row.spec), learner.name, name, ALIGNMENT.budget_left(session, row))
     asked, priors = _questions(row, "questions"), _priors(row)
     return societies.create(session, wanted, asked, priors, queued=row.queued, requester=requester_of(row)).id
 
@@ -210,7 +210,8 @@ def _assess(context: JobContext, number: int) -> None:
     with reading(context.database) as session:
         row = ALIGNMENT.get(session, number)
         base, model = learner_of(session, row).name, _made_by(session, row.job_id or 0).name
-        wanted, asked = assessment_of(AlignmentSpec.of_json(row.spec), model, base), _questions(row, "held_out")
+        spec, asked = AlignmentSpec.of_json(row.spec), _questions(row, "held_out")
+        wanted = assessment_of(spec, model, base, ALIGNMENT.budget_left(session, row))
         found = training_overlap.held_out(session, context.settings.home, (model, base), asked.questions)
     with writing(context.database) as session:
         if (held := _locked_if_owned(session, number, context.owner)) is not None:

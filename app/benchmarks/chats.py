@@ -13,13 +13,16 @@ from app.benchmarks.job import BENCHMARK
 from app.core.errors import AppError
 from app.core.extensions import reading, writing
 from app.jobs import states
+from app.jobs.spec import JobBudget
+from app.jobs.spending import BudgetReached, budget_of, reached
 from app.matches.turns import WorkerContext
 from app.model_calls import request_lifecycle
 from app.model_calls.request_runner import make_request
-from app.models import BenchmarkAnswer, LanguageModel, ModelRequest
+from app.models import BenchmarkAnswer, GenerationRow, LanguageModel, ModelRequest
 from app.players import make_player
 from app.players.base import ChatSampling, ModelPlayer
 from app.registry import player_spec
+from app.registry.spending import spent_on_calls
 
 MOST_THREADS = 64
 _LOOK = 0.5  # seconds between two looks at a request that another worker makes
@@ -38,8 +41,12 @@ class BenchmarkChats:
         self.at_once = min(player.at_once, MOST_THREADS)
 
     def ask(self, key: str, text: str, most_tokens: int) -> None:
-        """Have the likeliest answer of at most so many tokens given, and keep it. Raises AppError where none is."""
+        """Have the likeliest answer of at most so many tokens given, and keep it.
+
+        Raises AppError where none is, and BudgetReached.
+        """
         with writing(self._context.database) as session:
+            self._check_budget(session)
             number = self._request(session, key, text, most_tokens)
         make_request(self._context, number)
         while True:
@@ -51,6 +58,15 @@ class BenchmarkChats:
                     raise AppError(f"a chat got no answer: {request.error}")
             if self._context.stopping.wait(_LOOK):
                 return
+
+    def _check_budget(self, session: Session) -> None:
+        """Raises BudgetReached for a job whose answers have come to as much as it may spend."""
+        budget = budget_of(BENCHMARK.get(session, self._job_id), self._context.settings)
+        if budget == JobBudget():
+            return
+        asked = select(BenchmarkAnswer.request_id).where(BenchmarkAnswer.job_id == self._job_id)
+        if (line := reached(budget, spent_on_calls(session, GenerationRow.request_id.in_(asked)))) is not None:
+            raise BudgetReached(line)
 
     def _request(self, session: Session, key: str, text: str, most_tokens: int) -> int:
         """The number of the request: one that is still open, or a new one."""

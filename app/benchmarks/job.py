@@ -37,6 +37,7 @@ BENCHMARK = BenchmarkKind(
     table=BenchmarkJob,
     queue=TRAIN,
     runner="app.benchmarks.runner:run",
+    spends=True,
     listing="app.benchmarks.listing:LIST",
     page="app.benchmarks.page:PAGE",
     lease_seconds=lambda settings: settings.TRAIN_LEASE,

@@ -20,6 +20,7 @@ from app.jobs.kind import finish as finish_job
 from app.models import BenchmarkAnswer, BenchmarkJob, BenchmarkResult, LanguageModel, ModelRequest
 from app.players.local.options import read_options, resolve
 from app.registry import check_not_archived, get_model
+from app.registry.prices import check_budget
 
 
 def create(
@@ -96,6 +97,7 @@ def new_job(
             expected=Phrase("a local model, or one behind an API"),
             got=Phrase("%(name)s, which is %(kind)s", name=row.name, kind=row.kind),
         )
+    check_budget(spec.budget, [row])
     named = tasks.read_tasks(spec.tasks)
     tasks.check_shipped(named, row.kind)
     job = BENCHMARK.new_row(
@@ -108,6 +110,7 @@ def new_job(
         shots=spec.shots,
         batch=spec.batch,
         lease_count=0,
+        **spec.budget.columns,
     )
     if job.shots is not None and not tasks.of_the_harness(named):
         raise Invalid(

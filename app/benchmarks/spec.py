@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from app.jobs.spec import JobSpec, asked
+from app.jobs.spec import JobBudget, JobSpec, asked, asked_budget
 
 MOST = 1_000_000
 USUAL_BATCH = 8
@@ -55,3 +55,4 @@ class BenchmarkSpec(JobSpec):
         ge=1,
         le=1024,
     )
+    budget: JobBudget = asked_budget()

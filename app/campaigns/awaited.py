@@ -38,3 +38,11 @@ def awaited_jobs(session: Session, campaign_ids: Collection[int]) -> dict[int, A
         undone |= {AwaitedJob(kind, number) for number in session.scalars(rows)}
     waits = {campaign: next((job for job in found if job in undone), None) for campaign, found in jobs.items()}
     return {campaign: job for campaign, job in waits.items() if job is not None}
+
+
+def rounds_of(session: Session, campaign_id: int) -> list[AwaitedJob]:
+    """All rounds that a campaign has begun."""
+    step = CampaignIteration
+    columns = step.round_id, step.evaluation_id, CampaignRound.round_id, CampaignEvaluation.round_id
+    begun = (select(each).where(each.class_.campaign_id == campaign_id, each.is_not(None)) for each in columns)
+    return [AwaitedJob(ROUND, number) for each in begun for number in session.scalars(each) if number is not None]

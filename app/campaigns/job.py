@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.campaigns.awaited import awaited_jobs
+from app.campaigns.awaited import awaited_jobs, rounds_of
 from app.core.errors import Phrase
 from app.core.queues import BATCH
 from app.jobs.chained import AwaitedJob, ChainedKind
@@ -15,6 +15,10 @@ from app.models import Campaign, CampaignIteration
 
 class CampaignKind(ChainedKind[Campaign]):
     """See the module."""
+
+    def begun_jobs(self, session: Session, row: Campaign) -> Sequence[AwaitedJob]:
+        """Its rounds; trainings call no model."""
+        return rounds_of(session, row.id)
 
     def awaited_jobs(self, session: Session, numbers: Collection[int]) -> dict[int, AwaitedJob]:
         """The round or the training that each waits for."""
@@ -42,6 +46,7 @@ CAMPAIGN = CampaignKind(
     numbered=lambda number: Phrase("campaign %(number)s", number=number),
     active=Phrase("one that is running"),
     facts=lambda row: {"name": row.name, "game": row.game},
+    spends=True,
     listing="app.campaigns.listing:LIST",
     page="app.campaigns.page:PAGE",
 )

@@ -21,6 +21,7 @@ from app.jobs import states
 from app.jobs.kind import Requester
 from app.models import Campaign, CampaignEvaluation, CampaignIteration, CampaignRound, LanguageModel
 from app.registry import find_round_model
+from app.registry.prices import check_budget
 from app.rounds.lifecycle import Material
 
 START_MATCHES = "start_matches"  # in a row, beside what was asked for: the matches of the dataset that it starts with
@@ -51,6 +52,8 @@ def create(
             _check_player(session, spec, field, partner)
     if spec.teacher is not None:
         _check_teacher(session, spec, spec.teacher, base)
+    players = {*spec.partners, *spec.play_with, *filter(None, [spec.teacher])}
+    check_budget(spec.budget, [find_round_model(session, spec.game, each) for each in sorted(players)])
     name = spec.name or _default_name(session, spec)
     names = [model_name(name, number) for number in range(1, spec.total + 1)]
     for each in names:
@@ -78,6 +81,7 @@ def create(
         spec={**whole.to_json(), **({} if start is None else {START_MATCHES: start._asdict()})},
         material={"play": list(play.items), "held_out": list(held.items)},
         iterations=spec.total,
+        **spec.budget.columns,
     )
     session.add(row)
     session.flush()

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from app.campaigns.job import CAMPAIGN
 from app.campaigns.spec import CampaignSpec, EvaluationSpec
 from app.games.base import JSON
 from app.jobs.kind import requester_of
@@ -84,6 +85,7 @@ def _create(
         pick=pick,
         sampling=RoundSampling.read(sampling),
         name=f"{row.name}, {called}"[:120],
+        budget=CAMPAIGN.budget_left(session, row),
     )
     material = rounds.Material(f"campaign {row.id}", items) if items else None
     return rounds.create(session, spec, material, queued=row.queued, goes_on=True, requester=requester_of(row)).id

@@ -17,7 +17,7 @@ from app.finetuning.config import SFT_DATA, read_config
 from app.games import find_game, formula_of
 from app.games.base import JSON
 from app.games.rewards import DECAY, NO_REWARDS, SPAG
-from app.jobs.spec import PRESET, JobSpec, asked
+from app.jobs.spec import PRESET, JobBudget, JobSpec, asked, asked_budget
 from training.methods import all_methods
 from training.methods.base import CONVERSATIONS, Need
 
@@ -245,6 +245,7 @@ class CampaignSpec(JobSpec):
         ge=0,
         le=LARGEST_SEED,
     )
+    budget: JobBudget = asked_budget()
 
     @classmethod
     def only_with(cls) -> Mapping[str, tuple[str, Collection[str]]]:

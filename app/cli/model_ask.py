@@ -11,10 +11,12 @@ import click
 
 from app.cli.base import Command, CommandFailed, ensure_database, print_json, read_value, settings, unwritable
 from app.cli.model_options import given_options, number_options
+from app.cli.spec_options import add_budget_options
 from app.core.errors import Invalid, Verbatim
 from app.core.extensions import db, reading, writing
 from app.datasets.records import unreadable
 from app.datasets.row_files import read_rows
+from app.jobs.spec import JobBudget
 from app.model_calls import question_templates, request_lifecycle
 from app.model_calls.question_templates import CHAT, SAMPLING_PRESETS, TEMPLATES, chat_of, read_question
 from app.model_calls.request_batch import BatchAnswer, ask_all
@@ -56,6 +58,7 @@ class _Asking:
     max_tokens="Most tokens of the answer. [default: the model's own, or 256]",
     no_repeat_ngram="Of local models: so many tokens in a row never come twice. [default: they may]",
 )
+@add_budget_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def ask(
     name: str,
@@ -66,14 +69,16 @@ def ask(
     template: str,
     preset: str | None,
     as_json: bool,
+    usd: str | None,
+    tokens: str | None,
     **given: Any,
 ) -> None:
     """Ask a model anything, and print its answer. MESSAGE - is read from standard input.
 
     Without MESSAGE each line that you type is the next turn of a conversation; an empty line begins a new one. With
     --file all questions of a file are asked, as many at once as the model may be asked; what FILE has answers for
-    already is not asked again. Calls are made here, with the keys of this environment, and kept like all calls. Exit
-    code 0: it answered; 1: it did not.
+    already is not asked again, and a budget ends the asking when it is reached. Calls are made here, with the keys of
+    this environment, and kept like all calls. Exit code 0: it answered; 1: it did not.
     """
     if file is not None and message is not None:
         raise Invalid("MESSAGE", expected="none beside --file", got=message)
@@ -81,12 +86,14 @@ def ask(
         raise Invalid(
             "--out" if out is None else "--file", expected="both --file IN and --out FILE", got=Verbatim("one")
         )
-    sampling = read_sampling(given, preset)
+    sampling, budget = read_sampling(given, preset), JobBudget.read({"usd": usd, "tokens": tokens})
+    if file is None and budget != JobBudget():
+        raise Invalid("--budget", expected="it beside --file", got=Verbatim("one question"))
     questions = None if file is None else _read_questions(file)
     ensure_database()
     asking = _Asking(name, template, system, _fitting(name, sampling, preset, given))
     if questions is not None and out is not None:
-        _ask_file(asking, questions, out, as_json)
+        _ask_file(asking, questions, out, as_json, budget)
     elif message is not None:
         _ask_once(asking, message, as_json)
     elif as_json:
@@ -145,7 +152,9 @@ def _answer_question(asking: _Asking, chat: list[dict[str, str]]) -> tuple[int, 
 # ---- Files -----------------------------------------------------------------------
 
 
-def _ask_file(asking: _Asking, questions: Sequence[tuple[str, str]], out: Path, as_json: bool) -> None:
+def _ask_file(
+    asking: _Asking, questions: Sequence[tuple[str, str]], out: Path, as_json: bool, budget: JobBudget
+) -> None:
     """Answers after those that are there, in the order of the questions."""
     done = _answered(out, asking.model, questions)
     chats = [asking.chat(*each) for each in questions[done:]]
@@ -153,7 +162,7 @@ def _ask_file(asking: _Asking, questions: Sequence[tuple[str, str]], out: Path, 
     stopped: BatchAnswer | None = None
     try:
         with out.open("a", encoding="utf-8") as file:
-            for answer in ask_all(db.engine, settings(), asking.model, chats, asking.sampling):
+            for answer in ask_all(db.engine, settings(), asking.model, chats, asking.sampling, budget):
                 if answer.ends_batch:
                     stopped = answer
                     break

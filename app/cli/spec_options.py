@@ -65,6 +65,13 @@ def budget_options() -> list[Decorator]:
     return [_parameter(name, schema) for name, schema in fields_of(JobBudget).items()]
 
 
+def add_budget_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of a budget; it gets `usd` and `tokens`."""
+    for option in reversed(budget_options()):
+        command = option(command)
+    return command
+
+
 # ---- Options -----------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
 from pydantic import Field, ValidationError, field_validator
@@ -101,6 +101,12 @@ class Settings(BaseSettings):
     )
     JOB_BUDGET_USD: float = Field(
         0, ge=0, description="Budget of jobs that are given none, in US dollars of calls of models; 0: none."
+    )
+    SPENDING_LIMIT_USD: float = Field(
+        0, ge=0, description="Budget of the whole installation for calls of models, in US dollars a period; 0: none."
+    )
+    SPENDING_PERIOD: Literal["day", "month"] = Field(
+        "month", description="Period of SPENDING_LIMIT_USD, in UTC: day or month."
     )
     DATASET_UPLOAD_MB: float = Field(
         100, gt=0, le=2000, description="Largest file of rows that the page of datasets imports, in MB."

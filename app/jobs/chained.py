@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from app.jobs import states
 from app.jobs.kind import NO_BUDGET, JobKind, fail
 from app.jobs.spec import JobBudget
+from app.jobs.spending import BudgetReached, Spent, reached, spent_by
 
 BETWEEN = timedelta(seconds=5)  # how long a process may take from one step to what it has to run for the next
 _OVER = (states.FAILED, states.CANCELLED)
@@ -33,6 +34,24 @@ class ChainedKind(JobKind[R], Generic[R]):
     def awaited_jobs(self, session: Session, numbers: Collection[int]) -> dict[int, AwaitedJob]:
         """What each of these jobs has begun and waits for, whatever became of it; those that wait are in it."""
         raise NotImplementedError
+
+    def begun_jobs(self, session: Session, row: R) -> Sequence[AwaitedJob]:
+        """All jobs that a job has begun."""
+        raise NotImplementedError
+
+    def budget_left(self, session: Session, row: R, but: AwaitedJob | None = None) -> JobBudget:
+        """What its next job may spend, or the one that it goes on with: its own budget without what others have spent.
+
+        Raises BudgetReached where nothing is left.
+        """
+        own = JobBudget(usd=row.budget_usd, tokens=row.budget_tokens)
+        spent = Spent()
+        for part in self.begun_jobs(session, row) if own != NO_BUDGET else ():
+            if part.kind.spends and part != but:
+                spent += spent_by(part.row(session))
+        if (line := reached(own, spent)) is not None:
+            raise BudgetReached(line)
+        return JobBudget(usd=own.usd and own.usd - spent.usd, tokens=own.tokens and own.tokens - spent.tokens)
 
     def states_of(self, session: Session, rows: Sequence[R]) -> dict[int, str]:
         """The statuses; interrupted is one that nobody is at, nor at what it waits for, if nobody will come."""
@@ -63,11 +82,12 @@ class ChainedKind(JobKind[R], Generic[R]):
         return row
 
     def resume(self, session: Session, number: int, *, queued: bool, budget: JobBudget = NO_BUDGET) -> R:
-        """Let a job go on, with the one that it waits for. Raises NotFound and Conflict."""
+        """Let a job go on, with the one that it waits for. Raises NotFound, Conflict and BudgetReached."""
         row = super().resume(session, number, queued=queued, budget=budget)
         part = self.awaited_jobs(session, [number]).get(number)
         if part is not None:
-            part.kind.resume(session, part.number, queued=queued)
+            left = self.budget_left(session, row, part) if part.kind.spends else NO_BUDGET
+            part.kind.resume(session, part.number, queued=queued, budget=left)
         return row
 
 

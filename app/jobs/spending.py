@@ -13,6 +13,8 @@ from app.core.config import Settings
 from app.core.errors import AppError
 from app.jobs.spec import JobBudget
 
+FREE = (0.0, 0.0)  # the prices of what runs here
+_LIMIT_EVERY = 2.0  # seconds between two looks at what everybody has spent
 _MOST_SECONDS = 5.0  # that a call waits for those before it to be stored
 
 
@@ -70,33 +72,43 @@ class SpendingGate:
     """Lets the calls of a job through in one process, on its event loop, until the budget is reached."""
 
     def __init__(
-        self, budget: JobBudget, stored: Spent, latest: Callable[[], tuple[JobBudget, Spent]] | None = None
+        self,
+        budget: JobBudget,
+        stored: Spent,
+        latest: Callable[[], tuple[JobBudget, Spent]] | None = None,
+        limit: Callable[[], str | None] = lambda: None,
     ) -> None:
         """`stored` is what calls of before have come to.
 
         `latest` reads budget and spending anew before each call, for jobs that several workers run together. Such a
         worker holds `books` while it stores calls, and then says by `wrote` what these came to. It begins no call
-        before those that it has made are stored, so that no other overlooks them.
+        before those that it has made are stored, so that no other overlooks them. `limit` reads why nobody may call
+        paid models, if so; it is asked every few seconds.
         """
         self.under_way = 0
         self.books = asyncio.Lock()
         self._budget = budget
         self._stored = stored
         self._latest = latest
+        self._limit = limit
+        self._limit_reached: str | None = None
+        self._limit_due = 0.0
+        self._looking = asyncio.Lock()
         self._own = Spent()  # what this process has spent that is not in `_stored`
         self._made = self._written = 0  # calls of this process, and those of them that are stored
         self._wrote = asyncio.Event()
         self._one_ended = asyncio.Event()
 
     @contextlib.asynccontextmanager
-    async def call(self) -> AsyncIterator[None]:
-        """Around a call. Raises BudgetReached, once no call is under way any more."""
+    async def call(self, prices: tuple[float, float] | None = None) -> AsyncIterator[None]:
+        """Around a call of a model with such prices. Raises BudgetReached, once no call is under way any more."""
         await self._look()
-        if self.is_reached:
+        limit = None if prices == FREE else await self._look_at_limit()
+        if self.is_reached or limit is not None:
             while self.under_way:
                 self._one_ended.clear()
                 await self._one_ended.wait()
-            raise BudgetReached(reached(self._budget, self._stored + self._own) or "")
+            raise BudgetReached(reached(self._budget, self._stored + self._own) or limit or "")
         self.under_way += 1
         try:
             yield
@@ -131,3 +143,11 @@ class SpendingGate:
                     await self._wrote.wait()
         async with self.books:
             self._budget, self._stored = await asyncio.to_thread(self._latest)
+
+    async def _look_at_limit(self) -> str | None:
+        async with self._looking:
+            now = asyncio.get_running_loop().time()
+            if now >= self._limit_due:
+                self._limit_reached = await asyncio.to_thread(self._limit)
+                self._limit_due = now + _LIMIT_EVERY
+            return self._limit_reached

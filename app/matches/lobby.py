@@ -20,6 +20,7 @@ from app.matches.stored import StoredMatch, StoredSeat
 from app.models import LanguageModel, MatchRow, SeatRow
 from app.players.scripted import SCRIPTED
 from app.registry import PERSON, SHIPPED, check_not_archived, find_partner
+from app.registry.spending import check_spending
 
 LIVE = "live"
 
@@ -46,7 +47,8 @@ def start_guest_match(session: Session, settings: Settings, request: GuestMatchR
     """Start the match that a guest wishes for.
 
     Raises NotAllowed when guest play is off, Conflict when too many games of the same person are open, NotFound for
-    an unknown game or opponent, Invalid for the rest.
+    an unknown game or opponent, Conflict for an opponent that costs money while the budget of all is used up, and
+    Invalid for the rest.
     """
     if not settings.GUEST_PLAY:
         raise NotAllowed(Phrase("Games start by invitation here. Please use the link that you were sent."))
@@ -71,6 +73,7 @@ def start_match_against(session: Session, settings: Settings, game: str, opponen
 
 
 def _start(session: Session, settings: Settings, request: GuestMatchRequest, opponent: LanguageModel) -> StoredMatch:
+    check_spending(session, settings, opponent)
     game = find_game(request.game)
     seed = new_seed()
     person = person_seat(game.roles, request.role, seed)

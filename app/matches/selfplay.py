@@ -161,7 +161,7 @@ async def _ask_model(
         refused = [(violated.text, violated.reason) for violated in match.refused]
         player = cast(ModelPlayer, seat_runner.player)
         try:
-            async with seat_runner.slots, seat_runner.gate.call():
+            async with seat_runner.slots, seat_runner.gate.call(seat_runner.prices):
                 generation = await player.reply(
                     match.view(seat), match.prompts[seat] or {}, refused, runner.record.turn_seed
                 )

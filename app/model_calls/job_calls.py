@@ -98,7 +98,7 @@ class ChatCalls:
         tries = breaks = 0
         while True:
             try:
-                async with model.slots, self.writer.gate.call():
+                async with model.slots, self.writer.gate.call(model.prices):
                     generation = await model.player.complete(chat, self.sampling, seed=seed)
             except BudgetReached:
                 raise

@@ -24,6 +24,7 @@ from app.jobs.spending import SpendingGate, budget_of, spent_by
 from app.model_calls.job_calls import ChatBlocked, ChatModel
 from app.model_calls.job_writer import CallWriter, JobLeaseLost
 from app.models import LanguageModel
+from app.registry.spending import limit_reader
 
 GLANCE = 0.4  # seconds between two looks at whether the job is to be stopped
 
@@ -38,7 +39,9 @@ class CallingWorker:
     ) -> None:
         """`models` are all that may be called, by their ids; `parts` is the table of what a job consists of."""
         self.context = context
-        gate = SpendingGate(budget_of(row, context.settings), spent_by(row))
+        gate = SpendingGate(
+            budget_of(row, context.settings), spent_by(row), limit=limit_reader(context.database, context.settings)
+        )
         lease = context.settings.ROUND_LEASE
         self.writer = CallWriter(context.database, kind, parts, row.id, context.owner, lease, gate)
         self._kind = kind

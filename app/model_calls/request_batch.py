@@ -1,5 +1,6 @@
 """Many questions to one model, several at a time, answered in their order; each is a request with its generation."""
 
+import threading
 import uuid
 from collections import deque
 from collections.abc import Generator, Iterable
@@ -13,6 +14,8 @@ from app.core.extensions import reading, writing
 from app.core.failures import REFUSED
 from app.games.base import JSON
 from app.jobs.event_loop import running_loop
+from app.jobs.spec import JobBudget
+from app.jobs.spending import Spent, reached, spent_on
 from app.matches.turns import WorkerContext
 from app.model_calls import request_lifecycle
 from app.model_calls.request_runner import make_request
@@ -20,6 +23,7 @@ from app.models import ModelRequest
 from app.players import make_player
 from app.players.base import ChatPlayer, ChatSampling
 from app.registry import get_model, player_spec
+from app.registry.prices import check_budget, prices_of_model
 
 MOST_THREADS = 64
 _AHEAD = 4  # questions that are taken for each that may be under way, so that a slow one holds nobody up
@@ -37,15 +41,44 @@ class BatchAnswer(NamedTuple):
         return not self.result["ok"] and self.result.get("kind") != REFUSED
 
 
+class _Spending:
+    """What the questions of a batch have come to, against their budget. Threads share it."""
+
+    def __init__(self, budget: JobBudget, prices: tuple[float, float] | None) -> None:
+        self._budget = budget
+        self._prices = prices
+        self._spent = Spent()
+        self._lock = threading.Lock()
+
+    def refusal(self) -> JSON | None:
+        """The result of a question that is not asked any more; None while questions are asked."""
+        line = reached(self._budget, self._spent)
+        return None if line is None else {"ok": False, "error": line}
+
+    def add(self, result: JSON) -> None:
+        """A question was asked."""
+        with self._lock:
+            self._spent += spent_on(self._prices, result.get("prompt_tokens"), result.get("completion_tokens"))
+
+
 def ask_all(
-    database: Engine, settings: Settings, name: str, chats: Iterable[list[dict[str, str]]], sampling: ChatSampling
+    database: Engine,
+    settings: Settings,
+    name: str,
+    chats: Iterable[list[dict[str, str]]],
+    sampling: ChatSampling,
+    budget: JobBudget = JobBudget(),  # noqa: B008 - it cannot change
 ) -> Generator[BatchAnswer]:
     """Asks a model every chat, as many at once as it may be asked, and gives the results in their order.
 
-    Whoever stops taking stops the asking: what is under way is waited for. Raises as `request_lifecycle.create` does.
+    Whoever stops taking stops the asking: what is under way is waited for. When the budget is reached the questions
+    that are left get a result that says so, behind all that were asked. Raises as `request_lifecycle.create` does, and
+    Invalid for a budget in money where a price is unknown.
     """
     with reading(database) as session:
-        spec = player_spec(get_model(session, name))
+        row = get_model(session, name)
+        check_budget(budget, [row])
+        spec, spending = player_spec(row), _Spending(budget, prices_of_model(row))
     at_once = min(cast(ChatPlayer, make_player(spec, settings.home)).at_once, MOST_THREADS)
     with running_loop() as loop, ThreadPoolExecutor(at_once) as pool:
         owner = uuid.uuid4().hex
@@ -53,7 +86,7 @@ def ask_all(
         waiting: deque[Future[BatchAnswer]] = deque()
         try:
             for chat in chats:
-                waiting.append(pool.submit(_ask_model, context, name, chat, sampling))
+                waiting.append(pool.submit(_ask_model, context, name, chat, sampling, spending))
                 if len(waiting) >= at_once * _AHEAD:
                     yield waiting.popleft().result()
             while waiting:
@@ -63,11 +96,17 @@ def ask_all(
                 each.cancel()
 
 
-def _ask_model(context: WorkerContext, name: str, chat: list[dict[str, str]], sampling: ChatSampling) -> BatchAnswer:
+def _ask_model(
+    context: WorkerContext, name: str, chat: list[dict[str, str]], sampling: ChatSampling, spending: _Spending
+) -> BatchAnswer:
+    if (refused := spending.refusal()) is not None:
+        return BatchAnswer(0, refused)
     with writing(context.database) as session:
         row = get_model(session, name)
         number = request_lifecycle.create(session, row, request_lifecycle.QUESTION, chat, sampling).id
     make_request(context, number)
     with reading(context.database) as session:
         request = session.get_one(ModelRequest, number)
-        return BatchAnswer(number, request.result or {"ok": False, "error": "somebody else makes this request"})
+        found = BatchAnswer(number, request.result or {"ok": False, "error": "somebody else makes this request"})
+    spending.add(found.result)
+    return found

@@ -21,6 +21,7 @@ from app.models import LanguageModel, ModelRequest
 from app.players import make_player
 from app.players.base import ChatPlayer, ChatSampling, Generation, PlayerFailed
 from app.registry import player_spec
+from app.registry.spending import spending_limit
 
 log = structlog.get_logger()
 
@@ -63,9 +64,14 @@ def _make(database: Engine, settings: Settings, number: int, owner: str, call: C
         request = request_lifecycle.take(session, number, owner, settings.TURN_SECONDS)
         if request is None:
             return None
-        reply = _reply(session.get_one(LanguageModel, request.language_model_id), request, settings.home)
+        model = session.get_one(LanguageModel, request.language_model_id)
+        limit = spending_limit(session, settings) if model.kind == "api" else None
+        reply = _reply(model, request, settings.home)
         game = request.game
-    result, generation = _call_result(lambda: call(reply), settings.TURN_SECONDS)
+    result: JSON = {"ok": False, "error": limit}
+    generation = None
+    if limit is None:
+        result, generation = _call_result(lambda: call(reply), settings.TURN_SECONDS)
     if game is not None:
         refused = {"refused": test_call.verdict(game, result["text"])} if result["ok"] else {}
         result = {"game": game, **result, **refused}

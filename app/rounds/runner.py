@@ -32,6 +32,7 @@ from app.matches.selfplay import MatchRunner, OutageTimer, RoundBlocked, SeatRun
 from app.matches.stored import MODEL, StoredMatch, StoredSeat, load
 from app.matches.turns import WorkerContext
 from app.models import GenerationRow, MatchRow, RoundRow
+from app.registry.spending import limit_reader
 from app.rounds import lifecycle, ranges
 from app.rounds.job import ROUND
 from app.rounds.plan import MatchSetup, RoundPlan, setup
@@ -107,7 +108,8 @@ def _seat_runners(session: Session, row: RoundRow, context: JobContext) -> tuple
     patience: dict[int, OutageTimer] = {}
     slots: dict[int, asyncio.Semaphore] = {}
     made, settings, models = [], context.settings, lifecycle.seated(session, row)
-    gate = SpendingGate(budget_of(row, settings), spent_by(row), partial(_read_spending, context, row.id))
+    latest, limit = partial(_read_spending, context, row.id), limit_reader(context.database, settings)
+    gate = SpendingGate(budget_of(row, settings), spent_by(row), latest, limit)
     prices = prices_by_model(row, models)
     for model in models:
         rng = random.Random(f"{row.seed}/waits")

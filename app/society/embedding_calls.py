@@ -46,7 +46,7 @@ class SocietyEmbedder:
         Raises BudgetReached.
         """
         try:
-            async with self._writer.gate.call():
+            async with self._writer.gate.call(self._prices):
                 return await asyncio.to_thread(work)
         finally:
             calls, self.embedder.calls = self.embedder.calls, []

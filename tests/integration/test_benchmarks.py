@@ -28,6 +28,7 @@ from app.core.config import Settings
 from app.core.errors import AppError
 from app.core.extensions import db, reading, writing
 from app.jobs import states
+from app.jobs.spec import JobBudget
 from app.matches.turns import WorkerContext
 from app.models import BenchmarkJob, BenchmarkResult, GenerationRow, LanguageModel, ModelRequest
 from app.registry import add_api_model, get_model
@@ -239,6 +240,28 @@ def test_a_model_behind_an_api_is_asked_for_letters_by_requests_that_are_kept(
         assert session.scalar(counted) == len(requests) == 8
         used = usage_of(session, [row_of(engine, number)])[number]
         assert used.cost == used.prompt_tokens > 0
+
+
+@on_sqlite
+def test_a_benchmark_stops_at_its_budget_and_resumed_with_more_asks_for_the_rest(
+    engine: Engine, desk: Desk, chooser: str, stub: StubServer
+) -> None:
+    before = len(stub.requests_of("chooser"))
+    number = make_benchmark(engine, chooser, "everyday-reasoning-letters", item_limit=12, budget={"usd": 100})
+    runner.run(desk(), number)
+    row = row_of(engine, number)
+    assert row.status == states.FAILED
+    assert re.fullmatch(r"budget of \$100\.00 reached: \$\d+\.00 spent; resume with a higher one", row.error)
+    asked = len(stub.requests_of("chooser")) - before
+    assert asked < 12
+    with reading(engine) as session:
+        assert usage_of(session, [row])[number].cost >= 100
+        assert session.scalar(select(func.count()).select_from(GenerationRow)) == asked
+    with writing(engine) as session:
+        BENCHMARK.resume(session, number, queued=False, budget=JobBudget(usd=1e6))
+    runner.run(desk(), number)
+    assert (row_of(engine, number).status, row_of(engine, number).error) == (states.DONE, None)
+    assert len(stub.requests_of("chooser")) - before == 12
 
 
 @on_sqlite

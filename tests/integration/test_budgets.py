@@ -3,32 +3,39 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from flask import Flask
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine, func, select, update
 
 from app.assessments.job import ASSESSMENT
+from app.campaigns import steps as campaign_steps
+from app.campaigns.job import CAMPAIGN
 from app.core.config import Settings
-from app.core.errors import Invalid
+from app.core.errors import Conflict, Invalid
 from app.core.extensions import reading, writing
 from app.jobs import states
 from app.jobs.context import JobContext
 from app.jobs.kind import JobKind
 from app.jobs.spec import JobBudget
-from app.models import GenerationRow
+from app.matches.lobby import start_match_against
+from app.models import GenerationRow, LanguageModel
+from app.registry.spending import spent_since
 from app.rounds.job import ROUND
 from app.society.job import SOCIETY
 from app.society.runner import run_society
 from tests.assessments import make_assessment
 from tests.assessments import run as run_assessment
+from tests.campaigns import add_local, campaign_of
 from tests.experimenter import signed_in
 from tests.rounds import add_models, haggler, make_round
 from tests.rounds import play as play_round
@@ -236,6 +243,105 @@ def test_a_page_says_why_it_stopped_and_raises_the_budget(app: Flask, engine: En
         client.post(f"/admin/{path}/{number}", data={"action": "resume", "budget_usd": "20"})
         row = row_of(engine, kind, number)
         assert (row.status, row.budget_usd, row.error) == (states.WAITING, 20.0, None)
+
+
+# ---- Jobs that create others -----------------------------------------------------------
+
+
+def test_the_jobs_of_a_campaign_share_its_budget(engine: Engine, settings: Settings) -> None:
+    add_local(engine, "mine")
+    number = campaign_of(engine, "mine", partners=["haggler"], budget={"usd": 0.3})
+    context = JobContext(engine, settings, uuid.uuid4().hex)
+    part = campaign_steps.take_steps(context, number)
+    assert part is not None
+    assert row_of(engine, ROUND, part.number).budget_usd == 0.3
+    with writing(engine) as session:
+        first = ROUND.get(session, part.number)
+        first.cost, first.status, first.error = 0.3, states.FAILED, "budget of $0.3 reached: $0.3 spent"
+    campaign_steps.take_steps(context, number)
+    assert row_of(engine, CAMPAIGN, number).error == f"round {part.number}: budget of $0.3 reached: $0.3 spent"
+    resumed(engine, CAMPAIGN, number, usd=0.5)
+    assert (row_of(engine, ROUND, part.number).budget_usd, row_of(engine, CAMPAIGN, number).budget_usd) == (0.5, 0.5)
+    with reading(engine) as session:
+        left = CAMPAIGN.budget_left(session, CAMPAIGN.get(session, number))
+    assert left.usd == pytest.approx(0.2)
+
+
+# ---- The whole installation ------------------------------------------------------------
+
+
+def test_nobody_begins_a_call_once_the_budget_of_all_is_used_up(
+    engine: Engine, settings: Settings, stub: StubServer
+) -> None:
+    first = society(engine)
+    run_made(engine, settings, first)
+    spent = row_of(engine, SOCIETY, first).cost
+    made = len(stub.requests)
+    limited = settings.model_copy(update={"SPENDING_LIMIT_USD": round(spent / 2, 2)})
+    second, played = society(engine), a_round(engine)
+    run_made(engine, limited, second)
+    play_round(engine, limited, played)
+    for kind, number in ((SOCIETY, second), (ROUND, played)):
+        row = row_of(engine, kind, number)
+        assert row.status == states.FAILED
+        assert re.fullmatch(
+            r"budget of \$[\d.]+ a month of this installation reached: \$[\d.]+ spent since \d{4}-\d\d-01, UTC; raise"
+            r" SPENDING_LIMIT_USD or wait for the next month",
+            row.error,
+        )
+    assert len(stub.requests) == made
+    free = make_round(engine, "scripted", "scripted", matches=2)
+    play_round(engine, limited, free)
+    assert row_of(engine, ROUND, free).status == states.DONE
+
+    with writing(engine) as session:
+        SOCIETY.resume(session, second, queued=False)
+    run_made(engine, settings.model_copy(update={"SPENDING_LIMIT_USD": 10 * spent}), second)
+    assert row_of(engine, SOCIETY, second).status == states.DONE
+
+
+def test_calls_of_another_period_do_not_count(engine: Engine, settings: Settings) -> None:
+    run_made(engine, settings, society(engine))
+    month = datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    with writing(engine) as session:
+        numbers = session.scalars(select(GenerationRow.id).order_by(GenerationRow.id)).all()
+        half = numbers[len(numbers) // 2]
+        before = update(GenerationRow).where(GenerationRow.id < half)
+        session.execute(before.values(at=month - timedelta(seconds=1)))
+    expected = sum(_cost(each) for each in _generations(engine) if each.id >= half)
+    with reading(engine) as session:
+        assert spent_since(session, month) == pytest.approx(expected)
+        assert spent_since(session, datetime.now(UTC) + timedelta(days=1)) == 0
+
+
+def test_no_match_begins_with_a_paid_model_while_the_budget_of_all_is_used_up(
+    engine: Engine, settings: Settings
+) -> None:
+    play_round(engine, settings, a_round(engine))
+    limited = settings.model_copy(update={"SPENDING_LIMIT_USD": 0.01})
+    with writing(engine) as session:
+        paid, free = (session.scalars(select(LanguageModel).where(LanguageModel.name == name)).one()
+                      for name in ("haggler", "scripted"))  # fmt: skip
+        with pytest.raises(Conflict, match=r"as the budget for models is used up for now, got .Label of haggler"):
+            start_match_against(session, limited, "negotiation", paid)
+        assert start_match_against(session, limited, "negotiation", free)
+        assert start_match_against(session, settings, "negotiation", paid)
+
+
+def test_a_file_of_questions_ends_with_its_budget_and_goes_on_with_more(
+    flask: Run, engine: Engine, settings: Settings, stub: StubServer, tmp_path: Path
+) -> None:
+    questions, out = tmp_path / "questions.txt", tmp_path / "answers.jsonl"
+    questions.write_text("".join(f"What is {number}?\n" for number in range(60)))
+    ask = ("model", "ask", "paid", "--file", str(questions), "--out", str(out))
+    ended = flask(*ask, "--budget", "0.05")
+    assert ended.exit_code == 1
+    assert "budget of $0.05 reached: $0.05" in ended.stderr
+    answered = len(out.read_text().splitlines())
+    assert 0 < answered < 60
+    assert answered == len(stub.requests)
+    assert flask(*ask, "--budget", "100").exit_code == 0
+    assert len(out.read_text().splitlines()) == len(stub.requests) == 60
 
 
 def _generations(engine: Engine) -> list[GenerationRow]:

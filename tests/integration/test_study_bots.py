@@ -11,6 +11,7 @@ import sys
 import threading
 import zipfile
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from sqlalchemy.orm import Session
 
 from app.core.extensions import reading, writing
 from app.jobs.context import JobContext
-from app.models import Enrolment, MatchRow, Rehearsal, SeatRow, Wave
+from app.models import Enrolment, GenerationRow, LanguageModel, MatchRow, Rehearsal, SeatRow, Wave
 from app.studies.bots import job
 from app.studies.bots.runner import run
 from app.studies.bots.spec import RehearsalSpec
@@ -129,6 +130,38 @@ def test_a_rehearsal_goes_on_where_its_worker_was_stopped_and_sends_nobody_twice
             assert report["endings"] == {habit: {EXPECTED[habit]: 1} for habit in list(EXPECTED)[:4]}
             people = session.scalars(select(Enrolment.ending).where(Enrolment.wave_id == row.wave_id)).all()
             assert people == ["completed"] * 4
+            assert session.get_one(Wave, row.wave_id).status == "closed"
+
+
+def test_a_rehearsal_stops_where_the_models_that_bots_meet_have_used_up_its_budget(loaded: Stack) -> None:
+    settings = settings_of(loaded).model_copy(update={"WEB_URL": loaded.url})
+    with database(loaded) as engine:
+        with writing(engine) as session:
+            spec = RehearsalSpec.read({"study": "two-models", "bots": 4, "budget": {"tokens": 9}})
+            number = job.create(session, spec).id
+        worker = threading.Thread(target=run, args=(JobContext(engine, settings, "worker"), number))
+        worker.start()
+
+        def met() -> str | None:
+            with reading(engine) as session:
+                wave = job.REHEARSAL.get(session, number).wave_id
+                seats = select(SeatRow.match_id).join(Enrolment, Enrolment.id == SeatRow.enrolment_id)
+                return session.scalar(seats.where(Enrolment.wave_id == wave).limit(1))
+
+        wait_until(lambda: met() is not None, "a bot in a match")
+        with writing(engine) as session:
+            model = session.scalars(select(LanguageModel.id).limit(1)).one()
+            session.add(
+                GenerationRow(
+                    match_id=met(), seat=0, ply=0, attempt=0, language_model_id=model, model="m", prompt=[], text="",
+                    sampling={}, prompt_tokens=8, completion_tokens=2, latency=0.1, retries=0, at=datetime.now(UTC),
+                )
+            )  # fmt: skip
+        worker.join(PATIENCE)
+        with reading(engine) as session:
+            row = job.REHEARSAL.get(session, number)
+            assert row.status == "failed"
+            assert row.error == "budget of 9 tokens reached: 10 spent; resume with a higher one"
             assert session.get_one(Wave, row.wave_id).status == "closed"
 
 

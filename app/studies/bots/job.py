@@ -60,6 +60,7 @@ REHEARSAL = RehearsalKind(
     queue=BATCH,
     runner="app.studies.bots.runner:run",
     facts=lambda row: {"bots": row.bots, "seed": row.seed, "live": row.live},
+    spends=True,
     listing="app.studies.bots.listing:LIST",
     page="app.studies.bots.page:PAGE",
     lease_seconds=lambda _settings: LEASE,
@@ -83,6 +84,7 @@ def create(
         seed=spec.seed,
         live=spec.live,
         lease_count=0,
+        **spec.budget.columns,
     )
     session.add(row)
     session.flush()

@@ -17,7 +17,10 @@ from app.core.internal_errors import internal_error
 from app.jobs import states
 from app.jobs.context import JobContext
 from app.jobs.kind import finish
-from app.models import RehearsedBot, Wave
+from app.jobs.spec import JobBudget
+from app.jobs.spending import BudgetReached, budget_of, reached
+from app.models import Enrolment, GenerationRow, RehearsedBot, SeatRow, Wave
+from app.registry.spending import spent_on_calls
 from app.studies.bots.copies import link_of
 from app.studies.bots.job import LEASE, REHEARSAL, close_wave
 from app.studies.bots.notes import BotNotes
@@ -81,11 +84,27 @@ class _RehearsalRunner:
                 await sending
 
     async def _goes_on(self) -> bool:
-        """Store who came to the end, and renew the lease. False when the job is to be stopped, or not ours."""
+        """Store who came to the end, and renew the lease. False when the job is to be stopped, or not ours.
+
+        Raises BudgetReached.
+        """
         known = len(self._finished)
         status = await asyncio.to_thread(insist, self._context.database, self._renew, AWAY)
         del self._finished[:known]
+        await asyncio.to_thread(self._check_budget)
         return status == states.RUNNING and not self._context.stopping.is_set()
+
+    def _check_budget(self) -> None:
+        """Raises BudgetReached where the models that the bots met have come to as much as the job may spend."""
+        with reading(self._context.database) as session:
+            row = REHEARSAL.get(session, self._number)
+            budget = budget_of(row, self._context.settings)
+            if budget == JobBudget():
+                return
+            met = select(SeatRow.match_id).join(Enrolment, Enrolment.id == SeatRow.enrolment_id)
+            theirs = met.where(Enrolment.wave_id == row.wave_id)
+            if (line := reached(budget, spent_on_calls(session, GenerationRow.match_id.in_(theirs)))) is not None:
+                raise BudgetReached(line)
 
     def _renew(self, session: Session) -> str | None:
         status = REHEARSAL.renew(session, self._number, self._context.owner, LEASE)

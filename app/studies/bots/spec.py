@@ -1,6 +1,6 @@
 """What can be asked of a rehearsal."""
 
-from app.jobs.spec import JobSpec, asked
+from app.jobs.spec import JobBudget, JobSpec, asked, asked_budget
 
 MOST_BOTS = 2000
 
@@ -22,3 +22,4 @@ class RehearsalSpec(JobSpec):
         "At its own pace, which takes as long as people would. Else against scripted players, without pauses.",
         False,
     )
+    budget: JobBudget = asked_budget()

@@ -24,6 +24,7 @@ from app.jobs.kind import LARGEST, JobKind, R, Requester
 from app.jobs.listing import list_of
 from app.jobs.page import ASKED, Section, is_on_pages, page_of
 from app.jobs.spec import JobBudget, fields_of
+from app.jobs.spending import BudgetReached
 from app.web.admin.blueprint import blueprint
 from app.web.admin.lists import ListLine, ListPage, ListView, add_address, add_list, register_list, show_list
 from app.web.form_writes import write
@@ -223,7 +224,7 @@ def _act(kind: JobKind[Any], number: int) -> ResponseReturnValue:
             kind.enqueue(settings().broker_url, number, queue=queue)
         else:
             raise Invalid("action", expected=Phrase("cancel or resume"), got=action)
-    except (Invalid, Conflict) as error:
+    except (Invalid, Conflict, BudgetReached) as error:
         return render_job(kind, number, error), error.status
     return redirect(job_address(kind, number), 303)
 
