@@ -5,6 +5,7 @@ import html
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -409,6 +410,23 @@ def test_charts_speak_the_language_of_the_page_and_never_that_of_the_last_reader
         assert "Accept-Language" in answer.headers["Vary"]
         assert spec["config"]["locale"]["number"]["decimal"] == sign
         assert outcome in [each["reason"] for each in spec["data"]["values"]]
+
+
+def test_the_score_of_a_round_is_the_mean_over_both_seats_and_how_most_matches_ended_their_share(
+    client: FlaskClient, engine: Engine, played: Callable[..., int]
+) -> None:
+    talks, guesses = played(matches=12), played(game="taboo", matches=12)
+    with reading(engine) as session:
+        over = {
+            each: session.scalars(select(MatchRow).where(MatchRow.round_id == each)).all() for each in (talks, guesses)
+        }
+    scores = [score or 0 for each in over[talks] for score in (each.utility_0, each.utility_1)]
+    mean = f"{sum(scores) / len(scores):.2f}"
+    [(_, most)] = Counter(each.reason for each in over[guesses]).most_common(1)
+    lines = dict(re.findall(r'id="line-(\d+)"(.*?)</tr>', client.get("/admin/rounds").text, re.DOTALL))
+    assert re.search(rf">{mean}<", lines[str(talks)])
+    assert f"{100 * most / 12:.0f} % of them" in lines[str(guesses)]
+    assert f"and a seat scores {mean} points" in said(client.get(f"/admin/rounds/{talks}").text)
 
 
 @pytest.mark.parametrize(
