@@ -142,6 +142,7 @@ class StubServer:
         self.fine_tuning = StubFineTuning()
         self.stopping = threading.Event()
         self._scripts = _built_in()
+        self._answers: dict[str, Callable[[Request], Reply]] = {}
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", port), type("Handler", (_Handler,), {"stub": self}))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
@@ -164,6 +165,11 @@ class StubServer:
         with self._lock:
             self._scripts[model] = itertools.chain(steps[:-1], itertools.repeat(steps[-1]))
 
+    def answer_with(self, model: str, answer: Callable[["Request"], Reply]) -> None:
+        """What `model` answers follows from the whole request."""
+        with self._lock:
+            self._answers[model] = answer
+
     def requests_of(self, model: str) -> list[Request]:
         return [request for request in list(self.requests) if request.body.get("model") == model]
 
@@ -171,7 +177,10 @@ class StubServer:
         """The scripted reply to a request, with its content worked out."""
         with self._lock:
             self.requests.append(request)
-            script = self._scripts.get(str(request.body.get("model")))
+            model = str(request.body.get("model"))
+            if model in self._answers:
+                return self._answers[model](request)
+            script = self._scripts.get(model)
             step = next(script) if script else Reply("The model does not exist.", status=404)
         if self.key is not None and request.headers.get("authorization") != f"Bearer {self.key}":
             sent = request.headers.get("authorization", "no key")

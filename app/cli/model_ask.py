@@ -163,7 +163,7 @@ def _ask_file(
     try:
         with out.open("a", encoding="utf-8") as file:
             for answer in ask_all(db.engine, settings(), asking.model, chats, asking.sampling, budget):
-                if answer.ends_batch:
+                if answer.ends_batch(done):
                     stopped = answer
                     break
                 file.write(_answer_line(asking.model, questions[done], answer))

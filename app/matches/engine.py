@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from app.core.errors import Invalid, Verbatim
+from app.core.failures import MODEL_FAULT, Fault
 from app.games import find_game
 from app.games.base import JSON, Event, Game, View, Violation
 from app.matches.clocks import IDLE, NO_CLOCKS, TURN, Clocks
 from app.matches.events import Aborted, Ended, LogEvent, Resigned, ServerAway, Started, TimedOut, Violated
 
 BAD_ATTEMPTS = 5  # the fifth refused attempt of one turn aborts a model's match
-MODEL_FAULT, OUR_FAULT = "model", "us"
 RESIGNED, TIMEOUT, ABANDONED, ABORTED = "resigned", "timeout", "abandoned", "aborted"
 BROKEN_OFF = (RESIGNED, TIMEOUT, ABANDONED, ABORTED)  # the reasons of ends that the game's rules do not know
 
@@ -175,7 +175,7 @@ def abandon(match: Match) -> list[LogEvent]:
     return [TimedOut(None, IDLE), _broken_off(match, ABANDONED)]
 
 
-def abort(match: Match, fault: str, seat: int | None, detail: str) -> list[LogEvent]:
+def abort(match: Match, fault: Fault, seat: int | None, detail: str) -> list[LogEvent]:
     """The events of a match that cannot go on: nobody scores, and the log says whose fault it was."""
     return [Aborted(seat, fault, readable(detail)), _broken_off(match, ABORTED)]
 

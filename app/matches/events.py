@@ -64,7 +64,11 @@ class ServerAway:
 
 @dataclass(frozen=True, slots=True)
 class Aborted:
-    """The match cannot go on. `fault` is whose doing it was: model (of `seat`) or us; `detail` is for the log."""
+    """The match cannot go on. `detail` is for the log.
+
+    `fault` is whose doing it was: of the model in `seat`, of its settings, of the vendor that serves it, or ours (us).
+    Logs of before there were others know model and us alone.
+    """
 
     seat: int | None
     fault: str

@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from app.core.errors import AppError, NotFound
 from app.core.extensions import came_second, writing
+from app.core.failures import Fault
 from app.games.base import Event
 from app.matches import engine
 from app.matches.clocks import NO_CLOCKS, Clocks
@@ -218,7 +219,7 @@ def _end(database: Engine, match_id: str, events: Callable[[Session, StoredMatch
         return False
 
 
-def abort(session: Session, record: StoredMatch, fault: str, seat: int | None, detail: str) -> StoredMatch:
+def abort(session: Session, record: StoredMatch, fault: Fault, seat: int | None, detail: str) -> StoredMatch:
     """End a match that cannot go on, in the caller's transaction."""
     return _add(session, record, engine.abort(record.match, fault, seat, detail))
 

@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from app import training_part
-from app.core.failures import BUSY, DENIED, MOST_BREAKS
+from app.core.failures import BUSY, DENIED, MOST_BREAKS, OUR_FAULT, UNSUITED
 from app.core.internal_errors import internal_error
 from app.jobs.spec import JobBudget
 from app.jobs.spending import BudgetReached, SpendingGate, Spent, spent_on
 from app.matches import engine
-from app.matches.engine import MODEL_FAULT, OUR_FAULT
 from app.matches.live import scripted_move
 from app.matches.store import generation_row
 from app.matches.stored import StoredMatch, StoredSeat, opened
@@ -39,6 +38,7 @@ class OutageTimer:
     """
 
     FIRST, LONGEST = 1.0, 30.0  # seconds
+    ANSWERS = 20
 
     def __init__(self, seconds: float, rng: random.Random, away: float | None = None) -> None:
         """`away` is for how many seconds the model has given no answer already; None: nothing is known of that."""
@@ -48,10 +48,22 @@ class OutageTimer:
         self.waits_for: str | None = None  # what the model answered last, while it gives no answer
         self.stuck: set[MatchRunner] = set()  # the matches that got no answer and have not been given one since
         self._was_coming = False  # the training part, at the last wait
+        self._answers = self._unsuited = 0
 
     def answered(self) -> None:
         """The model gave somebody an answer."""
         self._since = self.waits_for = None
+        self._answers += 1
+
+    def blocks(self, failure: PlayerFailed) -> bool:
+        """Whether no further call is worth making before somebody has mended something.
+
+        Options that do not suit a model stop at the first call, and later where more than one call in ANSWERS failed.
+        """
+        if failure.kind == UNSUITED:
+            self._unsuited += 1
+            return self._unsuited * self.ANSWERS > self._answers
+        return failure.kind == DENIED
 
     @property
     def away(self) -> float:
@@ -170,7 +182,7 @@ async def _ask_model(
         except PlayerFailed as failure:
             seat_runner.spend(failure.generation)
             runner.calls.append(generation_row(runner.record, seat, failure.generation))
-            if failure.kind == DENIED:
+            if seat_runner.patience.blocks(failure):
                 raise RoundBlocked(failure.message) from None
             if failure.kind == BUSY:
                 seat_runner.patience.stuck.add(runner)
@@ -179,7 +191,7 @@ async def _ask_model(
                 tries += 1
                 continue
             runner.record = runner.record.extended(
-                engine.abort(match, MODEL_FAULT, seat, failure.message), datetime.now(UTC)
+                engine.abort(match, failure.fault, seat, failure.message), datetime.now(UTC)
             )
         except Exception as error:
             line = internal_error("a player broke", error, match=runner.record.id)

@@ -12,10 +12,10 @@ from sqlalchemy.orm import Session
 
 from app.core.config import Settings
 from app.core.extensions import DATABASE_AWAY, reason_of, writing
+from app.core.failures import OUR_FAULT
 from app.jobs.context import JobContext
 from app.jobs.leases import MOST_DEATHS
 from app.matches import live
-from app.matches.engine import OUR_FAULT
 from app.matches.stored import load
 from app.matches.sweep import turn_is_free
 from app.models import MatchRow

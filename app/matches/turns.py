@@ -23,11 +23,10 @@ from app import training_part
 from app.core.config import Settings
 from app.core.errors import AppError
 from app.core.extensions import DATABASE_AWAY, insist, reading, reason_of, writing
-from app.core.failures import BUSY
+from app.core.failures import BUSY, MODEL_FAULT, OUR_FAULT, Fault
 from app.core.internal_errors import internal_error
 from app.jobs.context import JobContext
 from app.matches import live, turn_leases
-from app.matches.engine import MODEL_FAULT, OUR_FAULT
 from app.matches.events import Violated
 from app.matches.move_timing import reply_timing
 from app.matches.safety import unsafe
@@ -37,6 +36,7 @@ from app.matches.turn_leases import LeaseLost, Taken
 from app.models import MatchRow
 from app.players import make_player
 from app.players.base import Generation, ModelPlayer, PlayerFailed, PlayerSpec
+from app.registry.learnt import write_learnt
 
 LONGEST_PAUSE = 8.0  # seconds between two calls of a model that is away
 REST = 5.0  # seconds until a turn that waits for the training part is looked at again
@@ -148,7 +148,7 @@ def _play_once(context: WorkerContext, record: StoredMatch) -> StoredMatch:
         raise
     except PlayerFailed as failure:
         log.warning("a model gave no answer", match=record.id, model=spec.name, error=failure.message)
-        return _abort(context, record, MODEL_FAULT, failure.message, failure.generation)
+        return _abort(context, record, failure.fault, failure.message, failure.generation)
     except TimeoutError as late:
         log.warning("a model took too long", match=record.id, model=spec.name)
         before = f"; before that: {late}" if str(late) else ""
@@ -285,6 +285,7 @@ def _submit(
             session.execute(update(MatchRow).where(MatchRow.id == record.id).values(**turn_leases.values(context)))
         return receipt
 
+    write_learnt(context.database)
     # The answer has cost time and money: it waits for a database that is away or has no room.
     receipt = insist(context.database, store, context.settings.TURN_SECONDS)
     if not receipt.answer.ok:
@@ -294,7 +295,7 @@ def _submit(
 
 
 def _abort(
-    context: WorkerContext, record: StoredMatch, fault: str, detail: str, generation: Generation | None
+    context: WorkerContext, record: StoredMatch, fault: Fault, detail: str, generation: Generation | None
 ) -> StoredMatch:
     seat = cast(int, record.match.to_move)
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import structlog
 
-from app.core.failures import BUSY, DENIED, MOST_BREAKS
+from app.core.failures import BUSY, MOST_BREAKS
 from app.jobs.spending import BudgetReached, spent_on
 from app.matches.engine import readable
 from app.matches.selfplay import OutageTimer, RoundBlocked
@@ -104,7 +104,7 @@ class ChatCalls:
                 raise
             except PlayerFailed as failure:
                 await self._keep(call, model, failure.generation)
-                if failure.kind == DENIED:
+                if model.patience.blocks(failure):
                     raise ChatBlocked(failure.message) from None
                 if failure.kind != BUSY:
                     raise AnswerRefused(failure.message) from None

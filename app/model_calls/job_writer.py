@@ -18,6 +18,7 @@ from app.jobs import states
 from app.jobs.kind import JobKind
 from app.jobs.spending import SpendingGate, Spent
 from app.matches.store import insert_generations
+from app.registry.learnt import write_learnt
 
 MOST_TOGETHER = 100  # calls in one transaction: others, people among them, wait for it
 MOST_WAITING = 500  # calls to be stored, after which whoever makes calls waits for the database
@@ -135,8 +136,11 @@ class CallWriter:
             self._room.set()
 
     async def _in_thread(self, work: Callable[[Session], str]) -> str:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, insist, self._database, work, MOST_SECONDS_AWAY)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._insist, work)
+
+    def _insist(self, work: Callable[[Session], str]) -> str:
+        write_learnt(self._database)
+        return insist(self._database, work, MOST_SECONDS_AWAY)
 
     def _put_back(self, calls: list[_Call], steps: Mapping[int, dict[str, Any]], counts: Mapping[str, float]) -> None:
         """What could not be written waits again, before what has come since."""

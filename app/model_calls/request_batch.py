@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from app.core.config import Settings
 from app.core.extensions import reading, writing
-from app.core.failures import REFUSED
+from app.core.failures import REFUSED, UNSUITED
 from app.games.base import JSON
 from app.jobs.event_loop import running_loop
 from app.jobs.spec import JobBudget
@@ -35,10 +35,10 @@ class BatchAnswer(NamedTuple):
     request: int
     result: JSON
 
-    @property
-    def ends_batch(self) -> bool:
-        """Whether there is no answer, and another question would hardly have one either."""
-        return not self.result["ok"] and self.result.get("kind") != REFUSED
+    def ends_batch(self, answered: int) -> bool:
+        """Whether there is no answer, and another question would hardly have one either; `answered` were before."""
+        passing = (REFUSED, UNSUITED) if answered else (REFUSED,)
+        return not self.result["ok"] and self.result.get("kind") not in passing
 
 
 class _Spending:

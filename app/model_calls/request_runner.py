@@ -21,6 +21,7 @@ from app.models import LanguageModel, ModelRequest
 from app.players import make_player
 from app.players.base import ChatPlayer, ChatSampling, Generation, PlayerFailed
 from app.registry import player_spec
+from app.registry.learnt import write_learnt
 from app.registry.spending import spending_limit
 
 log = structlog.get_logger()
@@ -75,6 +76,7 @@ def _make(database: Engine, settings: Settings, number: int, owner: str, call: C
     if game is not None:
         refused = {"refused": test_call.verdict(game, result["text"])} if result["ok"] else {}
         result = {"game": game, **result, **refused}
+    write_learnt(database)
     # The answer has cost time and money: it waits for a database that is away or has no room.
     insist(
         database,

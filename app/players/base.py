@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from app.core.errors import AppError
-from app.core.failures import BUSY, FailureKind
+from app.core.failures import BUSY, MODEL_FAULT, FailureKind, Fault, Outcome
 from app.games.base import JSON, View
 
 Refused = tuple[str, str]  # a bad attempt at this turn: its text, and the reason that was given
@@ -42,6 +42,10 @@ class Generation:
     error: str | None = None
     token_ids: list[int] | None = None  # as a local model drew them, the one that ended the answer last
     log_probs: list[float] | None = None  # of these tokens, before masks, temperature and limits
+    reasoning: str | None = None  # what the model thought before, which nobody who plays sees
+    reasoning_tokens: int | None = None  # part of completion_tokens
+    cached_tokens: int | None = None  # part of prompt_tokens
+    outcome: Outcome | None = None  # what came of it, of a model behind an API
 
 
 MOST_TOKENS = 256  # of an answer where neither a game nor a model's row says
@@ -58,14 +62,20 @@ class ChatSampling(NamedTuple):
 
 
 class PlayerFailed(AppError):
-    """A model gave no answer. `message` is for the log, never for a participant; `kind` says what may help."""
+    """A model made no move or gave no answer.
+
+    `message` is for the log, never for a participant; `kind` says what may help, `fault` whose doing it was.
+    """
 
     code = "player_failed"
 
-    def __init__(self, message: str, generation: Generation, kind: FailureKind = BUSY) -> None:
+    def __init__(
+        self, message: str, generation: Generation, kind: FailureKind = BUSY, fault: Fault = MODEL_FAULT
+    ) -> None:
         super().__init__(message)
         self.generation = generation
         self.kind = kind
+        self.fault = fault
 
 
 class InstantPlayer(Protocol):

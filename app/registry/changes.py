@@ -44,7 +44,7 @@ PRICES = ("price_in", "price_out", "price_training")
 LIMITS = ("in_flight", "tokens_per_minute", "timeout", "retries")
 EDITABLE = {"api": (*PRICES, *LIMITS), "local": ("in_flight",), "scripted": ()}  # options, by kind
 MOST_NOTES = 4000  # characters
-_BOUND = "key_host"  # is found anew for each row
+_FOUND_ANEW = ("key_host", "refused_fields")  # for each row
 
 
 def edit_model(
@@ -101,7 +101,7 @@ def clone_model(
     Rounds can use it; people are offered it once it is tested and switched on. Raises as `add_api_model` does.
     """
     row = get_model(session, name)
-    kept = {option: value for option, value in row.options.items() if option not in (_BOUND, *left_out)}
+    kept = {option: value for option, value in row.options.items() if option not in (*_FOUND_ANEW, *left_out)}
     changed = {**kept, **(options or {})}
     style = prompt_style or row.prompt_style
     if row.kind == "api":

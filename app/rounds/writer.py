@@ -24,6 +24,7 @@ from app.matches.events import Aborted, Ended, Violated
 from app.matches.selfplay import MatchRunner, RoundBlocked
 from app.matches.stored import StoredMatch
 from app.models import RoundRow
+from app.registry.learnt import write_learnt
 from app.rounds import lifecycle, ranges
 from app.rounds.cost import Prices
 from app.rounds.job import SELFPLAY
@@ -251,6 +252,7 @@ class RoundWriter:
 
     def _insist(self, work: Callable[[Session], Any]) -> Any:
         """Do it, again if somebody was faster, and until the database is back if it is away. Raises DatabaseAway."""
+        write_learnt(self._database)
         try:
             return insist(self._database, work, MOST_SECONDS_AWAY)
         except DATABASE_AWAY as error:

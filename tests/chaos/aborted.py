@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from sqlalchemy import Engine, select
 
 from app.core.extensions import reading
-from app.matches.engine import OUR_FAULT
+from app.core.failures import OUR_FAULT
 from app.matches.events import Aborted, from_json
 from app.models import EventRow
 

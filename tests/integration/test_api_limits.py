@@ -11,7 +11,7 @@ from collections.abc import Awaitable
 
 import pytest
 
-from app.core.failures import BUSY, DENIED, REFUSED
+from app.core.failures import BUSY, DENIED, REFUSED, UNSUITED
 from app.games import find_game
 from app.games.base import View
 from app.players.api import client as api_client
@@ -84,9 +84,9 @@ def test_what_may_pass_is_tried_again(stub: StubServer, bad: Reply, options: dic
 @pytest.mark.parametrize(
     ("bad", "kind"),
     [
-        (Reply("too long", status=400), REFUSED),
+        (Reply("This prompt is too long", status=400), REFUSED),
         (Reply("too long", status=413), REFUSED),
-        (Reply("what?", status=422), REFUSED),
+        (Reply("what?", status=422), UNSUITED),
         (Reply("no", status=401), DENIED),
         (Reply("no", status=403), DENIED),
         (Reply("where?", status=404), DENIED),

@@ -28,7 +28,6 @@ from tests.stack import PATIENCE
 from tests.stub_openai import (
     GARBAGE,
     KEY,
-    NO_CHOICES,
     NO_CONTENT,
     Reply,
     StubServer,
@@ -164,7 +163,7 @@ def test_bad_attempts_enter_the_prompt_of_the_retry(stub: StubServer) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [NO_CONTENT, NO_CHOICES, Reply(""), Reply(body=b'{"choices": [{"message": {"content": ["x"]}}]}')]
+    "answer", [NO_CONTENT, Reply(""), Reply(body=b'{"choices": [{"message": {"content": [{"type": "image"}]}}]}')]
 )
 def test_an_answer_without_content_is_an_empty_move(stub: StubServer, answer: Reply) -> None:
     stub.script("m", answer)

@@ -14,9 +14,9 @@ from sqlalchemy.orm import Session
 
 from app.analysis.reading import chosen_tables
 from app.core.extensions import reading, writing
+from app.core.failures import MODEL_FAULT
 from app.factory import create_app
 from app.matches import export, live
-from app.matches.engine import MODEL_FAULT
 from app.matches.filter import conditions, read_choice
 from app.matches.listing import LIST
 from app.matches.overview import latest_matches, live_matches, overview

@@ -14,9 +14,9 @@ from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
 from app.core.extensions import reading, writing
+from app.core.failures import MODEL_FAULT
 from app.games import GAMES
 from app.matches import live
-from app.matches.engine import MODEL_FAULT
 from app.matches.lobby import person_in
 from app.matches.stored import StoredMatch, StoredSeat, load
 from app.matches.turns import play_turn

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from app.core.errors import Invalid, Verbatim, shown
+from app.core.failures import OUR_FAULT
 from app.datasets.dialogue_lines import AGREE, DISCONNECT, YOU, Perspective, read_line, read_record
 from app.datasets.records import PERSON, ImportedMatch, ImportedSeat, closed, read_json, unreadable
 from app.datasets.row_files import RawRow, read_row, read_rows
@@ -144,7 +145,7 @@ def _game_config(side: Perspective) -> dict[str, object]:
 
 def _ended(log: list[LogEvent], sides: Sequence[Perspective]) -> tuple[LogEvent, ...]:
     if any(side.verdict == DISCONNECT for side in sides):
-        return (*log, *engine.abort(engine.replay(log), engine.OUR_FAULT, None, "the source says disconnect"))
+        return (*log, *engine.abort(engine.replay(log), OUR_FAULT, None, "the source says disconnect"))
     selector = sides[0].selector or YOU
     choices = _choices(sides)
     chosen = [(seat, choices[seat]) for seat in (selector, 1 - selector)]

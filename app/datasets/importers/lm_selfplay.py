@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from app.core.errors import Invalid, Verbatim
+from app.core.failures import MODEL_FAULT
 from app.datasets.importers.attempts import Attempt, attempts_in, take_corrections
 from app.datasets.lm_folder import (
     ABORT,
@@ -302,7 +303,7 @@ def _events(
                     subject=where,
                 )
             detail = f"the source says {ABORT}: refused attempts at one turn"
-            return (*log, *engine.abort(match, engine.MODEL_FAULT, seat, detail))
+            return (*log, *engine.abort(match, MODEL_FAULT, seat, detail))
         event = _event(match, seat, text, where)
         match = engine.apply(match, event)
         log.append(event)

@@ -22,10 +22,11 @@ from app.finetuning.job import OVER
 from app.finetuning.openai.answers import VendorAnswer, VendorEvent, VendorFile, VendorJob, read_answer, read_json
 from app.games.base import JSON
 from app.players.api.addresses import ForbiddenAddress, check_address, check_host, host_of
-from app.players.api.client import CONNECT_SECONDS, DENIED_CODES, MOST_ANSWER, ordered_pause, proxy_of
+from app.players.api.client import CONNECT_SECONDS, MOST_ANSWER, ordered_pause, proxy_of
 from app.players.api.keys import read_key
 from app.players.api.options import ApiOptions
 from app.players.api.redaction import without_key
+from app.players.api.server_errors import DENIED_CODES
 
 PURPOSE: Literal["fine-tune"] = "fine-tune"
 TOKEN = "parlor_token"  # noqa: S105 - the key of a job's metadata that says which of our jobs it is

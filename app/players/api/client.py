@@ -14,7 +14,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -35,26 +35,18 @@ from aiohttp import (
 from app import __version__
 from app.core.config import load_settings
 from app.core.errors import Invalid
-from app.core.failures import BUSY, DENIED, REFUSED, FailureKind
+from app.core.failures import Outcome
 from app.games.base import JSON
 from app.players.api.addresses import ForbiddenAddress, check_host, open_socket
+from app.players.api.answers import error_in, read_body, read_usage
 from app.players.api.limits import RateLimits
+from app.players.api.server_errors import read_error
 
 CONNECT_SECONDS = 10.0  # a server that is there accepts sooner, whatever the answer takes
 MOST_ANSWER = 8_000_000  # bytes, unpacked; the longest answers have some ten thousand
 LONGEST_PAUSE = 120.0  # seconds; whoever asks for more is not asked again by this call
 _FIRST_PAUSE, _LAST_PAUSE = 0.5, 8.0  # seconds, at most, before the first and before late retries
 _IDLE_SECONDS = 60.0  # that a connection is kept for the next request
-_TRY_AGAIN = {408, 409, 425, 429}  # and all from 500 on
-_DENIED = {401, 402, 403, 404, 405, 407, 410}
-# Vendors send some of these as 400 or 429, which would mean something else.
-DENIED_CODES = {
-    "insufficient_quota",
-    "billing_not_active",
-    "invalid_api_key",
-    "model_not_found",
-    "account_deactivated",
-}
 _HEADERS = {"Accept": "application/json", "Content-Type": "application/json", "User-Agent": f"Parlor/{__version__}"}
 
 
@@ -90,23 +82,28 @@ class ChatResponse(NamedTuple):
 
 
 class ChatFailure(NamedTuple):
-    """Why there is none. `what` may quote the server, and with it the key."""
+    """Why there is none. `what` may quote the server, and with it the key.
+
+    `field` is that of the request which the server refuses, where it names one.
+    """
 
     what: str
-    kind: FailureKind
+    outcome: Outcome
     retries: int = 0
     latency: float = 0.0
+    field: str | None = None
 
 
 class _FailedAttempt(NamedTuple):
     """An attempt that brought nothing."""
 
     what: str
-    kind: FailureKind
+    outcome: Outcome
     again: bool
     wait: float | None = None  # seconds, as the server orders
     for_all: bool = False  # the order is meant for every request to the model
     used: int | None = None  # tokens
+    field: str | None = None
 
 
 class ChatClient:
@@ -134,7 +131,7 @@ class ChatClient:
     async def complete(self, call: ChatRequest, limits: RateLimits) -> ChatResponse | ChatFailure:
         """Send a request until it is answered, refused, or out of retries."""
         if self._refused_because is not None:
-            return ChatFailure(self._refused_because, DENIED)
+            return ChatFailure(self._refused_because, "denied")
         session = self._session
         if session is None:
             session = self._session = await anext(self._life)
@@ -154,7 +151,7 @@ class ChatClient:
             finally:
                 limits.leave(call.tokens, used)
             if not found.again or retries >= call.retries:
-                return ChatFailure(found.what, found.kind, retries, time.perf_counter() - began)
+                return ChatFailure(found.what, found.outcome, retries, time.perf_counter() - began, found.field)
             if not found.for_all:  # else the limits make it wait, with everybody
                 await asyncio.sleep(pause(retries, self._rng) if found.wait is None else found.wait)
             retries += 1
@@ -167,26 +164,28 @@ class ChatClient:
                 raw = await _body(response)
                 status, headers = response.status, response.headers
         except ConnectionTimeoutError:
-            return _FailedAttempt(f"expected a connection within {call.timeout.sock_connect:g} s, got none", BUSY, True)
+            return _FailedAttempt(
+                f"expected a connection within {call.timeout.sock_connect:g} s, got none", "busy", True
+            )
         except TimeoutError:
-            return _FailedAttempt(f"expected an answer within {call.timeout.total:g} s, got none", BUSY, True)
+            return _FailedAttempt(f"expected an answer within {call.timeout.total:g} s, got none", "busy", True)
         except ClientConnectorCertificateError as error:
-            return _FailedAttempt(f"expected a certificate that can be trusted, got {error}", DENIED, False, used=0)
+            return _FailedAttempt(f"expected a certificate that can be trusted, got {error}", "denied", False, used=0)
         except ClientConnectorError as error:
             if isinstance(error.os_error, ForbiddenAddress):
-                return _FailedAttempt(str(error.os_error), DENIED, False, used=0)
-            return _FailedAttempt(f"expected a connection, got {type(error).__name__}: {error}", BUSY, True)
+                return _FailedAttempt(str(error.os_error), "denied", False, used=0)
+            return _FailedAttempt(f"expected a connection, got {type(error).__name__}: {error}", "busy", True)
         except ClientHttpProxyError as error:
-            return _FailedAttempt(
-                f"expected a way through the proxy, got HTTP {error.status}", *_verdict(error.status), used=0
-            )
+            refused = read_error(error.status, None)
+            what = f"expected a way through the proxy, got HTTP {error.status}"
+            return _FailedAttempt(what, refused.outcome, refused.again, used=0)
         except ClientPayloadError as error:
-            return _FailedAttempt(f"expected a whole answer, got {type(error).__name__}: {error}", BUSY, True)
+            return _FailedAttempt(f"expected a whole answer, got {type(error).__name__}: {error}", "busy", True)
         except (ClientError, OSError) as error:
-            return _FailedAttempt(f"expected a connection, got {type(error).__name__}: {error}", BUSY, True)
+            return _FailedAttempt(f"expected a connection, got {type(error).__name__}: {error}", "busy", True)
         if raw is None:
             what = f"expected an answer of at most {MOST_ANSWER // 1_000_000} MB, got a longer one"
-            return _FailedAttempt(what, DENIED, False)
+            return _FailedAttempt(what, "denied", False)
         return _parsed(raw, self._endpoint) if 200 <= status < 300 else _failure_of_status(raw, status, headers)
 
 
@@ -280,15 +279,17 @@ async def _body(response: ClientResponse) -> bytes | None:
 
 
 def _parsed(raw: bytes, endpoint: Endpoint) -> JSON | _FailedAttempt:
-    try:
-        body = json.loads(raw)
-    except (ValueError, RecursionError):
-        return _FailedAttempt(f"expected {endpoint.what}, got {raw[:120].decode(errors='replace')!r}", BUSY, True)
-    if not isinstance(body, dict) or not isinstance(body.get(endpoint.listed), list):
-        kind = DENIED if _code(body) in DENIED_CODES else BUSY
-        what = f"expected {endpoint.what} with {endpoint.listed}, got {_error(body)}"
-        return _FailedAttempt(what, kind, kind == BUSY)
-    return body
+    body = read_body(raw)
+    if body is None:
+        got = raw[:120].decode(errors="replace")
+        return _FailedAttempt(f"expected {endpoint.what}, got {got!r}", "busy", True)
+    listed = body.get(endpoint.listed)
+    if (error := error_in(body)) is None and isinstance(listed, list):
+        what = f"expected {endpoint.what} with {endpoint.listed}, got none of them"
+        return body if listed else _FailedAttempt(what, "no_answer", True, used=_tokens(body))
+    found = read_error(200, body if error is None else error)
+    what = f"expected {endpoint.what} with {endpoint.listed}, got {found.message}"
+    return _FailedAttempt(what, found.outcome, found.again, field=found.field)
 
 
 def _failure_of_status(raw: bytes, status: int, headers: Mapping[str, str]) -> _FailedAttempt:
@@ -299,49 +300,25 @@ def _failure_of_status(raw: bytes, status: int, headers: Mapping[str, str]) -> _
             host = None
         elsewhere = f" that leads to {host}" if host else ""
         what = f"expected an answer, got a redirect (HTTP {status}){elsewhere}, and none is followed"
-        return _FailedAttempt(f"{what}; add the model with the address where it is", DENIED, False, used=0)
+        return _FailedAttempt(f"{what}; add the model with the address where it is", "denied", False, used=0)
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError):
         body = raw.decode(errors="replace")
-    kind, again = (DENIED, False) if _code(body) in DENIED_CODES else _verdict(status)
+    found = read_error(status, body)
+    again = found.again
     wait = ordered_pause(headers, time.time())
     if wait is not None and wait > LONGEST_PAUSE:
         again = False
     elif (said := headers.get("x-should-retry")) in ("true", "false"):
         again = said == "true"
-    for_all = status in (429, 503) and wait is not None and kind == BUSY
-    return _FailedAttempt(f"expected an answer, got HTTP {status}: {_error(body)}", kind, again, wait, for_all, used=0)
-
-
-def _verdict(status: int) -> tuple[FailureKind, bool]:
-    """What a status says of later calls, and whether this one is worth another attempt."""
-    if status in _TRY_AGAIN or status >= 500:
-        return BUSY, True
-    return (DENIED if status in _DENIED or status < 400 else REFUSED), False
-
-
-def _code(body: object) -> object:
-    inner = body.get("error") if isinstance(body, dict) else None
-    code = inner.get("code") if isinstance(inner, dict) else None
-    return code if isinstance(code, str) else None
-
-
-def _error(body: object) -> str:
-    """What a vendor says went wrong: its message where there is one, else all of its answer."""
-    inner = body.get("error", body) if isinstance(body, dict) else body
-    message = inner.get("message") if isinstance(inner, dict) else inner
-    return message if isinstance(message, str) else json.dumps(body, default=str)
-
-
-def count(raw: Any) -> int | None:
-    """A number of tokens, if it is one."""
-    return raw if isinstance(raw, int) and not isinstance(raw, bool) and raw >= 0 else None
+    for_all = status in (429, 503) and wait is not None and found.outcome == "busy"
+    what = f"expected an answer, got HTTP {status}: {found.message}"
+    return _FailedAttempt(what, found.outcome, again, wait, for_all, used=0, field=found.field)
 
 
 def _tokens(body: JSON) -> int | None:
-    usage = body.get("usage")
-    if not isinstance(usage, dict):
+    usage = read_usage(body)
+    if usage.prompt_tokens is None or usage.completion_tokens is None:
         return None
-    prompt, completion = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
-    return None if prompt is None or completion is None else prompt + completion
+    return usage.prompt_tokens + usage.completion_tokens

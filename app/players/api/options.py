@@ -11,15 +11,15 @@ from urllib.parse import urlsplit
 from app.core.errors import FieldName, Invalid, Phrase, Verbatim, either
 from app.core.validation import real_number, whole_number
 from app.games.base import JSON
+from app.players.api.server_errors import SAMPLING_FIELDS, TOKEN_FIELDS
 
 VENDOR_URL = "https://api.openai.com/v1"
-TOKEN_FIELDS = ("max_tokens", "max_completion_tokens")
 _OPTIONS = (
     "model", "base_url", "organisation", "key_env", "timeout", "retries", "temperature", "top_p", "seed",
     "max_tokens", "token_field", "extra", "in_flight", "tokens_per_minute", "price_in", "price_out",
-    "price_training", "key_host",
+    "price_training", "key_host", "refused_fields",
 )  # fmt: skip
-_OWN_FIELDS = {"model", "messages", "n", "stream", "temperature", "top_p", "seed", *TOKEN_FIELDS}  # never in extra
+_OWN_FIELDS = {"model", "messages", "n", "stream", *SAMPLING_FIELDS, *TOKEN_FIELDS}  # never in extra
 _MOST_EXTRA = 10_000
 _MOST_ADDRESS = 500
 _ADDRESS = re.compile(r"https?://[^\s/?#@]+(/[^\s?#@]*)?", re.IGNORECASE)
@@ -48,6 +48,7 @@ class ApiOptions:
     price_out: float | None  # likewise of answers
     price_training: float | None  # likewise of what a training at the vendor reads
     key_host: str | None  # the only host that the key is sent to; None: wherever the model is
+    refused_fields: tuple[str, ...]  # of SAMPLING_FIELDS, which the server has refused and is not sent
 
 
 def read_options(raw: Mapping[str, Any]) -> ApiOptions:
@@ -84,6 +85,7 @@ def read_options(raw: Mapping[str, Any]) -> ApiOptions:
         price_out=None if (p := raw.get("price_out")) is None else real_number(p, "price_out", 0, 1e6),
         price_training=None if (p := raw.get("price_training")) is None else real_number(p, "price_training", 0, 1e6),
         key_host=None if raw.get("key_host") is None else _read_name(raw["key_host"], "key_host"),
+        refused_fields=_refused_fields(raw.get("refused_fields")),
     )
 
 
@@ -91,6 +93,16 @@ def _read_name(raw: object, option: str) -> str:
     if not isinstance(raw, str) or not raw.strip() or len(raw) > 200 or not raw.isprintable():
         raise Invalid(option, expected=Phrase("a name of 1 to 200 characters"), got=raw)
     return raw.strip()
+
+
+def _refused_fields(raw: object) -> tuple[str, ...]:
+    if raw is None:
+        return ()
+    if not isinstance(raw, list | tuple) or not set(map(str, raw)) <= set(SAMPLING_FIELDS):
+        raise Invalid(
+            "refused_fields", expected=Phrase("a list of %(names)s", names=", ".join(SAMPLING_FIELDS)), got=raw
+        )
+    return tuple(raw)
 
 
 def _url(raw: object) -> str:

@@ -1,24 +1,29 @@
 """A language model behind an OpenAI-compatible HTTP API: the vendor's own, vLLM, `transformers serve` and the like.
 
-How a request gets there and what its failures mean is the business of `sending` and `client`; what is read from an
-answer is read here, from the documented form of a chat completion, because servers differ in what they leave out.
+How a request gets there is the business of `sending` and `client`; what its answer holds is read by `answers`, what an
+error means by `server_errors`. Here a game or a chat becomes a request, and an answer a generation or a failure.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+import statistics
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
+from app.core.failures import CONSEQUENCES, Outcome
 from app.games import find_game
 from app.games.base import JSON, View
 from app.players import prompts
-from app.players.api.client import ChatFailure, ChatResponse, count
+from app.players.api.answers import Answer, read_answer
+from app.players.api.client import ChatFailure, ChatResponse
+from app.players.api.learning import asked_differently, option_to_change, remember
 from app.players.api.options import ApiOptions, read_options
-from app.players.api.sending import send
+from app.players.api.sending import one_line, send
 from app.players.base import MOST_TOKENS, ChatSampling, Generation, PlayerFailed, PlayerSpec, Refused
 from training.marks import broken_chat
 
 MOST_CHARACTERS = 8  # of a token on average: no vocabulary has longer ones in what people write
+_LONGEST_NAME = 200  # characters of the name that a server gives a model
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +35,20 @@ class _RequestTemplate:
     most_tokens: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ApiPlayer:
     """A model at one address, with its sampling. Any number of replies may be under way on the event loop.
 
-    Players of one model share its connections and its limits.
+    Players of one model share its connections and its limits. `options` change where the server refuses a field.
     """
 
     name: str
     options: ApiOptions
-    _templates: dict[ChatSampling, _RequestTemplate] = field(
+    _templates: dict[tuple[object, ...], _RequestTemplate] = field(
         default_factory=dict, init=False, repr=False, compare=False
+    )
+    _reasoned: deque[int] = field(  # tokens of the latest moves
+        default_factory=lambda: deque(maxlen=100), init=False, repr=False, compare=False
     )
 
     @property
@@ -55,7 +63,7 @@ class ApiPlayer:
         refused: Sequence[Refused] = (),
         seed: str | None = None,  # noqa: ARG002 - the server draws
     ) -> Generation:
-        """Ask for a move. No content is the text "", which a game's parser refuses like any bad move."""
+        """Ask for a move. A model that had room and wrote nothing made the move "", which a game's parser refuses."""
         sampling = ChatSampling(max_tokens=self.options.max_tokens or find_game(view.game).most_tokens)
         return await self._ask(prompts.messages(view, prompt, refused), sampling)
 
@@ -67,48 +75,49 @@ class ApiPlayer:
     ) -> Generation:
         """Ask for the next message of a chat, in which marks of prompts are broken.
 
-        `sampling` of the generation is what was sent, the server's `finish_reason`, and of an answer that was cut, as
-        it was longer than its limit of tokens allows, `characters_before_cut`; `model` is the name that the server
-        gives itself. Raises PlayerFailed.
+        `sampling` of the generation is what was sent, the fields that the server `refused`, its `finish_reason`, and of
+        an answer that was cut, as it was longer than its limit of tokens allows, `characters_before_cut`; `model` is
+        the name that the server gives itself. Raises PlayerFailed.
         """
         return await self._ask(broken_chat(messages), sampling)
 
     async def _ask(self, messages: list[dict[str, str]], sampling: ChatSampling) -> Generation:
-        template = self._templates.get(sampling)
-        if template is None:
-            template = self._templates[sampling] = _template(self.options, sampling)
-        body = f"{template.begin}{json.dumps(messages)}}}".encode()
-        found = await send(self.options, body, template.most_tokens)
-        sent = dict(template.sampling)
+        before = options = self.options
+        while True:
+            template = self._template(options, sampling)
+            found = await send(options, f"{template.begin}{json.dumps(messages)}}}".encode(), template.most_tokens)
+            different = asked_differently(options, before, found) if isinstance(found, ChatFailure) else None
+            if different is None:
+                break
+            options = different
         if isinstance(found, ChatFailure):
-            asked = Generation(
-                messages, None, self.options.model, sent, None, None, found.latency, found.retries, found.what
-            )
-            raise PlayerFailed(found.what, asked, found.kind)
-        return self._read_completion(found, messages, sent, template.most_tokens * MOST_CHARACTERS)
+            asked = _generation(self.options, template, messages, found, None, found.outcome)
+            raise _failed(asked, found.outcome, f"{found.what}{option_to_change(options, found)}")
+        if options != before:
+            self.options = options
+            remember(options)
+        answer = read_answer(found.body)
+        generation = _generation(self.options, template, messages, found, answer, answer.outcome)
+        if answer.outcome != "move":
+            raise _failed(generation, answer.outcome, one_line(self.options, f"{answer.why}{self._advice(generation)}"))
+        if generation.reasoning_tokens:
+            self._reasoned.append(generation.reasoning_tokens)
+        return generation
 
-    def _read_completion(
-        self, answer: ChatResponse, messages: list[dict[str, str]], sampling: JSON, most: int
-    ) -> Generation:
-        """The answer, cut after `most` characters, because answers enter prompts and servers may ignore the limit."""
-        choices = answer.body["choices"]
-        choice = _mapping(choices[0]) if choices else {}
-        content = _mapping(choice.get("message")).get("content")
-        text = content if isinstance(content, str) else ""
-        usage = _mapping(answer.body.get("usage"))
-        sampling["finish_reason"] = _text_or_none(choice.get("finish_reason"))
-        if len(text) > most:
-            sampling["characters_before_cut"] = len(text)
-        return Generation(
-            prompt=messages,
-            text=text[:most],
-            model=_text_or_none(answer.body.get("model")) or self.options.model,
-            sampling=sampling,
-            prompt_tokens=count(usage.get("prompt_tokens")),
-            completion_tokens=count(usage.get("completion_tokens")),
-            latency=answer.latency,
-            retries=answer.retries,
-        )
+    def _template(self, options: ApiOptions, sampling: ChatSampling) -> _RequestTemplate:
+        key = (options.token_field, options.refused_fields, sampling)
+        if (found := self._templates.get(key)) is None:
+            found = self._templates[key] = _template(options, sampling)
+        return found
+
+    def _advice(self, generation: Generation) -> str:
+        """What to do about a limit that left no room for a move; nothing for other outcomes."""
+        if generation.outcome != "no_room":
+            return ""
+        known = statistics.mean(self._reasoned) if self._reasoned else 0
+        tokens = round(max(known, generation.reasoning_tokens or generation.completion_tokens or 0))
+        reasons = f": this model reasons for {tokens:,} tokens a move or more" if tokens else ""
+        return f"; raise the limit, which is the model's option max_tokens{reasons}"
 
 
 def make(spec: PlayerSpec) -> ApiPlayer:
@@ -118,23 +127,67 @@ def make(spec: PlayerSpec) -> ApiPlayer:
 
 def _template(options: ApiOptions, sampling: ChatSampling) -> _RequestTemplate:
     most = sampling.max_tokens or options.max_tokens or MOST_TOKENS
-    sent: JSON = {
+    wanted: JSON = {
         "temperature": options.temperature if sampling.temperature is None else sampling.temperature,
         "top_p": options.top_p if sampling.top_p is None else sampling.top_p,
         "seed": options.seed,
     }
-    sent = {name: value for name, value in sent.items() if value is not None} | {options.token_field: most}
+    wanted = {name: value for name, value in wanted.items() if value is not None}
+    refused = [name for name in wanted if name in options.refused_fields]
+    sent = {name: value for name, value in wanted.items() if name not in refused} | {options.token_field: most}
     body = json.dumps({"model": options.model, **sent, **options.extra})
-    recorded = {**sent, **({"extra": options.extra} if options.extra else {})}
+    recorded = {
+        **sent,
+        **({"refused": refused} if refused else {}),
+        **({"extra": options.extra} if options.extra else {}),
+    }
     return _RequestTemplate(recorded, f'{body[:-1]}, "messages": ', most)
 
 
-# ---- Reading ------------------------------------------------------------------
+# ---- What came of a request ---------------------------------------------------------
 
 
-def _mapping(raw: object) -> Mapping[str, Any]:
-    return raw if isinstance(raw, dict) else {}
+def _generation(
+    options: ApiOptions,
+    template: _RequestTemplate,
+    messages: list[dict[str, str]],
+    found: ChatResponse | ChatFailure,
+    answer: Answer | None,
+    outcome: Outcome,
+) -> Generation:
+    """The call as it is kept; None is the answer of one that failed.
+
+    A text is cut after so many characters as its tokens can have, because answers enter prompts and servers may ignore
+    the limit.
+    """
+    generation = Generation(
+        messages, None, options.model, dict(template.sampling), None, None, found.latency, found.retries,
+        outcome=outcome,
+    )  # fmt: skip
+    if answer is None:
+        return generation
+    most = template.most_tokens * MOST_CHARACTERS
+    told = {
+        "characters_before_cut": len(answer.text) if len(answer.text) > most else None,
+        "fingerprint": answer.fingerprint,
+        "provider": answer.provider,
+        "cost": answer.usage.cost,
+        "left_out": list(answer.left_out) or None,
+    }
+    generation.sampling["finish_reason"] = answer.finish_reason
+    generation.sampling.update({name: value for name, value in told.items() if value is not None})
+    return replace(
+        generation,
+        text=answer.text[:most] if outcome == "move" else None,
+        model=(answer.model or options.model)[:_LONGEST_NAME],
+        prompt_tokens=answer.usage.prompt_tokens,
+        completion_tokens=answer.usage.completion_tokens,
+        cached_tokens=answer.usage.cached_tokens,
+        reasoning=answer.reasoning,
+        reasoning_tokens=answer.usage.reasoning_tokens,
+    )
 
 
-def _text_or_none(raw: object) -> str | None:
-    return raw if isinstance(raw, str) and raw else None
+def _failed(generation: Generation, outcome: Outcome, message: str) -> PlayerFailed:
+    consequence = CONSEQUENCES[outcome]
+    return PlayerFailed(message, replace(generation, error=message), consequence.kind, consequence.fault)

@@ -7,7 +7,6 @@ import os
 
 from aiohttp import ClientTimeout
 
-from app.core.failures import DENIED
 from app.players.api.client import (
     CHAT,
     CONNECT_SECONDS,
@@ -35,7 +34,7 @@ async def send(
     try:
         key = read_key(options)
     except KeyRefused as refused:
-        return _clean_failure(options, ChatFailure(refused.message, DENIED))
+        return _clean_failure(options, ChatFailure(refused.message, "denied"))
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     if organisation := options.organisation or os.environ.get("OPENAI_ORG_ID"):
         headers["OpenAI-Organization"] = organisation
@@ -53,8 +52,12 @@ async def send(
 
 
 def _clean_failure(options: ApiOptions, failure: ChatFailure, key: str = "") -> ChatFailure:
-    """The failure in one line of printable characters, short and without the key."""
-    line = f"{options.model} at {options.base_url}: {failure.what}"
+    return failure._replace(what=one_line(options, failure.what, key))
+
+
+def one_line(options: ApiOptions, said: str, key: str = "") -> str:
+    """What a model's server said, in one line of printable characters, short and without the key."""
+    line = f"{options.model} at {options.base_url}: {said}"
     line = "".join(character if character.isprintable() else " " for character in line)
     line = without_key(" ".join(line.split()), key)
-    return failure._replace(what=line if len(line) <= LONGEST_ERROR else line[: LONGEST_ERROR - 1] + "…")
+    return line if len(line) <= LONGEST_ERROR else line[: LONGEST_ERROR - 1] + "…"

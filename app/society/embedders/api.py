@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from app.players.api.client import EMBEDDINGS, ChatFailure, ChatResponse, count
+from app.players.api.answers import read_usage
+from app.players.api.client import EMBEDDINGS, ChatFailure, ChatResponse
 from app.players.api.options import ApiOptions
 from app.players.api.sending import send
 from app.players.base import Generation
@@ -59,13 +60,12 @@ class ApiEmbedder:
 
     def _call(self, texts: Sequence[str], found: ChatResponse | ChatFailure) -> Generation:
         """A request as calls of models are stored: its texts are the prompt, and there is no answer to show."""
-        usage = None if isinstance(found, ChatFailure) else found.body.get("usage")
         return Generation(
             prompt=[{"role": "user", "content": text} for text in texts],
             text=None,
             model=self._options.model,
             sampling={"extra": self._options.extra} if self._options.extra else {},
-            prompt_tokens=count(usage.get("prompt_tokens")) if isinstance(usage, dict) else None,
+            prompt_tokens=None if isinstance(found, ChatFailure) else read_usage(found.body).prompt_tokens,
             completion_tokens=None,
             latency=found.latency,
             retries=found.retries,

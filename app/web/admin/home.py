@@ -1,7 +1,7 @@
 """The overview: what goes on, what went wrong, and everything that was played as CSV."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from app.core.csv_tables import to_csv
 from app.core.disk import low_disk
 from app.core.errors import NotFound, Phrase
 from app.core.extensions import db, reading
+from app.core.failures import MODEL_FAULT, SETTINGS_FAULT, VENDOR_FAULT
 from app.core.lists import English, ListColumn, Reference
 from app.job_kinds import JOB_KINDS
 from app.jobs.kind import JobKind
@@ -85,14 +86,19 @@ def _failures(session: Session, now: datetime) -> list[ModelFailure | JobFailure
     return sorted(failures, key=lambda failure: failure.at, reverse=True)[:MOST]
 
 
+_ABORTED: Mapping[str, Phrase] = {
+    MODEL_FAULT: Phrase("Match aborted, the model’s fault"),
+    SETTINGS_FAULT: Phrase("Match aborted, the settings’ fault"),
+    VENDOR_FAULT: Phrase("Match aborted, the vendor’s fault"),
+}
+
+
 def _what_failed(failure: ModelFailure | JobFailure) -> Phrase:
     if isinstance(failure, JobFailure):
         return Phrase("%(job)s stopped", job=failure.job_kind.subject(failure.number))
     if failure.kind != "match":
         return Phrase("A test call failed") if failure.kind == "test" else Phrase("A call brought no answer")
-    if failure.fault == "model":
-        return Phrase("Match aborted, the model’s fault")
-    return Phrase("Match aborted, our fault")
+    return _ABORTED.get(failure.fault, Phrase("Match aborted, our fault"))
 
 
 def _model_of(failure: ModelFailure | JobFailure) -> Reference | str | None:

@@ -14,7 +14,7 @@ from app.core.queues import enqueue_request
 from app.games import GAMES
 from app.model_calls.test_call import request_test
 from app.models import LanguageModel
-from app.players.api.options import TOKEN_FIELDS
+from app.players.api.server_errors import TOKEN_FIELDS
 from app.players.prompts import styles
 from app.registry import add_api_model
 from app.registry.changes import clone_model

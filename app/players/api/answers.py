@@ -1,0 +1,249 @@
+"""An answer of a chat server, read: the move, the reasoning before it, what it cost, or why there is no move. Pure.
+
+Servers differ in where they put what a model thought: in a field of its own, in parts of the content, or in the
+content between marks, of which some send the closing one alone. Every field may be missing or of another type.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.core.failures import Outcome
+from app.games.base import JSON
+
+MOST_REASONING = 200_000  # characters that are kept
+LIMIT_REACHED = "length"
+_OPEN = r"<think(?:ing)?>|\[THINK\]|◁think▷|<\|channel\|>analysis<\|message\|>"
+_CLOSE = r"</think(?:ing)?>|\[/THINK\]|◁/think▷|<\|channel\|>final<\|message\|>"
+_OPENING, _CLOSING = re.compile(_OPEN), re.compile(_CLOSE)
+_MARK = re.compile(f"{_OPEN}|{_CLOSE}")
+_REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
+_THINKING_PARTS = {"thinking", "reasoning", "reasoning.text", "reasoning.summary", "summary_text"}
+_TEXT_PARTS = {"text", "output_text"}
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the server counts them; None where it does not. Cached ones are part of the prompt's, reasoning is
+    part of the completion's. `cost` is in US dollars.
+    """
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a model answered. `text` is its move, where the outcome is one; `why` says what came in place of a move."""
+
+    outcome: Outcome
+    text: str
+    why: str
+    reasoning: str | None
+    usage: Usage
+    finish_reason: str | None
+    model: str | None
+    fingerprint: str | None
+    provider: str | None
+    left_out: tuple[str, ...]  # types of parts of the content that are neither text nor reasoning
+
+
+def read_body(raw: bytes) -> JSON | None:
+    """The object that a server sent, or that its event stream makes together; None for anything else."""
+    if raw[:64].lstrip().startswith((b"data:", b"event:", b":")):
+        return _joined(raw.decode(errors="replace"))
+    try:
+        body = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return body if isinstance(body, dict) else {"message": body}
+
+
+def read_answer(body: JSON) -> Answer:
+    """What the first choice of a chat completion holds."""
+    choice = _first(body.get("choices"))
+    message = mapping(choice.get("message"))
+    said = _Said(message)
+    usage, finish_reason = read_usage(body), text_or_none(choice.get("finish_reason"))
+    outcome, why = _outcome(said, usage, finish_reason, message)
+    return Answer(
+        outcome=outcome,
+        text=said.text if outcome == "move" else "",
+        why=why,
+        reasoning=said.reasoning[:MOST_REASONING] or None,
+        usage=usage,
+        finish_reason=finish_reason,
+        model=text_or_none(body.get("model")),
+        fingerprint=text_or_none(body.get("system_fingerprint")),
+        provider=text_or_none(body.get("provider")),
+        left_out=tuple(said.left_out),
+    )
+
+
+def read_usage(body: Mapping[str, Any]) -> Usage:
+    """What a server says that an answer cost."""
+    usage = mapping(body.get("usage"))
+    cached = count(mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
+    reasoning = count(mapping(usage.get("completion_tokens_details")).get("reasoning_tokens"))
+    cost = usage.get("cost")
+    return Usage(
+        prompt_tokens=count(usage.get("prompt_tokens")),
+        completion_tokens=count(usage.get("completion_tokens")),
+        cached_tokens=count(usage.get("prompt_cache_hit_tokens")) if cached is None else cached,
+        reasoning_tokens=count(usage.get("reasoning_tokens")) if reasoning is None else reasoning,
+        cost=float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < 1e6 else None,
+    )
+
+
+def error_in(body: Mapping[str, Any]) -> JSON | None:
+    """The error that an answer holds in place of a choice, or in its first one; as an answer with that error alone."""
+    choice = _first(body.get("choices"))
+    if error := body.get("error") or choice.get("error"):
+        return {"error": error}
+    if choice.get("finish_reason") == "error":
+        return {"error": {"message": "the model's server broke off the answer", "code": 502}}
+    return None
+
+
+def split_reasoning(content: str) -> tuple[str, str]:
+    """The text of a move and the reasoning in what a model wrote.
+
+    What stands before the last closing mark is reasoning, but for text before the first opening one; after an opening
+    mark that nothing closes, all is.
+    """
+    if not _MARK.search(content):
+        return content, ""
+    closings = list(_CLOSING.finditer(content))
+    after = closings[-1].end() if closings else 0
+    thought, rest = content[:after], content[after:]
+    before = ""
+    if (opened := _OPENING.search(thought)) and not _CLOSING.search(thought[: opened.start()]):
+        before, thought = thought[: opened.start()], thought[opened.start() :]
+    if cut := _OPENING.search(rest):
+        thought, rest = f"{thought}\n{rest[cut.start() :]}", rest[: cut.start()]
+    return f"{before}{rest}".strip(), _MARK.sub("", thought).strip()
+
+
+def mapping(raw: object) -> Mapping[str, Any]:
+    """What was sent, if it is an object; else an empty one."""
+    return raw if isinstance(raw, dict) else {}
+
+
+def count(raw: object) -> int | None:
+    """A number of tokens, if it is one."""
+    return raw if isinstance(raw, int) and not isinstance(raw, bool) and raw >= 0 else None
+
+
+def text_or_none(raw: object) -> str | None:
+    """A text, if it is one that is not empty."""
+    return raw if isinstance(raw, str) and raw else None
+
+
+class _Said:
+    """The words of a message, by what they are."""
+
+    def __init__(self, message: Mapping[str, Any]) -> None:
+        self.left_out: list[str] = []
+        self.refusal = text_or_none(message.get("refusal")) or ""
+        texts: list[str] = []
+        thoughts: list[str] = []
+        for field in _REASONING_FIELDS:  # the same under several names, at some servers
+            self._sort(message.get(field), thoughts, thoughts)
+            if thoughts:
+                break
+        self._sort(message.get("content"), texts, thoughts)
+        self.text, thought = split_reasoning("".join(texts))
+        self.reasoning = "\n".join(each for each in (*thoughts, thought) if each)
+
+    def _sort(self, raw: object, texts: list[str], thoughts: list[str]) -> None:
+        """Add a text, a part, or a list of them to what it is."""
+        if isinstance(raw, str):
+            if raw:
+                texts.append(raw)
+        elif isinstance(raw, list):
+            for each in raw:
+                self._sort(each, texts, thoughts)
+        elif isinstance(raw, dict):
+            self._sort_part(raw, texts, thoughts)
+
+    def _sort_part(self, part: Mapping[str, Any], texts: list[str], thoughts: list[str]) -> None:
+        kind = part.get("type", "text")
+        if kind == "refusal":
+            self.refusal = text_or_none(part.get("refusal")) or self.refusal
+        elif kind in _THINKING_PARTS:
+            found = next((part[name] for name in ("thinking", "text", "summary", "content") if part.get(name)), None)
+            self._sort(found, thoughts, thoughts)
+        elif kind in _TEXT_PARTS:
+            self._sort(part.get("text"), texts, thoughts)
+        else:
+            self.left_out.append(str(kind)[:40])
+
+
+def _outcome(said: _Said, usage: Usage, finish_reason: str | None, message: Mapping[str, Any]) -> tuple[Outcome, str]:
+    """What came of it, and why where it is no move. A model that had room and wrote nothing made an empty move."""
+    if finish_reason == "content_filter":
+        return "filtered", "the answer was filtered by whoever serves the model"
+    if said.text.strip():
+        return "move", ""
+    if said.refusal:
+        return "declined", f"the model declined: {said.refusal}"
+    if tools := _tools(message):
+        return "declined", f"the model called a tool that nobody offered: {tools}"
+    if finish_reason == LIMIT_REACHED or said.reasoning or usage.reasoning_tokens:
+        return "no_room", "the model wrote no move after its reasoning"
+    if finish_reason is None and message.get("content") is None:
+        return "no_answer", "the server sent no answer"
+    return "move", ""
+
+
+def _tools(message: Mapping[str, Any]) -> str:
+    """The names of the tools that a message calls."""
+    calls = message.get("tool_calls")
+    named = [mapping(mapping(call).get("function")) for call in calls] if isinstance(calls, list) else []
+    if message.get("function_call"):
+        named.append(mapping(message["function_call"]))
+    return ", ".join(str(each.get("name", "without a name"))[:80] for each in named)
+
+
+def _first(choices: object) -> Mapping[str, Any]:
+    return mapping(choices[0]) if isinstance(choices, list) and choices else {}
+
+
+# ---- Event streams ----------------------------------------------------------------
+
+
+def _joined(stream: str) -> JSON | None:
+    """The completion that the events of a stream make together, without choices if it broke off; None for no stream."""
+    whole: JSON = {}
+    message: dict[str, Any] = {}
+    finish_reason, ended = None, False
+    for line in stream.splitlines():
+        if not line.startswith("data:"):
+            continue
+        data = line.removeprefix("data:").strip()
+        if data == "[DONE]":
+            ended = True
+            continue
+        try:
+            event = json.loads(data)
+        except (ValueError, RecursionError):
+            return None
+        event = mapping(event)
+        whole |= {name: value for name, value in event.items() if name != "choices" and value is not None}
+        choice = _first(event.get("choices"))
+        finish_reason = choice.get("finish_reason") or finish_reason
+        _add_delta(message, mapping(choice.get("delta") or choice.get("message")))
+    choices: Sequence[JSON] = [{"message": message, "finish_reason": finish_reason}] if ended or finish_reason else []
+    return {**whole, "choices": [*choices]} if whole or message else None
+
+
+def _add_delta(message: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    for name, value in delta.items():
+        before = message.get(name)
+        grows = isinstance(value, str | list) and type(before) is type(value) and name != "role"
+        message[name] = before + value if grows else (before if value is None else value)

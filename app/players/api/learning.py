@@ -1,0 +1,57 @@
+"""What a server's refusals say about how a model is to be asked: by another name of a field, or without one.
+
+What was learnt waits here until somebody writes it to the model's rows in the registry (`registry.learnt`), so that no
+other process has to learn it.
+"""
+
+from dataclasses import replace
+
+from app.games.base import JSON
+from app.players.api.client import ChatFailure
+from app.players.api.options import ApiOptions
+from app.players.api.server_errors import SAMPLING_FIELDS, TOKEN_FIELDS
+
+_unwritten: dict[tuple[str, str], JSON] = {}  # options that differ, by model and address
+
+
+def asked_differently(options: ApiOptions, before: ApiOptions, failure: ChatFailure) -> ApiOptions | None:
+    """The options without the field that a server refuses; None where there is no other way to ask.
+
+    `before` are those of the first attempt, so that no name is tried twice.
+    """
+    if failure.outcome != "ask_again_differently":
+        return None
+    if failure.field in TOKEN_FIELDS and options.token_field == before.token_field:
+        return replace(options, token_field=next(name for name in TOKEN_FIELDS if name != options.token_field))
+    if failure.field in SAMPLING_FIELDS and failure.field not in options.refused_fields:
+        return replace(options, refused_fields=(*options.refused_fields, failure.field))
+    return None
+
+
+def option_to_change(options: ApiOptions, failure: ChatFailure) -> str:
+    """Which option of the model to change, where the server refuses a field; else nothing."""
+    if failure.field in TOKEN_FIELDS:
+        option: str | None = "max_tokens"
+    elif failure.field in options.extra:
+        option = "extra"
+    else:
+        option = failure.field if failure.field in SAMPLING_FIELDS else None
+    return f"; change the model's option {option}" if option else ""
+
+
+def remember(options: ApiOptions) -> None:
+    """The model takes what these options say."""
+    learnt: JSON = {"token_field": options.token_field, "refused_fields": [*options.refused_fields]}
+    _unwritten[options.model, options.base_url] = learnt
+
+
+def unwritten() -> dict[tuple[str, str], JSON]:
+    """Options that were learnt and not written yet, by model and address."""
+    return dict(_unwritten)
+
+
+def written(learnt: dict[tuple[str, str], JSON]) -> None:
+    """These are in the registry now."""
+    for model, options in learnt.items():
+        if _unwritten.get(model) == options:
+            del _unwritten[model]

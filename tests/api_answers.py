@@ -1,0 +1,163 @@
+"""Answers as chat servers send them, by server and kind, each with what Parlor is to make of it."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from tests.stub_openai import Reply
+
+MOVE = "[message] The hats are yours."
+THOUGHT = "They like hats. I keep that to myself."
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One answer. `retried` is whether it is asked for again; `said` are words of the failure."""
+
+    name: str
+    reply: Reply
+    outcome: str = "move"
+    text: str | None = MOVE
+    reasoning: str | None = None
+    fault: str | None = None
+    retried: bool = False
+    said: str = ""
+
+
+def completion(message: dict[str, Any], finish_reason: str | None = "stop", **fields: Any) -> Reply:
+    """A 200 with one choice."""
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish_reason}
+    body = {"id": "c-1", "object": "chat.completion", "model": "m", "choices": [choice], **fields}
+    return Reply(body=json.dumps(body).encode())
+
+
+def error(status: int, message: str, **fields: Any) -> Reply:
+    """An error in OpenAI's form."""
+    return Reply(status=status, body=json.dumps({"error": {"message": message, **fields}}).encode())
+
+
+def stream(*events: dict[str, Any], ended: bool = True, comment: str = "") -> Reply:
+    """An event stream that nobody asked for."""
+    lines = [*([comment] if comment else []), *(f"data: {json.dumps(event)}" for event in events)]
+    return Reply(body="\n\n".join([*lines, *(["data: [DONE]"] if ended else [])]).encode())
+
+
+def delta(finish_reason: str | None = None, **fields: Any) -> dict[str, Any]:
+    """An event of a stream."""
+    return {"object": "chat.completion.chunk", "choices": [{"delta": fields, "finish_reason": finish_reason}]}
+
+
+def usage(completion_tokens: int, reasoning_tokens: int) -> dict[str, Any]:
+    """Tokens, of which so many are reasoning."""
+    details = {"reasoning_tokens": reasoning_tokens}
+    return {"prompt_tokens": 90, "completion_tokens": completion_tokens, "completion_tokens_details": details}
+
+
+def _thought(name: str, reply: Reply, text: str = MOVE, reasoning: str = THOUGHT) -> Sample:
+    return Sample(name, reply, text=text, reasoning=reasoning)
+
+
+def _no_room(name: str, reply: Reply, reasoning: str | None = THOUGHT, said: str = "raise the limit") -> Sample:
+    return Sample(name, reply, "no_room", None, reasoning, "settings", said=said)
+
+
+def _failed(name: str, outcome: str, fault: str, reply: Reply, *, retried: bool = False, said: str = "") -> Sample:
+    return Sample(name, reply, outcome, None, None, fault, retried, said)
+
+
+_PARTS = [{"type": "thinking", "thinking": [{"type": "text", "text": THOUGHT}]}, {"type": "text", "text": MOVE}]
+_DETAILS = [
+    {"type": "reasoning.text", "text": THOUGHT},
+    {"type": "reasoning.encrypted", "data": "AAAA"},
+]
+_TOOL = [{"id": "t", "type": "function", "function": {"name": "propose", "arguments": "{}"}}]
+_UNSUPPORTED = "Unsupported parameter: '%s' is not supported with this model."
+
+SAMPLES = (
+    Sample("openai: a plain answer", completion({"content": MOVE, "refusal": None})),
+    Sample("openai: hidden reasoning and a move", completion({"content": MOVE}, usage=usage(450, 400))),
+    _no_room("openai: hidden reasoning", completion({"content": ""}, "length", usage=usage(200, 200)), None),
+    _no_room("openai: hidden reasoning and a stop", completion({"content": None}, usage=usage(64, 64)), None),
+    _failed("openai: refusal", "declined", "model", completion({"content": None, "refusal": "I will not."}),
+            said="the model declined: I will not."),
+    _failed("openai: filtered", "filtered", "vendor", completion({"content": "The h"}, "content_filter")),
+    _failed("openai: a tool call", "declined", "model", completion({"tool_calls": _TOOL}, "tool_calls"),
+            said="propose"),
+    _failed("openai: an old function call", "declined", "model",
+            completion({"content": None, "function_call": {"name": "deal"}}, "function_call"), said="deal"),
+    _failed("openai: unknown parameter of extra", "misconfigured", "settings",
+            error(400, "Unrecognized request argument supplied: top_k", param=None)),
+    _failed("openai: limit out of range", "misconfigured", "settings",
+            error(400, "max_tokens is too large: 99999. At most 4096 are supported.", param="max_tokens"),
+            said="option max_tokens"),
+    _failed("openai: no quota", "denied", "settings", error(429, "Check your plan.", code="insufficient_quota")),
+    _failed("openai: prompt refused", "filtered", "vendor", error(400, "Invalid prompt.", code="invalid_prompt")),
+    _failed("openai: too long", "too_long", "settings", error(400, "Too much.", code="context_length_exceeded")),
+    _failed("azure: prompt filtered", "filtered", "vendor", error(400, "Filtered.", code="content_filter")),
+    _failed("azure: filter named inside", "filtered", "vendor",
+            error(400, "No.", code=None, innererror={"code": "ResponsibleAIPolicyViolation"})),
+    _failed("azure: deployment missing", "denied", "settings", error(404, "No such deployment.")),
+    _thought("vllm: reasoning", completion({"content": MOVE, "reasoning": THOUGHT})),
+    _thought("vllm: reasoning_content", completion({"content": MOVE, "reasoning_content": THOUGHT})),
+    _thought("vllm: both names of one text",
+             completion({"content": MOVE, "reasoning": THOUGHT, "reasoning_content": THOUGHT})),
+    _thought("vllm: think block", completion({"content": f"<think>\n{THOUGHT}\n</think>\n\n{MOVE}"})),
+    _thought("vllm: lone closing mark", completion({"content": f"{THOUGHT}\n</think>\n\n{MOVE}"})),
+    _no_room("vllm: open block cut off", completion({"content": f"<think>\n{THOUGHT}"}, "length")),
+    _no_room("vllm: gpt-oss, null with stop", completion({"content": None, "reasoning": THOUGHT})),
+    _failed("vllm: too long, code a number", "too_long", "settings",
+            error(400, "This model's maximum context length is 4096 tokens.", code=400, type="BadRequestError")),
+    _thought("sglang: a field", completion({"content": MOVE, "reasoning_content": THOUGHT, "tool_calls": None})),
+    _no_room("sglang: limit eaten", completion({"content": None, "reasoning_content": THOUGHT}, "length")),
+    _thought("ollama: reasoning", completion({"content": MOVE, "reasoning": THOUGHT}, system_fingerprint="fp_ollama")),
+    _failed("ollama: loading", "busy", "vendor", error(503, "loading model"), retried=True),
+    _thought("lm studio: lone closing mark twice", completion({"content": f"A</think>\n{THOUGHT}</think>{MOVE}"}),
+             reasoning=f"A\n{THOUGHT}"),
+    _thought("llama.cpp: reasoning_content", completion({"content": MOVE, "reasoning_content": THOUGHT}, timings={})),
+    _failed("llama.cpp: too long", "too_long", "settings",
+            error(400, "Too large.", type="exceed_context_size_error", code=400, n_prompt_tokens=9, n_ctx=8),
+            said="n_prompt_tokens 9, n_ctx 8"),
+    _failed("transformers serve: unknown field", "misconfigured", "settings",
+            Reply(status=422, body=b'{"detail": [{"loc": ["body", "top_k"], "msg": "Extra inputs"}]}')),
+    _thought("transformers serve: thinking marks", completion({"content": f"<thinking>{THOUGHT}</thinking>{MOVE}"})),
+    _thought("openrouter: details alone", completion({"content": MOVE, "reasoning_details": _DETAILS})),
+    _failed("openrouter: no credits in a 200", "denied", "settings",
+            Reply(body=b'{"error": {"code": 402, "message": "Insufficient credits."}, "user_id": "u"}')),
+    _failed("openrouter: no provider in a 200", "busy", "vendor",
+            Reply(body=b'{"error": {"code": 502, "message": "Provider returned error"}}'), retried=True),
+    _failed("openrouter: error in the choice", "busy", "vendor",
+            Reply(body=b'{"choices": [{"message": {"content": "The"}, "finish_reason": "error"}]}'), retried=True),
+    _failed("openrouter: no choices", "no_answer", "vendor", Reply(body=b'{"id": "g", "choices": []}'), retried=True),
+    _failed("openrouter: moderation", "filtered", "vendor", error(403, "Your input was flagged", code=403)),
+    _failed("openrouter: reasoning is mandatory", "misconfigured", "settings",
+            error(400, "Reasoning is mandatory for this endpoint and cannot be disabled.", code=400)),
+    _thought("mistral: parts", completion({"content": _PARTS})),
+    _no_room("mistral: thinking alone", completion({"content": _PARTS[:1]}, "length")),
+    Sample("mistral: a part that is not known", completion({"content": [{"type": "reference"}, _PARTS[1]]})),
+    _thought("mistral: its own marks", completion({"content": f"[THINK]{THOUGHT}[/THINK]{MOVE}"})),
+    _thought("deepseek: thinking by default", completion({"content": MOVE, "reasoning_content": THOUGHT})),
+    _failed("deepseek: no balance", "denied", "settings", error(402, "Insufficient Balance")),
+    Sample("anthropic: compatible", completion({"content": MOVE})),
+    _failed("anthropic: temperature out of range", "misconfigured", "settings",
+            error(400, "temperature: range: 0..1", type="invalid_request_error"), said="option temperature"),
+    _failed("anthropic: overloaded in a 200", "busy", "vendor",
+            Reply(body=b'{"error": {"type": "overloaded_error", "message": "Overloaded"}}'), retried=True),
+    _failed("gemini: prompt too long", "too_long", "settings",
+            error(400, "The input token count (9) exceeds the maximum number of tokens allowed (8).", code=400)),
+    _no_room("gemini: thinking ate the limit", completion({}, "length"), None),
+    _thought("groq: raw", completion({"content": f"<think>{THOUGHT}</think>{MOVE}"})),
+    Sample("groq: hidden", completion({"content": MOVE}, x_groq={"id": "r"})),
+    _thought("together: reasoning", completion({"content": MOVE, "reasoning": THOUGHT, "tool_calls": []})),
+    _thought("a proxy: a stream", stream(delta(reasoning_content=THOUGHT[:9]), delta(reasoning_content=THOUGHT[9:]),
+             delta(content=MOVE[:9]), delta(content=MOVE[9:]), delta("stop"))),
+    Sample("a proxy: a stream with comments", stream(delta(content=MOVE), delta("stop"), comment=": PROCESSING")),
+    _failed("a proxy: a stream that broke off", "no_answer", "vendor", stream(delta(content="The"), ended=False),
+            retried=True),
+    _failed("a proxy: an error in a stream", "denied", "settings", stream({"error": {"code": 401, "message": "No."}})),
+    _failed("a proxy: an error without a number", "denied", "settings", Reply(body=b'{"error": "Out of credits"}')),
+    Sample("a proxy: no finish reason", completion({"content": MOVE}, None)),
+    _failed("a proxy: no message", "no_answer", "vendor", Reply(body=b'{"choices": [{}]}')),
+    Sample("a model that had room and said nothing", completion({"content": ""}), text=""),
+    Sample("text before a block", completion({"content": f"Well.\n<think>{THOUGHT}</think>{MOVE}"}),
+           text=f"Well.\n{MOVE}", reasoning=THOUGHT),
+)  # fmt: skip

@@ -1,0 +1,193 @@
+"""Answers of today's chat servers, over HTTP: which are moves, what was thought, and what follows from all others."""
+
+import asyncio
+import json
+
+import pytest
+from flask import Flask
+from sqlalchemy import Engine, select
+
+from app.core.config import Settings
+from app.core.extensions import reading
+from app.jobs import states
+from app.models import LanguageModel
+from app.players.api import player as api_player
+from app.players.base import Generation, PlayerFailed, PlayerSpec
+from tests.api_answers import MOVE, SAMPLES, THOUGHT, Sample, completion, error, usage
+from tests.rounds import add_models, check, haggler, make_round, play, row_of
+from tests.stub_openai import Messages, Reply, Request, StubServer
+
+pytestmark = pytest.mark.usefixtures("vendor_environment")
+
+CHAT = [{"role": "user", "content": "Your move."}]
+
+
+@pytest.fixture
+def settings(app: Flask) -> Settings:
+    return app.config["SETTINGS"]
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.players.api.client._FIRST_PAUSE", 0.001)
+
+
+def player(stub: StubServer, **options: object) -> api_player.ApiPlayer:
+    return api_player.make(PlayerSpec("api", "tested", {"model": "m", "base_url": stub.url, "retries": 1, **options}))
+
+
+def ask(asked: api_player.ApiPlayer) -> Generation:
+    return asyncio.run(asked.complete(CHAT))
+
+
+def failure(asked: api_player.ApiPlayer) -> PlayerFailed:
+    with pytest.raises(PlayerFailed) as caught:
+        ask(asked)
+    return caught.value
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+def test_an_answer_is_what_it_is(stub: StubServer, sample: Sample) -> None:
+    stub.script("m", sample.reply)
+    if sample.outcome == "move":
+        generation, fault = ask(player(stub)), None
+    else:
+        failed = failure(player(stub))
+        generation, fault = failed.generation, failed.fault
+        assert sample.said in failed.message
+        assert failed.message.isprintable()
+    assert (generation.outcome, fault) == (sample.outcome, sample.fault)
+    assert (generation.text, generation.reasoning) == (sample.text, sample.reasoning)
+    assert len(stub.requests) == 1 + sample.retried
+
+
+def test_what_a_server_counts_is_kept_with_the_answer(stub: StubServer) -> None:
+    told = usage(450, 400) | {"prompt_tokens_details": {"cached_tokens": 64}, "cost": 0.25}
+    stub.script("m", completion({"content": MOVE}, usage=told, provider="P", system_fingerprint="fp"))
+    generation = ask(player(stub))
+    assert (generation.prompt_tokens, generation.cached_tokens) == (90, 64)
+    assert (generation.completion_tokens, generation.reasoning_tokens) == (450, 400)
+    kept = {name: generation.sampling[name] for name in ("provider", "fingerprint", "cost", "finish_reason")}
+    assert kept == {"provider": "P", "fingerprint": "fp", "cost": 0.25, "finish_reason": "stop"}
+
+
+def test_parts_that_are_not_known_are_left_out_and_named(stub: StubServer) -> None:
+    stub.script("m", completion({"content": [{"type": "audio"}, {"type": "text", "text": MOVE}]}))
+    generation = ask(player(stub))
+    assert (generation.text, generation.sampling["left_out"]) == (MOVE, ["audio"])
+
+
+def test_three_megabytes_of_reasoning_leave_the_move_whole(stub: StubServer) -> None:
+    stub.script("m", completion({"content": f"<think>{'word ' * 600_000}</think>{MOVE}"}))
+    generation = ask(player(stub))
+    assert generation.text == MOVE
+    assert len(generation.reasoning or "") == 200_000
+
+
+def test_a_limit_that_reasoning_ate_is_raised_by_what_the_model_reasons(stub: StubServer) -> None:
+    moves = completion({"content": MOVE}, usage=usage(1850, 1800))
+    stub.script("m", moves, completion({"content": None}, "length", usage=usage(200, 200)))
+    asked = player(stub)
+    ask(asked)
+    assert "this model reasons for 1,800 tokens a move" in failure(asked).message
+
+
+# ---- Asking differently -----------------------------------------------------------
+
+
+class Particular:
+    """A server that refuses fields one by one, in OpenAI's words or in others."""
+
+    def __init__(self, *refused: str, with_param: bool = True) -> None:
+        self.refused = refused
+        self.with_param = with_param
+
+    def __call__(self, request: Request) -> Reply:
+        for name in self.refused:
+            if name in request.body:
+                said = f"`{name}` is deprecated for this model."
+                return error(400, said, param=name if self.with_param else None)
+        return Reply(haggler(request.body["messages"]))
+
+
+@pytest.mark.parametrize("with_param", [True, False])
+def test_refused_fields_are_left_out_and_named_otherwise_once_for_all(stub: StubServer, with_param: bool) -> None:
+    stub.answer_with("m", Particular("max_tokens", "temperature", "top_p", "seed", with_param=with_param))
+    asked = player(stub, top_p=0.9, seed=4)
+    first, second = ask(asked), ask(asked)
+    assert len(stub.requests) == 6
+    assert set(stub.requests[-1].body) == {"model", "messages", "max_completion_tokens"}
+    for generation in (first, second):
+        assert generation.sampling["refused"] == ["temperature", "top_p", "seed"]
+        assert not {"temperature", "top_p", "seed", "max_tokens"} & set(generation.sampling)
+        assert generation.sampling["max_completion_tokens"] == 256
+
+
+def test_a_server_that_takes_neither_name_of_the_limit_is_asked_twice(stub: StubServer) -> None:
+    stub.answer_with("m", Particular("max_tokens", "max_completion_tokens"))
+    failed = failure(player(stub))
+    assert (failed.fault, len(stub.requests)) == ("settings", 2)
+    assert "change the model's option max_tokens" in failed.message
+
+
+def test_a_round_keeps_what_it_learnt_for_the_next_one(engine: Engine, settings: Settings, stub: StubServer) -> None:
+    stub.answer_with("m", Particular("max_tokens", "temperature"))
+    add_models(engine, stub.url, "m", in_flight=1)
+    round_id = make_round(engine, "m", matches=2)
+    play(engine, settings, round_id)
+    check(engine, round_id, 2)
+    asked = len(stub.requests)
+    with reading(engine) as session:
+        options = session.scalars(select(LanguageModel.options).where(LanguageModel.name == "m")).one()
+    assert (options["token_field"], options["refused_fields"]) == ("max_completion_tokens", ["temperature"])
+    play(engine, settings, make_round(engine, "m", matches=2))
+    assert all("temperature" not in request.body for request in stub.requests[asked:])
+    assert all("max_tokens" not in request.body for request in stub.requests[asked:])
+
+
+# ---- Rounds -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (error(400, "Unknown parameter: 'top_k'.", param="top_k"), "Unknown parameter"),
+        (completion({"content": None, "reasoning": THOUGHT}, "length"), "raise the limit"),
+        (Reply(body=b'{"error": {"code": 402, "message": "Insufficient credits."}}'), "Insufficient credits"),
+    ],
+)
+def test_a_round_stops_at_the_first_sign_that_its_model_is_asked_wrongly(
+    engine: Engine, settings: Settings, stub: StubServer, reply: Reply, said: str
+) -> None:
+    stub.script("m", reply)
+    add_models(engine, stub.url, "m", in_flight=4)
+    round_id = make_round(engine, "m", matches=40)
+    play(engine, settings, round_id)
+    row = row_of(engine, round_id)
+    assert (row.status, row.aborted) == (states.FAILED, 0)
+    assert said in str(row.error)
+    assert len(stub.requests) <= 4
+
+
+def test_one_answer_without_room_among_many_ends_its_match_alone(
+    engine: Engine, settings: Settings, stub: StubServer
+) -> None:
+    cut = completion({"content": None, "reasoning": THOUGHT}, "length")
+    stub.script("m", *[haggler] * 40, cut, haggler)
+    add_models(engine, stub.url, "m", in_flight=1)
+    round_id = make_round(engine, "m", matches=20)
+    play(engine, settings, round_id)
+    row = row_of(engine, round_id)
+    assert (row.status, row.aborted, row.finished) == (states.DONE, 1, 20)
+
+
+def test_thoughts_are_in_no_prompt_of_a_round(engine: Engine, settings: Settings, stub: StubServer) -> None:
+    def thinking(messages: Messages) -> str:
+        return f"<think>{THOUGHT}</think>{haggler(messages)}"
+
+    stub.script("m", thinking)
+    add_models(engine, stub.url, "m", in_flight=2)
+    round_id = make_round(engine, "m", matches=2)
+    play(engine, settings, round_id)
+    check(engine, round_id, 2)
+    assert all(THOUGHT not in json.dumps(request.body) for request in stub.requests)
