@@ -427,6 +427,11 @@ def test_the_score_of_a_round_is_the_mean_over_both_seats_and_how_most_matches_e
     assert re.search(rf">{mean}<", lines[str(talks)])
     assert f"{100 * most / 12:.0f} % of them" in lines[str(guesses)]
     assert f"and a seat scores {mean} points" in said(client.get(f"/admin/rounds/{talks}").text)
+    together = played(matches=12, config={"objective": "coop"})
+    with reading(engine) as session:
+        reached = session.scalars(select(MatchRow.utility_0).where(MatchRow.round_id == together)).all()
+    both = f"Both seats reach {sum(each or 0 for each in reached) / 12:.2f} points together in a match"
+    assert both in said(client.get(f"/admin/rounds/{together}").text)
 
 
 @pytest.mark.parametrize(
