@@ -191,7 +191,7 @@ def dataset_states(parlor: Stack, page: Page, rounds: Mapping[str, int], dataset
     page.get_by_label("Instructions with outputs").check()
     page.get_by_role("button", name="Import the dataset").click()
     expect(page.get_by_role("alert")).to_contain_text("bad.jsonl: expected rows of the format alpaca, got 1 of 1 that")
-    expect(page.get_by_text("output: expected a text that is not empty, got None")).to_have_count(3)
+    expect(page.get_by_text("expected an object with {instruction, output}, got {instruction}")).to_have_count(3)
     yield "dataset-upload-refused"
 
 
