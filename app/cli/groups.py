@@ -10,6 +10,8 @@ from typing import Any
 import click
 from flask.cli import AppGroup
 
+_WHOLE_SENTENCE = 1000  # characters, which no first sentence of a help text has
+
 
 class UsageRefused(click.ClickException):
     """One line on stderr and exit code 2."""
@@ -46,6 +48,13 @@ class BaseGroup(AppGroup):
     def invoke(self, ctx: click.Context) -> Any:
         with short_usage_errors(ctx.info_name, ctx.parent):
             return super().invoke(ctx)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands, each with a whole sentence, which click would end where its line does."""
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        rows = [(name, each.get_short_help_str(_WHOLE_SENTENCE)) for name, each in commands.items() if each is not None]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
 
 class LazyGroup(BaseGroup):

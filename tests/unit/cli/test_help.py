@@ -47,6 +47,7 @@ def test_help_fits_the_terminal_and_its_columns_never_touch(width: int) -> None:
         wrong += [f"{path}: {len(line)} characters: {line}" for line in text.splitlines() if len(line) > width]
         names = [name for name, _ in records(command, context)]
         names += command.list_commands(context) if isinstance(command, click.Group) else []
+        wrong += [f"{path}: cut off: {line}" for line in text.splitlines() if re.search(r"\w\.\.\.$", line)]
         apart = [name for name in names if re.search(rf"^ +{re.escape(name)}(?:  +\S|$)", text, re.MULTILINE)]
         wrong += [f"{path}: {name} touches its text" for name in names if name not in apart]
     assert not wrong, "\n".join(wrong)
