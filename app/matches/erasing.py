@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import delete, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, undefer
 
 from app.games.base import Event
 from app.matches import live
@@ -50,13 +50,16 @@ def erase_texts(session: Session, match_id: str, seats: Collection[int]) -> Eras
 
 
 def empty_prompts(session: Session, match_id: str) -> int:
-    """Empty all that models were told in a match, as any of it may quote a person. How many calls that were."""
+    """Empty all that models were told and thought in a match, as any of it may quote a person.
+
+    How many calls that were.
+    """
     emptied = 0
-    calls = select(GenerationRow).where(GenerationRow.match_id == match_id)
+    calls = select(GenerationRow).where(GenerationRow.match_id == match_id).options(undefer(GenerationRow.reasoning))
     for row in session.scalars(calls, execution_options={"yield_per": _AT_ONCE}):
         prompt = [each if each["role"] == _ASSISTANT else {**each, "content": ""} for each in row.prompt]
-        if prompt != row.prompt:
-            row.prompt = prompt
+        if prompt != row.prompt or row.reasoning is not None:
+            row.prompt, row.reasoning = prompt, None
             emptied += 1
     return emptied
 

@@ -5,12 +5,13 @@ Rows come from the database a few at a time, so that memory does not grow with t
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 from sqlalchemy import Row, Select, func, select
 from sqlalchemy.orm import Session
 
 from app.core.csv_tables import ROWS_AT_ONCE, Column
+from app.core.failures import Outcome
 from app.games import roles_of_seat
 from app.matches.events import RESERVED
 from app.matches.export_matches import IN_ORDER, MATCHES, PLAYERS, ExportTable, player_of
@@ -92,7 +93,8 @@ def _log_probs(row: Row[Any]) -> list[float] | None:
 
 _GENERATION_FIELDS = (
     "match_id", "ply", "seat", "attempt", "model", "prompt", "text", "sampling", "prompt_tokens",
-    "completion_tokens", "latency", "retries", "error", "at", "token_ids", "log_probs",
+    "completion_tokens", "latency", "retries", "error", "at", "token_ids", "log_probs", "reasoning", "cached_tokens",
+    "reasoning_tokens", "outcome",
 )  # fmt: skip
 
 
@@ -123,7 +125,7 @@ GENERATIONS = ExportTable(
                " the end of the text.", '{"finish_reason": "stop", "max_tokens": 200, "temperature": 1.0}'),
         Column("prompt_tokens", "integer", "Tokens of the prompt, as the server counts them.",
                "empty where it does not"),
-        Column("completion_tokens", "integer", "Tokens of the text, as the server counts them.",
+        Column("completion_tokens", "integer", "Tokens of reasoning and text, as the server counts them.",
                "empty where it does not"),
         Column("latency", "number", "Seconds from the question to the answer, retries included.", "0.79"),
         Column("retries", "integer", "How often the request was sent again after a 429, a 5xx or no connection.",
@@ -135,6 +137,14 @@ GENERATIONS = ExportTable(
         Column("log_probs", "json", "The natural logarithm of the probability of each of these tokens, before masks,"
                " temperature and limits of the sampling.", "[-0.693147, -1.386294, -0.000021]; empty for other models",
                _log_probs),
+        Column("reasoning", "text", "What the model thought before, where its server shows it: neither the partner nor"
+               " a later prompt has it.", "empty when nothing was shown"),
+        Column("cached_tokens", "integer", "Those of prompt_tokens that the server had in its cache.",
+               "empty where it does not count them"),
+        Column("reasoning_tokens", "integer", "Those of completion_tokens that are reasoning.",
+               "empty where the server does not count them"),
+        Column("outcome", "text", "What came of it, of a model behind an API.",
+               " | ".join(get_args(Outcome)) + "; empty for other models and earlier releases"),
     ),
     _generations(),
 )  # fmt: skip

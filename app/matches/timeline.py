@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, undefer
 
 from app.games.base import JSON, Event
 from app.matches import engine
@@ -29,7 +29,8 @@ class TimelineStep:
 
 def steps(session: Session, record: StoredMatch) -> list[TimelineStep]:
     """The whole log of a match in order."""
-    rows = session.scalars(select(GenerationRow).where(GenerationRow.match_id == record.id).order_by(GenerationRow.id))
+    calls = select(GenerationRow).where(GenerationRow.match_id == record.id).options(undefer(GenerationRow.reasoning))
+    rows = session.scalars(calls.order_by(GenerationRow.id))
     generations = {(row.seat, row.ply, row.attempt): row for row in rows}
     refused: Counter[tuple[int | None, int]] = Counter()
     found = []

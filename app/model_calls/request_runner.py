@@ -105,7 +105,8 @@ def _call_result(call: Callable[[], Generation], seconds: float) -> tuple[JSON, 
     except PlayerFailed as failure:
         latency = round(failure.generation.latency, 3)
         why = {"error": failure.message, "kind": failure.kind}
-        return {"ok": False, **why, "latency": latency}, failure.generation
+        tokens = {name: getattr(failure.generation, name) for name in ("prompt_tokens", "completion_tokens")}
+        return {"ok": False, **why, "latency": latency, **tokens}, failure.generation
     except TimeoutError:
         return {"ok": False, "error": f"no answer within {seconds:g} s"}, None
     except AppError as refusal:

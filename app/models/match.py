@@ -152,9 +152,14 @@ class GenerationRow(Model):
     token_ids: Mapped[list[int] | None] = mapped_column(Json)  # as a local model sampled them, its end marker last
     # Of the sampled tokens, before masks, temperature and limits: as many little-endian float32 as there are token_ids.
     log_probs: Mapped[bytes | None] = mapped_column(LargeBinary, deferred=True)
+    # What the model thought before, which only experimenters see, and which enters no prompt and no training.
+    reasoning: Mapped[str | None] = mapped_column(Text, deferred=True)
     sampling: Mapped[dict[str, Any]] = mapped_column(Json)
     prompt_tokens: Mapped[int | None]
     completion_tokens: Mapped[int | None]
+    cached_tokens: Mapped[int | None]  # of the prompt's
+    reasoning_tokens: Mapped[int | None]  # of the completion's
+    outcome: Mapped[str | None] = mapped_column(String(30))  # core.failures.Outcome, of a model behind an API
     latency: Mapped[float]  # seconds
     retries: Mapped[int]
     error: Mapped[str | None] = mapped_column(Text)

@@ -2,18 +2,23 @@
 
 import asyncio
 import json
+import re
 
 import pytest
 from flask import Flask
+from flask.testing import FlaskClient
 from sqlalchemy import Engine, select
 
 from app.core.config import Settings
-from app.core.extensions import reading
+from app.core.extensions import reading, writing
 from app.jobs import states
-from app.models import LanguageModel
+from app.matches.erasing import empty_prompts
+from app.models import EventRow, GenerationRow, LanguageModel, MatchRow
 from app.players.api import player as api_player
 from app.players.base import Generation, PlayerFailed, PlayerSpec
 from tests.api_answers import MOVE, SAMPLES, THOUGHT, Sample, completion, error, usage
+from tests.datasets import cut, rows_of
+from tests.experimenter import signed_in
 from tests.rounds import add_models, check, haggler, make_round, play, row_of
 from tests.stub_openai import Messages, Reply, Request, StubServer
 
@@ -25,6 +30,11 @@ CHAT = [{"role": "user", "content": "Your move."}]
 @pytest.fixture
 def settings(app: Flask) -> Settings:
     return app.config["SETTINGS"]
+
+
+@pytest.fixture
+def client(app: Flask) -> FlaskClient:
+    return signed_in(app)
 
 
 @pytest.fixture(autouse=True)
@@ -181,13 +191,41 @@ def test_one_answer_without_room_among_many_ends_its_match_alone(
     assert (row.status, row.aborted, row.finished) == (states.DONE, 1, 20)
 
 
-def test_thoughts_are_in_no_prompt_of_a_round(engine: Engine, settings: Settings, stub: StubServer) -> None:
-    def thinking(messages: Messages) -> str:
-        return f"<think>{THOUGHT}</think>{haggler(messages)}"
+def thinking(messages: Messages) -> str:
+    return f"<think>{THOUGHT}</think>{haggler(messages)}"
 
+
+def test_thoughts_are_kept_with_the_call_and_reach_no_prompt_no_event_and_no_training(
+    engine: Engine, settings: Settings, stub: StubServer
+) -> None:
     stub.script("m", thinking)
     add_models(engine, stub.url, "m", in_flight=2)
     round_id = make_round(engine, "m", matches=2)
     play(engine, settings, round_id)
     check(engine, round_id, 2)
     assert all(THOUGHT not in json.dumps(request.body) for request in stub.requests)
+    with reading(engine) as session:
+        kept = session.execute(select(GenerationRow.reasoning, GenerationRow.outcome)).all()
+        events = session.scalars(select(EventRow.body)).all()
+    assert {tuple(each) for each in kept} == {(THOUGHT, "move")}
+    assert all(THOUGHT not in json.dumps(body) for body in events)
+    rows = rows_of(settings.home, cut(engine, settings.home, rounds=[round_id]))
+    assert rows
+    assert THOUGHT not in json.dumps(rows)
+
+
+def test_thoughts_are_folded_on_a_matchs_page_and_deleted_with_what_a_person_wrote(
+    client: FlaskClient, engine: Engine, settings: Settings, stub: StubServer
+) -> None:
+    stub.script("m", thinking)
+    add_models(engine, stub.url, "m", in_flight=1)
+    play(engine, settings, make_round(engine, "m", matches=1))
+    with reading(engine) as session:
+        match_id = session.scalars(select(MatchRow.id)).one()
+    page = client.get(f"/admin/matches/{match_id}?at=2").text
+    folded = re.search(r"<details><summary>Reasoning, which.*?</details>", page, re.DOTALL)
+    assert folded
+    assert THOUGHT in folded[0]
+    with writing(engine) as session:
+        empty_prompts(session, match_id)
+    assert THOUGHT not in client.get(f"/admin/matches/{match_id}?at=2").text
