@@ -209,7 +209,7 @@ def test_thoughts_are_kept_with_the_call_and_reach_no_prompt_no_event_and_no_tra
         events = session.scalars(select(EventRow.body)).all()
     assert {tuple(each) for each in kept} == {(THOUGHT, "move")}
     assert all(THOUGHT not in json.dumps(body) for body in events)
-    rows = rows_of(settings.home, cut(engine, settings.home, rounds=[round_id]))
+    rows = rows_of(settings.home, cut(engine, settings.home, rounds=[round_id], filter="all"))
     assert rows
     assert THOUGHT not in json.dumps(rows)
 
