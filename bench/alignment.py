@@ -52,7 +52,7 @@ AGENT, OBSERVER = "scripted-agent", "scripted-observer"
 METHOD = "stable-alignment"
 MIXING = {"published": "released", "code": "code"}
 ASKED, HELD_OUT = 240, 100  # questions of the societies, and of the assessment
-WORLD = {"size": 6, "iterations": 12, "setting": "half_half"}
+WORLD = {"size": 6, "iterations": 12, "setting": "half_half", "global_interaction": True}
 TINY = {"width": 64, "layers": 3, "length": 256, "epochs": 8}
 # The published learning rate is for models of billions of weights, and a step of eight queries as there.
 FITTED = {"learning_rate": 5e-4, "max_length": 256, "batch": 8, "accumulation": 1}

@@ -230,7 +230,7 @@ SAME = {
     *("UTC", "scripted", "Sampling", "Prompt", "Extra", "Ball", "cat", "Deal or No Deal, live", "https://host/v1"),
     *("max_tokens", "max_completion_tokens", '{"top_k": 40}', "Training", "Batch", "tiny", "tiny-base", "compact"),
     *("Iteration", "Alignment", "Alignments", "Material", "sft", "Benchmark", "Benchmarks", "Benchmark 1", "Tokens"),
-    *("spag", "CSV", "JSON", "API"),
+    *("spag", "CSV", "JSON", "API", "Budget", "Budget, USD"),
     *("everyday-reasoning", "everyday-reasoning-letters", ", ".join(PRESETS["spag"])),
     *("published", "code"),  # presets of trainings, by the names that a command line takes
 }
