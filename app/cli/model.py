@@ -86,7 +86,7 @@ def list_(game: str | None, archived: bool, **given: Any) -> None:
     tokens_per_minute="Of prompts and answers together. [default: any number]",
 )
 @style_option
-@further_option("top_p, seed, extra, price_in, price_out, price_training.")
+@further_option("top_p, seed, extra, reasoning, reasoning_room, reasoning_form, price_in, price_out, price_training.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was stored as JSON.")
 def add_api(
     name: str,

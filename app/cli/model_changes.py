@@ -36,6 +36,7 @@ _SAMPLING = ("temperature", "top_p", "max_tokens")
     tokens_per_minute="Of prompts and answers together, or none.",
     timeout="Of each attempt, or none.",
     retries="After a 429, a 5xx or no connection, or none.",
+    reasoning_room="Tokens for reasoning beside those of a move, or none.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print what is stored as JSON.")
 def edit(name: str, label: str | None, notes: str | None, as_json: bool, **given: Any) -> None:

@@ -41,7 +41,7 @@ from app.registry import (
 )
 
 PRICES = ("price_in", "price_out", "price_training")
-LIMITS = ("in_flight", "tokens_per_minute", "timeout", "retries")
+LIMITS = ("in_flight", "tokens_per_minute", "timeout", "retries", "reasoning_room")
 EDITABLE = {"api": (*PRICES, *LIMITS), "local": ("in_flight",), "scripted": ()}  # options, by kind
 MOST_NOTES = 4000  # characters
 _FOUND_ANEW = ("key_host", "refused_fields")  # for each row

@@ -109,6 +109,9 @@ def test_a_model_is_added_as_on_the_command_line_and_tried(
         "max_tokens": "99",
         "extra": '{"top_k": 4}',
         "tokens_per_minute": "90000",
+        "reasoning": "1500",
+        "reasoning_form": "budget",
+        "reasoning_room": "2000",
     }
     where = add(client, label="Robin", key_env="MY_API_KEY", token_field="max_completion_tokens", **more)
     row = stored(engine)
@@ -118,6 +121,7 @@ def test_a_model_is_added_as_on_the_command_line_and_tried(
         "model": "stub-negotiator", "base_url": "http://127.0.0.1:9/v1", "key_env": "MY_API_KEY", "temperature": None,
         "top_p": 0.9, "seed": 3, "max_tokens": 99, "retries": 0, "token_field": "max_completion_tokens",
         "extra": {"top_k": 4}, "tokens_per_minute": 90_000, "key_host": "127.0.0.1",
+        "reasoning": "1500", "reasoning_form": "budget", "reasoning_room": 2000,
     }  # fmt: skip
     page = client.get(where).text
     assert "A worker was asked" in page

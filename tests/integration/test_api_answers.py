@@ -10,11 +10,13 @@ from flask.testing import FlaskClient
 from sqlalchemy import Engine, select
 
 from app.core.config import Settings
+from app.core.errors import Invalid
 from app.core.extensions import reading, writing
 from app.jobs import states
 from app.matches.erasing import empty_prompts
 from app.models import EventRow, GenerationRow, LanguageModel, MatchRow
 from app.players.api import player as api_player
+from app.players.api.options import read_options
 from app.players.base import Generation, PlayerFailed, PlayerSpec
 from tests.api_answers import MOVE, SAMPLES, THOUGHT, Sample, completion, error, usage
 from tests.datasets import cut, rows_of
@@ -153,6 +155,110 @@ def test_a_round_keeps_what_it_learnt_for_the_next_one(engine: Engine, settings:
     play(engine, settings, make_round(engine, "m", matches=2))
     assert all("temperature" not in request.body for request in stub.requests[asked:])
     assert all("max_tokens" not in request.body for request in stub.requests[asked:])
+
+
+# ---- Reasoning that is asked for -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("form", "reasoning", "sent"),
+    [
+        ("effort", "off", {"reasoning_effort": "none"}),
+        ("effort", "low", {"reasoning_effort": "low"}),
+        ("switch", "off", {"reasoning": {"enabled": False}}),
+        ("switch", "medium", {"reasoning": {"enabled": True}, "reasoning_effort": "medium"}),
+        ("thinking", "off", {"thinking": {"type": "disabled"}}),
+        ("thinking", "high", {"thinking": {"type": "enabled"}, "reasoning_effort": "high"}),
+        ("budget", "1500", {"thinking": {"type": "enabled", "budget_tokens": 1500}}),
+        ("budget", "off", {"thinking": {"type": "disabled"}}),
+        ("reasoning", "off", {"reasoning": {"enabled": False}}),
+        ("reasoning", "high", {"reasoning": {"effort": "high"}}),
+        ("reasoning", 1500, {"reasoning": {"max_tokens": 1500}}),
+        ("template", "off", {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}}),
+        (
+            "template",
+            1500,
+            {"chat_template_kwargs": {"enable_thinking": True, "thinking": True}, "thinking_token_budget": 1500},
+        ),
+        ("template", "server", {}),
+    ],
+)
+def test_reasoning_is_asked_for_in_the_form_of_the_server(
+    stub: StubServer, form: str, reasoning: str | int, sent: dict[str, object]
+) -> None:
+    stub.script("m", MOVE)
+    generation = ask(player(stub, reasoning=reasoning, reasoning_form=form, temperature=None))
+    body = stub.requests[0].body
+    assert {name: value for name, value in body.items() if name not in ("model", "messages", "max_tokens")} == sent
+    assert generation.sampling == {**sent, "max_tokens": body["max_tokens"], "finish_reason": "stop"}
+
+
+@pytest.mark.parametrize(
+    ("options", "tokens"),
+    [
+        ({"reasoning": "off"}, 50),
+        ({"reasoning": "low"}, 2050),
+        ({"reasoning": 700}, 750),
+        ({"reasoning": "high", "reasoning_room": 100}, 150),
+        ({"reasoning_room": 4000}, 4050),
+    ],
+)
+def test_reasoning_has_room_of_its_own_and_a_move_no_more_for_it(
+    stub: StubServer, options: dict[str, object], tokens: int
+) -> None:
+    stub.script("m", "word " * 1000)
+    generation = ask(player(stub, max_tokens=50, **options))
+    assert stub.requests[0].body["max_tokens"] == tokens
+    assert len(generation.text or "") == 50 * 8
+
+
+@pytest.mark.parametrize(
+    ("address", "form"),
+    [
+        ("https://api.openai.com/v1", "effort"),
+        ("https://mine.openai.azure.com/openai/v1", "effort"),
+        ("https://generativelanguage.googleapis.com/v1beta/openai", "effort"),
+        ("https://openrouter.ai/api/v1", "reasoning"),
+        ("https://api.deepseek.com", "thinking"),
+        ("https://api.anthropic.com/v1", "budget"),
+        ("https://api.together.xyz/v1", "switch"),
+        ("http://127.0.0.1:11434/v1", "effort"),
+        ("http://127.0.0.1:8000/v1", "template"),
+        ("https://notopenai.com/v1", "template"),
+    ],
+)
+def test_the_form_of_a_server_follows_from_its_address(address: str, form: str) -> None:
+    assert read_options({"model": "m", "base_url": address}).reasoning_form == form
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"reasoning": "much"}, "reasoning: expected server, off, low, medium, high or a number of tokens"),
+        ({"reasoning": 0}, "reasoning: expected server, off"),
+        ({"reasoning": 9, "reasoning_form": "effort"}, "at this server, which takes no number, got 9"),
+        ({"reasoning_form": "words"}, "reasoning_form: expected effort"),
+        ({"reasoning_room": -1}, "reasoning_room: expected a whole number"),
+        ({"reasoning": "off", "extra": {"chat_template_kwargs": {}}}, "extra: expected no field that the option"),
+    ],
+)
+def test_reasoning_that_cannot_be_is_refused(options: dict[str, object], said: str) -> None:
+    with pytest.raises(Invalid, match=re.escape(said)):
+        read_options({"model": "m", "base_url": "http://127.0.0.1:8000/v1", **options})
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        error(400, "Unsupported value: 'reasoning_effort' does not support 'none'.", param="reasoning_effort"),
+        error(400, "Reasoning is mandatory for this endpoint and cannot be disabled."),
+    ],
+)
+def test_a_model_that_cannot_do_without_reasoning_says_which_option_to_change(stub: StubServer, reply: Reply) -> None:
+    stub.script("m", reply)
+    failed = failure(player(stub, reasoning="off", reasoning_form="effort"))
+    assert "change the model's option reasoning" in failed.message
+    assert failed.fault == "settings"
 
 
 # ---- Rounds -------------------------------------------------------------------------

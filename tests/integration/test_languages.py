@@ -228,6 +228,7 @@ SAME = {
     *("Name", "live", "Pause", "normal", "Text", "Status", "Organisation", "Seed", "Top-k", "Top-p", "Lambda"),
     "Downloads",
     *("UTC", "scripted", "Sampling", "Prompt", "Extra", "Ball", "cat", "Deal or No Deal, live", "https://host/v1"),
+    *("effort", "switch", "thinking", "budget", "reasoning", "template"),  # as which reasoning is sent
     *("max_tokens", "max_completion_tokens", '{"top_k": 40}', "Training", "Batch", "tiny", "tiny-base", "compact"),
     *("Iteration", "Alignment", "Alignments", "Material", "sft", "Benchmark", "Benchmarks", "Benchmark 1", "Tokens"),
     *("spag", "CSV", "JSON", "API", "Budget", "Budget, USD"),

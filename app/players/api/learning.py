@@ -4,13 +4,16 @@ What was learnt waits here until somebody writes it to the model's rows in the r
 other process has to learn it.
 """
 
+import re
 from dataclasses import replace
 
 from app.games.base import JSON
 from app.players.api.client import ChatFailure
 from app.players.api.options import ApiOptions
+from app.players.api.reasoning import FIELDS, SERVER
 from app.players.api.server_errors import SAMPLING_FIELDS, TOKEN_FIELDS
 
+_REASONING = re.compile(r"reasoning|thinking", re.IGNORECASE)
 _unwritten: dict[tuple[str, str], JSON] = {}  # options that differ, by model and address
 
 
@@ -35,8 +38,13 @@ def option_to_change(options: ApiOptions, failure: ChatFailure) -> str:
     elif failure.field in options.extra:
         option = "extra"
     else:
-        option = failure.field if failure.field in SAMPLING_FIELDS else None
+        option = failure.field if failure.field in SAMPLING_FIELDS else _reasoning_option(options, failure)
     return f"; change the model's option {option}" if option else ""
+
+
+def _reasoning_option(options: ApiOptions, failure: ChatFailure) -> str | None:
+    about_reasoning = failure.field in FIELDS or (failure.field is None and _REASONING.search(failure.what))
+    return "reasoning" if options.reasoning != SERVER and about_reasoning else None
 
 
 def remember(options: ApiOptions) -> None:

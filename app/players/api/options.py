@@ -11,13 +11,14 @@ from urllib.parse import urlsplit
 from app.core.errors import FieldName, Invalid, Phrase, Verbatim, either
 from app.core.validation import real_number, whole_number
 from app.games.base import JSON
+from app.players.api.reasoning import ROOM, SERVER, check_extra, read_form, read_reasoning, reasoning_fields
 from app.players.api.server_errors import SAMPLING_FIELDS, TOKEN_FIELDS
 
 VENDOR_URL = "https://api.openai.com/v1"
 _OPTIONS = (
     "model", "base_url", "organisation", "key_env", "timeout", "retries", "temperature", "top_p", "seed",
     "max_tokens", "token_field", "extra", "in_flight", "tokens_per_minute", "price_in", "price_out",
-    "price_training", "key_host", "refused_fields",
+    "price_training", "key_host", "refused_fields", "reasoning", "reasoning_room", "reasoning_form",
 )  # fmt: skip
 _OWN_FIELDS = {"model", "messages", "n", "stream", *SAMPLING_FIELDS, *TOKEN_FIELDS}  # never in extra
 _MOST_EXTRA = 10_000
@@ -49,6 +50,9 @@ class ApiOptions:
     price_training: float | None  # likewise of what a training at the vendor reads
     key_host: str | None  # the only host that the key is sent to; None: wherever the model is
     refused_fields: tuple[str, ...]  # of SAMPLING_FIELDS, which the server has refused and is not sent
+    reasoning: str | int  # server, off, low, medium, high, or a number of tokens
+    reasoning_room: int  # tokens for reasoning beside the limit of a move
+    reasoning_form: str  # in which the server is told
 
 
 def read_options(raw: Mapping[str, Any]) -> ApiOptions:
@@ -65,10 +69,15 @@ def read_options(raw: Mapping[str, Any]) -> ApiOptions:
     token_field = raw.get("token_field", TOKEN_FIELDS[0])
     if token_field not in TOKEN_FIELDS:
         raise Invalid("token_field", expected=either(TOKEN_FIELDS), got=token_field)
+    base_url = _url(raw.get("base_url") or os.environ.get("OPENAI_BASE_URL") or VENDOR_URL)
+    extra = _extra(raw.get("extra"))
+    reasoning, form = read_reasoning(raw.get("reasoning", SERVER)), read_form(raw.get("reasoning_form"), base_url)
+    check_extra(reasoning_fields(reasoning, form), extra)
+    room = reasoning if isinstance(reasoning, int) else ROOM[reasoning]
     seed, max_tokens, a_minute = raw.get("seed"), raw.get("max_tokens"), raw.get("tokens_per_minute")
     return ApiOptions(
         model=_read_name(raw.get("model"), "model"),
-        base_url=_url(raw.get("base_url") or os.environ.get("OPENAI_BASE_URL") or VENDOR_URL),
+        base_url=base_url,
         organisation=None if raw.get("organisation") is None else _read_name(raw["organisation"], "organisation"),
         key_env=_variable(raw.get("key_env", "OPENAI_API_KEY")),
         timeout=real_number(raw.get("timeout", 60), "timeout", 0.1, 3600),
@@ -78,7 +87,7 @@ def read_options(raw: Mapping[str, Any]) -> ApiOptions:
         seed=None if seed is None else whole_number(seed, "seed", -(2**63), 2**63 - 1),
         max_tokens=None if max_tokens is None else whole_number(max_tokens, "max_tokens", 1, 1_000_000),
         token_field=token_field,
-        extra=_extra(raw.get("extra")),
+        extra=extra,
         in_flight=whole_number(raw.get("in_flight", 32), "in_flight", 1, 1024),
         tokens_per_minute=None if a_minute is None else whole_number(a_minute, "tokens_per_minute", 1, 10**9),
         price_in=None if (p := raw.get("price_in")) is None else real_number(p, "price_in", 0, 1e6),
@@ -86,6 +95,9 @@ def read_options(raw: Mapping[str, Any]) -> ApiOptions:
         price_training=None if (p := raw.get("price_training")) is None else real_number(p, "price_training", 0, 1e6),
         key_host=None if raw.get("key_host") is None else _read_name(raw["key_host"], "key_host"),
         refused_fields=_refused_fields(raw.get("refused_fields")),
+        reasoning=reasoning,
+        reasoning_room=whole_number(raw.get("reasoning_room", room), "reasoning_room", 0, 1_000_000),
+        reasoning_form=form,
     )
 
 

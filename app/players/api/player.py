@@ -18,6 +18,7 @@ from app.players.api.answers import Answer, read_answer
 from app.players.api.client import ChatFailure, ChatResponse
 from app.players.api.learning import asked_differently, option_to_change, remember
 from app.players.api.options import ApiOptions, read_options
+from app.players.api.reasoning import reasoning_fields
 from app.players.api.sending import one_line, send
 from app.players.base import MOST_TOKENS, ChatSampling, Generation, PlayerFailed, PlayerSpec, Refused
 from training.marks import broken_chat
@@ -32,7 +33,8 @@ class _RequestTemplate:
 
     sampling: JSON
     begin: str
-    most_tokens: int
+    most_tokens: int  # of the move and the reasoning before it
+    move_tokens: int
 
 
 @dataclass(slots=True)
@@ -117,7 +119,7 @@ class ApiPlayer:
         known = statistics.mean(self._reasoned) if self._reasoned else 0
         tokens = round(max(known, generation.reasoning_tokens or generation.completion_tokens or 0))
         reasons = f": this model reasons for {tokens:,} tokens a move or more" if tokens else ""
-        return f"; raise the limit, which is the model's option max_tokens{reasons}"
+        return f"; raise the limit by the model's option reasoning_room ({self.options.reasoning_room:,} now){reasons}"
 
 
 def make(spec: PlayerSpec) -> ApiPlayer:
@@ -126,7 +128,8 @@ def make(spec: PlayerSpec) -> ApiPlayer:
 
 
 def _template(options: ApiOptions, sampling: ChatSampling) -> _RequestTemplate:
-    most = sampling.max_tokens or options.max_tokens or MOST_TOKENS
+    move = sampling.max_tokens or options.max_tokens or MOST_TOKENS
+    most = move + options.reasoning_room
     wanted: JSON = {
         "temperature": options.temperature if sampling.temperature is None else sampling.temperature,
         "top_p": options.top_p if sampling.top_p is None else sampling.top_p,
@@ -134,14 +137,15 @@ def _template(options: ApiOptions, sampling: ChatSampling) -> _RequestTemplate:
     }
     wanted = {name: value for name, value in wanted.items() if value is not None}
     refused = [name for name in wanted if name in options.refused_fields]
-    sent = {name: value for name, value in wanted.items() if name not in refused} | {options.token_field: most}
+    sent = {name: value for name, value in wanted.items() if name not in refused}
+    sent |= {options.token_field: most, **reasoning_fields(options.reasoning, options.reasoning_form)}
     body = json.dumps({"model": options.model, **sent, **options.extra})
     recorded = {
         **sent,
         **({"refused": refused} if refused else {}),
         **({"extra": options.extra} if options.extra else {}),
     }
-    return _RequestTemplate(recorded, f'{body[:-1]}, "messages": ', most)
+    return _RequestTemplate(recorded, f'{body[:-1]}, "messages": ', most, move)
 
 
 # ---- What came of a request ---------------------------------------------------------
@@ -166,7 +170,7 @@ def _generation(
     )  # fmt: skip
     if answer is None:
         return generation
-    most = template.most_tokens * MOST_CHARACTERS
+    most = template.move_tokens * MOST_CHARACTERS
     told = {
         "characters_before_cut": len(answer.text) if len(answer.text) > most else None,
         "fingerprint": answer.fingerprint,

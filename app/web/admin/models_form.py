@@ -14,6 +14,7 @@ from app.core.queues import enqueue_request
 from app.games import GAMES
 from app.model_calls.test_call import request_test
 from app.models import LanguageModel
+from app.players.api.reasoning import FORMS
 from app.players.api.server_errors import TOKEN_FIELDS
 from app.players.prompts import styles
 from app.registry import add_api_model
@@ -25,10 +26,10 @@ from app.web.seats import settings
 from app.web.translations import game_titles
 
 _GREATEST = 2**31 - 1  # number of a row that the database can look for
-_TEXTS = ("model", "base_url", "organisation", "token_field")
+_TEXTS = ("model", "base_url", "organisation", "token_field", "reasoning", "reasoning_form")
 _OF_API = (
     "temperature", "top_p", "seed", "max_tokens", "timeout", "retries", "in_flight", "tokens_per_minute", "price_in",
-    "price_out", "price_training",
+    "price_out", "price_training", "reasoning_room",
 )  # fmt: skip
 _OF_LOCAL = ("temperature", "top_k", "top_p", "max_tokens", "in_flight")
 
@@ -126,9 +127,9 @@ def _model_form(
     refused = None if error is None else RefusedField(error.field or "", error)
     return render_template(
         "admin/model-new.html",
-        values=values, chosen=games, refused=refused, titles=game_titles(), token_fields=TOKEN_FIELDS,
-        hosts=settings().api_hosts, variables=settings().key_variables, styles=styles(games or list(GAMES)),
-        original=original,
+        values=values, chosen=games, refused=refused, original=original, titles=game_titles(),
+        token_fields=TOKEN_FIELDS, reasoning_forms=FORMS, hosts=settings().api_hosts,
+        variables=settings().key_variables, styles=styles(games or list(GAMES)),
     )  # fmt: skip
 
 

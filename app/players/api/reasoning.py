@@ -1,0 +1,91 @@
+"""How a server is told whether and how long a model is to reason, and how much room that gets beside a move. Pure."""
+
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from app.core.errors import Invalid, Phrase, either
+from app.games.base import JSON
+
+OFF, SERVER = "off", "server"  # not at all; whatever the server does by itself, as nothing is sent
+ROOM = {SERVER: 0, OFF: 0, "low": 2_000, "medium": 8_000, "high": 24_000}  # tokens beside the limit of a move
+FORMS = (
+    EFFORT := "effort", SWITCH := "switch", THINKING := "thinking", BUDGET := "budget", REASONING := "reasoning",
+    TEMPLATE := "template",
+)  # fmt: skip
+FIELDS = ("reasoning_effort", "reasoning", "thinking", "chat_template_kwargs", "thinking_token_budget")
+_NUMBERED = (BUDGET, REASONING, TEMPLATE)  # take a number of tokens
+_FORM_OF_HOST = {
+    "openai.com": EFFORT, "azure.com": EFFORT, "googleapis.com": EFFORT, "groq.com": EFFORT, "fireworks.ai": EFFORT,
+    "mistral.ai": EFFORT, "x.ai": EFFORT, "together.ai": SWITCH, "together.xyz": SWITCH, "deepseek.com": THINKING,
+    "anthropic.com": BUDGET, "openrouter.ai": REASONING,
+}  # fmt: skip
+_OLLAMA_PORT = 11434
+_MOST = 1_000_000  # tokens
+
+
+def read_reasoning(raw: object) -> str | int:
+    """How much to reason: a word of ROOM, or a number of tokens. Raises Invalid."""
+    if isinstance(raw, str) and raw in ROOM:
+        return raw
+    text = str(raw)
+    if not isinstance(raw, bool) and text.isascii() and text.isdigit() and 1 <= int(text) <= _MOST:
+        return int(text)
+    expected = Phrase("%(words)s or a number of tokens from 1 to %(most)s", words=", ".join(ROOM), most=_MOST)
+    raise Invalid("reasoning", expected=expected, got=raw)
+
+
+def form_of(base_url: str) -> str:
+    """The form that the server at an address takes; servers of one's own take arguments of the chat template."""
+    address = urlsplit(base_url)
+    host = address.hostname or ""
+    known = (form for name, form in _FORM_OF_HOST.items() if host == name or host.endswith(f".{name}"))
+    return next(known, EFFORT if address.port == _OLLAMA_PORT else TEMPLATE)
+
+
+def reasoning_fields(reasoning: str | int, form: str) -> JSON:
+    """What is sent. Raises Invalid for a number of tokens where the form takes none."""
+    if reasoning == SERVER:
+        return {}
+    if isinstance(reasoning, int) and form not in _NUMBERED:
+        raise Invalid(
+            "reasoning",
+            expected=Phrase("%(words)s at this server, which takes no number", words=", ".join(ROOM)),
+            got=reasoning,
+        )
+    on = reasoning != OFF
+    tokens = reasoning if isinstance(reasoning, int) else ROOM[reasoning]
+    effort: JSON = {"reasoning_effort": reasoning} if on and isinstance(reasoning, str) else {}
+    switch = {"type": "enabled" if on else "disabled"}
+    if form == EFFORT:
+        return effort or {"reasoning_effort": "none"}
+    if form == SWITCH:
+        return {"reasoning": {"enabled": on}, **effort}
+    if form == THINKING:
+        return {"thinking": switch, **effort}
+    if form == BUDGET:
+        return {"thinking": {**switch, "budget_tokens": tokens} if on else switch}
+    if form == REASONING:
+        return {"reasoning": {"enabled": False} if not on else _effort_or_tokens(reasoning)}
+    limit = {"thinking_token_budget": reasoning} if isinstance(reasoning, int) else {}
+    return {"chat_template_kwargs": {"enable_thinking": on, "thinking": on, **effort}, **limit}
+
+
+def _effort_or_tokens(reasoning: str | int) -> JSON:
+    return {"max_tokens": reasoning} if isinstance(reasoning, int) else {"effort": reasoning}
+
+
+def read_form(raw: object, base_url: str) -> str:
+    """The form that was chosen, or else that of the address. Raises Invalid."""
+    if raw is not None and raw not in FORMS:
+        raise Invalid("reasoning_form", expected=either(FORMS), got=raw)
+    return form_of(base_url) if raw is None else str(raw)
+
+
+def check_extra(sent: JSON, extra: Iterable[str]) -> None:
+    """Raises Invalid for a field of `extra` that the option reasoning sends as well."""
+    if twice := sorted(set(sent) & set(extra)):
+        raise Invalid(
+            "extra",
+            expected=Phrase("no field that the option reasoning sends"),
+            got=", ".join(twice),
+        )
