@@ -65,7 +65,8 @@ def reached(budget: JobBudget, spent: Spent) -> str | None:
 
 def dollars(usd: float) -> str:
     """An amount with cents, and with further digits where it is less than a dollar."""
-    return f"${usd:.2f}" if usd >= 1 else f"${usd:.6f}".rstrip("0").rstrip(".")
+    whole, _, parts = f"{usd:.{2 if usd >= 1 else 6}f}".partition(".")
+    return f"${whole}.{parts.rstrip('0').ljust(2, '0')}"
 
 
 class SpendingGate:

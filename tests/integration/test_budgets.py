@@ -27,6 +27,7 @@ from app.jobs import states
 from app.jobs.context import JobContext
 from app.jobs.kind import JobKind
 from app.jobs.spec import JobBudget
+from app.jobs.spending import dollars
 from app.matches.lobby import start_match_against
 from app.models import GenerationRow, LanguageModel
 from app.registry.spending import spent_since
@@ -121,7 +122,7 @@ def test_a_job_stops_in_the_middle_keeps_every_call_and_goes_on_with_a_higher_bu
     run(engine, settings, number)
     row = row_of(engine, kind, number)
     assert row.status == states.FAILED
-    assert row.error.startswith("budget of $0.2 reached: $0.")
+    assert row.error.startswith("budget of $0.20 reached: $0.")
     assert row.error.endswith(" spent; resume with a higher one")
     calls, tokens = stored(engine)
     assert calls == len(stub.requests) == row.calls  # none was sent that is not in the log
@@ -133,7 +134,7 @@ def test_a_job_stops_in_the_middle_keeps_every_call_and_goes_on_with_a_higher_bu
     run(engine, settings, number)
     row = row_of(engine, kind, number)
     assert (row.status, row.budget_usd) == (states.FAILED, 0.3)
-    assert row.error.startswith("budget of $0.3 reached: $0.")
+    assert row.error.startswith("budget of $0.30 reached: $0.")
 
     resumed(engine, kind, number, usd=1000)
     run(engine, settings, number)
@@ -187,13 +188,13 @@ def test_what_a_killed_worker_has_spent_counts(engine: Engine, settings: Setting
     row = row_of(engine, SOCIETY, number)
     dearest = max(_cost(each) for each in _generations(engine))
     assert 0 < spent < 0.3 <= row.cost <= 0.3 + AT_ONCE * dearest
-    assert "budget of $0.3 reached" in row.error
+    assert "budget of $0.30 reached" in row.error
 
 
 def test_jobs_without_one_have_the_budget_of_the_settings(engine: Engine, settings: Settings) -> None:
     number = society(engine)
     run_made(engine, settings.model_copy(update={"JOB_BUDGET_USD": 0.1}), number)
-    assert row_of(engine, SOCIETY, number).error.startswith("budget of $0.1 reached")
+    assert row_of(engine, SOCIETY, number).error.startswith("budget of $0.10 reached")
 
 
 def test_money_is_no_budget_where_a_price_is_unknown(engine: Engine, settings: Settings) -> None:
@@ -217,10 +218,10 @@ def test_the_command_takes_a_budget_and_resume_a_higher_one(
     asked = ("--agents", "paid", "--observers", "paid", "--config", "size=2", "iterations=1", "critics=2")
     ran = flask("society", "run", *asked, "--budget", "0.1")
     assert ran.exit_code == 1
-    assert "budget of $0.1 reached: $0.1" in ran.stderr
+    assert "budget of $0.10 reached: $0.1" in ran.stderr
     assert "`flask society resume 1` goes on" in ran.stderr
     [listed] = json.loads(flask("society", "list", "--json").stdout)
-    assert listed["error"].startswith("budget of $0.1 reached")
+    assert listed["error"].startswith("budget of $0.10 reached")
     assert flask("society", "resume", "1", "--budget", "none").stderr.startswith("Error: usd: expected ")
     assert flask("society", "resume", "1", "--budget", "1000").exit_code == 0
     shown = json.loads(flask("society", "show", "1", "--json").stdout)
@@ -235,14 +236,25 @@ def test_a_page_says_why_it_stopped_and_raises_the_budget(app: Flask, engine: En
         with_budget(engine, kind, number, usd=0.1)
         run(engine, settings, number)
         page = client.get(f"/admin/{path}/{number}").text
-        assert "budget of $0.1 reached" in page
-        assert 'name="budget_usd"' in page
-        assert "budget of $0.1 reached" in client.get(f"/admin/{path}").text
+        assert "budget of $0.10 reached" in page
+        assert re.search(r'name="budget_usd"[^>]* value="0\.1"', page)
+        assert "budget of $0.10 reached" in client.get(f"/admin/{path}").text
         answer = client.post(f"/admin/{path}/{number}", data={"action": "resume", "budget_usd": "x"})
         assert answer.status_code == 400
         client.post(f"/admin/{path}/{number}", data={"action": "resume", "budget_usd": "20"})
         row = row_of(engine, kind, number)
         assert (row.status, row.budget_usd, row.error) == (states.WAITING, 20.0, None)
+        with_budget(engine, kind, number, tokens=12_000_000)
+        with writing(engine) as session:
+            kind.cancel(session, number)
+        assert re.search(r'name="budget_tokens"[^>]* value="12000000"', client.get(f"/admin/{path}/{number}").text)
+
+
+@pytest.mark.parametrize(
+    ("usd", "said"), [(5, "$5.00"), (0.2, "$0.20"), (0.2512, "$0.2512"), (0.000015, "$0.000015"), (1234.5, "$1234.50")]
+)
+def test_small_amounts_have_the_digits_that_they_need(usd: float, said: str) -> None:
+    assert dollars(usd) == said
 
 
 # ---- Jobs that create others -----------------------------------------------------------
@@ -257,9 +269,9 @@ def test_the_jobs_of_a_campaign_share_its_budget(engine: Engine, settings: Setti
     assert row_of(engine, ROUND, part.number).budget_usd == 0.3
     with writing(engine) as session:
         first = ROUND.get(session, part.number)
-        first.cost, first.status, first.error = 0.3, states.FAILED, "budget of $0.3 reached: $0.3 spent"
+        first.cost, first.status, first.error = 0.3, states.FAILED, "budget of $0.30 reached: $0.3 spent"
     campaign_steps.take_steps(context, number)
-    assert row_of(engine, CAMPAIGN, number).error == f"round {part.number}: budget of $0.3 reached: $0.3 spent"
+    assert row_of(engine, CAMPAIGN, number).error == f"round {part.number}: budget of $0.30 reached: $0.3 spent"
     resumed(engine, CAMPAIGN, number, usd=0.5)
     assert (row_of(engine, ROUND, part.number).budget_usd, row_of(engine, CAMPAIGN, number).budget_usd) == (0.5, 0.5)
     with reading(engine) as session:

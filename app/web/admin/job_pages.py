@@ -5,6 +5,7 @@ A kind that has pages of its own registers them here; the pages of all others ar
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -116,12 +117,14 @@ def job_actions(kind: JobKind[Any], row: Any, state: str) -> dict[str, Any]:
     }
 
 
-def budget_fields(kind: JobKind[Any], row: Any) -> list[tuple[str, str, Any]]:
-    """The fields in which a job that is resumed gets a higher budget: the name, the title and the budget so far."""
-    if not kind.spends:
+def budget_fields(kind: JobKind[Any], row: Any) -> list[tuple[str, str, str]]:
+    """The fields in which a job that has a budget gets a higher one as it is resumed: name, title, the one so far."""
+    has_one = row.budget_usd or row.budget_tokens or (row.error or "").startswith("budget of")
+    if not kind.spends or not has_one:
         return []
-    fields = fields_of(JobBudget)
-    return [(f"budget_{name}", fields[name]["title"], getattr(row, f"budget_{name}")) for name in fields]
+    fields, budget = fields_of(JobBudget), {name: getattr(row, f"budget_{name}") for name in JobBudget.model_fields}
+    shown = {name: f"{Decimal(str(most)).normalize():f}" if most else "" for name, most in budget.items()}
+    return [(f"budget_{name}", fields[name]["title"], shown[name]) for name in fields]
 
 
 def render_job(kind: JobKind[Any], number: int, refused: AppError | None = None) -> str:
