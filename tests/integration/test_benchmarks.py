@@ -36,6 +36,7 @@ from tests.benchmarks import SlowTask, make_benchmark, results_of, row_of, score
 from tests.campaigns import add_local, campaign_of, change
 from tests.checkpoints import register, word_model
 from tests.experimenter import signed_in
+from tests.jobs import is_internal_error
 from tests.shell import Finished
 from tests.stack import wait_until
 from tests.stub_openai import Reply, StubServer
@@ -179,7 +180,7 @@ def test_a_result_that_cannot_be_written_down_stops_the_benchmark_with_one_line(
     runner.run(desk(), number)
     row = row_of(engine, number)
     assert (row.status, row.lease_owner) == (states.FAILED, None)
-    assert row.error.startswith("IntegrityError: ")
+    assert is_internal_error(row.error)
 
 
 @on_sqlite
