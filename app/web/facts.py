@@ -15,6 +15,8 @@ from app.web.translations import N_
 _FACTS: Mapping[str, str] = {
     "characters_before_cut": N_("Characters before it was cut"), "counts": N_("On the table"), "device": N_("Device"),
     "dtype": N_("Computed in"), "finish_reason": N_("Ended by"),
+    "cost": N_("Cost by the server, USD"), "fingerprint": N_("Fingerprint of the server"),
+    "left_out": N_("Parts left out"), "provider": N_("Provider"), "refused": N_("Refused by the server, not sent"),
     "first": N_("Moves first"), "guess": N_("Guess"), "right": N_("Guessed right"),
     "limit": N_("Most moves"), "max_new_tokens": N_("Most tokens of a move"),
     "prompt_sha256": N_("Hash of the prompt's tokens"), "said": N_("Word said"),

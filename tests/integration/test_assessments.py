@@ -143,6 +143,16 @@ def test_what_a_model_refuses_or_nobody_can_read_is_in_no_figure(
     assert (mute.difference.n, mute.difference.value) == (0, None)
 
 
+def test_a_model_that_is_asked_wrongly_stops_it_at_the_first_answer(
+    engine: Engine, settings: Settings, stub: StubServer
+) -> None:
+    stub.script(SHY, Reply("Unknown parameter: 'top_k'.", status=400))
+    row = run(engine, settings, make_assessment(engine, SHY, PLAIN, JUDGE))
+    assert row.status == states.FAILED
+    assert "Unknown parameter: 'top_k'." in row.error
+    assert len(stub.requests_of(SHY)) <= 4  # as many as may be in flight
+
+
 def test_an_empty_answer_is_rated_by_nobody(engine: Engine, settings: Settings, stub: StubServer) -> None:
     stub.script(SHY, lambda messages: "" if messages[-1]["content"] == QUESTIONS.questions[1] else "I will help.")
     number = make_assessment(engine, SHY, PLAIN, JUDGE)

@@ -20,7 +20,7 @@ from app.models import EventRow, GenerationRow, MatchRow
 from app.players.base import PlayerSpec
 from app.registry import add_api_model, find_model
 from tests.stack import PATIENCE, wait_until
-from tests.stub_openai import Messages, StubServer, failing, hanging, rate_limited
+from tests.stub_openai import Messages, Reply, StubServer, failing, hanging, rate_limited
 
 SPLIT = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]]}
 DeskMaker = Callable[..., Any]
@@ -146,6 +146,34 @@ def test_a_model_that_does_not_answer_ends_the_match_kindly(
     assert "500" in (generation.error or "")
     assert generation.text is None
     assert now(engine, record).match.view(0).transcript == ()
+
+
+@pytest.mark.parametrize(
+    ("reply", "fault", "said"),
+    [
+        (Reply("Overloaded.", status=500), "vendor", "Overloaded."),
+        (Reply("The prompt was flagged.", status=400), "vendor", "The prompt was flagged."),
+        (Reply("No such field: top_k.", status=400), "settings", "No such field"),
+        (Reply("<think>Books", finish_reason="length"), "settings", "raise the limit"),
+        (Reply(body=b'{"choices": [{"message": {"refusal": "I will not."}}]}'), "model", "I will not."),
+    ],
+)
+def test_a_match_that_a_model_cannot_go_on_with_says_whose_fault_it_was(
+    engine: Engine,
+    desk: DeskMaker,
+    against: Callable[..., StoredMatch],
+    stub: StubServer,
+    reply: Reply,
+    fault: str,
+    said: str,
+) -> None:
+    stub.script("lost", reply)
+    record = against("lost", retries=0)
+    play_turn(desk(TURN_SECONDS=2.0), record.id)
+    assert kinds(engine, record) == ["started", "aborted", "ended"]
+    stopped = now(engine, record).match.stopped
+    assert isinstance(stopped, Aborted)
+    assert (stopped.fault, said in stopped.detail) == (fault, True)
 
 
 def test_a_busy_server_is_asked_again(
