@@ -14,6 +14,7 @@ from app.core.errors import Invalid
 from app.core.extensions import reading, writing
 from app.jobs import states
 from app.matches.erasing import empty_prompts
+from app.model_calls.request_runner import make_here
 from app.models import EventRow, GenerationRow, LanguageModel, MatchRow
 from app.players.api import player as api_player
 from app.players.api.options import read_options
@@ -21,6 +22,7 @@ from app.players.base import Generation, PlayerFailed, PlayerSpec
 from tests.api_answers import MOVE, SAMPLES, THOUGHT, Sample, completion, error, usage
 from tests.datasets import cut, rows_of
 from tests.experimenter import signed_in
+from tests.model_requests import ask_for_test
 from tests.rounds import add_models, check, haggler, make_round, play, row_of
 from tests.stub_openai import Messages, Reply, Request, StubServer
 
@@ -155,6 +157,19 @@ def test_a_round_keeps_what_it_learnt_for_the_next_one(engine: Engine, settings:
     play(engine, settings, make_round(engine, "m", matches=2))
     assert all("temperature" not in request.body for request in stub.requests[asked:])
     assert all("max_tokens" not in request.body for request in stub.requests[asked:])
+
+
+def test_a_test_call_finds_out_how_a_model_is_to_be_asked_and_its_page_says_so(
+    client: FlaskClient, engine: Engine, settings: Settings, stub: StubServer
+) -> None:
+    stub.answer_with("m", Particular("max_tokens", "temperature"))
+    add_models(engine, stub.url, "m")
+    with reading(engine) as session:
+        number = session.scalars(select(LanguageModel.id).where(LanguageModel.name == "m")).one()
+    assert make_here(engine, settings, ask_for_test(engine, number))["ok"]
+    page = client.get(f"/admin/models/{number}").text
+    assert "refused by the server, not sent" in page
+    assert "max_completion_tokens" in page
 
 
 # ---- Reasoning that is asked for -----------------------------------------------------
