@@ -50,6 +50,7 @@ class ChatModel:
     slots: asyncio.Semaphore  # as many as calls may be in flight
     patience: OutageTimer
     prices: Prices | None
+    blocked: str | None = None  # why no further call is worth making
     unread: int = 0  # of its ratings as an observer, since the last that could be read
 
     @classmethod
@@ -59,6 +60,16 @@ class ChatModel:
         at_once = SCRIPTED_AT_ONCE if row.kind == "scripted" else player.at_once
         timer = OutageTimer(patience, random.Random(f"waits {row.id}"))
         return cls(row.id, row.name, player, asyncio.Semaphore(at_once), timer, prices_of_model(row))
+
+    def close_if_hopeless(self, failure: PlayerFailed) -> None:
+        """Have no call that still waits for a slot be made, where somebody has to mend something first."""
+        if self.patience.blocks(failure):
+            self.blocked = failure.message
+
+    def check_open(self) -> None:
+        """Raises ChatBlocked where no further call is worth making."""
+        if self.blocked is not None:
+            raise ChatBlocked(self.blocked)
 
     def cost(self, generation: Generation) -> float:
         """What a call costs in US dollars, as far as that is known."""
@@ -99,13 +110,14 @@ class ChatCalls:
         while True:
             try:
                 async with model.slots, self.writer.gate.call(model.prices):
+                    model.check_open()
                     generation = await model.player.complete(chat, self.sampling, seed=seed)
-            except BudgetReached:
+            except (BudgetReached, ChatBlocked):
                 raise
             except PlayerFailed as failure:
+                model.close_if_hopeless(failure)
                 await self._keep(call, model, failure.generation)
-                if model.patience.blocks(failure):
-                    raise ChatBlocked(failure.message) from None
+                model.check_open()
                 if failure.kind != BUSY:
                     raise AnswerRefused(failure.message) from None
                 try:
