@@ -147,10 +147,11 @@ def test_a_model_that_is_asked_wrongly_stops_it_at_the_first_answer(
     engine: Engine, settings: Settings, stub: StubServer
 ) -> None:
     stub.script(SHY, Reply("Unknown parameter: 'top_k'.", status=400))
+    before = len(stub.requests_of(SHY))
     row = run(engine, settings, make_assessment(engine, SHY, PLAIN, JUDGE))
     assert row.status == states.FAILED
     assert "Unknown parameter: 'top_k'." in row.error
-    assert len(stub.requests_of(SHY)) <= 4  # as many as may be in flight
+    assert len(stub.requests_of(SHY)) - before <= 4  # as many as may be in flight
 
 
 def test_an_empty_answer_is_rated_by_nobody(engine: Engine, settings: Settings, stub: StubServer) -> None:

@@ -99,7 +99,7 @@ def test_api_tries_again_when_the_server_is_busy(stub: StubServer) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b'{"data": []}', "expected 1 embeddings, each with its index, got 0"),
+        (b'{"data": []}', "expected embeddings with data, got none of them"),
         (b'{"data": [{"index": 0, "embedding": ["a"]}]}', "expected a vector of finite numbers"),
         (b'{"data": [{"index": 0, "embedding": [NaN]}]}', "expected a vector of finite numbers"),
         (b'{"data": [{"index": 1, "embedding": [1]}]}', "each with its index"),
