@@ -1,6 +1,5 @@
 """The overview: what goes on, what went wrong, and everything that was played as CSV."""
 
-import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -28,6 +27,7 @@ from app.matches.model_list import ModelListItem
 from app.matches.overview import latest_matches, live_matches, overview
 from app.registry import list_models
 from app.rounds.listing import open_rounds
+from app.web import downloads
 from app.web.admin.blueprint import blueprint
 from app.web.admin.lists import capital_phrase, table_of
 from app.web.admin.study_reports import unread_reports
@@ -148,9 +148,7 @@ def download(name: str) -> Response:
         pieces = _csv_pieces(db.engine, export.TABLES[name], choice, options)
     else:
         raise NotFound("export", expected=Phrase("%(names)s or codebook", names=", ".join(export.TABLES)), got=name)
-    response = Response(pieces, mimetype="text/csv")
-    response.headers["Content-Disposition"] = f'attachment; filename="{name}.csv"'
-    return response
+    return downloads.download(pieces, f"{name}.csv", "text/csv")
 
 
 def _csv_pieces(
@@ -159,9 +157,7 @@ def _csv_pieces(
     """The pieces of a CSV; they are asked for when the request is over, so they know its database beforehand."""
     with reading(engine) as session:
         try:
-            for piece in to_csv(table.columns, export.rows(session, table, choice), **options):
-                yield piece
-                time.sleep(0)  # other greenlets play on, however fast the download is
+            yield from to_csv(table.columns, export.rows(session, table, choice), **options)
         except GeneratorExit:
             log.info("a download was given up", table=table.name)
             raise

@@ -5,7 +5,6 @@ app/core/lists.py says what a list is.
 """
 
 import json
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -41,6 +40,7 @@ from app.core.lists import (
 )
 from app.models import User
 from app.web.admin.blueprint import blueprint
+from app.web.downloads import download
 from app.web.form_writes import write
 
 PAGE = 25  # lines
@@ -296,9 +296,7 @@ def _file(listing: Listing[Any], order: ListOrder, conditions: Sequence[ColumnEl
     if form not in FILES:
         raise Invalid("format", expected=either(FILES), got=form)
     pieces = _pieces(db.engine, listing, order, conditions, form)
-    response = Response(pieces, mimetype="text/csv" if form == "csv" else "application/json")
-    response.headers["Content-Disposition"] = f'attachment; filename="{listing.name}.{form}"'
-    return response
+    return download(pieces, f"{listing.name}.{form}", "text/csv" if form == "csv" else "application/json")
 
 
 def _pieces(
@@ -307,9 +305,7 @@ def _pieces(
     """The pieces of a file; they are asked for when the request is over, so they know its database beforehand."""
     with reading(engine) as session:
         lines = listing.lines(session, listing.columns, order, conditions)
-        for piece in to_csv(csv_columns(listing.columns), lines) if form == "csv" else _json(lines):
-            yield piece
-            time.sleep(0)  # other greenlets go on, however long the list is
+        yield from to_csv(csv_columns(listing.columns), lines) if form == "csv" else _json(lines)
 
 
 def _json(lines: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
