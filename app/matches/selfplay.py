@@ -49,6 +49,7 @@ class OutageTimer:
         self.stuck: set[MatchRunner] = set()  # the matches that got no answer and have not been given one since
         self._was_coming = False  # the training part, at the last wait
         self._answers = self._unsuited = 0
+        self._blocked_by: str | None = None  # the answer after which no further call is worth making
 
     def answered(self) -> None:
         """The model gave somebody an answer."""
@@ -56,14 +57,22 @@ class OutageTimer:
         self._answers += 1
 
     def blocks(self, failure: PlayerFailed) -> bool:
-        """Whether no further call is worth making before somebody has mended something.
+        """Whether no further call is worth making before somebody has mended something, which `check_open` says then.
 
         Options that do not suit a model stop at the first call, and later where more than one call in ANSWERS failed.
         """
+        found = failure.kind == DENIED
         if failure.kind == UNSUITED:
             self._unsuited += 1
-            return self._unsuited * self.ANSWERS > self._answers
-        return failure.kind == DENIED
+            found = self._unsuited * self.ANSWERS > self._answers
+        if found:
+            self._blocked_by = failure.message
+        return found
+
+    def check_open(self) -> None:
+        """Raises RoundBlocked where a failure of before lets no further call be made."""
+        if self._blocked_by is not None:
+            raise RoundBlocked(self._blocked_by)
 
     @property
     def away(self) -> float:
@@ -174,10 +183,11 @@ async def _ask_model(
         player = cast(ModelPlayer, seat_runner.player)
         try:
             async with seat_runner.slots, seat_runner.gate.call(seat_runner.prices):
+                seat_runner.patience.check_open()
                 generation = await player.reply(
                     match.view(seat), match.prompts[seat] or {}, refused, runner.record.turn_seed
                 )
-        except BudgetReached:
+        except (BudgetReached, RoundBlocked):
             raise
         except PlayerFailed as failure:
             seat_runner.spend(failure.generation)

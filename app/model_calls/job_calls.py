@@ -50,7 +50,6 @@ class ChatModel:
     slots: asyncio.Semaphore  # as many as calls may be in flight
     patience: OutageTimer
     prices: Prices | None
-    blocked: str | None = None  # why no further call is worth making
     unread: int = 0  # of its ratings as an observer, since the last that could be read
 
     @classmethod
@@ -60,16 +59,6 @@ class ChatModel:
         at_once = SCRIPTED_AT_ONCE if row.kind == "scripted" else player.at_once
         timer = OutageTimer(patience, random.Random(f"waits {row.id}"))
         return cls(row.id, row.name, player, asyncio.Semaphore(at_once), timer, prices_of_model(row))
-
-    def close_if_hopeless(self, failure: PlayerFailed) -> None:
-        """Have no call that still waits for a slot be made, where somebody has to mend something first."""
-        if self.patience.blocks(failure):
-            self.blocked = failure.message
-
-    def check_open(self) -> None:
-        """Raises ChatBlocked where no further call is worth making."""
-        if self.blocked is not None:
-            raise ChatBlocked(self.blocked)
 
     def cost(self, generation: Generation) -> float:
         """What a call costs in US dollars, as far as that is known."""
@@ -97,7 +86,10 @@ class ChatCalls:
             return before
         for number in range(MOST_EMPTY):
             again = f" again {number}" if number else ""
-            generation = await self._ask_once(call, model, chat, f"{self.seed} {call}{again}")
+            try:
+                generation = await self._ask_once(call, model, chat, f"{self.seed} {call}{again}")
+            except RoundBlocked as blocked:
+                raise ChatBlocked(str(blocked)) from None
             if answer := answer_text(generation):
                 await self._keep(call, model, generation)
                 return answer
@@ -105,25 +97,26 @@ class ChatCalls:
         raise AnswerRefused(f"{EMPTY} {MOST_EMPTY} times from {model.name}")
 
     async def _ask_once(self, call: str, model: ChatModel, chat: Chat, seed: str) -> Generation:
-        """What a model answers, which may be empty; failed calls are kept. Raises as `ask` does, and BudgetReached."""
+        """What a model answers, which may be empty; failed calls are kept.
+
+        Raises AnswerRefused and BudgetReached as `ask` does, and RoundBlocked.
+        """
         tries = breaks = 0
         while True:
             try:
                 async with model.slots, self.writer.gate.call(model.prices):
-                    model.check_open()
+                    model.patience.check_open()
                     generation = await model.player.complete(chat, self.sampling, seed=seed)
-            except (BudgetReached, ChatBlocked):
+            except (BudgetReached, RoundBlocked):
                 raise
             except PlayerFailed as failure:
-                model.close_if_hopeless(failure)
+                blocks = model.patience.blocks(failure)  # before calls that wait for a slot get it
                 await self._keep(call, model, failure.generation)
-                model.check_open()
+                if blocks:
+                    raise RoundBlocked(failure.message) from None
                 if failure.kind != BUSY:
                     raise AnswerRefused(failure.message) from None
-                try:
-                    await model.patience.wait(failure, tries)
-                except RoundBlocked as away:
-                    raise ChatBlocked(str(away)) from None
+                await model.patience.wait(failure, tries)
                 tries += 1
                 continue
             except Exception:
