@@ -18,6 +18,7 @@ from app.games import find_game, formula_of
 from app.games.base import JSON
 from app.games.rewards import DECAY, NO_REWARDS, SPAG
 from app.jobs.spec import PRESET, JobBudget, JobSpec, asked, asked_budget
+from app.rounds.spec import asked_material
 from training.methods import all_methods
 from training.methods.base import CONVERSATIONS, Need
 
@@ -171,13 +172,7 @@ class CampaignSpec(JobSpec):
         "Settings of the game", "Such as objective=coop.", {}, widget="options", metavar="K=V", heading="What is played"
     )
     sampling: CampaignSampling = asked("Sampling", "Of all models.", CampaignSampling())
-    material: str | None = asked(
-        "Material",
-        "What the matches are played on: a file, or `all` for the list that comes with the game.",
-        None,
-        unset="the game’s list, or generated",
-        widget="material",
-        metavar="FILE",
+    material: str | None = asked_material(
         note=", of which a tenth is held out",
         hint="One in ten is held out for the evaluations.",
     )

@@ -22,6 +22,19 @@ _SAMPLED = "; ".join(
 _PICKED = ", ".join(f"{game.material.name}: {usual_pick(game.name)}" for game in GAMES.values() if game.material)
 
 
+def asked_material(**said: Any) -> Any:
+    """The field of a spec that says what matches are played on; `said` is what `asked` takes besides."""
+    return asked(
+        "Material",
+        "What the matches are played on: a file, or `all` for the list that comes with the game.",
+        None,
+        unset="the game’s list, or generated",
+        widget="material",
+        metavar="FILE",
+        **said,
+    )
+
+
 class RoundSampling(SpecPart):
     """How the models of a round are sampled: laid over each model’s own options."""
 
@@ -103,14 +116,7 @@ class RoundSpec(JobSpec):
     config: Mapping[str, Any] = asked(
         "Settings of the game", "Such as objective=coop.", default_factory=dict, widget="options", metavar="K=V"
     )
-    material: str | None = asked(
-        "Material",
-        "What the matches are played on: a file, or `all` for the list that comes with the game.",
-        None,
-        unset="the game’s list, or generated",
-        widget="material",
-        metavar="FILE",
-    )
+    material: str | None = asked_material()
     pick: Pick | None = asked(
         "How matches get their material",
         "Shuffled: each once in an order drawn from the seed, then all again. Random: drawn for each match.",
