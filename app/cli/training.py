@@ -74,7 +74,7 @@ class _TrainingCommands(JobCommands[TrainingJob]):
         return f"{again} from its last checkpoint" if self.read(number)["backend"] == LOCAL else again
 
     def resume(self, number: int, queue: bool, as_json: bool, **budget: Any) -> None:
-        """As for all kinds. Where whoever cancelled a job is gone, that is finished, and nothing trained."""
+        """As for all kinds. A job whose process died while it was cancelled is cancelled to the end, not trained."""
         with reading() as session:
             row = TRAINING.get(session, number)
             left = row.status == states.CANCELLING and not TRAINING.has_worker(session, row)
