@@ -43,11 +43,15 @@ def test_a_queued_round_and_a_queued_training_are_done(parlor: Stack, shell: She
     env = {**parlor.env, "REDIS_URL": ""}
     line = ["round", "run", "negotiation", "--models", "scripted", "scripted", "--matches", "20", "--seed", "1"]
     assert shell.flask([*line, "--queue"], env=env).exit_code == 0
-    shown = lambda kind: json.loads(shell.flask([kind, "list", "--json"], env=env).stdout)  # noqa: E731
-    wait_until(lambda: "done" in str(shown("round")), "the end of the round")
+
+    def is_done(kind: str) -> bool:
+        listed = json.loads(shell.flask([kind, "list", "--json"], env=env).stdout)
+        return [each["status"] for each in listed] == ["done"]
+
+    wait_until(lambda: is_done("round"), "the end of the round")
     built = shell.flask(["dataset", "build", "--round", "1", "--style", "compact"], env=env)
     assert built.exit_code == 0, built
     train = ["train", "tiny", "--dataset", "1", "--name", "small", "--config", "max_steps=1", "--queue"]
     done = shell.flask(train, env=env)
     assert done.exit_code == 0, done
-    wait_until(lambda: "done" in str(shown("training")), "the end of the training")
+    wait_until(lambda: is_done("training"), "the end of the training")
