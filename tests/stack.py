@@ -22,7 +22,7 @@ from tests.fork_server import ROOT, Forked, ForkServer
 
 READY = "Ctrl-C stops everything."
 # How long a test waits before it calls something hung. No test passes or fails by how fast the machine is below that.
-PATIENCE = 150.0  # seconds; pytest ends a test after 600
+PATIENCE = 300.0  # seconds; pytest ends a test after 600
 # For rounds and jobs that only look as if somebody was at them.
 LONG_LEASES = {"ROUND_LEASE": "7200", "TRAIN_LEASE": "7200"}
 
