@@ -28,7 +28,7 @@ log = structlog.get_logger()
 
 
 class TrainingLeaseLost(Exception):
-    """Somebody else has taken the job."""
+    """Somebody else has taken the job, or it was cancelled after the lease had run out."""
 
 
 class TrainingEventWriter:
@@ -79,7 +79,7 @@ class TrainingEventWriter:
                 row = session.execute(
                     select(TrainingJob.status, TrainingJob.lease_owner).where(TrainingJob.id == self._job_id)
                 ).one()
-            if row.lease_owner != self._owner:
+            if row.lease_owner != self._owner or row.status not in states.LIVE:
                 raise TrainingLeaseLost
             return str(row.status)
         except DATABASE_AWAY as error:
@@ -104,7 +104,7 @@ class TrainingEventWriter:
         if self._newest() > self._furthest:
             values["lease_count"] = 0
         status = TRAINING.renew(session, self._job_id, self._owner, self._lease, **values)
-        if status is None:
+        if status not in states.LIVE:
             raise TrainingLeaseLost
         if self._events:
             rows = [{"job_id": self._job_id, "number": number, "body": event} for number, event in self._events]

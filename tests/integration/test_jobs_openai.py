@@ -22,9 +22,11 @@ from app.core.extensions import reading, writing
 from app.core.queues import BATCH
 from app.datasets import store
 from app.finetuning import lifecycle as jobs
+from app.finetuning.event_writer import TrainingEventWriter, TrainingLeaseLost
 from app.finetuning.job import TRAINING
 from app.finetuning.openai import runner
 from app.jobs import states
+from app.jobs.context import JobContext
 from app.lineage import origin_of
 from app.models import Dataset, TrainingJob
 from app.registry import add_api_model, add_local_model
@@ -536,7 +538,8 @@ def test_a_terminal_does_not_wait_for_the_next_look_when_it_is_to_cancel(
     job_id, asked = make_job(engine, queued=False), threading.Event()
 
     def ask(events: list[Any]) -> None:
-        if events and not asked.is_set():  # the job was just created, and the look goes on
+        created = any(each["event"] == "created" for each in events)
+        if created and not asked.is_set():  # the look goes on
             asked.set()
             cancel(engine, job_id)
 
@@ -546,6 +549,119 @@ def test_a_terminal_does_not_wait_for_the_next_look_when_it_is_to_cancel(
     terminal.join(PATIENCE)
     assert row_of(engine, job_id).status == states.CANCELLED
     assert [body["status"] for body in stub.fine_tuning.bodies()] == ["cancelled"]
+
+
+# ---- Uploads that arrive when nobody expects them any more -------------------------------
+
+
+def cancel_with_upload_on_the_way(engine: Engine, settings: Settings, stub: StubServer) -> tuple[int, Settings]:
+    """A job that is cancelled while its upload is on the way, and settings with which that is waited for long."""
+    seldom = settings.model_copy(update={"TRAIN_POLL": 3600})
+    stub.fine_tuning.answer("upload", LATE)
+    job_id = make_job(engine)
+    assert run(engine, seldom, job_id)
+    assert row_of(engine, job_id).remote_failures == 1
+    assert cancel(engine, job_id) == states.CANCELLING
+    return job_id, seldom
+
+
+@on_sqlite
+def test_an_upload_that_arrives_after_the_job_was_cancelled_is_deleted(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+) -> None:
+    job_id, seldom = cancel_with_upload_on_the_way(engine, settings, stub)
+    for _ in range(3):
+        assert run(engine, seldom, job_id)
+        assert row_of(engine, job_id).status == states.CANCELLING
+    assert "an upload may still arrive there, looking for it for 21600 seconds" in row_of(engine, job_id).log
+    stub.fine_tuning.arrive()
+    assert len(stub.fine_tuning.files) == 1
+    look(engine, seldom, job_id, is_over)
+    assert (row_of(engine, job_id).status, row_of(engine, job_id).error) == (states.CANCELLED, None)
+    assert (stub.fine_tuning.files, len(stub.fine_tuning.contents)) == ({}, 1)
+
+
+@on_sqlite
+def test_an_upload_that_never_arrives_is_not_waited_for_without_end(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+) -> None:
+    job_id, _ = cancel_with_upload_on_the_way(engine, settings, stub)
+    look(engine, settings, job_id, is_over, most=10_000)
+    assert row_of(engine, job_id).status == states.CANCELLED
+    resume(engine, job_id)
+    look(engine, settings, job_id, is_over)
+    assert (row_of(engine, job_id).status, stub.fine_tuning.files) == (states.DONE, {})
+
+
+@on_sqlite
+def test_an_upload_that_was_made_again_and_arrives_twice_leaves_no_file(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+) -> None:
+    stub.fine_tuning.answer("upload", LATE)
+    job_id = make_job(engine)
+    look(engine, settings, job_id, lambda row: row.remote_status)
+    stub.fine_tuning.arrive()
+    assert len(stub.fine_tuning.files) == 2
+    look(engine, settings, job_id, is_over)
+    assert (row_of(engine, job_id).status, stub.fine_tuning.files) == (states.DONE, {})
+
+
+@on_sqlite
+def test_an_upload_during_which_another_worker_has_cancelled_the_job_is_deleted(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+) -> None:
+    vendor = stub.fine_tuning
+    vendor.late["upload"] = threading.Event()
+    job_id = make_job(engine)
+    first = threading.Thread(target=run, args=(engine, settings, job_id))
+    first.start()
+    wait_until(lambda: vendor.files, "a file at the vendor")
+    with writing(engine) as session:
+        values = {"lease_owner": "another", "status": states.CANCELLED}
+        session.execute(update(TrainingJob).where(TrainingJob.id == job_id).values(**values))
+    vendor.late.pop("upload").set()
+    first.join(PATIENCE)
+    assert (vendor.files, len(vendor.contents), vendor.jobs) == ({}, 1, [])
+
+
+@on_sqlite
+def test_a_worker_that_stood_still_while_its_job_was_cancelled_sends_nothing(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+) -> None:
+    job_id = make_job(engine)
+    with writing(engine) as session:
+        assert TRAINING.take(session, job_id, "slow", 60)
+    record = TrainingEventWriter(engine, job_id, "slow", 60, lambda _events: None)
+    with writing(engine) as session:
+        past = datetime.now(UTC) - timedelta(seconds=1)
+        session.execute(update(TrainingJob).where(TrainingJob.id == job_id).values(lease_until=past))
+    assert cancel(engine, job_id) == states.CANCELLED
+    with pytest.raises(TrainingLeaseLost):
+        runner.follow_vendor(JobContext(engine, settings, "slow"), job_id, record)
+    assert (row_of(engine, job_id).status, stub.fine_tuning.calls) == (states.CANCELLED, [])
+
+
+@on_sqlite
+def test_an_upload_of_a_terminal_that_was_killed_is_deleted_when_it_arrives(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+) -> None:
+    vendor = stub.fine_tuning
+    vendor.answer("upload", LATE)
+    job_id = make_job(engine, queued=False)
+    terminal = resumed_in_terminal(engine, settings, job_id, TRAIN_POLL="3600")
+    wait_until(lambda: "upload" in vendor.calls, "an upload")
+    terminal.kill()
+    terminal.wait()
+    cancel(engine, job_id)
+    wait_for_end_of_lease(engine, job_id)
+    slow = settings.model_copy(update={"TRAIN_POLL": 2})
+    other = threading.Thread(target=run, args=(engine, slow, job_id), daemon=True)
+    other.start()
+    wait_until(lambda: events_of(engine, job_id, "awaited"), "another terminal that waits for the upload")
+    assert row_of(engine, job_id).status == states.CANCELLING
+    vendor.arrive()
+    other.join(PATIENCE)
+    assert (row_of(engine, job_id).status, vendor.files, len(vendor.contents)) == (states.CANCELLED, {}, 1)
 
 
 # ---- What cannot be trained ---------------------------------------------------------
@@ -669,6 +785,24 @@ def test_the_form_offers_openai_and_the_page_shows_what_became_of_it(
 # ---- Killed -------------------------------------------------------------------------
 
 
+def resumed_in_terminal(engine: Engine, settings: Settings, job_id: int, **environment: str) -> subprocess.Popen[bytes]:
+    """A terminal in which a job is resumed."""
+    given = {"PARLOR_HOME": str(settings.home), "DATABASE_URL": engine.url.render_as_string(hide_password=False)}
+    command = [sys.executable, "-m", "flask", "--app", "wsgi", "training", "resume", str(job_id)]
+    env = {**os.environ, **given, "TRAIN_LEASE": "1.5", **environment}
+    return subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def wait_for_end_of_lease(engine: Engine, job_id: int) -> None:
+    """Wait until the lease of whoever was killed has run out."""
+
+    def is_free() -> bool:
+        with reading(engine) as session:
+            return not TRAINING.has_worker(session, TRAINING.get(session, job_id))
+
+    wait_until(is_free, "the end of the lease")
+
+
 def test_a_worker_that_is_killed_while_the_job_is_created_leaves_one_job_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -705,16 +839,7 @@ def test_a_job_whose_terminal_is_killed_while_it_is_cancelled_is_cancelled_by_re
     vendor.statuses = ["running"] * 500
     vendor.late[call] = threading.Event()
     job_id = make_job(engine, queued=False)
-    url = engine.url.render_as_string(hide_password=False)
-    env = {
-        **os.environ,
-        "PARLOR_HOME": str(settings.home),
-        "DATABASE_URL": url,
-        "TRAIN_LEASE": "1.5",
-        "TRAIN_POLL": "0.1",
-    }
-    command = [sys.executable, "-m", "flask", "--app", "wsgi", "training", "resume", str(job_id)]
-    terminal = subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    terminal = resumed_in_terminal(engine, settings, job_id, TRAIN_POLL="0.1")
     wait_until(
         lambda: vendor.files if call == "upload" else row_of(engine, job_id).remote_status, "a file or a job there"
     )
@@ -724,11 +849,7 @@ def test_a_job_whose_terminal_is_killed_while_it_is_cancelled_is_cancelled_by_re
     terminal.wait()
     vendor.late.pop(call).set()
 
-    def lease_is_over() -> bool:
-        with reading(engine) as session:
-            return not TRAINING.has_worker(session, TRAINING.get(session, job_id))
-
-    wait_until(lease_is_over, "the end of the lease")
+    wait_for_end_of_lease(engine, job_id)
     line = ["training", "resume", str(job_id), *(["--queue"] if queue else [])]
     resumed = app.test_cli_runner().invoke(args=line)
     assert resumed.exit_code == 0, resumed.stderr

@@ -30,7 +30,7 @@ ODD: tuple[Any, ...] = (
 )  # fmt: skip
 CALLS: dict[str, Callable[[FineTuningClient, Path], Any]] = {
     "upload": lambda client, path: client.upload(path, "rows.jsonl"),
-    "list_files": lambda client, _: client.find_file("nobody's.jsonl"),
+    "list_files": lambda client, _: client.find_files("nobody's.jsonl"),
     "file": lambda client, _: client.has_file("file-1"),
     "delete_file": lambda client, _: client.delete_file("file-1"),
     "create": lambda client, _: client.create("mini", "file-1", METHOD, "token", None, None),

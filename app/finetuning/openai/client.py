@@ -102,10 +102,10 @@ class FineTuningClient:
         with path.open("rb") as file:
             return self._ask(VendorFile, lambda: self._files.create(file=(name, file), purpose=PURPOSE)).id
 
-    def find_file(self, name: str) -> str | None:
-        """The id of the uploaded file of that name."""
+    def find_files(self, name: str) -> list[str]:
+        """The ids of the uploaded files of that name: several where an upload was made again that had arrived."""
         listed = self._list_pages(VendorFile, lambda **page: self._files.list(purpose=PURPOSE, **page))
-        return next((each.id for each in listed if each.filename == name), None)
+        return [each.id for each in listed if each.filename == name]
 
     def has_file(self, file_id: str) -> bool:
         """Whether the vendor has the file, and it has neither expired nor been found faulty."""

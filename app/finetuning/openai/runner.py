@@ -47,6 +47,9 @@ MOST_FAILURES = 30  # calls in a row without an answer, after which a job is giv
 LONGEST_PAUSE = 600.0  # seconds between two of them
 GOING_ON = ("validating_files", "queued", "running")  # the vendor's words for a job that is not over
 _UNKNOWN = 404
+# Events of ours: an upload begins; these files are known; an upload that was not answered is waited for.
+_UPLOADING, _UPLOADED, _AWAITED = "uploading", "uploaded", "awaited"
+LATE_LOOKS = 6  # for an upload without an answer that may still arrive, before a cancelled job is called so
 _MOST_DELETIONS = 5  # tries to delete a file, before a job is called over though it is still there
 _CLOCKS = 86_400.0  # seconds by which the vendor's clock may differ from ours
 
@@ -145,6 +148,8 @@ class _VendorRunner:
         job = None if fresh else self._find(state)
         if job is None:
             job = self._create(state, fresh)
+            if job is None and self._awaits_upload(state):
+                return False
         elif state.status == states.CANCELLING:
             job = self._vendor_answer(self._vendor.cancel, job.id)
         return self._cancelled() if job is None else self._take_in(job)
@@ -201,7 +206,7 @@ class _VendorRunner:
         uploaded = False
         file_id = state.file_id
         if file_id is None and not fresh:
-            file_id = self._vendor_answer(self._vendor.find_file, self._file_name(state))
+            file_id = next(iter(self._find_uploads(state)), None)
             if file_id is not None:
                 self._store(remote_file_id=file_id)
         if self._is_cancelling():
@@ -247,14 +252,64 @@ class _VendorRunner:
         """Write the rows as the vendor reads them, and upload them; the id of the file, which is stored."""
         private_folder(self._files.folder.parent)
         private_folder(self._files.folder)
-        path = self._files.folder / "openai.jsonl"
+        path, name = self._files.folder / "openai.jsonl", self._file_name(state)
         home, dataset = self._context.settings.home, self._dataset
         called = f"{dataset.name}@{dataset.version}"
         lines = self._while_renewing(vendor_rows(_dataset_lines(home, dataset), called))
         replace_file(path, lines, private=True)
-        file_id = self._vendor_answer(self._vendor.upload, path, self._file_name(state))
-        self._store(remote_file_id=file_id)
+        self._tell(_UPLOADING, message=name)
+        self._is_cancelling()  # by which it is stored before anything is sent
+        call = self._call_in_thread(self._vendor.upload, path, name)
+        try:
+            file_id = self._wait_for(call)
+            self._tell(_UPLOADED, message=name, files=[file_id])
+            self._store(remote_file_id=file_id)
+        except TrainingLeaseLost:
+            self._leave_file_to_the_other(call)
+            raise
         return file_id
+
+    def _leave_file_to_the_other(self, call: Future[str]) -> None:
+        """Another worker took the job during the upload; delete the file, unless it is the one that he has found."""
+        try:
+            file_id = call.result()
+            with reading(self._context.database) as session:
+                theirs = TRAINING.get(session, self._job_id).remote_file_id
+            if theirs != file_id:
+                self._vendor.delete_file(file_id)
+        except AppError as error:
+            log.warning("a file that was uploaded twice may be at the vendor", job=self._job_id, error=str(error))
+
+    def _find_uploads(self, state: _JobState) -> list[str]:
+        """The files of a job that the vendor has, among them those of uploads that brought no answer."""
+        name = self._file_name(state)
+        found = self._vendor_answer(self._vendor.find_files, name)
+        if found:
+            self._tell(_UPLOADED, message=name, files=found)
+        return found
+
+    def _unanswered_uploads(self, state: _JobState) -> int:
+        """How many uploads of a job have begun of which no file is known."""
+        name = self._file_name(state)
+        mine = [each for each in self._events() if each.get("message") == name]
+        known = {file_id for each in mine if each["event"] == _UPLOADED for file_id in each["files"]}
+        return len([each for each in mine if each["event"] == _UPLOADING]) - len(known)
+
+    def _awaits_upload(self, state: _JobState) -> bool:
+        """Whether an upload may still arrive of a job that is being cancelled, which is to be looked for again.
+
+        What has arrived is deleted.
+        """
+        for file_id in self._find_uploads(state) if self._unanswered_uploads(state) > 0 else ():
+            self._delete_file(file_id)
+        if self._unanswered_uploads(state) <= 0:
+            return False
+        seconds = LATE_LOOKS * self._context.settings.TRAIN_POLL
+        waits = [each for each in self._events() if each["event"] == _AWAITED and each["token"] == state.token]
+        if not waits:
+            message = f"an upload may still arrive there, looking for it for {seconds:g} seconds to delete it"
+            self._tell(_AWAITED, message=message, token=state.token)
+        return not waits or time.time() < waits[0]["at"] + seconds
 
     @staticmethod
     def _file_name(state: _JobState) -> str:
@@ -275,8 +330,8 @@ class _VendorRunner:
         status = self._status(job, before.remote_status)
         lacks_model = status == SUCCEEDED and job.fine_tuned_model is None
         over = status in OVER and not lacks_model
-        if over and before.file_id is not None:
-            self._delete_file(before.file_id, insists=before.failures < _MOST_DELETIONS)
+        if over:
+            self._delete_files(before)
         self._store(
             remote_status=status,
             **({} if lacks_model else {"remote_failures": 0}),
@@ -323,6 +378,20 @@ class _VendorRunner:
             f"{remote_id} is not known with {account}, it may go on and be charged; resume this job with the key and"
             f" the organisation that have created it, or start over with a new job ({refused})"
         )
+
+    def _delete_files(self, state: _JobState) -> None:
+        """Delete the uploaded file, and those that uploads have left whose answers were lost. Raises VendorAway."""
+        insists = state.failures < _MOST_DELETIONS
+        lost: list[str] = []
+        if self._unanswered_uploads(state) > 0:
+            try:
+                lost = self._find_uploads(state)
+            except (VendorAway, VendorRefused) as error:
+                if isinstance(error, VendorAway) and insists:
+                    raise
+                self._record.say(f"uploads without an answer could not be looked for: {error}")
+        for file_id in dict.fromkeys([*([] if state.file_id is None else [state.file_id]), *lost]):
+            self._delete_file(file_id, insists=insists)
 
     def _delete_file(self, file_id: str, *, insists: bool = False) -> None:
         """What people said does not stay at the vendor longer than the training; a copy is in the job's folder.
@@ -416,9 +485,7 @@ class _VendorRunner:
 
     def _cancelled(self) -> bool:
         """Nothing goes on at the vendor, and the job is to be cancelled."""
-        state = self._state()
-        if state.file_id is not None:
-            self._delete_file(state.file_id, insists=state.failures < _MOST_DELETIONS)
+        self._delete_files(self._state())
         self._store(remote_status=CANCELLED)
         self._record.settle(lambda session: TRAINING.release(session, self._job_id, self._context.owner))
         return True
