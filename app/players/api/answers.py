@@ -14,6 +14,8 @@ from app.core.failures import Outcome
 from app.games.base import JSON
 
 MOST_REASONING = 200_000  # characters that are kept
+_MOST_TOKENS = 1_000_000_000  # of one call; more is no count
+_MOST_DOLLARS = 100_000.0  # likewise
 LIMIT_REACHED = "length"
 _OPEN = r"<think(?:ing)?>|\[THINK\]|◁think▷|<\|channel\|>analysis<\|message\|>"
 _CLOSE = r"</think(?:ing)?>|\[/THINK\]|◁/think▷|<\|channel\|>final<\|message\|>"
@@ -26,13 +28,14 @@ _TEXT_PARTS = {"text", "output_text"}
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the server counts them; None where it does not. Cached ones are part of the prompt's, reasoning is
-    part of the completion's. `cost` is in US dollars.
+    """Tokens as the server counts them; None where it does not. Those read from the cache and those written to it are
+    part of the prompt's, reasoning is part of the completion's. `cost` is in US dollars.
     """
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
     cost: float | None = None
 
@@ -86,18 +89,55 @@ def read_answer(body: JSON) -> Answer:
 
 
 def read_usage(body: Mapping[str, Any]) -> Usage:
-    """What a server says that an answer cost."""
+    """What a server says that an answer cost. A part that is larger than its whole is taken for unknown."""
     usage = mapping(body.get("usage"))
-    cached = count(mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
-    reasoning = count(mapping(usage.get("completion_tokens_details")).get("reasoning_tokens"))
-    cost = usage.get("cost")
+    of_prompt, of_answer = mapping(usage.get("prompt_tokens_details")), mapping(usage.get("completion_tokens_details"))
+    prompt, completion = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
+    reasoning = _first_count(of_answer.get("reasoning_tokens"), usage.get("reasoning_tokens"))
+    if completion is not None and reasoning and _is_beside(prompt, completion, reasoning, usage.get("total_tokens")):
+        completion += reasoning
+    cached = _part(_first_count(of_prompt.get("cached_tokens"), usage.get("prompt_cache_hit_tokens")), prompt)
+    read = cached or 0
     return Usage(
-        prompt_tokens=count(usage.get("prompt_tokens")),
-        completion_tokens=count(usage.get("completion_tokens")),
-        cached_tokens=count(usage.get("prompt_cache_hit_tokens")) if cached is None else cached,
-        reasoning_tokens=count(usage.get("reasoning_tokens")) if reasoning is None else reasoning,
-        cost=float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < 1e6 else None,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        cached_tokens=cached,
+        cache_write_tokens=_part(count(of_prompt.get("cache_write_tokens")), None if prompt is None else prompt - read),
+        reasoning_tokens=_part(reasoning, completion),
+        cost=_cost(usage),
     )
+
+
+def _is_beside(prompt: int | None, completion: int, reasoning: int, total: object) -> bool:
+    """Whether reasoning is counted beside the completion and not in it, as only the sum of all tokens tells."""
+    return prompt is not None and count(total) == prompt + completion + reasoning
+
+
+def _part(tokens: int | None, whole: int | None) -> int | None:
+    return None if tokens is None or (whole is not None and tokens > whole) else tokens
+
+
+def _first_count(*found: object) -> int | None:
+    return next((tokens for each in found if (tokens := count(each)) is not None), None)
+
+
+def _cost(usage: Mapping[str, Any]) -> float | None:
+    """What the call costs in US dollars, if the server says so.
+
+    OpenRouter bills a call with somebody's own key at a vendor for its fee alone; the vendor's bill comes on top.
+    """
+    cost = _dollars(usage.get("cost"))
+    if cost is None or usage.get("is_byok") is not True:
+        return cost
+    upstream = _dollars(mapping(usage.get("cost_details")).get("upstream_inference_cost"))
+    return None if upstream is None else cost + upstream
+
+
+def _dollars(raw: object) -> float | None:
+    """An amount, if it is one."""
+    if isinstance(raw, bool) or not isinstance(raw, int | float):
+        return None
+    return float(raw) if 0 <= raw < _MOST_DOLLARS else None
 
 
 def error_in(body: Mapping[str, Any]) -> JSON | None:
@@ -136,7 +176,7 @@ def mapping(raw: object) -> Mapping[str, Any]:
 
 def count(raw: object) -> int | None:
     """A number of tokens, if it is one."""
-    return raw if isinstance(raw, int) and not isinstance(raw, bool) and raw >= 0 else None
+    return raw if isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw < _MOST_TOKENS else None
 
 
 def text_or_none(raw: object) -> str | None:
