@@ -41,7 +41,7 @@ class Reply:
     delay: float = 0.0  # seconds
     body: bytes | None = None
     choices: int = 1
-    usage: bool = True
+    usage: bool | Mapping[str, Any] = True  # whether tokens are counted, by the words; or what is said of them
     finish_reason: str = "stop"
     model: str | None = None  # the name that the server gives itself; None: the one that was asked for
     broken_off: bool = False  # the connection is closed in the middle of the body
@@ -306,7 +306,9 @@ def _completion(request: Request, reply: Reply) -> dict[str, Any]:
             {"index": index, "message": message, "finish_reason": reply.finish_reason} for index in range(reply.choices)
         ],
     }
-    if reply.usage:
+    if isinstance(reply.usage, Mapping):
+        answer["usage"] = reply.usage
+    elif reply.usage:
         prompt = sum(len(sent["content"].split()) for sent in request.body["messages"])
         completion = len(str(reply.content or "").split())
         answer["usage"] = {

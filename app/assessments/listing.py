@@ -16,7 +16,7 @@ from app.games.base import JSON
 from app.jobs.listing import CALLS, JobListItem, job_columns, job_figures, job_items
 from app.models import AssessedAnswer, Assessment, LanguageModel
 from app.registry.listing import model_column, model_name
-from app.registry.prices import prices_of_model
+from app.registry.prices import known_cost, prices_of_model
 
 COUNTS = {  # of a page, by the columns that have them
     "failed": Phrase("Answers refused"), "ratings": Phrase("Ratings"), "unread_ratings": Phrase("Unread ratings"),
@@ -98,8 +98,7 @@ def _models(session: Session, rows: Sequence[Assessment]) -> dict[int, LanguageM
 
 def _cost(row: Assessment, models: Mapping[int, LanguageModel]) -> float | None:
     """What its calls have cost in US dollars; None where nobody knows."""
-    known = all(prices_of_model(models[number]) is not None for number in _models_of(row))
-    return row.cost if known else None
+    return known_cost(row, priced=all(prices_of_model(models[number]) is not None for number in _models_of(row)))
 
 
 def _models_of(row: Assessment) -> list[int]:

@@ -16,7 +16,7 @@ from app.jobs.listing import JobListItem, job_columns, job_figures, job_items
 from app.models import BenchmarkAnswer, BenchmarkJob, BenchmarkResult, GenerationRow, LanguageModel
 from app.registry.listing import model_column, model_name
 from app.registry.prices import prices_of_model
-from app.rounds.cost import cost_of
+from app.registry.spending import CallSums
 
 
 class TokenUsage(NamedTuple):
@@ -85,21 +85,18 @@ def figures_of(session: Session, rows: Sequence[BenchmarkJob]) -> dict[int, JSON
 
 def usage_of(session: Session, rows: Sequence[BenchmarkJob]) -> dict[int, TokenUsage]:
     """What the chats of each job have used, by the job's number; a job that has asked nothing has none."""
-    prompt_tokens = func.coalesce(func.sum(GenerationRow.prompt_tokens), 0)
-    completion_tokens = func.coalesce(func.sum(GenerationRow.completion_tokens), 0)
     counted = (
-        select(BenchmarkAnswer.job_id, prompt_tokens, completion_tokens)
+        select(BenchmarkAnswer.job_id, *CallSums.columns())
         .join(GenerationRow, GenerationRow.request_id == BenchmarkAnswer.request_id)
         .where(BenchmarkAnswer.job_id.in_([row.id for row in rows]))
         .group_by(BenchmarkAnswer.job_id)
     )
     models = {item.row.id: item.model for item in benchmark_items(session, rows)}
     found = {}
-    for number, prompts, completions in session.execute(counted):
-        prices = prices_of_model(models[number])
-        tokens = (prompts or 0, completions or 0)
-        cost = None if prices is None else cost_of(prices, tokens[0], tokens[1])
-        found[number] = TokenUsage(*tokens, cost)
+    for number, *row in session.execute(counted):
+        sums = CallSums.of(row)
+        cost = sums.cost(prices_of_model(models[number]))
+        found[number] = TokenUsage(sums.prompt_tokens, sums.completion_tokens, cost)
     return found
 
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from app.core.config import Settings
 from app.core.errors import AppError
+from app.jobs.call_costs import FREE, Prices
 from app.jobs.spec import JobBudget
 
-FREE = (0.0, 0.0)  # the prices of what runs here
 _LIMIT_EVERY = 2.0  # seconds between two looks at what everybody has spent
 _MOST_SECONDS = 5.0  # that a call waits for those before it to be stored
 
@@ -37,11 +37,9 @@ class Spent(NamedTuple):
         return Spent(self.usd - other.usd, self.tokens - other.tokens)
 
 
-def spent_on(prices: tuple[float, float] | None, prompt_tokens: int | None, completion_tokens: int | None) -> Spent:
-    """What calls with so many tokens come to, at USD for a million tokens of prompts and of completions."""
-    price_in, price_out = prices or (0.0, 0.0)
-    tokens = (prompt_tokens or 0, completion_tokens or 0)
-    return Spent((price_in * tokens[0] + price_out * tokens[1]) / 1e6, sum(tokens))
+def spent_on(cost: float | None, prompt_tokens: int | None, completion_tokens: int | None) -> Spent:
+    """What a call has come to; an unknown cost or count is none."""
+    return Spent(cost or 0.0, (prompt_tokens or 0) + (completion_tokens or 0))
 
 
 def spent_by(row: Any) -> Spent:
@@ -101,7 +99,7 @@ class SpendingGate:
         self._one_ended = asyncio.Event()
 
     @contextlib.asynccontextmanager
-    async def call(self, prices: tuple[float, float] | None = None) -> AsyncIterator[None]:
+    async def call(self, prices: Prices | None = None) -> AsyncIterator[None]:
         """Around a call of a model with such prices. Raises BudgetReached, once no call is under way any more."""
         await self._look()
         limit = None if prices == FREE else await self._look_at_limit()

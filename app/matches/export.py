@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from app.core.csv_tables import ROWS_AT_ONCE, Column
 from app.core.failures import Outcome
 from app.games import roles_of_seat
+from app.jobs.call_costs import CostSource
 from app.matches.events import RESERVED
 from app.matches.export_matches import IN_ORDER, MATCHES, PLAYERS, ExportTable, player_of
 from app.matches.filter import EVERYTHING, MatchFilter, conditions
@@ -94,7 +95,7 @@ def _log_probs(row: Row[Any]) -> list[float] | None:
 _GENERATION_FIELDS = (
     "match_id", "ply", "seat", "attempt", "model", "prompt", "text", "sampling", "prompt_tokens",
     "completion_tokens", "latency", "retries", "error", "at", "token_ids", "log_probs", "reasoning", "cached_tokens",
-    "reasoning_tokens", "outcome",
+    "reasoning_tokens", "outcome", "cache_write_tokens", "cost", "cost_source",
 )  # fmt: skip
 
 
@@ -145,6 +146,12 @@ GENERATIONS = ExportTable(
                "empty where the server does not count them"),
         Column("outcome", "text", "What came of it, of a model behind an API.",
                " | ".join(get_args(Outcome)) + "; empty for other models and earlier releases"),
+        Column("cache_write_tokens", "integer", "Those of prompt_tokens that the server wrote to its cache.",
+               "empty where it does not count them"),
+        Column("cost", "number", "What the call cost, in US dollars.",
+               "0.00042; empty where it is unknown, for models that run here and for earlier releases"),
+        Column("cost_source", "text", "By what the cost is known: what the server said, or the tokens and the model's"
+               " prices of then.", " | ".join(get_args(CostSource)) + "; empty without a cost"),
     ),
     _generations(),
 )  # fmt: skip

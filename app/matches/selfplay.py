@@ -17,6 +17,7 @@ from typing import Any, cast
 from app import training_part
 from app.core.failures import BUSY, DENIED, MOST_BREAKS, OUR_FAULT, UNSUITED
 from app.core.internal_errors import internal_error
+from app.jobs.call_costs import Prices
 from app.jobs.spec import JobBudget
 from app.jobs.spending import BudgetReached, SpendingGate, Spent, spent_on
 from app.matches import engine
@@ -110,7 +111,7 @@ class SeatRunner:
     scripted: bool
     slots: asyncio.Semaphore  # as many as calls of the model may be in flight
     gate: SpendingGate = field(default_factory=lambda: SpendingGate(JobBudget(), Spent()))  # that its calls pass
-    prices: tuple[float, float] | None = None  # USD for a million tokens of prompts and of completions; None: unknown
+    prices: Prices | None = None  # of the model; None: unknown
 
     @classmethod
     def of(cls, seat: StoredSeat, patience: OutageTimer, home: Path, **further: Any) -> "SeatRunner":
@@ -132,7 +133,7 @@ class SeatRunner:
 
     def spend(self, generation: Generation) -> None:
         """Count a call, which is over."""
-        self.gate.spend(spent_on(self.prices, generation.prompt_tokens, generation.completion_tokens))
+        self.gate.spend(spent_on(generation.cost, generation.prompt_tokens, generation.completion_tokens))
 
 
 @dataclass(slots=True, eq=False)

@@ -11,7 +11,8 @@ from typing import Any, cast
 import structlog
 
 from app.core.failures import BUSY, MOST_BREAKS
-from app.jobs.spending import BudgetReached, spent_on
+from app.jobs.call_costs import FREE, Prices
+from app.jobs.spending import BudgetReached
 from app.matches.engine import readable
 from app.matches.selfplay import OutageTimer, RoundBlocked
 from app.matches.store import generation_columns, moment
@@ -21,7 +22,6 @@ from app.players import make_player
 from app.players.base import ChatSampling, Generation, ModelPlayer, PlayerFailed
 from app.registry import player_spec
 from app.registry.prices import prices_of_model
-from app.rounds.cost import Prices
 
 log = structlog.get_logger()
 
@@ -59,10 +59,6 @@ class ChatModel:
         at_once = SCRIPTED_AT_ONCE if row.kind == "scripted" else player.at_once
         timer = OutageTimer(patience, random.Random(f"waits {row.id}"))
         return cls(row.id, row.name, player, asyncio.Semaphore(at_once), timer, prices_of_model(row))
-
-    def cost(self, generation: Generation) -> float:
-        """What a call costs in US dollars, as far as that is known."""
-        return spent_on(self.prices, generation.prompt_tokens, generation.completion_tokens).usd
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +132,8 @@ class ChatCalls:
             failed_calls=int(generation.error is not None),
             prompt_tokens=generation.prompt_tokens or 0,
             completion_tokens=generation.completion_tokens or 0,
-            cost=model.cost(generation),
+            cost=generation.cost or 0.0,
+            unpriced_calls=int(generation.cost is None and generation.error is None and model.prices != FREE),
         )
         await asyncio.sleep(0)  # a model that answers at once must not keep others from the loop
 

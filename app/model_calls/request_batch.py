@@ -23,7 +23,7 @@ from app.models import ModelRequest
 from app.players import make_player
 from app.players.base import ChatPlayer, ChatSampling
 from app.registry import get_model, player_spec
-from app.registry.prices import check_budget, prices_of_model
+from app.registry.prices import check_budget
 
 MOST_THREADS = 64
 _AHEAD = 4  # questions that are taken for each that may be under way, so that a slow one holds nobody up
@@ -44,9 +44,8 @@ class BatchAnswer(NamedTuple):
 class _Spending:
     """What the questions of a batch have come to, against their budget. Threads share it."""
 
-    def __init__(self, budget: JobBudget, prices: tuple[float, float] | None) -> None:
+    def __init__(self, budget: JobBudget) -> None:
         self._budget = budget
-        self._prices = prices
         self._spent = Spent()
         self._lock = threading.Lock()
 
@@ -58,7 +57,7 @@ class _Spending:
     def add(self, result: JSON) -> None:
         """A question was asked."""
         with self._lock:
-            self._spent += spent_on(self._prices, result.get("prompt_tokens"), result.get("completion_tokens"))
+            self._spent += spent_on(*(result.get(name) for name in ("cost", "prompt_tokens", "completion_tokens")))
 
 
 def ask_all(
@@ -78,7 +77,7 @@ def ask_all(
     with reading(database) as session:
         row = get_model(session, name)
         check_budget(budget, [row])
-        spec, spending = player_spec(row), _Spending(budget, prices_of_model(row))
+        spec, spending = player_spec(row), _Spending(budget)
     at_once = min(cast(ChatPlayer, make_player(spec, settings.home)).at_once, MOST_THREADS)
     with running_loop() as loop, ThreadPoolExecutor(at_once) as pool:
         owner = uuid.uuid4().hex

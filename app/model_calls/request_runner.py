@@ -26,6 +26,11 @@ from app.registry.spending import spending_limit
 
 log = structlog.get_logger()
 
+_USAGE = (
+    "prompt_tokens", "completion_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens", "cost",
+    "cost_source",
+)  # fmt: skip
+
 Ask = Callable[[], Coroutine[Any, Any, Generation]]
 Call = Callable[[Ask], Generation]  # raises TimeoutError after TURN_SECONDS
 
@@ -105,8 +110,7 @@ def _call_result(call: Callable[[], Generation], seconds: float) -> tuple[JSON, 
     except PlayerFailed as failure:
         latency = round(failure.generation.latency, 3)
         why = {"error": failure.message, "kind": failure.kind}
-        tokens = {name: getattr(failure.generation, name) for name in ("prompt_tokens", "completion_tokens")}
-        return {"ok": False, **why, "latency": latency, **tokens}, failure.generation
+        return {"ok": False, **why, "latency": latency, **_usage(failure.generation)}, failure.generation
     except TimeoutError:
         return {"ok": False, "error": f"no answer within {seconds:g} s"}, None
     except AppError as refusal:
@@ -119,7 +123,10 @@ def _call_result(call: Callable[[], Generation], seconds: float) -> tuple[JSON, 
         "model": generation.model,
         "latency": round(generation.latency, 3),
         "retries": generation.retries,
-        "prompt_tokens": generation.prompt_tokens,
-        "completion_tokens": generation.completion_tokens,
+        **_usage(generation),
     }
     return result, generation
+
+
+def _usage(generation: Generation) -> JSON:
+    return {name: getattr(generation, name) for name in _USAGE}

@@ -39,7 +39,10 @@ class Assessment(JobMixin, LeaseMixin, Model):
     failed_calls: Mapped[int] = mapped_column(default=0)
     prompt_tokens: Mapped[int] = mapped_column(BigInteger, default=0)
     completion_tokens: Mapped[int] = mapped_column(BigInteger, default=0)
-    cost: Mapped[float] = mapped_column(default=0.0)  # USD, by the prices of when each call was made, as far as known
+    cost: Mapped[float] = mapped_column(default=0.0)  # USD, as far as known, by the prices of when each call was made
+    unpriced_calls: Mapped[int | None] = mapped_column(
+        default=0
+    )  # whose cost is unknown; None: of before they were counted
 
 
 class AssessedAnswer(Model):

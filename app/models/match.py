@@ -157,8 +157,11 @@ class GenerationRow(Model):
     sampling: Mapped[dict[str, Any]] = mapped_column(Json)
     prompt_tokens: Mapped[int | None]
     completion_tokens: Mapped[int | None]
-    cached_tokens: Mapped[int | None]  # of the prompt's
+    cached_tokens: Mapped[int | None]  # of the prompt's, read from the server's cache
+    cache_write_tokens: Mapped[int | None]  # of the prompt's, written to it
     reasoning_tokens: Mapped[int | None]  # of the completion's
+    cost: Mapped[float | None]  # USD; None: unknown, or a model that costs nothing
+    cost_source: Mapped[str | None] = mapped_column(String(10))  # by what it is known: jobs.call_costs.CostSource
     outcome: Mapped[str | None] = mapped_column(String(30))  # core.failures.Outcome, of a model behind an API
     latency: Mapped[float]  # seconds
     retries: Mapped[int]

@@ -39,9 +39,13 @@ class RoundRow(JobMixin, Model):
     failed_calls: Mapped[int] = mapped_column(default=0)
     prompt_tokens: Mapped[int] = mapped_column(BigInteger, default=0)
     completion_tokens: Mapped[int] = mapped_column(BigInteger, default=0)
-    cost: Mapped[float] = mapped_column(default=0.0)  # USD, by the prices of when it began, as far as known
-    # What a million tokens of prompts and of completions cost when it began, in USD, by the number of the API model.
-    prices: Mapped[dict[str, list[float]] | None] = mapped_column(Json)
+    cost: Mapped[float] = mapped_column(default=0.0)  # USD, as far as known, by the prices of when it began
+    unpriced_calls: Mapped[int | None] = mapped_column(
+        default=0
+    )  # whose cost is unknown; None: of before they were counted
+    # What a million tokens cost when it began, in USD, by the number of the API model: the fields of
+    # jobs.call_costs.Prices in their order, of which an earlier release wrote the first two.
+    prices: Mapped[dict[str, list[float | None]] | None] = mapped_column(Json)
     # A model that gives no answer: which one, since when, and when workers are to try again. Until then nobody plays.
     away_model_id: Mapped[int | None]  # one of the two above
     away_since: Mapped[datetime | None] = mapped_column(UtcDateTime)

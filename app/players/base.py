@@ -7,12 +7,13 @@ answer how it came about.
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 from app.core.errors import AppError
 from app.core.failures import BUSY, MODEL_FAULT, FailureKind, Fault, Outcome
 from app.games.base import JSON, View
+from app.jobs.call_costs import CostSource, Prices, TokenCounts, cost_of
 
 Refused = tuple[str, str]  # a bad attempt at this turn: its text, and the reason that was given
 
@@ -44,8 +45,28 @@ class Generation:
     log_probs: list[float] | None = None  # of these tokens, before masks, temperature and limits
     reasoning: str | None = None  # what the model thought before, which nobody who plays sees
     reasoning_tokens: int | None = None  # part of completion_tokens
-    cached_tokens: int | None = None  # part of prompt_tokens
+    cached_tokens: int | None = None  # read from the server's cache; part of prompt_tokens
+    cache_write_tokens: int | None = None  # likewise
+    cost: float | None = None  # USD; None: unknown, or a model that costs nothing
+    cost_source: CostSource | None = None  # by what it is known
     outcome: Outcome | None = None  # what came of it, of a model behind an API
+
+
+def priced(generation: Generation, prices: Prices | None, server_cost: float | None = None) -> Generation:
+    """The call with its cost: what its server says, else what its tokens cost, where tokens and prices are known."""
+    if server_cost is not None:
+        return replace(generation, cost=server_cost, cost_source="server")
+    if prices is None or (generation.prompt_tokens is None and generation.completion_tokens is None):
+        return generation
+    return replace(generation, cost=cost_of(prices, tokens_of(generation)), cost_source="prices")
+
+
+def tokens_of(generation: Generation) -> TokenCounts:
+    """The tokens of a call; what the server does not count is none."""
+    prompt, completion = generation.prompt_tokens or 0, generation.completion_tokens or 0
+    cached = min(generation.cached_tokens or 0, prompt)
+    cache_write = min(generation.cache_write_tokens or 0, prompt - cached)
+    return TokenCounts(prompt, completion, cached, cache_write, min(generation.reasoning_tokens or 0, completion))
 
 
 MOST_TOKENS = 256  # of an answer where neither a game nor a model's row says

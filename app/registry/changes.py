@@ -39,10 +39,10 @@ from app.registry import (
     player_spec,
     read_options,
 )
+from app.registry.prices import PRICES
 
-PRICES = ("price_in", "price_out", "price_training")
 LIMITS = ("in_flight", "tokens_per_minute", "timeout", "retries", "reasoning_room")
-EDITABLE = {"api": (*PRICES, *LIMITS), "local": ("in_flight",), "scripted": ()}  # options, by kind
+EDITABLE = {"api": (*PRICES, "price_training", *LIMITS), "local": ("in_flight",), "scripted": ()}  # options, by kind
 MOST_NOTES = 4000  # characters
 _FOUND_ANEW = ("key_host", "refused_fields")  # for each row
 

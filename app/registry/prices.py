@@ -1,26 +1,36 @@
 """What the tokens of registered models cost, as their rows say, and whether a budget in money can be kept with them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from app.core.errors import Invalid, Phrase
+from app.jobs.call_costs import FREE, Prices
 from app.jobs.spec import JobBudget
 from app.models import LanguageModel
 
+PRICES = ("price_in", "price_out", "price_cached", "price_cache_write", "price_reasoning")  # as the fields of Prices
 
-def prices_of_model(model: LanguageModel) -> tuple[float, float] | None:
-    """USD for a million tokens of prompts and of completions; what runs here costs nothing; None: unknown."""
+
+def prices_of_model(model: LanguageModel) -> Prices | None:
+    """What its tokens cost; what runs here costs nothing; None: unknown."""
     if model.kind != "api":
-        return 0.0, 0.0
-    found: Mapping[str, Any] = model.options
-    if found.get("price_in") is None or found.get("price_out") is None:
-        return None
-    return float(found["price_in"]), float(found["price_out"])
+        return FREE
+    found = [None if model.options.get(name) is None else float(model.options[name]) for name in PRICES]
+    prompt, completion, *further = found
+    return None if prompt is None or completion is None else Prices(prompt, completion, *further)
+
+
+def known_cost(row: Any, *, priced: bool) -> float | None:
+    """What the calls of a job have cost; None where nobody knows it of all of them.
+
+    `priced`: whether today's prices of all its models are known, which decides for a job of an earlier release.
+    """
+    return row.cost if (priced if row.unpriced_calls is None else row.unpriced_calls == 0) else None
 
 
 def check_budget(budget: JobBudget, models: Iterable[LanguageModel]) -> None:
-    """Raises Invalid for a budget in money where a model's prices are unknown."""
-    unknown = next((model.name for model in models if prices_of_model(model) is None), None)
+    """Raises Invalid for a budget in money where a model's prices are unknown and its server does not say its costs."""
+    unknown = next((each.name for each in models if prices_of_model(each) is None and not _says_costs(each)), None)
     if budget.usd is not None and unknown is not None:
         raise Invalid(
             "budget.usd",
@@ -28,3 +38,9 @@ def check_budget(budget: JobBudget, models: Iterable[LanguageModel]) -> None:
             got=Phrase("%(name)s without price_in and price_out", name=unknown),
             remedy=Phrase("give it prices, or set a budget of tokens"),
         )
+
+
+def _says_costs(model: LanguageModel) -> bool:
+    """Whether a model's server says what a call costs, as it did in the latest test call."""
+    result = (model.test_request.result if model.test_request is not None else None) or {}
+    return result.get("cost_source") == "server"

@@ -1,15 +1,17 @@
 """What the whole installation has spent on calls of models in a day or a month, and its budget for that."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Engine, func, select
+from sqlalchemy import ColumnElement, Engine, case, func, select
 from sqlalchemy.orm import Session
 
 from app.core.config import Settings
 from app.core.errors import Conflict, Phrase
 from app.core.extensions import reading
-from app.jobs.spending import Spent, dollars, spent_on
+from app.jobs.call_costs import Prices, TokenCounts, cost_of
+from app.jobs.spending import Spent, dollars
 from app.models import GenerationRow, LanguageModel
 from app.registry.prices import prices_of_model
 
@@ -53,25 +55,51 @@ def check_spending(session: Session, settings: Settings, model: LanguageModel) -
 
 
 def spent_since(session: Session, moment: datetime) -> float:
-    """What all calls since then have cost in US dollars, by the prices that the models' rows have today."""
+    """What all calls since then have cost in US dollars, as `spent_on_calls` counts it."""
     return spent_on_calls(session, GenerationRow.id >= _first_since(session, moment)).usd
 
 
 def spent_on_calls(session: Session, *which: ColumnElement[bool]) -> Spent:
-    """What such calls have come to, by the prices that the models' rows have today."""
-    table = GenerationRow
-    sums = (
-        select(table.language_model_id, func.sum(table.prompt_tokens), func.sum(table.completion_tokens))
-        .where(*which, table.language_model_id.is_not(None))
-        .group_by(table.language_model_id)
-    )
-    return sum(
-        (
-            spent_on(prices_of_model(session.get_one(LanguageModel, number)), prompt, completion)
-            for number, prompt, completion in session.execute(sums)
-        ),
-        Spent(),
-    )
+    """What such calls have come to. Of calls whose cost was not stored, by the prices that models' rows have today."""
+    sums = select(GenerationRow.language_model_id, *CallSums.columns())
+    chosen = sums.where(*which, GenerationRow.language_model_id.is_not(None)).group_by(GenerationRow.language_model_id)
+    total = Spent()
+    for number, *row in session.execute(chosen):
+        found = CallSums.of(row)
+        cost = found.cost(prices_of_model(session.get_one(LanguageModel, number)))
+        total += Spent(found.stored_cost if cost is None else cost, found.prompt_tokens + found.completion_tokens)
+    return total
+
+
+class CallSums(NamedTuple):
+    """What several calls come to: the costs that are stored, all tokens, and the tokens of those without a cost."""
+
+    stored_cost: float
+    prompt_tokens: int
+    completion_tokens: int
+    unpriced: TokenCounts
+
+    @staticmethod
+    def columns() -> list[ColumnElement[Any]]:
+        """What to select of calls, in the order that `of` reads."""
+        table = GenerationRow
+        counted = (
+            table.prompt_tokens, table.completion_tokens, table.cached_tokens, table.cache_write_tokens,
+            table.reasoning_tokens,
+        )  # fmt: skip
+        unpriced = [func.sum(case((table.cost.is_(None), column))) for column in counted]
+        return [func.sum(table.cost), *(func.sum(column) for column in counted[:2]), *unpriced]
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> "CallSums":
+        cost, prompt, completion, *unpriced = (each or 0 for each in row)
+        return cls(float(cost), int(prompt), int(completion), TokenCounts(*map(int, unpriced)))
+
+    def cost(self, prices: Prices | None) -> float | None:
+        """US dollars, with these prices for calls without a cost; None where there are some and prices are unknown."""
+        if prices is None:
+            return None if any(self.unpriced) else self.stored_cost
+        return self.stored_cost + cost_of(prices, self.unpriced)
 
 
 def _first_since(session: Session, moment: datetime) -> int:

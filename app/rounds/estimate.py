@@ -3,19 +3,20 @@
 `estimate` is pure; `habit_of` and `channel_of` read what it needs of a model from the database.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, case, func, select
 from sqlalchemy.orm import Session
 
 from app.games import find_game
 from app.games.base import JSON
+from app.jobs.call_costs import Prices, TokenCounts, cost_of
 from app.models import GenerationRow, LanguageModel, MatchRow, RoundRow, SeatRow
 from app.players.api import options as api_options
 from app.registry import player_spec, read_options
 from app.registry.prices import prices_of_model
-from app.rounds.cost import Prices, cost_of
 
 SAMPLE = 100  # past matches that a model's habit is taken from
 SCRIPTED_A_SECOND = 500.0  # matches that one process plays and stores where nobody has to be waited for
@@ -25,7 +26,8 @@ SCRIPTED_A_SECOND = 500.0  # matches that one process plays and stores where nob
 class CallStatistics:
     """What a model does in one seat of one match, on average: calls, tokens of all of them, seconds of each.
 
-    `matches` is how many past matches say so; 0: these are typical figures.
+    `matches` is how many past matches say so; 0: these are typical figures. Those of the cache are among the prompts',
+    reasoning is among the answers'. `cost` is in USD, where the server said what each of the calls cost.
     """
 
     calls: float
@@ -33,6 +35,17 @@ class CallStatistics:
     completion_tokens: float
     latency: float
     matches: int = 0
+    cached_tokens: float = 0
+    cache_write_tokens: float = 0
+    reasoning_tokens: float = 0
+    cost: float | None = None
+
+    @property
+    def tokens(self) -> TokenCounts:
+        return TokenCounts(
+            self.prompt_tokens, self.completion_tokens, self.cached_tokens, self.cache_write_tokens,
+            self.reasoning_tokens,
+        )  # fmt: skip
 
 
 _NOTHING = CallStatistics(0, 0, 0, 0)
@@ -72,33 +85,39 @@ def estimate(
     seats = {name: matches * sum(pair.count(name) for pair in pairs) for name in channels}
     callers = [name for name in channels if not channels[name].scripted]
     calls = {name: seats[name] * habits[name].calls for name in callers}
-    prompt = {name: seats[name] * habits[name].prompt_tokens for name in callers}
-    completion = {name: seats[name] * habits[name].completion_tokens for name in callers}
+    tokens = {name: habits[name].tokens.times(seats[name]) for name in callers}
+    said = {name: None if (one := habits[name].cost) is None else seats[name] * one for name in callers}
+    costs = [cost_of_model(channels[name].prices, tokens[name], said[name]) for name in callers]
     return Estimate(
         rounds=len(pairs),
         matches=matches * len(pairs),
         calls=round(sum(calls.values())),
-        prompt_tokens=round(sum(prompt.values())),
-        completion_tokens=round(sum(completion.values())),
-        cost=cost_of_models(channels, prompt, completion) if callers else None,
+        prompt_tokens=round(sum(each.prompt for each in tokens.values())),
+        completion_tokens=round(sum(each.completion for each in tokens.values())),
+        cost=sum_of_costs(costs) if callers else None,
         seconds=_seconds(
-            matches * len(pairs), calls, {n: prompt[n] + completion[n] for n in callers}, habits, channels
+            matches * len(pairs),
+            calls,
+            {n: each.prompt + each.completion for n, each in tokens.items()},
+            habits,
+            channels,
         ),
         basis={name: habits[name].matches for name in callers},
     )
 
 
-def cost_of_models(
-    channels: Mapping[str, ModelCapacity], prompt: Mapping[str, float], completion: Mapping[str, float]
-) -> float | None:
-    """What tokens cost, given by the names of their models, in USD; None where a price is unknown."""
-    cost = 0.0
-    for name in prompt:
-        prices = channels[name].prices
-        if prices is None:
-            return None
-        cost += cost_of(prices, prompt[name], completion[name])
-    return cost
+def cost_of_model(prices: Prices | None, tokens: TokenCounts, said: float | None) -> float | None:
+    """What tokens cost in USD: what the server said, or else by their prices; None where both are unknown."""
+    if said is not None or prices is None:
+        return said
+    return cost_of(prices, tokens)
+
+
+def sum_of_costs(costs: Iterable[float | None]) -> float | None:
+    """The sum; None where one is unknown."""
+    found = [*costs]
+    known = [cost for cost in found if cost is not None]
+    return sum(known) if len(known) == len(found) else None
 
 
 def _seconds(
@@ -153,6 +172,8 @@ def habit_of(session: Session, model: LanguageModel, game: str, config: JSON) ->
             func.coalesce(func.sum(GenerationRow.prompt_tokens), 0),
             func.coalesce(func.sum(GenerationRow.completion_tokens), 0),
             func.coalesce(func.avg(GenerationRow.latency), 0.0),
+            *(func.coalesce(func.sum(column), 0) for column in PARTS_OF_TOKENS),
+            server_cost(func.sum),
         ).where(GenerationRow.match_id.in_(sample), mine)
     ).one()
     seats = session.scalar(
@@ -160,7 +181,27 @@ def habit_of(session: Session, model: LanguageModel, game: str, config: JSON) ->
     )
     if not seats or not row[0]:
         return typical(game, config)
-    return CallStatistics(row[0] / seats, int(row[1]) / seats, int(row[2]) / seats, float(row[3]), len(sample))
+    calls, prompt, completion, latency, cached, cache_write, reasoning, cost = row
+    return CallStatistics(
+        calls / seats,
+        int(prompt) / seats,
+        int(completion) / seats,
+        float(latency),
+        len(sample),
+        cached_tokens=int(cached) / seats,
+        cache_write_tokens=int(cache_write) / seats,
+        reasoning_tokens=int(reasoning) / seats,
+        cost=None if cost is None else float(cost) / seats,
+    )
+
+
+PARTS_OF_TOKENS = (GenerationRow.cached_tokens, GenerationRow.cache_write_tokens, GenerationRow.reasoning_tokens)
+
+
+def server_cost(how: Callable[[Any], ColumnElement[Any]], table: Any = GenerationRow) -> ColumnElement[Any]:
+    """The sum or the mean of what servers said that calls cost; NULL where one of those answered has no such cost."""
+    unsaid = func.count(case((table.error.is_(None) & func.coalesce(table.cost_source, "") != "server", 1)))
+    return case((unsaid == 0, how(table.cost)))
 
 
 def _latest_round(session: Session, model: LanguageModel, game: str) -> Sequence[str]:

@@ -1,20 +1,25 @@
 """What the tokens of rounds cost, where a model's prices are known: those of when the round began, else today's."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from app.jobs.call_costs import Prices
 from app.models import GenerationRow, LanguageModel, MatchRow, RoundRow
-from app.registry.prices import prices_of_model
+from app.players.base import PlayerSpec
+from app.registry.prices import PRICES, prices_of_model
 from app.rounds import lifecycle
-from app.rounds.cost import Prices
 
 _SAMPLE = 200  # matches of a round from which is taken who of two models uses how many of its tokens
 
 
 def prices_of_round(session: Session, row: RoundRow) -> Prices | None:
-    """What a token of a round costs on average; None where that of a model is unknown, and where nobody is paid."""
+    """What a token of a round costs on average, for calls whose cost was not stored.
+
+    None where that of a model is unknown, and where nobody is paid.
+    """
     callers = {model.id: model for model in lifecycle.seated(session, row) if model.kind != "scripted"}
     prices = {number: _stored(row, number) or prices_of_model(model) for number, model in callers.items()}
     known = {number: each for number, each in prices.items() if each is not None}
@@ -37,14 +42,23 @@ def prices_by_model(row: RoundRow, models: Sequence[LanguageModel]) -> dict[int,
     return {model.id: _stored(row, model.id) or prices_of_model(model) for model in models}
 
 
+def with_prices(spec: PlayerSpec, prices: Prices | None) -> PlayerSpec:
+    """The player of a model behind an API whose calls cost what they did when the round began."""
+    if spec.kind != "api" or prices is None:
+        return spec
+    kept = {name: value for name, value in spec.options.items() if name not in PRICES}
+    given = {name: price for name, price in zip(PRICES, prices, strict=True) if price is not None}
+    return replace(spec, options={**kept, **given})
+
+
 def has_current_prices(row: RoundRow, models: Sequence[LanguageModel]) -> bool:
     """Whether the cost of a round goes by today's price of one of its models, because that of its time is unknown."""
-    return any(model.kind == "api" and _stored(row, model.id) is None for model in models)
+    return row.unpriced_calls != 0 and any(model.kind == "api" and _stored(row, model.id) is None for model in models)
 
 
 def _stored(row: RoundRow, model_id: int) -> Prices | None:
     found = (row.prices or {}).get(str(model_id))
-    return None if found is None else (found[0], found[1])
+    return None if found is None else Prices(*found)  # type: ignore[arg-type]
 
 
 def _tokens_by_model(session: Session, row: RoundRow) -> dict[int, tuple[int, int]]:
@@ -66,7 +80,11 @@ def _weighted(tokens: Mapping[int, tuple[int, int]], prices: Mapping[int, Prices
     def mean(kind: int) -> float:
         total = sum(tokens.get(number, (0, 0))[kind] for number in prices)
         if not total:
-            return sum(each[kind] for each in prices.values()) / len(prices)
-        return sum(each[kind] * tokens.get(number, (0, 0))[kind] for number, each in prices.items()) / total
+            return sum(_plain(each)[kind] for each in prices.values()) / len(prices)
+        return sum(_plain(each)[kind] * tokens.get(number, (0, 0))[kind] for number, each in prices.items()) / total
 
-    return mean(0), mean(1)
+    return Prices(mean(0), mean(1))
+
+
+def _plain(prices: Prices) -> tuple[float, float]:
+    return prices.prompt, prices.completion

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.games.base import JSON
 from app.jobs import states
-from app.rounds.cost import Prices, cost_of
+from app.jobs.call_costs import Prices, TokenCounts, cost_of
 
 _WINDOW = 15.0  # seconds over which a pace is taken
 _COUNTS = (
@@ -41,9 +41,9 @@ def mean_pace(row: Any, now: datetime) -> tuple[float, float] | None:
 
 
 def figures(row: Any, state: str, pace: tuple[float, float] | None, prices: Prices | None) -> JSON:
-    """A round as figures by name. `prices` are those of a million tokens of prompts and of completions, in USD.
+    """A round as figures by name. `prices` are for a round that has calls whose cost was not stored.
 
-    `left` is in seconds; it is None where nothing goes on, and `cost` is None where no price is known.
+    `left` is in seconds; it is None where nothing goes on, and `cost` is None where it is unknown or nobody is paid.
     """
     found: JSON = {"status": state, **{name: getattr(row, name) for name in _COUNTS}}
     found["tokens"] = row.prompt_tokens + row.completion_tokens
@@ -54,6 +54,8 @@ def figures(row: Any, state: str, pace: tuple[float, float] | None, prices: Pric
     left = (row.matches - row.finished) / pace[0] if going and pace and pace[0] > 0 else None
     found["left"] = None if left is None else round(left)
     found["cost"] = None
-    if prices is not None:
-        found["cost"] = round(cost_of(prices, row.prompt_tokens, row.completion_tokens), 4)
+    if row.unpriced_calls == 0 and (row.cost or prices is not None):
+        found["cost"] = round(row.cost, 4)
+    elif row.unpriced_calls != 0 and prices is not None:
+        found["cost"] = round(cost_of(prices, TokenCounts(row.prompt_tokens, row.completion_tokens)), 4)
     return found

@@ -36,7 +36,7 @@ from app.registry.spending import limit_reader
 from app.rounds import lifecycle, ranges
 from app.rounds.job import ROUND
 from app.rounds.plan import MatchSetup, RoundPlan, setup
-from app.rounds.prices import prices_by_model, store_prices
+from app.rounds.prices import prices_by_model, store_prices, with_prices
 from app.rounds.ranges import LeasedRange
 from app.rounds.sampling import player_of
 from app.rounds.writer import DatabaseAway, RangeProgress, RoundWriter
@@ -115,7 +115,7 @@ def _seat_runners(session: Session, row: RoundRow, context: JobContext) -> tuple
         rng = random.Random(f"{row.seed}/waits")
         away = lifecycle.away_seconds(row, model.id)
         waits = patience.setdefault(model.id, OutageTimer(settings.ROUND_PATIENCE, rng, away))
-        seat = StoredSeat(MODEL, model.id, player_of(model, row.sampling))
+        seat = StoredSeat(MODEL, model.id, with_prices(player_of(model, row.sampling), prices[model.id]))
         runner = SeatRunner.of(seat, waits, settings.home, gate=gate, prices=prices[model.id])
         made.append(replace(runner, slots=slots.setdefault(model.id, runner.slots)))
     return made[0], made[1]

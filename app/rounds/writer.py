@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 
 from app.core.extensions import DATABASE_AWAY, insist, reason_of
 from app.games.base import Event
+from app.jobs.call_costs import FREE, Prices
 from app.jobs.spending import SpendingGate, Spent, spent_on
 from app.matches import store
 from app.matches.events import Aborted, Ended, Violated
@@ -26,7 +27,6 @@ from app.matches.stored import StoredMatch
 from app.models import RoundRow
 from app.registry.learnt import write_learnt
 from app.rounds import lifecycle, ranges
-from app.rounds.cost import Prices
 from app.rounds.job import SELFPLAY
 
 MOST_TOGETHER = 20  # matches in one transaction: others, people among them, wait for it
@@ -190,9 +190,10 @@ class RoundWriter:
             self._something.set()
         done, self._finished = [*self._finished, *self._settled()], []
         if entries or done:
+            calls = [call for each in entries for call in each.calls]
             async with self._gate.books:
                 self._lose(await self.in_thread(lambda session: self._store(session, entries, done)))
-                self._gate.wrote(self._spent(entries), sum(len(each.calls) for each in entries))
+                self._gate.wrote(sum(map(_spent_on_call, calls), Spent()), len(calls))
             for start in done:
                 self._ranges.pop(start, None)
             self._notify(self._round_id)
@@ -234,21 +235,34 @@ class RoundWriter:
             store.append(session, known)
         store.insert_generations(session, [call for each in entries for call in each.calls])
         store.set_tokens(session, [(each.record.id, each.tokens) for each in entries if each.tokens is not None])
-        added = _round_increments(entries, self._spent(entries).usd)
+        added = self._increments(entries)
         session.execute(update(RoundRow).where(RoundRow.id == self._round_id).values(**added))
         if finished := ours & set(done):
             ranges.finish(session, self._round_id, finished)
             lifecycle.finish_if_done(session, self._round_id)
         return starts - ours
 
-    def _spent(self, entries: Sequence[MatchUpdate]) -> Spent:
-        """What the calls of these entries have come to."""
+    def _increments(self, entries: Sequence[MatchUpdate]) -> dict[str, Any]:
+        """What the entries add to the figures of their round."""
+        new = [logged.event for each in entries for logged in each.record.log[each.stored :]]
         calls = [call for each in entries for call in each.calls]
-        found = (
-            spent_on(self._prices[call["language_model_id"]], call["prompt_tokens"], call["completion_tokens"])
-            for call in calls
-        )
-        return sum(found, Spent())
+        added = {
+            "finished": sum(isinstance(event, Ended) for event in new),
+            "aborted": sum(isinstance(event, Aborted) for event in new),
+            "moves": sum(isinstance(event, Event) for event in new),
+            "violations": sum(isinstance(event, Violated) for event in new),
+            "calls": sum(1 + call["retries"] for call in calls),
+            "failed_calls": sum(call["error"] is not None for call in calls),
+            "prompt_tokens": sum(call["prompt_tokens"] or 0 for call in calls),
+            "completion_tokens": sum(call["completion_tokens"] or 0 for call in calls),
+            "cost": sum(call["cost"] or 0.0 for call in calls),
+            "unpriced_calls": sum(map(self._is_unpriced, calls)),
+        }
+        return {name: getattr(RoundRow, name) + number for name, number in added.items()}
+
+    def _is_unpriced(self, call: Mapping[str, Any]) -> bool:
+        """Whether nobody knows what an answer has cost."""
+        return call["cost"] is None and call["error"] is None and self._prices[call["language_model_id"]] != FREE
 
     def _insist(self, work: Callable[[Session], Any]) -> Any:
         """Do it, again if somebody was faster, and until the database is back if it is away. Raises DatabaseAway."""
@@ -259,19 +273,5 @@ class RoundWriter:
             raise DatabaseAway(f"the database took nothing for {MOST_SECONDS_AWAY:g} s: {reason_of(error)}") from None
 
 
-def _round_increments(entries: Sequence[MatchUpdate], cost: float) -> dict[str, Any]:
-    """What the entries add to the figures of their round."""
-    new = [logged.event for each in entries for logged in each.record.log[each.stored :]]
-    calls = [call for each in entries for call in each.calls]
-    added = {
-        "finished": sum(isinstance(event, Ended) for event in new),
-        "aborted": sum(isinstance(event, Aborted) for event in new),
-        "moves": sum(isinstance(event, Event) for event in new),
-        "violations": sum(isinstance(event, Violated) for event in new),
-        "calls": sum(1 + call["retries"] for call in calls),
-        "failed_calls": sum(call["error"] is not None for call in calls),
-        "prompt_tokens": sum(call["prompt_tokens"] or 0 for call in calls),
-        "completion_tokens": sum(call["completion_tokens"] or 0 for call in calls),
-        "cost": cost,
-    }
-    return {name: getattr(RoundRow, name) + number for name, number in added.items()}
+def _spent_on_call(call: Mapping[str, Any]) -> Spent:
+    return spent_on(call["cost"], call["prompt_tokens"], call["completion_tokens"])

@@ -6,10 +6,11 @@ from typing import TypeVar
 
 from sqlalchemy.orm import Session
 
+from app.jobs.call_costs import FREE, Prices
 from app.model_calls.job_calls import generation_row
 from app.model_calls.job_writer import CallWriter
 from app.models import Society
-from app.rounds.cost import Prices, cost_of
+from app.players.base import priced
 from app.society.embedders import find_embedder, registered
 from app.society.embedders.base import Embedder
 
@@ -28,7 +29,7 @@ class SocietyEmbedder:
         self.embedder = embedder
         self._society_id = society_id
         self._model_id = model_id
-        self._prices = prices or (0.0, 0.0)
+        self._prices = prices
         self._writer = writer
 
     @classmethod
@@ -51,11 +52,12 @@ class SocietyEmbedder:
         finally:
             calls, self.embedder.calls = self.embedder.calls, []
             for call in calls:
-                tokens = call.prompt_tokens or 0
+                call = priced(call, self._prices, call.cost)
                 await self._writer.call(
                     generation_row({"society_id": self._society_id}, CALL, self._model_id, call),
                     calls=1 + call.retries,
                     failed_calls=int(call.error is not None),
-                    prompt_tokens=tokens,
-                    cost=cost_of(self._prices, tokens, 0),
+                    prompt_tokens=call.prompt_tokens or 0,
+                    cost=call.cost or 0.0,
+                    unpriced_calls=int(call.cost is None and call.error is None and self._prices != FREE),
                 )

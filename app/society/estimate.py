@@ -11,9 +11,16 @@ from dataclasses import dataclass, replace
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from app.jobs.call_costs import TokenCounts, cost_of
 from app.models import GenerationRow, LanguageModel
-from app.rounds.cost import cost_of
-from app.rounds.estimate import ModelCapacity, channel_of, cost_of_models
+from app.rounds.estimate import (
+    PARTS_OF_TOKENS,
+    ModelCapacity,
+    channel_of,
+    cost_of_model,
+    server_cost,
+    sum_of_costs,
+)
 from app.society import world
 from app.society.config import SocietyConfig
 from app.society.embedders import BATCH, registered
@@ -24,16 +31,32 @@ RATINGS = 4  # of each observer in an interaction: alignment and engagement, bef
 SCRIPTED_A_SECOND = 400.0  # calls that one process makes and stores where nobody has to be waited for
 _CHARACTERS_A_TOKEN = 4  # of a text that is embedded, roughly
 _TYPICAL_PROMPT, _TYPICAL_ANSWER, _TYPICAL_LATENCY = 300.0, 110.0, 1.5  # tokens, tokens, seconds
+_SAMPLED = ("prompt_tokens", "completion_tokens", "latency", "cost", "cost_source", "error")  # columns
 
 
 @dataclass(frozen=True, slots=True)
 class ChatStatistics:
-    """What a call of a model takes on average. `calls` is how many past ones say so; 0: these are typical figures."""
+    """What a call of a model takes on average. `calls` is how many past ones say so; 0: these are typical figures.
+
+    Tokens of the cache are among the prompt's, those of reasoning among the answer's. `cost` is in USD, where the
+    server said what each call cost.
+    """
 
     prompt_tokens: float
     completion_tokens: float
     latency: float  # seconds
     calls: int = 0
+    cached_tokens: float = 0
+    cache_write_tokens: float = 0
+    reasoning_tokens: float = 0
+    cost: float | None = None
+
+    @property
+    def tokens(self) -> TokenCounts:
+        return TokenCounts(
+            self.prompt_tokens, self.completion_tokens, self.cached_tokens, self.cache_write_tokens,
+            self.reasoning_tokens,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +123,16 @@ def estimate(
 ) -> SocietyEstimate:
     """What a society takes whose models are called so often. Habits and capacities are by a model's name."""
     callers = [name for name in calls if not capacities[name].scripted]
-    prompt = {name: calls[name] * habits[name].prompt_tokens for name in callers}
-    completion = {name: calls[name] * habits[name].completion_tokens for name in callers}
+    tokens = {name: habits[name].tokens.times(calls[name]) for name in callers}
+    said = {name: None if (one := habits[name].cost) is None else calls[name] * one for name in callers}
     return SocietyEstimate(
         interactions=config.iterations * config.agents,
         calls=round(sum(calls.values())),
-        prompt_tokens=round(sum(prompt.values())),
-        completion_tokens=round(sum(completion.values())),
-        cost=cost_of_models(capacities, prompt, completion),
+        prompt_tokens=round(sum(each.prompt for each in tokens.values())),
+        completion_tokens=round(sum(each.completion for each in tokens.values())),
+        cost=sum_of_costs(cost_of_model(capacities[name].prices, tokens[name], said[name]) for name in callers),
         seconds=_seconds(
-            config, calls, habits, capacities, {name: prompt[name] + completion[name] for name in callers}
+            config, calls, habits, capacities, {name: each.prompt + each.completion for name, each in tokens.items()}
         ),
         basis={name: habits[name].calls for name in callers},
     )
@@ -153,7 +176,7 @@ def estimate_for(
     if not registered.is_called(name):
         return found
     prices = registered.prices_of(session, name)
-    embedding_cost = None if prices is None else cost_of(prices, asked.tokens, 0)
+    embedding_cost = None if prices is None else cost_of(prices, TokenCounts(asked.tokens))
     return replace(
         found,
         calls=found.calls + asked.calls,
@@ -166,7 +189,7 @@ def estimate_for(
 def call_statistics(session: Session, model: LanguageModel, config: SocietyConfig) -> ChatStatistics:
     """What the latest calls of a model in societies took; else what is typical."""
     latest = (
-        select(GenerationRow.prompt_tokens, GenerationRow.completion_tokens, GenerationRow.latency)
+        select(*(getattr(GenerationRow, name) for name in _SAMPLED), *PARTS_OF_TOKENS)
         .where(
             GenerationRow.language_model_id == model.id,
             GenerationRow.interaction_id.is_not(None),
@@ -177,7 +200,18 @@ def call_statistics(session: Session, model: LanguageModel, config: SocietyConfi
         .subquery()
     )
     means = (func.avg(latest.c.prompt_tokens), func.avg(latest.c.completion_tokens), func.avg(latest.c.latency))
-    count, prompt, completion, latency = session.execute(select(func.count(), *means).select_from(latest)).one()
+    parts = [func.avg(func.coalesce(latest.c[column.key], 0)) for column in PARTS_OF_TOKENS]
+    figures = select(func.count(), *means, *parts, server_cost(func.avg, latest.c)).select_from(latest)
+    count, prompt, completion, latency, cached, cache_write, reasoning, cost = session.execute(figures).one()
     if not count or prompt is None or completion is None:
         return ChatStatistics(_TYPICAL_PROMPT, min(_TYPICAL_ANSWER, config.max_tokens), _TYPICAL_LATENCY)
-    return ChatStatistics(float(prompt), float(completion), float(latency), count)
+    return ChatStatistics(
+        float(prompt),
+        float(completion),
+        float(latency),
+        count,
+        cached_tokens=float(cached),
+        cache_write_tokens=float(cache_write),
+        reasoning_tokens=float(reasoning),
+        cost=None if cost is None else float(cost),
+    )

@@ -11,7 +11,7 @@ from app.core.lists import Labelled, ListColumn, Listing
 from app.games.base import JSON
 from app.jobs.listing import CALLS, job_columns, job_figures, job_items
 from app.models import Dataset, LanguageModel, Society, SocietyInteraction
-from app.registry.prices import prices_of_model
+from app.registry.prices import known_cost, prices_of_model
 from app.society import store
 from app.society.config import SETTINGS
 from app.society.embedders import registered
@@ -110,10 +110,10 @@ def _models_of(row: Society) -> set[int]:
 
 def _cost(session: Session, row: Society, unpriced: set[int]) -> float | None:
     """What the calls of a society have cost in US dollars, its embedder's included; None where nobody knows."""
-    if row.imported or _models_of(row) & unpriced:
+    if row.imported:
         return None
-    recalls = bool(row.config["recall"])
-    return None if recalls and registered.prices_of(session, row.embedder) is None else row.cost
+    embeds_unpriced = bool(row.config["recall"]) and registered.prices_of(session, row.embedder) is None
+    return known_cost(row, priced=not (embeds_unpriced or _models_of(row) & unpriced))
 
 
 def _setting(name: str) -> Labelled:

@@ -10,10 +10,10 @@ from sqlalchemy.orm import Session
 
 from app.games.base import JSON
 from app.job_kinds import JOB_KINDS
+from app.jobs.call_costs import Prices
 from app.jobs.kind import JobKind
 from app.jobs.page import page_of
 from app.models import RoundRow
-from app.rounds.cost import Prices
 from app.rounds.job import ROUND
 from app.rounds.prices import prices_of_round
 from app.rounds.progress import RecentPace, figures, mean_pace

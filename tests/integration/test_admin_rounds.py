@@ -748,6 +748,6 @@ def test_a_round_and_its_estimate_say_what_they_cost_where_prices_are_known(
     page = client.get(f"/admin/rounds/{number}?tab=log").text
     assert (f"${cost:,.2f}" in page, "at today’s prices" in page) == (True, False)
     with writing(engine) as session:  # as an earlier release has left it
-        session.execute(update(RoundRow).values(prices=None))
+        session.execute(update(RoundRow).values(prices=None, unpriced_calls=None))
     page = client.get(f"/admin/rounds/{number}?tab=log").text
     assert (f"${2 * cost:,.2f}" in page, "at today’s prices" in page) == (True, True)

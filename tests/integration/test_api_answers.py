@@ -81,8 +81,9 @@ def test_what_a_server_counts_is_kept_with_the_answer(stub: StubServer) -> None:
     generation = ask(player(stub))
     assert (generation.prompt_tokens, generation.cached_tokens) == (90, 64)
     assert (generation.completion_tokens, generation.reasoning_tokens) == (450, 400)
-    kept = {name: generation.sampling[name] for name in ("provider", "fingerprint", "cost", "finish_reason")}
-    assert kept == {"provider": "P", "fingerprint": "fp", "cost": 0.25, "finish_reason": "stop"}
+    assert (generation.cost, generation.cost_source) == (0.25, "server")
+    kept = {name: generation.sampling[name] for name in ("provider", "fingerprint", "finish_reason")}
+    assert kept == {"provider": "P", "fingerprint": "fp", "finish_reason": "stop"}
 
 
 def test_parts_that_are_not_known_are_left_out_and_named(stub: StubServer) -> None:

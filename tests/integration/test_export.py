@@ -45,7 +45,8 @@ MOVE_COLUMNS = "match_id,ply,seat,role,player,kind,text,at"
 EVENT_COLUMNS = "match_id,seq,ply,kind,seat,role,player,body,at"
 GENERATION_COLUMNS = (
     "match_id,ply,seat,attempt,player,model,prompt,text,sampling,prompt_tokens,completion_tokens,latency,"
-    "retries,error,at,token_ids,log_probs,reasoning,cached_tokens,reasoning_tokens,outcome"
+    "retries,error,at,token_ids,log_probs,reasoning,cached_tokens,reasoning_tokens,outcome,cache_write_tokens,"
+    "cost,cost_source"
 )
 
 Rows = list[dict[str, str]]
@@ -214,6 +215,7 @@ def test_a_generation_stands_in_one_row_word_for_word(engine: Engine) -> None:
         "latency": 0.25, "retries": 1, "error": None, "at": datetime(2026, 1, 31, 12, tzinfo=UTC),
         "token_ids": [7, 2], "log_probs": float32_bytes([-0.5, -1.2345678]),
         "reasoning": "They like books.", "cached_tokens": 8, "reasoning_tokens": 5, "outcome": "move",
+        "cache_write_tokens": 3, "cost": 0.00125, "cost_source": "prices",
     }  # fmt: skip
     with writing(engine) as session:
         made["language_model_id"] = find_model(session, "negotiation", "scripted").id
@@ -227,6 +229,7 @@ def test_a_generation_stands_in_one_row_word_for_word(engine: Engine) -> None:
         "completion_tokens": "", "latency": "0.25", "retries": "1", "error": "", "at": "2026-01-31T12:00:00.000Z",
         "token_ids": "[7, 2]", "log_probs": "[-0.5, -1.234568]",
         "reasoning": "They like books.", "cached_tokens": "8", "reasoning_tokens": "5", "outcome": "move",
+        "cache_write_tokens": "3", "cost": "0.00125", "cost_source": "prices",
     }  # fmt: skip
     assert read(engine, export.GENERATIONS, game="taboo") == []
 

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from app.core.errors import FieldName, Invalid, Phrase, Verbatim, either
 from app.core.validation import real_number, whole_number
 from app.games.base import JSON
+from app.jobs.call_costs import Prices
 from app.players.api.reasoning import ROOM, SERVER, check_extra, read_form, read_reasoning, reasoning_fields
 from app.players.api.server_errors import SAMPLING_FIELDS, TOKEN_FIELDS
 
@@ -18,10 +19,12 @@ VENDOR_URL = "https://api.openai.com/v1"
 _OPTIONS = (
     "model", "base_url", "organisation", "key_env", "timeout", "retries", "temperature", "top_p", "seed",
     "max_tokens", "token_field", "extra", "in_flight", "tokens_per_minute", "price_in", "price_out",
-    "price_training", "key_host", "refused_fields", "reasoning", "reasoning_room", "reasoning_form",
+    "price_cached", "price_cache_write", "price_reasoning", "price_training", "key_host", "refused_fields",
+    "reasoning", "reasoning_room", "reasoning_form",
 )  # fmt: skip
 _OWN_FIELDS = {"model", "messages", "n", "stream", *SAMPLING_FIELDS, *TOKEN_FIELDS}  # never in extra
 _MOST_EXTRA = 10_000
+_HIGHEST_PRICE = 1e6  # USD for a million tokens
 _MOST_ADDRESS = 500
 _ADDRESS = re.compile(r"https?://[^\s/?#@]+(/[^\s?#@]*)?", re.IGNORECASE)
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
@@ -47,12 +50,22 @@ class ApiOptions:
     tokens_per_minute: int | None  # of prompts and completions together; None: any number
     price_in: float | None  # USD for a million tokens of prompts; None: unknown
     price_out: float | None  # likewise of answers
+    price_cached: float | None  # likewise of tokens of prompts read from the cache; None: as price_in
+    price_cache_write: float | None  # likewise of those written to the cache; None: as price_in
+    price_reasoning: float | None  # likewise of reasoning; None: as price_out
     price_training: float | None  # likewise of what a training at the vendor reads
     key_host: str | None  # the only host that the key is sent to; None: wherever the model is
     refused_fields: tuple[str, ...]  # of SAMPLING_FIELDS, which the server has refused and is not sent
     reasoning: str | int  # server, off, low, medium, high, or a number of tokens
     reasoning_room: int  # tokens for reasoning beside the limit of a move
     reasoning_form: str  # in which the server is told
+
+    @property
+    def prices(self) -> Prices | None:
+        """What its tokens cost; None where that of prompts or of answers is unknown."""
+        if self.price_in is None or self.price_out is None:
+            return None
+        return Prices(self.price_in, self.price_out, self.price_cached, self.price_cache_write, self.price_reasoning)
 
 
 def read_options(raw: Mapping[str, Any]) -> ApiOptions:
@@ -90,15 +103,23 @@ def read_options(raw: Mapping[str, Any]) -> ApiOptions:
         extra=extra,
         in_flight=whole_number(raw.get("in_flight", 32), "in_flight", 1, 1024),
         tokens_per_minute=None if a_minute is None else whole_number(a_minute, "tokens_per_minute", 1, 10**9),
-        price_in=None if (p := raw.get("price_in")) is None else real_number(p, "price_in", 0, 1e6),
-        price_out=None if (p := raw.get("price_out")) is None else real_number(p, "price_out", 0, 1e6),
-        price_training=None if (p := raw.get("price_training")) is None else real_number(p, "price_training", 0, 1e6),
+        price_in=_price(raw, "price_in"),
+        price_out=_price(raw, "price_out"),
+        price_cached=_price(raw, "price_cached"),
+        price_cache_write=_price(raw, "price_cache_write"),
+        price_reasoning=_price(raw, "price_reasoning"),
+        price_training=_price(raw, "price_training"),
         key_host=None if raw.get("key_host") is None else _read_name(raw["key_host"], "key_host"),
         refused_fields=_refused_fields(raw.get("refused_fields")),
         reasoning=reasoning,
         reasoning_room=whole_number(raw.get("reasoning_room", room), "reasoning_room", 0, 1_000_000),
         reasoning_form=form,
     )
+
+
+def _price(raw: Mapping[str, Any], option: str) -> float | None:
+    price = raw.get(option)
+    return None if price is None else real_number(price, option, 0, _HIGHEST_PRICE)
 
 
 def _read_name(raw: object, option: str) -> str:

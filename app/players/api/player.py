@@ -20,7 +20,7 @@ from app.players.api.learning import asked_differently, option_to_change, rememb
 from app.players.api.options import ApiOptions, read_options
 from app.players.api.reasoning import reasoning_fields
 from app.players.api.sending import one_line, send
-from app.players.base import MOST_TOKENS, ChatSampling, Generation, PlayerFailed, PlayerSpec, Refused
+from app.players.base import MOST_TOKENS, ChatSampling, Generation, PlayerFailed, PlayerSpec, Refused, priced
 from training.marks import broken_chat
 
 MOST_CHARACTERS = 8  # of a token on average: no vocabulary has longer ones in what people write
@@ -175,21 +175,22 @@ def _generation(
         "characters_before_cut": len(answer.text) if len(answer.text) > most else None,
         "fingerprint": answer.fingerprint,
         "provider": answer.provider,
-        "cost": answer.usage.cost,
         "left_out": list(answer.left_out) or None,
     }
     generation.sampling["finish_reason"] = answer.finish_reason
     generation.sampling.update({name: value for name, value in told.items() if value is not None})
-    return replace(
+    counted = replace(
         generation,
         text=answer.text[:most] if outcome == "move" else None,
         model=(answer.model or options.model)[:_LONGEST_NAME],
         prompt_tokens=answer.usage.prompt_tokens,
         completion_tokens=answer.usage.completion_tokens,
         cached_tokens=answer.usage.cached_tokens,
+        cache_write_tokens=answer.usage.cache_write_tokens,
         reasoning=answer.reasoning,
         reasoning_tokens=answer.usage.reasoning_tokens,
     )
+    return priced(counted, options.prices, answer.usage.cost)
 
 
 def _failed(generation: Generation, outcome: Outcome, message: str) -> PlayerFailed:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from app.players.api.answers import read_usage
+from app.players.api.answers import Usage, read_usage
 from app.players.api.client import EMBEDDINGS, ChatFailure, ChatResponse
 from app.players.api.options import ApiOptions
 from app.players.api.sending import send
-from app.players.base import Generation
+from app.players.base import Generation, priced
 from app.society.embedders import BATCH
 from app.society.embedders.base import EmbedderFailed, Vectors, unit_rows
 from training.marks import FAMILIES
@@ -60,14 +60,16 @@ class ApiEmbedder:
 
     def _call(self, texts: Sequence[str], found: ChatResponse | ChatFailure) -> Generation:
         """A request as calls of models are stored: its texts are the prompt, and there is no answer to show."""
-        return Generation(
+        usage = Usage() if isinstance(found, ChatFailure) else read_usage(found.body)
+        call = Generation(
             prompt=[{"role": "user", "content": text} for text in texts],
             text=None,
             model=self._options.model,
             sampling={"extra": self._options.extra} if self._options.extra else {},
-            prompt_tokens=None if isinstance(found, ChatFailure) else read_usage(found.body).prompt_tokens,
+            prompt_tokens=usage.prompt_tokens,
             completion_tokens=None,
             latency=found.latency,
             retries=found.retries,
             error=found.what if isinstance(found, ChatFailure) else None,
         )
+        return priced(call, None, usage.cost)

@@ -5,11 +5,11 @@ from sqlalchemy.orm import Session
 
 from app.core.config import load_settings
 from app.core.errors import Invalid, Phrase
+from app.jobs.call_costs import FREE, Prices
 from app.models import LanguageModel
 from app.players.api.addresses import check_host, check_key_variable
 from app.players.api.options import ApiOptions, read_options
 from app.registry import CHAT_USE, check_not_archived
-from app.rounds.cost import Prices
 from app.society.embedders import REGISTERED
 from app.society.embedders.api_names import named_options
 
@@ -62,10 +62,10 @@ def is_called(name: str) -> bool:
 def prices_of(session: Session, name: str) -> Prices | None:
     """What the tokens of an embedder cost. What runs here costs nothing; None: unknown. It has no tokens of answers."""
     if not is_called(name):
-        return 0.0, 0.0
+        return FREE
     row = model_of(session, name)
     price = None if row is None else row.options.get("price_in")
-    return None if price is None else (float(price), 0.0)
+    return None if price is None else Prices(float(price), 0.0)
 
 
 def _is_called_so(row: LanguageModel, wanted: ApiOptions) -> bool:

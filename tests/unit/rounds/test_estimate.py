@@ -1,14 +1,17 @@
 """What a round will take, from what is known of its models."""
 
+from dataclasses import replace
+
 import pytest
 
 from app.games.negotiation.rules import NEGOTIATION
 from app.games.taboo.rules import TABOO
+from app.jobs import call_costs
 from app.rounds.estimate import CallStatistics, ModelCapacity, estimate, typical
 
-SCRIPTED = ModelCapacity(True, 1, None, (0.0, 0.0))
+SCRIPTED = ModelCapacity(True, 1, None, call_costs.FREE)
 FREE = ModelCapacity(False, 10, None, None)
-PRICED = ModelCapacity(False, 10, None, (2.0, 8.0))
+PRICED = ModelCapacity(False, 10, None, call_costs.Prices(2.0, 8.0))
 HABIT = CallStatistics(calls=4, prompt_tokens=1000, completion_tokens=100, latency=0.5, matches=30)
 
 
@@ -32,6 +35,19 @@ def test_a_scripted_player_costs_nothing_and_is_not_called() -> None:
 def test_without_the_price_of_one_model_no_cost_is_named() -> None:
     habits, channels = {"a": HABIT, "b": HABIT}, {"a": PRICED, "b": FREE}
     assert estimate([("a", "b")], 10, habits, channels).cost is None
+
+
+def test_what_is_cached_and_reasoned_has_prices_of_its_own() -> None:
+    habit = replace(HABIT, cached_tokens=400, cache_write_tokens=100, reasoning_tokens=50)
+    priced = ModelCapacity(False, 10, None, call_costs.Prices(2.0, 8.0, cached=0.2, cache_write=2.5, reasoning=4.0))
+    found = estimate([("m", "m")], 50, {"m": habit}, {"m": priced})
+    assert found.cost == pytest.approx(100 * (500 * 2 + 400 * 0.2 + 100 * 2.5 + 50 * 8 + 50 * 4) / 1e6)
+
+
+def test_what_the_server_said_of_past_matches_comes_before_prices() -> None:
+    habit = replace(HABIT, cost=0.03)
+    for channel in (PRICED, FREE):
+        assert estimate([("m", "m")], 50, {"m": habit}, {"m": channel}).cost == pytest.approx(3)
 
 
 def test_one_match_takes_as_long_as_its_calls_one_after_the_other() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from app.jobs.call_costs import Prices
 from app.rounds.progress import RecentPace, figures, mean_pace
 
 BEGAN = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -15,6 +16,7 @@ def row(**values: Any) -> Any:
     base = {
         "id": 7, "matches": 100, "finished": 25, "aborted": 1, "moves": 200, "violations": 3, "calls": 40,
         "failed_calls": 0, "prompt_tokens": 3_000_000, "completion_tokens": 1_000_000, "error": None,
+        "cost": 0.0, "unpriced_calls": 0,
         "started_at": BEGAN, "ended_at": None,
     }  # fmt: skip
     return SimpleNamespace(**base | values)
@@ -39,9 +41,16 @@ def test_what_is_left_follows_from_the_pace_while_the_round_runs() -> None:
     assert figures(row(), "running", (0, 0), None)["left"] is None
 
 
-def test_tokens_cost_what_their_prices_say() -> None:
-    assert figures(row(), "running", None, (1.5, 6))["cost"] == 10.5
+def test_a_round_costs_what_its_calls_did_where_that_was_stored_of_all() -> None:
+    assert figures(row(cost=1.25), "running", None, None)["cost"] == 1.25
+    assert figures(row(cost=1.25), "running", None, Prices(1.5, 6))["cost"] == 1.25
     assert figures(row(), "running", None, None)["cost"] is None
+
+
+def test_else_its_tokens_cost_what_their_prices_say() -> None:
+    for unpriced in (None, 3):  # of an earlier release, and with some calls whose cost is unknown
+        assert figures(row(unpriced_calls=unpriced), "running", None, Prices(1.5, 6))["cost"] == 10.5
+        assert figures(row(unpriced_calls=unpriced, cost=1.25), "running", None, None)["cost"] is None
 
 
 def test_the_mean_pace_is_over_the_time_that_a_round_was_played() -> None:

@@ -2,12 +2,13 @@
 
 import pytest
 
+from app.jobs.call_costs import Prices
 from app.rounds.estimate import ModelCapacity
 from app.society.config import SocietyConfig
 from app.society.estimate import ChatStatistics, calls_by_model, estimate
 
 CONFIG = SocietyConfig(size=4, iterations=10, critics=3)
-PAID = ModelCapacity(scripted=False, at_once=8, tokens_a_minute=None, prices=(1.0, 2.0))
+PAID = ModelCapacity(scripted=False, at_once=8, tokens_a_minute=None, prices=Prices(1.0, 2.0))
 USUAL = ChatStatistics(prompt_tokens=100, completion_tokens=50, latency=2.0, calls=7)
 
 

@@ -1,0 +1,51 @@
+"""What a call of a model costs: by what its server says, or else by its tokens and the prices of its model. Pure.
+
+Cached tokens and those written to the cache are part of the prompt's, tokens of reasoning are part of the answer's.
+"""
+
+from typing import Literal, NamedTuple
+
+CostSource = Literal["server", "prices"]  # by what the cost of a call is known
+
+
+class Prices(NamedTuple):
+    """USD for a million tokens.
+
+    Those of the cache are as the prompt's where they are None, those of reasoning as the answer's.
+    """
+
+    prompt: float
+    completion: float
+    cached: float | None = None  # read from the cache
+    cache_write: float | None = None
+    reasoning: float | None = None
+
+
+FREE = Prices(0.0, 0.0)  # what runs here
+
+
+class TokenCounts(NamedTuple):
+    """Tokens of one call, of several, or of one on average."""
+
+    prompt: float = 0
+    completion: float = 0
+    cached: float = 0
+    cache_write: float = 0
+    reasoning: float = 0
+
+    def times(self, factor: float) -> "TokenCounts":
+        """So many times as many."""
+        return TokenCounts(*(factor * count for count in self))
+
+
+def cost_of(prices: Prices, tokens: TokenCounts) -> float:
+    """What tokens cost, in USD."""
+    plain = tokens.prompt - tokens.cached - tokens.cache_write, tokens.completion - tokens.reasoning
+    parts = (
+        (plain[0], prices.prompt),
+        (tokens.cached, prices.prompt if prices.cached is None else prices.cached),
+        (tokens.cache_write, prices.prompt if prices.cache_write is None else prices.cache_write),
+        (plain[1], prices.completion),
+        (tokens.reasoning, prices.completion if prices.reasoning is None else prices.reasoning),
+    )
+    return sum(count * price for count, price in parts) / 1e6
