@@ -11,6 +11,7 @@ from app.cli.base import Group, ensure_database, print_json, print_result, setti
 from app.cli.lists import list_options, print_list
 from app.cli.model_format import described, in_words, next_steps
 from app.cli.model_options import (
+    PRICE_HELP,
     further_option,
     games_option,
     given_options,
@@ -36,7 +37,7 @@ from app.registry import (
 )
 
 ON, OFF = "on", "off"
-_NUMBERS = ("temperature", "max_tokens", "timeout", "retries", "in_flight", "tokens_per_minute")
+_NUMBERS = ("temperature", "max_tokens", "timeout", "retries", "in_flight", "tokens_per_minute", *PRICE_HELP)
 _SWITCH = click.Choice([ON, OFF])
 
 model = Group("model", help="List, add, test and switch the models of rounds and of people.")
@@ -84,9 +85,10 @@ def list_(game: str | None, archived: bool, **given: Any) -> None:
     retries="After a 429, a 5xx or no connection. [default: 4]",
     in_flight="Requests at once, of all matches of a worker. [default: 32]",
     tokens_per_minute="Of prompts and answers together. [default: any number]",
+    **{name: f"{text}." for name, text in PRICE_HELP.items()},
 )
 @style_option
-@further_option("top_p, seed, extra, reasoning, reasoning_room, reasoning_form, price_in, price_out, price_training.")
+@further_option("top_p, seed, extra, reasoning, reasoning_room, reasoning_form, price_training.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was stored as JSON.")
 def add_api(
     name: str,

@@ -10,6 +10,7 @@ from app.cli.base import Command, ensure_database, print_result, settings
 from app.cli.local_model import folder_at, look_at, stored_path
 from app.cli.model_format import described, next_steps
 from app.cli.model_options import (
+    PRICE_HELP,
     further_option,
     given_options,
     label_option,
@@ -29,8 +30,7 @@ _SAMPLING = ("temperature", "top_p", "max_tokens")
 @click.option("--label", metavar="LABEL", help="The only name that participants see.")
 @click.option("--notes", metavar="TEXT", help="For experimenters.")
 @number_options(
-    price_in="US dollars a million tokens of prompts, or none.",
-    price_out="US dollars a million tokens of answers, or none.",
+    **{name: f"{text}. none: unset." for name, text in PRICE_HELP.items()},
     price_training="US dollars a million trained tokens, or none.",
     in_flight="Requests at once, of all matches of a worker, or none.",
     tokens_per_minute="Of prompts and answers together, or none.",

@@ -24,6 +24,14 @@ style_option = click.option(
     "--prompt-style", default="full", show_default=True, metavar="STYLE", help="How it is prompted."
 )
 
+PRICE_HELP = {  # of options that are US dollars a million tokens
+    "price_in": "US dollars a million tokens of prompts",
+    "price_out": "US dollars a million tokens of answers",
+    "price_cached": "Likewise of prompts read from the server's cache; unset: as --price-in",
+    "price_cache_write": "Likewise of prompts written to it; unset: as --price-in",
+    "price_reasoning": "Likewise of reasoning; unset: as --price-out",
+}
+
 
 def number_options(**texts: str) -> Callable[[F], F]:
     """Adds an option for each name, in their order, with its help; values stay text for `read_numbers`."""

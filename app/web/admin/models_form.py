@@ -19,6 +19,7 @@ from app.players.api.server_errors import TOKEN_FIELDS
 from app.players.prompts import styles
 from app.registry import add_api_model
 from app.registry.changes import clone_model
+from app.registry.prices import PRICES
 from app.web.admin.blueprint import blueprint
 from app.web.form_writes import write_once
 from app.web.forms import RefusedField
@@ -28,8 +29,8 @@ from app.web.translations import game_titles
 _GREATEST = 2**31 - 1  # number of a row that the database can look for
 _TEXTS = ("model", "base_url", "organisation", "token_field", "reasoning", "reasoning_form")
 _OF_API = (
-    "temperature", "top_p", "seed", "max_tokens", "timeout", "retries", "in_flight", "tokens_per_minute", "price_in",
-    "price_out", "price_training", "reasoning_room",
+    "temperature", "top_p", "seed", "max_tokens", "timeout", "retries", "in_flight", "tokens_per_minute", *PRICES,
+    "price_training", "reasoning_room",
 )  # fmt: skip
 _OF_LOCAL = ("temperature", "top_k", "top_p", "max_tokens", "in_flight")
 
