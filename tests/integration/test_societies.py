@@ -379,9 +379,8 @@ def test_what_is_embedded_is_written_down_with_its_tokens_and_its_price(
             "model": "stub-embeddings", "base_url": stub.url, "key_env": "",
         }  # fmt: skip
     with reading(engine) as session:
-        assert (
-            listing.figures_of(session, [row_of(engine, by_name.id)])[by_name.id]["cost"] is None
-        )  # nobody knows any more
+        kept = listing.figures_of(session, [row_of(engine, by_name.id)])[by_name.id]
+        assert kept["cost"] == by_name.cost  # what was paid does not change with the prices
 
 
 def test_without_recall_nothing_is_embedded(engine: Engine, settings: Settings, stub: StubServer) -> None:
