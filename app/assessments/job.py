@@ -17,4 +17,5 @@ ASSESSMENT: JobKind[Assessment] = JobKind(
     listing="app.assessments.listing:LIST",
     page="app.assessments.page:PAGE",
     lease_seconds=lambda settings: settings.ROUND_LEASE,
+    spends=True,
 )

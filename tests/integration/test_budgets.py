@@ -23,6 +23,7 @@ from app.campaigns.job import CAMPAIGN
 from app.core.config import Settings
 from app.core.errors import Conflict, Invalid
 from app.core.extensions import reading, writing
+from app.job_kinds import JOB_KINDS
 from app.jobs import states
 from app.jobs.context import JobContext
 from app.jobs.kind import JobKind
@@ -34,6 +35,7 @@ from app.registry.spending import spent_since
 from app.rounds.job import ROUND
 from app.society.job import SOCIETY
 from app.society.runner import run_society
+from scripts.translations import job_specs
 from tests.assessments import make_assessment
 from tests.assessments import run as run_assessment
 from tests.campaigns import add_local, campaign_of
@@ -230,7 +232,7 @@ def test_the_command_takes_a_budget_and_resume_a_higher_one(
 
 def test_a_page_says_why_it_stopped_and_raises_the_budget(app: Flask, engine: Engine, settings: Settings) -> None:
     client = signed_in(app)
-    for made, path in (("society", "societies"), ("round", "rounds")):
+    for made, path in (("society", "societies"), ("round", "rounds"), ("assessment", "assessments")):
         kind, make, run = MADE[made]
         number = make(engine)
         with_budget(engine, kind, number, usd=0.1)
@@ -248,6 +250,12 @@ def test_a_page_says_why_it_stopped_and_raises_the_budget(app: Flask, engine: En
         with writing(engine) as session:
             kind.cancel(session, number)
         assert re.search(r'name="budget_tokens"[^>]* value="12000000"', client.get(f"/admin/{path}/{number}").text)
+
+
+def test_whatever_can_be_given_a_budget_is_resumed_with_a_higher_one() -> None:
+    asked = {spec.__module__.rpartition(".")[0] for spec in job_specs() if "budget" in spec.model_fields}
+    spending = {next(each for each in asked if kind.runner.startswith(f"{each}.")) for kind in JOB_KINDS if kind.spends}
+    assert spending == asked
 
 
 @pytest.mark.parametrize(
