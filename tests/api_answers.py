@@ -157,6 +157,8 @@ SAMPLES = (
     _failed("a proxy: an error without a number", "denied", "settings", Reply(body=b'{"error": "Out of credits"}')),
     Sample("a proxy: no finish reason", completion({"content": MOVE}, None)),
     _failed("a proxy: no message", "no_answer", "vendor", Reply(body=b'{"choices": [{}]}')),
+    Sample("a proxy: a part whose type is an object",
+           completion({"content": [{"type": {"name": "text"}, "text": MOVE}]})),
     Sample("a model that had room and said nothing", completion({"content": ""}), text=""),
     Sample("text before a block", completion({"content": f"Well.\n<think>{THOUGHT}</think>{MOVE}"}),
            text=f"Well.\n{MOVE}", reasoning=THOUGHT),

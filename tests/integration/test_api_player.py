@@ -6,6 +6,7 @@ import json
 import logging
 import random
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -220,8 +221,41 @@ def test_a_lost_connection_is_tried_again(stub: StubServer) -> None:
         closed = gone.url
     assert url != closed
     failed = failure(api_player.make(PlayerSpec("api", "x", {"model": "m", "base_url": closed, "retries": 1})))
-    assert "expected a connection" in failed.message
+    assert f"expected a connection to {closed[7:-3]}, got connection refused" in failed.message
     assert failed.generation.retries == 1
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (b"", "expected an answer, got a connection that was closed without one"),
+        (b"220 mail.example ESMTP\r\n\r\n", "expected an answer by HTTP, got something else: "),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n{", "expected a whole answer, got one that breaks off"),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", "cannot be unpacked"),
+    ],
+)
+def test_a_broken_connection_is_told_in_words(sent: bytes, said: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(sent)
+
+        answering = threading.Thread(target=answer)
+        answering.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+        failed = failure(api_player.make(PlayerSpec("api", "x", {"model": "m", "base_url": url, "retries": 0})))
+        answering.join()
+    assert said in failed.message
+    assert not re.search(r"Error|Exception|<|Traceback", failed.message)
+
+
+def test_a_server_without_encryption_is_named_as_such(stub: StubServer) -> None:
+    url = stub.url.replace("http://", "https://")
+    failed = failure(api_player.make(PlayerSpec("api", "x", {"model": "m", "base_url": url, "retries": 0})))
+    assert "does the address begin with https:// where the server speaks http://?" in failed.message
 
 
 # ---- Failures -----------------------------------------------------------------------

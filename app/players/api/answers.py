@@ -213,6 +213,8 @@ class _Said:
 
     def _sort_part(self, part: Mapping[str, Any], texts: list[str], thoughts: list[str]) -> None:
         kind = part.get("type", "text")
+        if not isinstance(kind, str):  # which no server means
+            kind = "text"
         if kind == "refusal":
             self.refusal = text_or_none(part.get("refusal")) or self.refusal
         elif kind in _THINKING_PARTS:

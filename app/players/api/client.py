@@ -23,7 +23,6 @@ from aiohttp import (
     ClientConnectorError,
     ClientError,
     ClientHttpProxyError,
-    ClientPayloadError,
     ClientResponse,
     ClientSession,
     ClientTimeout,
@@ -39,6 +38,7 @@ from app.core.failures import Outcome
 from app.games.base import JSON
 from app.players.api.addresses import ForbiddenAddress, check_host, open_socket
 from app.players.api.answers import error_in, read_body, read_usage
+from app.players.api.connection_errors import broken_connection
 from app.players.api.limits import RateLimits
 from app.players.api.server_errors import read_error
 
@@ -170,19 +170,17 @@ class ChatClient:
         except TimeoutError:
             return _FailedAttempt(f"expected an answer within {call.timeout.total:g} s, got none", "busy", True)
         except ClientConnectorCertificateError as error:
-            return _FailedAttempt(f"expected a certificate that can be trusted, got {error}", "denied", False, used=0)
+            return _FailedAttempt(broken_connection(error), "denied", False, used=0)
         except ClientConnectorError as error:
             if isinstance(error.os_error, ForbiddenAddress):
                 return _FailedAttempt(str(error.os_error), "denied", False, used=0)
-            return _FailedAttempt(f"expected a connection, got {type(error).__name__}: {error}", "busy", True)
+            return _FailedAttempt(broken_connection(error), "busy", True)
         except ClientHttpProxyError as error:
             refused = read_error(error.status, None)
             what = f"expected a way through the proxy, got HTTP {error.status}"
             return _FailedAttempt(what, refused.outcome, refused.again, used=0)
-        except ClientPayloadError as error:
-            return _FailedAttempt(f"expected a whole answer, got {type(error).__name__}: {error}", "busy", True)
         except (ClientError, OSError) as error:
-            return _FailedAttempt(f"expected a connection, got {type(error).__name__}: {error}", "busy", True)
+            return _FailedAttempt(broken_connection(error), "busy", True)
         if raw is None:
             what = f"expected an answer of at most {MOST_ANSWER // 1_000_000} MB, got a longer one"
             return _FailedAttempt(what, "denied", False)
