@@ -14,7 +14,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TextIO
@@ -31,6 +32,7 @@ from training.errors import (
     shown,
 )
 from training.methods import all_methods
+from training.methods.base import Method
 from training.processes import INTERRUPTED, process_number, stop_without
 from training.progress import Progress, StopRequest
 
@@ -47,7 +49,18 @@ _QUIET = {
 _PATIENCE = "10000"
 
 
-def main(arguments: list[str] | None = None) -> int:
+def train_here(method: Method, config: Path, progress: Progress, stop: StopRequest) -> None:
+    """Trains on this machine. Raises as `training.recipe.train`."""
+    read = read_config(method.config, config)
+    prepare_libraries()
+    # torch takes seconds to load: a config that cannot be used is refused before.
+    import_module("training.recipe").run(method, read, progress, stop)
+
+
+def main(
+    arguments: list[str] | None = None,
+    train: Callable[[Method, Path, Progress, StopRequest], None] = train_here,
+) -> int:
     """Runs a method and returns the exit code; what went wrong is one line on stderr and a `failed` event."""
     # What torch and transformers make while they are loaded stays; to look for garbage in it, then and once more at the
     # end, takes a third of the time.
@@ -72,7 +85,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         events = options.progress if process_number() == 0 else Path(os.devnull)
         with event_stream(events) as stream:
-            return _run_training(options.method, options.config, Progress(stream), stop)
+            return _run_training(partial(train, all_methods()[options.method], options.config), Progress(stream), stop)
     except TrainingRefused as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -98,13 +111,9 @@ def prepare_libraries() -> None:
         os.environ.setdefault("GOMP_SPINCOUNT", _PATIENCE)
 
 
-def _run_training(method: str, path: Path, progress: Progress, stop: StopRequest) -> int:
+def _run_training(train: Callable[[Progress, StopRequest], None], progress: Progress, stop: StopRequest) -> int:
     try:
-        chosen = all_methods()[method]
-        config = read_config(chosen.config, path)
-        prepare_libraries()
-        # torch takes seconds to load: a config that cannot be used is refused before.
-        import_module("training.recipe").run(chosen, config, progress, stop)
+        train(progress, stop)
         return 0
     except KeyboardInterrupt:
         if process_number() == 0:

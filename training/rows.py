@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -28,7 +28,7 @@ from training.methods.offline_po import OfflinePoConfig
 from training.methods.reference import WithReference
 from training.methods.stable_alignment import StableAlignmentConfig
 from training.methods.supervised import WithSupervisedRows
-from training.rendering import SHORTENED, SKIPPED, Renderer
+from training.rendering import SHORTENED, SKIPPED, MarkedTokens, Renderer
 from training.rewards import RoleBaselines, check_policy, is_move, rewarded_rows
 from training.span_data import REWARDED, SpanItem, SpanRows, rows_of_spans, stored_log_probs
 
@@ -51,15 +51,37 @@ class TrainingRows:
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class ReferenceModel:
+    """A reference model: what identifies it, and ℓ_ref of the spans of sequences under it."""
+
+    identity: str
+    log_probs: Callable[[Sequence[MarkedTokens]], Sequence[tuple[float, ...]]]
+
+
 def load_rows(method: Method, config: Config, model: Any, tokenizer: Any, render: Renderer) -> TrainingRows:
     """Reads and renders the config's rows; `model` is the one that the training starts from.
 
     Raises Refused for rows, or a reference model, that the method cannot be trained with.
     """
+
+    def reference(config: WithReference) -> ReferenceModel:
+        return _local_reference(config, model, tokenizer, render)
+
+    return render_config_rows(method, config, render, reference)
+
+
+def render_config_rows(
+    method: Method, config: Config, render: Renderer, reference: Callable[[WithReference], ReferenceModel]
+) -> TrainingRows:
+    """Reads and renders the config's rows; `reference` finds the reference model, for a method that has one.
+
+    Raises Refused for rows that the method cannot be trained with, and as `reference` does.
+    """
     if isinstance(config, StableAlignmentConfig):
         return _comparisons(config, render)
     if isinstance(config, WithReference):
-        return _spans(method, config, model, tokenizer, render)
+        return _spans(method, config, render, reference(config))
     train, aside = read_rows(config)
     rendered = render_rows(aside, render) if aside else None
     return TrainingRows(render_rows(train, render), rendered, len(train), len(aside))
@@ -128,20 +150,24 @@ def _under_one_prompt(compared: Sequence[Conversation], render: Renderer) -> Tok
     return replace(found, too_long=Counter({*whole.too_long} & {SHORTENED} | {*found.too_long}))
 
 
-def _spans(method: Method, config: WithReference, model: Any, tokenizer: Any, render: Renderer) -> TrainingRows:
+def _local_reference(config: WithReference, model: Any, tokenizer: Any, render: Renderer) -> ReferenceModel:
+    identity = checkpoints.check(config.reference or config.base, config.reference_sha256 if config.reference else None)
+    load = partial(_reference_model, config, model, tokenizer)
+    known_as = f"{identity} {render.tokenizer_hash}"
+    return ReferenceModel(
+        identity, ReferenceLogProbs(config, config.cache_folder, known_as, load, tokenizer.pad_token_id or 0)
+    )
+
+
+def _spans(method: Method, config: WithReference, render: Renderer, reference: ReferenceModel) -> TrainingRows:
     train, aside = read_rows(config)
     rewarded = Need.REWARDS in method.needs
-    folder = config.reference or config.base
-    identity = checkpoints.check(folder, config.reference_sha256 if config.reference else None)
+    identity = reference.identity
     if rewarded:
         by_role = config if isinstance(config, OfflinePoConfig) and config.advantage == "role" else None
         baselines = RoleBaselines(by_role.decay) if by_role else None
         train, aside = rewarded_rows(train, baselines), rewarded_rows(aside, baselines)
         check_policy([*train, *aside], identity)
-    load = partial(_reference_model, config, model, tokenizer)
-    known_as = f"{identity} {render.tokenizer_hash}"
-    log_probs = ReferenceLogProbs(config, config.cache_folder, known_as, load, tokenizer.pad_token_id or 0)
-
     supervised = _read_supervised(config, aside)
     train = [*train, *supervised.rows]
 
@@ -158,7 +184,7 @@ def _spans(method: Method, config: WithReference, model: Any, tokenizer: Any, re
         }
         counts["computed_reference_rows"] += len(computed)
         counts["stored_reference_rows"] += len(compared) - len(computed)
-        return spans.with_reference(log_probs)
+        return spans.with_reference(reference.log_probs)
 
     rendered = prepared(aside) if aside else None
     provenance = {"reference_sha256": identity, **supervised.provenance}

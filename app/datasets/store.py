@@ -294,6 +294,14 @@ def content(home: Path, row: Dataset) -> Iterator[bytes]:
         )
 
 
+def checked_path(session: Session, home: Path, dataset_id: int) -> str:
+    """The file of a dataset, whose hash was looked at. Raises NotFound and Invalid."""
+    dataset = session.get_one(Dataset, dataset_id)
+    for _ in content(home, dataset):
+        pass
+    return str(path_of(home, dataset))
+
+
 def sample(home: Path, row: Dataset, number: int) -> list[bytes]:
     """So many lines of a dataset, spread evenly over its bytes, the first one among them; fewer if it has fewer."""
     found: dict[int, bytes] = {}

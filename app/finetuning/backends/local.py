@@ -98,9 +98,13 @@ class LocalBackend:
     def prepare(self, session: Session, row: TrainingJob, files: JobFiles) -> None:
         """Write the config. Raises NotFound for files that are gone, Invalid for one that was changed."""
         home = files.home
-        fields: dict[str, Any] = {**JOB_DEFAULTS, **row.config, "data": _rows_of(session, home, row.dataset_id)}
+        fields: dict[str, Any] = {
+            **JOB_DEFAULTS,
+            **row.config,
+            "data": store.checked_path(session, home, row.dataset_id),
+        }
         if (number := row.config.get(SFT_DATA)) is not None:
-            fields[SFT_DATA] = _rows_of(session, home, number)
+            fields[SFT_DATA] = store.checked_path(session, home, number)
         if row.base_id is not None:
             base = session.get_one(LanguageModel, row.base_id)
             fields |= {"base": str(_checkpoint_of(home, base)), "base_sha256": read_options(base.options).sha256}
@@ -132,14 +136,6 @@ class LocalBackend:
 
 
 BACKEND: ProcessBackend = LocalBackend()
-
-
-def _rows_of(session: Session, home: Path, dataset_id: int) -> str:
-    """The file of a dataset, whose hash is looked at. Raises NotFound and Invalid."""
-    dataset = session.get_one(Dataset, dataset_id)
-    for _ in store.content(home, dataset):
-        pass
-    return str(store.path_of(home, dataset))
 
 
 def _checkpoint_of(home: Path, base: LanguageModel, field: str = "base") -> Path:
