@@ -5,6 +5,7 @@ from typing import Any
 
 from app.core.config import ROOT
 from app.finetuning.openai.fields import fields as openai_fields
+from app.finetuning.tinker import fields as tinker
 from scripts.page_tables import between
 from training.methods import all_methods
 from training.methods.base import Config, FromCheckpoint
@@ -27,6 +28,12 @@ def tables() -> str:
         if own:
             parts.append(f"`{name}` has fields and defaults of its own:\n\n{_table(own)}")
     parts.append(f"A job with `--backend openai` takes these, and no others:\n\n{_table(openai_fields())}")
+    own = {name: schema for name, schema in tinker.fields_of("sft").items() if schema != base.get(name)}
+    without = ", ".join(f"`{name}`" for name in tinker.NOT_THERE)
+    parts.append(
+        f"A job with `--backend tinker` takes those of its method but for {without}. These are others there:\n\n"
+        + _table(own)
+    )
     return "\n\n".join(parts)
 
 

@@ -127,5 +127,6 @@ def _row_changes(event: Mapping[str, Any]) -> dict[str, Any]:
     if event["event"] in ("started", "created"):
         return {"device": str(event["device"])[:120]}
     if event["event"] == "step":
-        return {"step": event["step"], "steps": event["steps"], "loss": event["loss"]}
+        trained = {"trained_tokens": event["trained_tokens"]} if "trained_tokens" in event else {}
+        return {"step": event["step"], "steps": event["steps"], "loss": event["loss"], **trained}
     return {}

@@ -13,7 +13,8 @@ FOLDER, CHECKPOINTS = "training", "checkpoints"  # in PARLOR_HOME
 class JobFiles:
     """The folder of a job, and the checkpoint that it makes, by the model's name.
 
-    `launcher` and `devices` are the settings TRAINING_LAUNCHER and TRAINING_DEVICES of who runs it.
+    `launcher` and `devices` are the settings TRAINING_LAUNCHER and TRAINING_DEVICES of who runs it, `hosts` those that
+    API_HOSTS allows; none: any.
     """
 
     home: Path
@@ -21,6 +22,7 @@ class JobFiles:
     name: str
     launcher: str = ""
     devices: str = ""
+    hosts: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:

@@ -80,9 +80,10 @@ def _event_words(event: Mapping[str, Any]) -> str:
         gone_on = f", goes on from {event['resumed_from']}" if event.get("resumed_from") else ""
         mixed_in = f" ({event['sft_rows']} of them supervised)" if event.get("sft_rows") else ""
         too_long = "".join(f", {event[name]} {words}" for name, words in TOO_LONG.items() if event.get(name))
+        weights = "" if event["parameters"] is None else f", {event['parameters']} weights"  # a vendor does not tell
         return (
             f"started on {event['device']}: {event['rows']} rows{mixed_in}{too_long}, {event['targets']} tokens to"
-            f" learn, {event['parameters']} weights{_reference(event)}{gone_on}"
+            f" learn{weights}{_reference(event)}{gone_on}"
         )
     if kind == "created":
         return f"created {event['job']} at {event['device']}, of the file {event['file']}"

@@ -103,7 +103,7 @@ class _TrainingRunner:
             row = TRAINING.get(session, self._job_id)
             settings = self._context.settings
             launcher, devices = settings.TRAINING_LAUNCHER, settings.TRAINING_DEVICES
-            self._files = JobFiles(settings.home, row.id, row.name, launcher, devices)
+            self._files = JobFiles(settings.home, row.id, row.name, launcher, devices, settings.api_hosts)
             method, deaths = row.method, row.lease_count
             self._files.prepare()
             self._backend = _process_backend(row.backend)

@@ -74,8 +74,8 @@ class TrainingSpec(JobSpec):
     )
     base: str | None = asked(
         "Base",
-        "The model that it begins with: a local one, or for a training at OpenAI an API model. The new one plays the"
-        " same games in the same prompt style.",
+        "The model that it begins with: a local one, or for a training at a vendor an API model there. The new one"
+        " plays the same games in the same prompt style.",
         None,
         unset="none",
         metavar="MODEL",

@@ -17,7 +17,7 @@ from app.benchmarks import tasks
 from app.cli.commands import Commands
 from app.core.extensions import db, writing
 from app.factory import create_app
-from app.finetuning.backends import local
+from app.finetuning.backends import local, tinker
 from app.jobs import process
 from app.jobs.kind import JobKind
 from app.matches.turns import WorkerContext
@@ -132,7 +132,9 @@ def _training_server() -> Iterator[ForkServer]:
 @pytest.fixture(autouse=True)
 def _forked_trainings(monkeypatch: pytest.MonkeyPatch, _training_server: ForkServer) -> None:
     """Trainings and benchmarks that a test runs need not load torch each; those of whole Parlors and of commands do."""
-    monkeypatch.setattr(process, "subprocess", ForkingSubprocess(_training_server, local.PROGRAM, tasks.PROGRAM))
+    monkeypatch.setattr(
+        process, "subprocess", ForkingSubprocess(_training_server, local.PROGRAM, tinker.PROGRAM, tasks.PROGRAM)
+    )
 
 
 class _Designs:

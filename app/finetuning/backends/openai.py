@@ -17,6 +17,7 @@ from app.finetuning.config import Fields
 from app.finetuning.files import JobFiles
 from app.finetuning.openai import fields
 from app.finetuning.openai.rows import vendor_row
+from app.finetuning.tinker.address import service_of
 from app.games.base import JSON
 from app.models import Dataset, LanguageModel, TrainingJob
 from app.players.api.options import read_options
@@ -32,7 +33,10 @@ class OpenAIBackend:
     """Has OpenAI train, or another server with its API for fine-tuning, at the address and with the key of the base."""
 
     title = "At OpenAI"
-    summary = "The dataset is uploaded to the server of the base, an API model, and trained there. This costs money."
+    summary = (
+        "The dataset is uploaded to the server of the base, an API model, and trained there. This costs money. OpenAI"
+        " itself takes no new customers for it, and no jobs from 6 January 2027 on."
+    )
     bases = Phrase("API model")
     queue = BATCH  # a look at a job takes a second, and must not wait behind a training here
     runner = "app.finetuning.openai.runner:follow_vendor"
@@ -63,6 +67,13 @@ class OpenAIBackend:
                 field,
                 expected=Phrase("an API model with a key, as OpenAI's have"),
                 got=Phrase("%(name)s, whose server takes none", name=base.name),
+            )
+        if service_of(base) is not None:
+            raise Invalid(
+                field,
+                expected=Phrase("an API model at OpenAI"),
+                got=Phrase("%(name)s, which is at Tinker", name=base.name),
+                remedy=Phrase("set backend to tinker"),
             )
 
     def check_files(self, home: Path, dataset: Dataset, base: LanguageModel | None, name: str) -> None:  # noqa: ARG002

@@ -1,0 +1,81 @@
+"""Trainings at Tinker: the same losses, steps and weights as here, on a server that really trains."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip("tinker")
+
+from tests.stub_tinker import KEY, OPEN_MODEL, StubTinker
+from tests.training.conftest import events_in
+from training import checkpoints
+from training.tinker.__main__ import main
+
+FIELDS = {"learning_rate": 0.003, "schedule": "constant", "warmup": 0, "max_steps": 6, "batch": 4, "accumulation": 2}
+LOSSES = {"sft": {}, "sft-kl": {"kl": 0.3}, "offline-po": {"kl": 0.3, "sft_weight": 0.7}, "stable-alignment": {}}
+Config = Callable[..., Path]
+
+
+@pytest.fixture
+def start(base: Path, tmp_path: Path) -> Path:
+    """The base without dropout, which would draw other numbers there."""
+    model, tokenizer = checkpoints.load(base)
+    model.config.attention_dropout = 0.0
+    folder = tmp_path / "start"
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def tinker(start: Path) -> Iterator[StubTinker]:
+    with StubTinker(start) as server:
+        yield server
+
+
+@pytest.fixture
+def at_tinker(tinker: StubTinker, tmp_path: Path, train: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Trains there: takes a method, rows, fields of the place, and of the training."""
+    monkeypatch.setenv("SOME_KEY", KEY)
+
+    def run(method: str, data: Path, *, model: str = OPEN_MODEL, tokenizer: str | None = None, **fields: Any) -> int:
+        place = {"service": tinker.service, "model": model, "key_env": "SOME_KEY", "tokenizer": tokenizer, "label": "m"}
+        usual = {"data": str(data), "output": str(tmp_path / "result.json"), "run": str(tmp_path / "run")}
+        config = tmp_path / "there.json"
+        config.write_text(json.dumps({**usual, "lora_rank": 8, "save_every": 1, **fields, "at": place}))
+        return main([method, "--config", str(config), "--progress", str(tmp_path / "there.jsonl")])
+
+    return run
+
+
+def rows_for(method: str, data: Path, data_of: dict[str, Path]) -> Path:
+    return data_of.get(method, data)
+
+
+@pytest.mark.parametrize("method", LOSSES)
+def test_each_step_has_the_loss_that_it_has_here_and_comes_to_the_same_weights(
+    method: str, start: Path, data: Path, data_of: dict[str, Path], config_file: Config, train: Callable[..., int],
+    at_tinker: Callable[..., int], tinker: StubTinker, tmp_path: Path,
+) -> None:  # fmt: skip
+    rows, fields = rows_for(method, data, data_of), FIELDS | LOSSES[method]
+    here = config_file(data=str(rows), base=str(start), max_grad_norm=0, **fields)
+    assert train(method, here, tmp_path / "here.jsonl") == 0
+    assert at_tinker(method, rows, max_grad_norm=0, **fields) == 0
+    for name in ("loss", "kl", "reward", "clip_fraction", "penalty"):
+        found = [
+            [each[name] for each in events_in(tmp_path / events) if each["event"] == "step" and name in each]
+            for events in ("here.jsonl", "there.jsonl")
+        ]
+        assert found[1] == pytest.approx(found[0], rel=1e-4, abs=1e-5), name
+    made = json.loads((tmp_path / "result.json").read_text())
+    there = tinker.saved[made["model"]]["model"]
+    model, _ = checkpoints.load(tmp_path / "config" / "model")
+    for name, weights in model.state_dict().items():
+        assert torch.allclose(weights, there[name], atol=1e-4), name
+    assert set(tinker.saved) == {made["model"], made["model"].replace("/sampler_weights/", "/weights/")}
+    assert (tinker.paid(), len(tinker.adam)) == (6, 6)
+    assert {each["learning_rate"] for each in tinker.adam} == {0.003}

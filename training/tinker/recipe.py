@@ -1,0 +1,274 @@
+"""A training at Tinker, step by step: every step is paid for, so that a kill repeats one at most.
+
+Before a request that is paid for its tokens are counted here; after every `save_every` steps Tinker saves weights and
+optimizer under the step's number. Whoever goes on asks Tinker which states there are, and takes the last.
+"""
+
+import json
+import math
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoTokenizer
+
+from training.data import EpochOrder, Rows, file_hash
+from training.errors import StepFailed, TrainingRefused, one_line
+from training.log_probs import ReferenceLogProbs
+from training.methods.base import Config, FromCheckpoint, Method
+from training.methods.reference import WithReference
+from training.progress import Progress, StopRequest
+from training.rendering import TOO_LONG, MarkedTokens, Renderer
+from training.rows import ReferenceModel, TrainingRows, render_config_rows
+from training.span_data import SpanRows
+from training.tinker.config import TinkerPlace
+from training.tinker.losses import SpanStepLoss, bare_data, log_probs_of, sequence_log_probs, token_data, token_loss
+from training.tinker.service import SavedState, TinkerService
+from training.tinker.state import read_state
+
+_USUAL_LENGTH = 32_768  # tokens, where neither the service nor the config says more
+_AT_ONCE = 64  # sequences whose ℓ_ref is asked for in a request
+_ADAM = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}  # those of the trainings here
+
+
+def train(method: Method, config: Config, place: TinkerPlace, progress: Progress, stop: StopRequest) -> None:
+    """Trains, and writes what Tinker calls the result into the file `config.output`.
+
+    Raises TrainingRefused before the first step, TrainingFailed after it, KeyboardInterrupt where `stop` was asked for.
+    """
+    assert isinstance(config, FromCheckpoint)  # noqa: S101 - a method from nothing has no base at Tinker
+    service = TinkerService(place)
+    try:
+        _Training(method, config, place, service, progress, stop).run()
+    finally:
+        service.close()
+
+
+class _Training:
+    """See `train`."""
+
+    def __init__(
+        self,
+        method: Method,
+        config: FromCheckpoint,
+        place: TinkerPlace,
+        service: TinkerService,
+        progress: Progress,
+        stop: StopRequest,
+    ) -> None:
+        self._method = method
+        self._config = config
+        self._place = place
+        self._service = service
+        self._progress = progress
+        self._stop = stop
+        self._state = read_state(config.run_folder)
+        self._client: Any = None
+        self._figures: dict[str, float] = {}
+
+    def run(self) -> None:
+        """Train, or finish what a kill has left."""
+        last, result = self._saved()
+        if result is not None:
+            self._finish(result, {})
+            return
+        longest = self._service.longest()
+        self._client = self._begin() if last is None else self._service.resume(last.path)
+        info = self._client.get_info()
+        self._state.runs.append(str(info.model_id))
+        self._state.write()
+        render = self._renderer(info.model_data, longest)
+        found = render_config_rows(self._method, self._config, render, lambda config: self._reference(config, render))
+        self._refuse_empty(found.rows, render)
+        steps = _Steps(found.rows, self._config)
+        self._state.steps = steps.count
+        self._state.write()
+        self._tell_started(found, render, info, last)
+        self._stop.gentle = True
+        self._take_steps(found.rows, steps, 0 if last is None else last.step)
+        self._stop.gentle = False
+        self._finish(self._service.save_result(self._client), self._figures)
+
+    def _saved(self) -> tuple[SavedState | None, str | None]:
+        """The last state, and the result where there is one, by what Tinker says and what is known here."""
+        found, result = self._service.saved(self._state.runs)
+        last = max(filter(None, (found, self._state.last)), default=None)
+        if last is not None:
+            self._state.step, self._state.path = last
+        return last, result
+
+    def _begin(self) -> Any:
+        """A client with the weights that the training starts from."""
+        return self._service.begin(self._config.lora_rank, self._config.seed)
+
+    # ---- Rows ----------------------------------------------------------------------
+
+    def _renderer(self, model: Any, longest: int | None) -> Renderer:
+        """How rows become tokens. Raises Refused without the tokenizer of the base."""
+        name = self._place.tokenizer or model.tokenizer_id or str(model.model_name).partition(":")[0]
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+        except Exception as error:  # the library raises whatever its readers and its transports raise
+            raise TrainingRefused(
+                f"tokenizer: expected that of {model.model_name} as {name}, a folder or a name at Hugging Face, got"
+                f" {one_line(error)}; name another in the field tokenizer"
+            ) from None
+        most = longest or _USUAL_LENGTH
+        return Renderer(tokenizer, most, max_length=self._config.max_length, too_long=self._config.too_long)
+
+    def _reference(self, config: WithReference, render: Renderer) -> ReferenceModel:
+        """The base at Tinker as the reference model."""
+        known_as = f"{self._place.model} {render.tokenizer_hash}"
+        log_probs = _BaseLogProbs(config, config.cache_folder, known_as, None, 0)
+        log_probs.ask = self._log_probs_under_the_base
+        return ReferenceModel(self._place.model, log_probs)
+
+    def _log_probs_under_the_base(self, sequences: Sequence[MarkedTokens]) -> list[Any]:
+        """The log-probabilities of sequences (T − 1,) under the weights that the training starts from."""
+        fresh = self._state.path is None
+        client = self._client if fresh else self._begin()
+        self._state.count(_tokens(sequences))
+        data = bare_data(self._service.types, sequences)
+        outputs = self._service.ask(lambda: client.forward(data, "cross_entropy")).loss_fn_outputs
+        return [log_probs_of(each) for each in outputs]
+
+    @staticmethod
+    def _refuse_empty(rows: Rows, render: Renderer) -> None:
+        if not len(rows):
+            raise TrainingRefused(
+                f"expected a row to learn from, got none that fits into {render.longest} tokens; raise max_length, or"
+                " set too_long to truncate"
+            )
+
+    def _tell_started(self, found: TrainingRows, render: Renderer, info: Any, last: SavedState | None) -> None:
+        rows = found.rows
+        counts = {"rows": found.read, "sequences": len(rows.sequences), "eval_rows": 0, "targets": rows.targets}
+        rank = info.lora_rank or self._config.lora_rank
+        settings = self._config.model_dump(mode="json", exclude={"base", "data", "output", "run", "sft_data"})
+        self._progress.tell(
+            "started", method=self._method.name, parameters=None, trained=None, **counts, **found.counts,
+            device=f"Tinker ({info.model_data.model_name}, adapters of rank {rank})",
+            **{name: rows.too_long[name] for name in TOO_LONG}, processes=1,
+            resumed_from=None if last is None else f"step {last.step}",
+            config={**settings, "max_length": render.longest},
+        )  # fmt: skip
+
+    # ---- Steps ---------------------------------------------------------------------
+
+    def _take_steps(self, rows: Rows, steps: "_Steps", done: int) -> None:
+        """The steps after the first `done`. Raises KeyboardInterrupt where the training was to stop."""
+        for step, chosen in enumerate(steps, 1):
+            if step <= done:
+                continue
+            began = time.perf_counter()
+            sequences, self._figures = self._take_step(rows, chosen, steps.learning_rate(step), step)
+            self._progress.tell(
+                "step", step=step, steps=steps.count, epoch=step / steps.in_epoch, lr=steps.learning_rate(step),
+                gradient_norm=None, memory_mb=None, trained_tokens=self._state.tokens, **self._figures,
+                tokens_per_second=round(_tokens(sequences) / max(time.perf_counter() - began, 1e-9), 1),
+            )  # fmt: skip
+            if step % (self._config.save_every or 1) == 0 or self._stop.asked:
+                self._save(step)
+            if self._stop.asked and step < steps.count:
+                raise KeyboardInterrupt
+
+    def _take_step(
+        self, rows: Rows, chosen: Sequence[int], rate: float, step: int
+    ) -> tuple[Sequence[MarkedTokens], dict[str, float]]:
+        """One step on items: their sequences, and the loss and its figures before the weights change."""
+        if isinstance(rows, SpanRows):
+            items = [rows.items[at] for at in chosen]
+            sequences = [each for item in items for each in item.sequences]
+            loss = SpanStepLoss(self._method.loss, self._config, items)
+            data = bare_data(self._service.types, sequences)
+            self._state.count(2 * _tokens(sequences))  # of the forward pass alone, and with the gradient
+            self._service.ask(lambda: self._client.forward_backward_custom(data, loss))
+            figures = {"loss": loss.value, **loss.figures}
+        else:
+            sequences = [rows.sequences[at] for at in chosen]
+            data = token_data(self._service.types, sequences)
+            self._state.count(_tokens(sequences))
+            found = self._service.ask(lambda: self._client.forward_backward(data, "cross_entropy"))
+            figures = {"loss": token_loss(data, found.loss_fn_outputs)}
+        if not math.isfinite(figures["loss"]):
+            raise StepFailed(f"step {step}: expected a loss that is a number, got NaN or infinity; lower learning_rate")
+        adam = self._service.types.AdamParams(
+            learning_rate=rate,
+            weight_decay=self._config.weight_decay,
+            grad_clip_norm=self._config.max_grad_norm,
+            **_ADAM,
+        )
+        self._service.ask(lambda: self._client.optim_step(adam))
+        return sequences, figures
+
+    def _save(self, step: int) -> None:
+        """Save a state; then the one before it goes."""
+        before, saved = self._state.path, self._service.save_state(self._client, step)
+        self._state.step, self._state.path = saved
+        self._state.write()
+        self._progress.tell("saved", step=step, checkpoint=saved.path)
+        if before is not None:
+            self._service.delete(before)
+
+    def _finish(self, result: str, metrics: dict[str, float]) -> None:
+        """Write down what Tinker calls the result, and delete the states that nobody goes on from any more."""
+        made = {
+            "model": result, "step": self._state.steps, "tokens": self._state.tokens, "base": self._place.model,
+            "runs": self._state.runs, "data_sha256": file_hash(self._config.data), "metrics": metrics,
+        }  # fmt: skip
+        _write_whole(self._config.output, made)
+        self._service.delete_but(self._state.runs, result)
+        self._progress.tell("finished", output=result, step=self._state.steps, steps=self._state.steps, metrics=metrics)
+
+
+class _BaseLogProbs(ReferenceLogProbs):
+    """ℓ_ref of spans, asked of Tinker in requests of some sequences each, whose answers are kept at once."""
+
+    ask: Any
+
+    def _of_model(self, sequences: Sequence[MarkedTokens]) -> list[tuple[float, ...]]:
+        found: list[tuple[float, ...]] = []
+        for begin in range(0, len(sequences), _AT_ONCE):
+            found += super()._of_model(sequences[begin : begin + _AT_ONCE])
+        return found
+
+    def _computed(self, sequences: Sequence[MarkedTokens]) -> Any:
+        return sequence_log_probs(sequences, self.ask(sequences))
+
+
+class _Steps:
+    """The steps of a training: which items each of them takes, as a function of seed and epoch alone."""
+
+    def __init__(self, rows: Rows, config: Config) -> None:
+        self._size = config.batch * config.accumulation
+        self._order = EpochOrder(rows, self._size, config.seed)
+        self._config = config
+        self.in_epoch = math.ceil(len(rows) / self._size)
+        self.count = config.max_steps or math.ceil(config.epochs * self.in_epoch)
+
+    def __iter__(self) -> Iterator[Sequence[int]]:
+        for epoch in range(math.ceil(self.count / self.in_epoch)):
+            self._order.set_epoch(epoch)
+            chosen = list(self._order)
+            for at in range(min(self.in_epoch, self.count - epoch * self.in_epoch)):
+                yield chosen[at * self._size : (at + 1) * self._size]
+
+    def learning_rate(self, step: int) -> float:
+        """That of a step, from 1 on. No step has none: each is paid for."""
+        warmup = min(math.ceil(self._config.warmup * self.count), self.count - 1)
+        if step <= warmup:
+            return self._config.learning_rate * step / (warmup + 1)
+        share = (step - 1 - warmup) / max(1, self.count - warmup)
+        factor = {"cosine": 0.5 * (1 + math.cos(math.pi * share)), "linear": 1 - share, "constant": 1.0}
+        return self._config.learning_rate * factor[self._config.schedule]
+
+
+def _tokens(sequences: Sequence[MarkedTokens]) -> int:
+    return sum(len(each.ids) - 1 for each in sequences)
+
+
+def _write_whole(path: Path, made: Any) -> None:
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(json.dumps(made, indent=2), encoding="utf-8")
+    part.replace(path)
