@@ -31,7 +31,7 @@ def keep_result(engine: Engine, model_id: int, ago: timedelta = timedelta(), **r
     number = ask_for_test(engine, model_id)
     with writing(engine) as session:
         request_lifecycle.take(session, number, "test", 60)
-        request_lifecycle.finish(session, number, "test", {"game": "taboo", **result}, None)
+        request_lifecycle.finish(session, number, "test", {"game": "taboo", **result}, ())
         session.get_one(ModelRequest, number).ended_at = datetime.now(UTC) - ago
 
 

@@ -27,6 +27,7 @@ FILES = {
     "model show": "model_show:show",
     "model lineage": "lineage:lineage",
     "model test": "model_calls:test",
+    "model verify-sampling": "model_calls:verify_sampling",
     "model ask": "model_ask:ask",
     "model edit": "model_changes:edit",
     "model clone": "model_changes:clone",

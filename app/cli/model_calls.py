@@ -1,11 +1,14 @@
-"""`flask model test`: a call of a model that belongs to no match, made here."""
+"""`flask model test` and `verify-sampling`: calls of a model that belong to no match, made here."""
 
 import click
 
 from app.cli.base import Command, CommandFailed, ensure_database, print_json, settings
-from app.core.extensions import db, writing
+from app.cli.model_format import found_lines
+from app.core.extensions import db, reading, writing
 from app.model_calls.request_runner import make_here
-from app.model_calls.test_call import request_test
+from app.model_calls.test_call import check_costs, request_check, request_test
+from app.players.api.finding_words import check_in_words
+from app.players.api.server_findings import SamplingCheck
 from app.registry import get_model
 
 
@@ -15,7 +18,9 @@ from app.registry import get_model
 def test(name: str, as_json: bool) -> None:
     """Have a model make the first move of a match that nobody stores, and keep how that went.
 
-    The call is made here, with the keys of this environment. Exit code 0: it answered; 1: it did not.
+    Of a model behind an API a few more short calls find out how it wants to be asked: which fields its server takes,
+    whether it reasons, and what its answers bring. All are made here, with the keys of this environment. Exit code 0:
+    it answered; 1: it did not.
     """
     ensure_database()
     with writing() as session:
@@ -26,5 +31,39 @@ def test(name: str, as_json: bool) -> None:
     elif result["ok"]:
         legal = f", which is no legal move: {result['refused']}" if result["refused"] else ", a legal move"
         click.echo(f"{name} answered in {result['latency']:.1f} s{legal}.")
+        _print_findings(name)
+    if not result["ok"]:
+        raise CommandFailed(f"{name} did not answer: {result['error']}")
+
+
+def _print_findings(name: str) -> None:
+    with reading() as session:
+        lines = found_lines(get_model(session, name))
+    width = max((len(field) for field, _ in lines), default=0)
+    for field, value in lines:
+        click.echo(f"{field.ljust(width)}  {value}")
+
+
+@click.command(cls=Command)
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def verify_sampling(name: str, as_json: bool) -> None:
+    """See whether a temperature has an effect on a model, which several servers ignore and say nothing.
+
+    Draws eight short answers at the lowest and eight at the highest temperature that the server takes. What that costs
+    at most is said first. The verdict is sent, refused or unverified; from then on the model's calls record it. Exit
+    code 0: there is a verdict; 1: the model did not answer.
+    """
+    ensure_database()
+    with writing() as session:
+        row = get_model(session, name)
+        number = request_check(session, row).id
+        costs = str(check_costs(row))
+    click.echo(f"{costs}.", err=True)
+    result = make_here(db.engine, settings(), number)
+    if as_json:
+        print_json(result)
+    elif result["ok"]:
+        click.echo(f"{name}: {check_in_words(SamplingCheck.model_validate(result['check']))}.")
     if not result["ok"]:
         raise CommandFailed(f"{name} did not answer: {result['error']}")

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from app.models import LanguageModel
+from app.players.api import finding_words
 from app.players.api import options as api_options
+from app.players.api.server_findings import read_findings
 from app.players.local import options as local_options
 from app.registry import has_passed_test, needs_test, player_spec, read_options
 
@@ -18,6 +20,7 @@ def described(row: LanguageModel, home: Path) -> dict[str, Any]:
         "uses": row.uses, "archived": row.archived_at is not None, "notes": row.notes,
         "usable_in_rounds": row.usable_in_rounds, "offered_to_people": row.offered_to_people,
         "test_call": test_call(row), "prompt_style": row.prompt_style, "options": row.options,
+        "findings": row.findings,
     }  # fmt: skip
     match read_options(player_spec(row)):
         case api_options.ApiOptions() as options:
@@ -81,8 +84,21 @@ def in_full(row: LanguageModel, found: dict[str, Any]) -> Iterator[tuple[str, st
     if found.get("key_set") is False:
         yield "key", "not set here"
     yield "test call", (row.test_request is not None and row.test_request.error) or found["test_call"]
+    yield from found_lines(row)
     if row.notes:
         yield "notes", row.notes
+
+
+def found_lines(row: LanguageModel) -> list[tuple[str, str]]:
+    """What a test call has found out about a model's server, in words; nothing where none has."""
+    findings, options = read_findings(row.findings), read_options(player_spec(row))
+    if findings is None or not isinstance(options, api_options.ApiOptions):
+        return []
+    lines = [(f"found: {str(field).lower()}", str(value)) for field, value in finding_words.in_words(findings, options)]
+    lines.append(("found at", findings.at.isoformat(timespec="seconds")))
+    if findings.changed_at is not None:
+        lines.append(("changed by a refusal at", findings.changed_at.isoformat(timespec="seconds")))
+    return lines
 
 
 def next_steps(found: dict[str, Any]) -> str:

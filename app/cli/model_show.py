@@ -19,12 +19,12 @@ def show(name: str, as_json: bool) -> None:
         row = get_model(session, name)
         withdrawn = [each.id for each in models_of(session).get(row.id, ())]
         found = {**described(row, settings().home), "learned_withdrawn": withdrawn}
-        lines = dict(in_full(row, found))
+        lines = list(in_full(row, found))
     if withdrawn:
-        lines["learned from"] = f"data that people withdrew, of dataset {', '.join(map(str, withdrawn))}"
+        lines.append(("learned from", f"data that people withdrew, of dataset {', '.join(map(str, withdrawn))}"))
     if as_json:
         print_json(found)
         return
-    width = max(map(len, lines))
-    for field, value in lines.items():
+    width = max(len(field) for field, _ in lines)
+    for field, value in lines:
         click.echo(f"{field.ljust(width)}  {value}")

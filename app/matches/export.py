@@ -123,7 +123,9 @@ GENERATIONS = ExportTable(
         Column("prompt", "json", "The exact prompt, as chat messages.", '[{"content": "…", "role": "user"}]'),
         Column("text", "text", "What came back, word for word.", "empty when nothing did"),
         Column("sampling", "json", "What was asked for beside the prompt, and the reason that the server gave for"
-               " the end of the text.", '{"finish_reason": "stop", "max_tokens": 200, "temperature": 1.0}'),
+               " the end of the text. `sampling_state` says whether the temperature is known to have an effect (sent),"
+               " was refused, or may be ignored (unverified).",
+               '{"finish_reason": "stop", "max_tokens": 200, "sampling_state": "unverified", "temperature": 1.0}'),
         Column("prompt_tokens", "integer", "Tokens of the prompt, as the server counts them.",
                "empty where it does not"),
         Column("completion_tokens", "integer", "Tokens of reasoning and text, as the server counts them.",

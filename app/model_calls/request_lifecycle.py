@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import func, update
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from app.core.errors import Conflict, Invalid, Phrase
@@ -11,11 +11,13 @@ from app.games.base import JSON
 from app.jobs import leases, states
 from app.matches.store import generation_columns
 from app.models import GenerationRow, LanguageModel, ModelRequest
+from app.players.api.server_findings import PROBE_SECONDS
 from app.players.base import ChatSampling, Generation
 from app.registry import CHAT_USE, check_not_archived
 
-TEST, QUESTION, BENCHMARK = "test", "question", "benchmark"
+TEST, CHECK, QUESTION, BENCHMARK = "test", "check", "question", "benchmark"
 PATIENCE = timedelta(seconds=3)  # how long a message to a worker may take before it counts as lost
+LONG_PURPOSES = (TEST, CHECK)  # which take PROBE_SECONDS longer than any other
 LONGEST = timedelta(minutes=10)  # a request that no worker has made by then has failed
 TOO_LATE = "expected a worker to make the call within 10 minutes, got none; `flask doctor` says whether one runs"
 
@@ -65,9 +67,12 @@ def create(
 
 
 def take(session: Session, number: int, owner: str, seconds: float) -> ModelRequest | None:
-    """The request, if it is still to be made and nobody makes it: it is the owner's for so many seconds."""
+    """The request, if it is still to be made and nobody makes it: it is the owner's for so many seconds, or longer if
+    it takes several calls.
+    """
     now = datetime.now(UTC)
-    until = now + timedelta(seconds=seconds) + PATIENCE
+    purpose = session.scalar(select(ModelRequest.purpose).where(ModelRequest.id == number))
+    until = now + timedelta(seconds=seconds + (PROBE_SECONDS if purpose in LONG_PURPOSES else 0)) + PATIENCE
     statement = (
         update(ModelRequest)
         .where(ModelRequest.id == number, ModelRequest.status.in_(states.OPEN), leases.free(ModelRequest, now))
@@ -79,16 +84,18 @@ def take(session: Session, number: int, owner: str, seconds: float) -> ModelRequ
     return None if taken is None else session.get_one(ModelRequest, taken, populate_existing=True)
 
 
-def finish(session: Session, number: int, owner: str, result: JSON, generation: Generation | None) -> bool:
-    """Keep the result of a request: `result` says `ok`, or why not in `error`. False if somebody else makes it now."""
+def finish(session: Session, number: int, owner: str, result: JSON, calls: Sequence[Generation]) -> bool:
+    """Keep the result of a request, and its calls in their order: `result` says `ok`, or why not in `error`.
+
+    False if somebody else makes it now.
+    """
     request = session.get(ModelRequest, number, with_for_update=True, populate_existing=True)
     if request is None or request.lease_owner != owner or request.status != states.RUNNING:
         return False
     request.status = states.DONE if result["ok"] else states.FAILED
     request.result, request.error = result, result.get("error")
     request.ended_at, request.lease_until = datetime.now(UTC), None
-    if generation is not None:
-        session.add(_generation_row(request, generation))
+    session.add_all(_generation_row(request, attempt, call) for attempt, call in enumerate(calls))
     return True
 
 
@@ -100,7 +107,7 @@ def take_forgotten(session: Session, seconds: float) -> Sequence[int]:
     now = datetime.now(UTC)
     waits = ModelRequest.status.in_(states.OPEN) & leases.free(ModelRequest, now)
     # Somebody's clock has jumped: its lease would keep everybody else away for as long as it was wrong.
-    leases.end_distant(session, ModelRequest, seconds, ModelRequest.status == states.RUNNING)
+    leases.end_distant(session, ModelRequest, seconds + PROBE_SECONDS, ModelRequest.status == states.RUNNING)
     late = update(ModelRequest).where(waits, ModelRequest.created_at < now - LONGEST)
     failed = {"status": states.FAILED, "error": TOO_LATE, "result": {"ok": False, "error": TOO_LATE}, "ended_at": now}
     session.execute(late.values(failed), execution_options={"synchronize_session": False})
@@ -108,10 +115,10 @@ def take_forgotten(session: Session, seconds: float) -> Sequence[int]:
     return leases.mark_enqueued(session, ModelRequest, waits & (heard_of < now - PATIENCE), now)
 
 
-def _generation_row(request: ModelRequest, generation: Generation) -> GenerationRow:
+def _generation_row(request: ModelRequest, attempt: int, generation: Generation) -> GenerationRow:
     return GenerationRow(
         request_id=request.id,
-        attempt=0,
+        attempt=attempt,
         language_model_id=request.language_model_id,
         at=datetime.now(UTC),
         **generation_columns(generation),

@@ -2,12 +2,12 @@
 
 import asyncio
 import uuid
-from collections.abc import Callable, Coroutine
-from pathlib import Path
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, cast
 
 import structlog
 from sqlalchemy import Engine
+from sqlalchemy.orm import Session
 
 from app.core.config import Settings
 from app.core.errors import AppError
@@ -19,9 +19,13 @@ from app.matches.turns import WorkerContext, answer_within
 from app.model_calls import request_lifecycle, test_call
 from app.models import LanguageModel, ModelRequest
 from app.players import make_player
-from app.players.base import ChatPlayer, ChatSampling, Generation, PlayerFailed
+from app.players.api.player import ApiPlayer
+from app.players.api.probing import ServerTest
+from app.players.api.sampling_test import SamplingTest
+from app.players.api.server_findings import PROBE_SECONDS, SamplingCheck, ServerFindings
+from app.players.base import ChatPlayer, ChatSampling, Generation, PlayerFailed, PlayerSpec
 from app.registry import player_spec
-from app.registry.learnt import write_learnt
+from app.registry.learnt import keep_check, keep_findings, write_learnt
 from app.registry.spending import spending_limit
 
 log = structlog.get_logger()
@@ -32,7 +36,7 @@ _USAGE = (
 )  # fmt: skip
 
 Ask = Callable[[], Coroutine[Any, Any, Generation]]
-Call = Callable[[Ask], Generation]  # raises TimeoutError after TURN_SECONDS
+Call = Callable[[Ask, float], Generation]  # raises TimeoutError after so many seconds
 
 
 def make_request(context: WorkerContext, number: int) -> None:
@@ -40,8 +44,12 @@ def make_request(context: WorkerContext, number: int) -> None:
 
     Does nothing if the request is made already, or if another worker makes it.
     """
+
+    def call(ask: Ask, seconds: float) -> Generation:
+        return context.call(ask, seconds).result()
+
     try:
-        _make(context.database, context.settings, number, context.owner, lambda ask: context.call(ask).result())
+        _make(context.database, context.settings, number, context.owner, call)
     except DATABASE_AWAY as error:
         log.warning("the database took no request, upkeep asks again", request=number, error=reason_of(error))
 
@@ -53,14 +61,14 @@ def make_here(database: Engine, settings: Settings, number: int) -> JSON:
     """
     owner = uuid.uuid4().hex
 
-    def call(ask: Ask) -> Generation:
-        return asyncio.run(answer_within(settings.TURN_SECONDS, ask))
+    def call(ask: Ask, seconds: float) -> Generation:
+        return asyncio.run(answer_within(seconds, ask))
 
     try:
         result = _make(database, settings, number, owner, call)
     except KeyboardInterrupt:
         with writing(database) as session:
-            request_lifecycle.finish(session, number, owner, {"ok": False, "error": "interrupted"}, None)
+            request_lifecycle.finish(session, number, owner, {"ok": False, "error": "interrupted"}, ())
         raise
     return result or {"ok": False, "error": "somebody else makes this request"}
 
@@ -72,35 +80,74 @@ def _make(database: Engine, settings: Settings, number: int, owner: str, call: C
             return None
         model = session.get_one(LanguageModel, request.language_model_id)
         limit = spending_limit(session, settings) if model.kind == "api" else None
-        reply = _reply(model, request, settings.home)
-        game = request.game
+        several = model.kind == "api" and request.purpose in request_lifecycle.LONG_PURPOSES
+        asking = _Asking(player_spec(model), request, settings)
+        game, model_id = request.game, model.id
     result: JSON = {"ok": False, "error": limit}
-    generation = None
+    calls: Sequence[Generation] = ()
     if limit is None:
-        result, generation = _call_result(lambda: call(reply), settings.TURN_SECONDS)
+        seconds = settings.TURN_SECONDS + (PROBE_SECONDS if several else 0)
+        result, generation = _call_result(lambda: call(asking.begin, seconds), settings.TURN_SECONDS)
+        calls = asking.calls or ([] if generation is None else [generation])
     if game is not None:
         refused = {"refused": test_call.verdict(game, result["text"])} if result["ok"] else {}
         result = {"game": game, **result, **refused}
+    result |= _shown(asking.found)
     write_learnt(database)
+
+    def keep(session: Session) -> None:
+        if request_lifecycle.finish(session, number, owner, result, calls):
+            _keep_found(session, session.get_one(LanguageModel, model_id, with_for_update=True), asking.found)
+
     # The answer has cost time and money: it waits for a database that is away or has no room.
-    insist(
-        database,
-        lambda session: request_lifecycle.finish(session, number, owner, result, generation),
-        settings.TURN_SECONDS,
-    )
+    insist(database, keep, settings.TURN_SECONDS)
     return result
 
 
-def _reply(row: LanguageModel, request: ModelRequest, home: Path) -> Ask:
-    """How the model is asked. The coroutine raises Invalid for a model that cannot be called."""
-    spec, messages, sampling = player_spec(row), request.messages, ChatSampling(**request.sampling)
-    seed = str(test_call.SEED) if request.purpose == request_lifecycle.TEST else f"request {request.id}"
+class _Asking:
+    """How the model of a request is asked: once, or by a test of several `calls`, which has `found` something."""
 
-    def reply() -> Coroutine[Any, Any, Generation]:
-        player = cast(ChatPlayer, make_player(spec, home))
-        return player.complete(messages, sampling, seed=seed)
+    def __init__(self, spec: PlayerSpec, request: ModelRequest, settings: Settings) -> None:
+        self._spec = spec
+        self._messages = request.messages
+        self._sampling = ChatSampling(**request.sampling)
+        self._purpose = request.purpose
+        self._seed = str(test_call.SEED) if request.purpose == request_lifecycle.TEST else f"request {request.id}"
+        self._settings = settings
+        self._test: ServerTest | SamplingTest | None = None
 
-    return reply
+    def begin(self) -> Coroutine[Any, Any, Generation]:
+        """The call or calls; the last of them is awaited. Raises Invalid for a model that cannot be called."""
+        player = cast(ChatPlayer, make_player(self._spec, self._settings.home))
+        if isinstance(player, ApiPlayer) and self._purpose == request_lifecycle.TEST:
+            self._test = ServerTest(player)
+        elif isinstance(player, ApiPlayer) and self._purpose == request_lifecycle.CHECK:
+            self._test = SamplingTest(player)
+        if self._test is None:
+            return player.complete(self._messages, self._sampling, seed=self._seed)
+        return self._test.run(self._messages, self._sampling, self._settings.TURN_SECONDS)
+
+    @property
+    def calls(self) -> Sequence[Generation]:
+        return [] if self._test is None else self._test.calls
+
+    @property
+    def found(self) -> ServerFindings | SamplingCheck | None:
+        return None if self._test is None else self._test.found
+
+
+def _shown(found: ServerFindings | SamplingCheck | None) -> JSON:
+    """What a test has found out, for the result of its request."""
+    if found is None:
+        return {}
+    return {"findings" if isinstance(found, ServerFindings) else "check": found.model_dump(mode="json")}
+
+
+def _keep_found(session: Session, row: LanguageModel, found: ServerFindings | SamplingCheck | None) -> None:
+    if isinstance(found, ServerFindings):
+        keep_findings(session, row, found)
+    elif found is not None:
+        keep_check(session, row, found)
 
 
 def _call_result(call: Callable[[], Generation], seconds: float) -> tuple[JSON, Generation | None]:

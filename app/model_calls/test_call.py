@@ -1,19 +1,30 @@
-"""A test call: a language model is asked for the first move of a game that is never played."""
+"""A test call: a language model is asked for the first move of a game that is never played, and one behind an API by a
+few more calls how it wants to be asked. A check of its sampling: whether its temperature has an effect.
+"""
 
 from typing import cast
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.core.errors import Conflict, Phrase, shown
 from app.games import find_game
+from app.jobs.call_costs import TokenCounts, cost_of
+from app.jobs.spending import dollars
 from app.matches import engine
 from app.matches.events import Violated
 from app.model_calls import request_lifecycle
 from app.models import LanguageModel, ModelRequest
 from app.players import prompts
+from app.players.api.options import read_options
+from app.players.api.server_findings import DRAWS
 from app.players.base import ChatSampling
+from app.registry.prices import prices_of_model
 
 SEED = 1  # every test call asks for a move in the same game
+_DRAWN_TOKENS = 40
+_DRAWN = "Make up a sentence of about twelve words about the sea. Answer with the sentence alone."
+_DRAWN_PROMPT = 40  # tokens, roughly
 
 
 def request_test(session: Session, row: LanguageModel) -> ModelRequest:
@@ -32,6 +43,44 @@ def request_test(session: Session, row: LanguageModel) -> ModelRequest:
     request = request_lifecycle.create(session, row, request_lifecycle.TEST, opening(row), sampling_of(row), game)
     row.test_request_id = request.id
     return request
+
+
+def request_check(session: Session, row: LanguageModel) -> ModelRequest:
+    """A check of a model's sampling, by DRAWS draws at each of two temperatures.
+
+    Raises Conflict for a model that is not behind an API.
+    """
+    if row.kind != "api":
+        raise Conflict(
+            "model",
+            expected=Phrase("one behind an API"),
+            got=Phrase("%(name)s, which is not", name=shown(row.name)),
+        )
+    chat = [{"role": "user", "content": _DRAWN}]
+    sampling = ChatSampling(max_tokens=_DRAWN_TOKENS)
+    return request_lifecycle.create(session, row, request_lifecycle.CHECK, chat, sampling)
+
+
+def latest_check(session: Session, row: LanguageModel) -> ModelRequest | None:
+    """The check of a model's sampling that was asked for last."""
+    found = select(ModelRequest).where(
+        ModelRequest.language_model_id == row.id, ModelRequest.purpose == request_lifecycle.CHECK
+    )
+    return session.scalar(found.order_by(ModelRequest.id.desc()).limit(1))
+
+
+def check_costs(row: LanguageModel) -> Phrase:
+    """What a check of a model's sampling comes to at most, to be said before it is made."""
+    most = _DRAWN_TOKENS + read_options(row.options).reasoning_room
+    prices, calls = prices_of_model(row), 2 * DRAWS
+    if prices is None:
+        return Phrase(
+            "%(calls)s calls of at most %(tokens)s tokens each; the model has no prices", calls=calls, tokens=most
+        )
+    usd = cost_of(prices, TokenCounts(_DRAWN_PROMPT, most, reasoning=most - _DRAWN_TOKENS).times(calls))
+    return Phrase(
+        "%(calls)s calls of at most %(tokens)s tokens each, %(usd)s at most", calls=calls, tokens=most, usd=dollars(usd)
+    )
 
 
 def opening(row: LanguageModel) -> list[prompts.Message]:

@@ -1,4 +1,6 @@
-"""Writes to the registry how a server wants its models to be asked, as its refusals have shown."""
+"""Writes to the registry how a server wants its models to be asked, as test calls and refusals have shown."""
+
+from datetime import UTC, datetime
 
 import structlog
 from sqlalchemy import Engine, select
@@ -8,6 +10,14 @@ from app.core.errors import Invalid
 from app.core.extensions import DATABASE_AWAY, reason_of, writing
 from app.models import LanguageModel
 from app.players.api import learning, options
+from app.players.api.server_findings import (
+    REFUSED,
+    UNVERIFIED,
+    SamplingCheck,
+    ServerFindings,
+    options_found,
+    read_findings,
+)
 
 log = structlog.get_logger()
 
@@ -40,3 +50,44 @@ def _write(session: Session, learnt: dict[tuple[str, str], dict[str, object]]) -
             continue
         if found := learnt.get((known.model, known.base_url)):
             row.options = {**row.options, **found}
+            if (findings := read_findings(row.findings)) is not None:
+                now_known = options.read_options(row.options)
+                changed = findings.after_refusal(now_known.token_field, now_known.refused_fields, datetime.now(UTC))
+                row.findings = changed.model_dump(mode="json")
+
+
+def keep_findings(session: Session, row: LanguageModel, findings: ServerFindings) -> None:
+    """Store what a test call has found out, and set the options that follow from it and that nobody has given."""
+    before = read_findings(row.findings)
+    given = dict(row.options)
+    if before is not None:
+        given = {name: value for name, value in given.items() if before.options.get(name) != value}
+        if (
+            before.check is not None
+            and before.check.verdict != REFUSED
+            and findings.sampling.get("temperature") == UNVERIFIED
+        ):
+            findings = findings.after_check(before.check)
+    follows = options_found(findings, given)
+    if follows.get("reasoning_room", 0) < options.read_options(given).reasoning_room:
+        follows.pop("reasoning_room", None)
+    try:
+        options.read_options({**given, **follows})
+    except Invalid:  # reasoning in a number of tokens, say, which the form that was found does not take
+        follows.pop("reasoning_form", None)
+    row.options = {**given, **follows}
+    row.findings = findings.model_copy(update={"options": follows}).model_dump(mode="json")
+    session.flush()
+
+
+def keep_check(session: Session, row: LanguageModel, check: SamplingCheck) -> None:
+    """Store whether a model's temperature has an effect, from now on for the record of each call."""
+    known = options.read_options(row.options)
+    refused = [name for name in known.refused_fields if name != "temperature"]
+    if check.verdict == REFUSED:
+        refused.append("temperature")
+    state = UNVERIFIED if check.verdict == REFUSED else check.verdict
+    row.options = {**row.options, "refused_fields": refused, "sampling_state": state}
+    if (findings := read_findings(row.findings)) is not None:
+        row.findings = findings.after_check(check).model_dump(mode="json")
+    session.flush()

@@ -74,7 +74,9 @@ def test_a_reply_says_exactly_how_it_came_about(stub: StubServer) -> None:
     assert generation.text == "[message] Hello there"
     assert generation.prompt == prompts.messages(view(), PROMPT) == stub.requests[0].body["messages"]
     assert generation.model == "m-2026-01"
-    assert generation.sampling == {"temperature": 1.0, "max_tokens": 200, "finish_reason": "stop"}
+    assert generation.sampling == {
+        "temperature": 1.0, "sampling_state": "unverified", "max_tokens": 200, "finish_reason": "stop",
+    }  # fmt: skip
     assert generation.prompt_tokens == sum(len(message["content"].split()) for message in generation.prompt)
     assert generation.completion_tokens == 3
     assert generation.retries == 0
@@ -117,7 +119,7 @@ def test_the_request_carries_the_options_and_nothing_else(stub: StubServer) -> N
     request = stub.requests[0]
     sent = {"model": "m", "messages": generation.prompt, "temperature": 0.7, "top_p": 0.9, "seed": 5, "max_tokens": 33}
     assert request.body == {**sent, "top_k": 50}
-    assert generation.sampling == {**options, "finish_reason": "stop"}
+    assert generation.sampling == {**options, "sampling_state": "unverified", "finish_reason": "stop"}
     assert request.headers["authorization"] == f"Bearer {KEY}"
     assert request.headers["openai-organization"] == "org-1"
     assert request.path == "/v1/chat/completions"

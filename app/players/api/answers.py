@@ -17,6 +17,7 @@ MOST_REASONING = 200_000  # characters that are kept
 _MOST_TOKENS = 1_000_000_000  # of one call; more is no count
 _MOST_DOLLARS = 100_000.0  # likewise
 LIMIT_REACHED = "length"
+STREAMED = "chat.completion.chunk"  # what an event of a stream calls itself, and the completion made of them, too
 _OPEN = r"<think(?:ing)?>|\[THINK\]|◁think▷|<\|channel\|>analysis<\|message\|>"
 _CLOSE = r"</think(?:ing)?>|\[/THINK\]|◁/think▷|<\|channel\|>final<\|message\|>"
 _OPENING, _CLOSING = re.compile(_OPEN), re.compile(_CLOSE)
@@ -54,6 +55,7 @@ class Answer:
     fingerprint: str | None
     provider: str | None
     left_out: tuple[str, ...]  # types of parts of the content that are neither text nor reasoning
+    streamed: bool  # as events, which nobody asked for
 
 
 def read_body(raw: bytes) -> JSON | None:
@@ -85,6 +87,7 @@ def read_answer(body: JSON) -> Answer:
         fingerprint=text_or_none(body.get("system_fingerprint")),
         provider=text_or_none(body.get("provider")),
         left_out=tuple(said.left_out),
+        streamed=body.get("object") == STREAMED,
     )
 
 
@@ -281,7 +284,7 @@ def _joined(stream: str) -> JSON | None:
         finish_reason = choice.get("finish_reason") or finish_reason
         _add_delta(message, mapping(choice.get("delta") or choice.get("message")))
     choices: Sequence[JSON] = [{"message": message, "finish_reason": finish_reason}] if ended or finish_reason else []
-    return {**whole, "choices": [*choices]} if whole or message else None
+    return {**whole, "object": STREAMED, "choices": [*choices]} if whole or message else None
 
 
 def _add_delta(message: dict[str, Any], delta: Mapping[str, Any]) -> None:

@@ -14,13 +14,14 @@ from app.games.base import JSON
 from app.jobs.call_costs import Prices
 from app.players.api.reasoning import ROOM, SERVER, check_extra, read_form, read_reasoning, reasoning_fields
 from app.players.api.server_errors import SAMPLING_FIELDS, TOKEN_FIELDS
+from app.players.api.server_findings import SAMPLING_STATES, UNVERIFIED
 
 VENDOR_URL = "https://api.openai.com/v1"
 _OPTIONS = (
     "model", "base_url", "organisation", "key_env", "timeout", "retries", "temperature", "top_p", "seed",
     "max_tokens", "token_field", "extra", "in_flight", "tokens_per_minute", "price_in", "price_out",
     "price_cached", "price_cache_write", "price_reasoning", "price_training", "key_host", "refused_fields",
-    "reasoning", "reasoning_room", "reasoning_form",
+    "sampling_state", "reasoning", "reasoning_room", "reasoning_form",
 )  # fmt: skip
 _OWN_FIELDS = {"model", "messages", "n", "stream", *SAMPLING_FIELDS, *TOKEN_FIELDS}  # never in extra
 _MOST_EXTRA = 10_000
@@ -56,6 +57,7 @@ class ApiOptions:
     price_training: float | None  # likewise of what a training at the vendor reads
     key_host: str | None  # the only host that the key is sent to; None: wherever the model is
     refused_fields: tuple[str, ...]  # of SAMPLING_FIELDS, which the server has refused and is not sent
+    sampling_state: str  # of a temperature that is sent: shown to have an effect, or unverified
     reasoning: str | int  # server, off, low, medium, high, or a number of tokens
     reasoning_room: int  # tokens for reasoning beside the limit of a move
     reasoning_form: str  # in which the server is told
@@ -111,6 +113,7 @@ def read_options(raw: Mapping[str, Any]) -> ApiOptions:
         price_training=_price(raw, "price_training"),
         key_host=None if raw.get("key_host") is None else _read_name(raw["key_host"], "key_host"),
         refused_fields=_refused_fields(raw.get("refused_fields")),
+        sampling_state=_read_state(raw.get("sampling_state", UNVERIFIED)),
         reasoning=reasoning,
         reasoning_room=whole_number(raw.get("reasoning_room", room), "reasoning_room", 0, 1_000_000),
         reasoning_form=form,
@@ -136,6 +139,12 @@ def _refused_fields(raw: object) -> tuple[str, ...]:
             "refused_fields", expected=Phrase("a list of %(names)s", names=", ".join(SAMPLING_FIELDS)), got=raw
         )
     return tuple(raw)
+
+
+def _read_state(raw: object) -> str:
+    if raw not in SAMPLING_STATES:
+        raise Invalid("sampling_state", expected=either(SAMPLING_STATES), got=raw)
+    return str(raw)
 
 
 def _url(raw: object) -> str:

@@ -20,6 +20,7 @@ from app.players.api.learning import asked_differently, option_to_change, rememb
 from app.players.api.options import ApiOptions, read_options
 from app.players.api.reasoning import reasoning_fields
 from app.players.api.sending import one_line, send
+from app.players.api.server_findings import sampling_state
 from app.players.base import MOST_TOKENS, ChatSampling, Generation, PlayerFailed, PlayerSpec, Refused, priced
 from training.marks import broken_chat
 
@@ -35,6 +36,23 @@ class _RequestTemplate:
     begin: str
     most_tokens: int  # of the move and the reasoning before it
     move_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A chat that was sent, and what came of it: the call as it is kept, and the answer where there was one."""
+
+    generation: Generation
+    outcome: Outcome
+    answer: Answer | None = None
+    body: JSON = field(default_factory=dict)  # as the server sent it
+
+    def move(self) -> Generation:
+        """The call, if its answer is a move. Raises PlayerFailed."""
+        if self.outcome == "move":
+            return self.generation
+        consequence = CONSEQUENCES[self.outcome]
+        raise PlayerFailed(str(self.generation.error), self.generation, consequence.kind, consequence.fault)
 
 
 @dataclass(slots=True)
@@ -77,13 +95,14 @@ class ApiPlayer:
     ) -> Generation:
         """Ask for the next message of a chat, in which marks of prompts are broken.
 
-        `sampling` of the generation is what was sent, the fields that the server `refused`, its `finish_reason`, and of
-        an answer that was cut, as it was longer than its limit of tokens allows, `characters_before_cut`; `model` is
-        the name that the server gives itself. Raises PlayerFailed.
+        `sampling` of the generation is what was sent, the fields that the server `refused`, the `sampling_state` of the
+        temperature, the server's `finish_reason`, and of an answer that was cut, as it was longer than its limit of
+        tokens allows, `characters_before_cut`; `model` is the name that the server gives itself. Raises PlayerFailed.
         """
         return await self._ask(broken_chat(messages), sampling)
 
-    async def _ask(self, messages: list[dict[str, str]], sampling: ChatSampling) -> Generation:
+    async def exchange(self, messages: list[dict[str, str]], sampling: ChatSampling) -> "Exchange":
+        """Send a chat as it is, without the fields that the server refuses, and read what comes. Raises nothing."""
         before = options = self.options
         while True:
             template = self._template(options, sampling)
@@ -94,17 +113,22 @@ class ApiPlayer:
             options = different
         if isinstance(found, ChatFailure):
             asked = _generation(self.options, template, messages, found, None, found.outcome)
-            raise _failed(asked, found.outcome, f"{found.what}{option_to_change(options, found)}")
+            what = f"{found.what}{option_to_change(options, found)}"
+            return Exchange(replace(asked, error=what), found.outcome)
         if options != before:
             self.options = options
             remember(options)
         answer = read_answer(found.body)
         generation = _generation(self.options, template, messages, found, answer, answer.outcome)
         if answer.outcome != "move":
-            raise _failed(generation, answer.outcome, one_line(self.options, f"{answer.why}{self._advice(generation)}"))
+            what = one_line(self.options, f"{answer.why}{self._advice(generation)}")
+            return Exchange(replace(generation, error=what), answer.outcome, answer, found.body)
         if generation.reasoning_tokens:
             self._reasoned.append(generation.reasoning_tokens)
-        return generation
+        return Exchange(generation, "move", answer, found.body)
+
+    async def _ask(self, messages: list[dict[str, str]], sampling: ChatSampling) -> Generation:
+        return (await self.exchange(messages, sampling)).move()
 
     def _template(self, options: ApiOptions, sampling: ChatSampling) -> _RequestTemplate:
         key = (options.token_field, options.refused_fields, sampling)
@@ -140,8 +164,10 @@ def _template(options: ApiOptions, sampling: ChatSampling) -> _RequestTemplate:
     sent = {name: value for name, value in wanted.items() if name not in refused}
     sent |= {options.token_field: most, **reasoning_fields(options.reasoning, options.reasoning_form)}
     body = json.dumps({"model": options.model, **sent, **options.extra})
+    state = sampling_state(wanted, refused, options.sampling_state)
     recorded = {
         **sent,
+        **({"sampling_state": state} if state else {}),
         **({"refused": refused} if refused else {}),
         **({"extra": options.extra} if options.extra else {}),
     }
@@ -191,8 +217,3 @@ def _generation(
         reasoning_tokens=answer.usage.reasoning_tokens,
     )
     return priced(counted, options.prices, answer.usage.cost)
-
-
-def _failed(generation: Generation, outcome: Outcome, message: str) -> PlayerFailed:
-    consequence = CONSEQUENCES[outcome]
-    return PlayerFailed(message, replace(generation, error=message), consequence.kind, consequence.fault)

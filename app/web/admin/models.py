@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from app.benchmarks.listing import compare
-from app.core.errors import AppError, Conflict, Invalid, Phrase
+from app.core.errors import AppError, Conflict, Invalid, Verbatim
 from app.core.extensions import reading
 from app.core.queues import enqueue_request, enqueue_turn
 from app.games import GAMES
@@ -21,8 +21,11 @@ from app.jobs.states import OPEN
 from app.lineage import models_of
 from app.matches.lobby import person_in, start_match_against
 from app.matches.model_list import LIST, ModelListItem, played_matches
-from app.model_calls.test_call import request_test
-from app.models import LanguageModel
+from app.model_calls.test_call import check_costs, latest_check, request_check, request_test
+from app.models import LanguageModel, ModelRequest
+from app.players.api import finding_words
+from app.players.api.options import ApiOptions
+from app.players.api.server_findings import SamplingCheck, read_findings
 from app.players.description import partner_kind
 from app.players.local import options as local_options
 from app.players.prompts import default_prompt
@@ -178,6 +181,8 @@ def _change(session: Session, row: LanguageModel, action: str, form: Mapping[str
     """Make the change. The number of the request that a worker is to hear of, if there is one."""
     if action == "test":
         return request_test(session, row).id
+    if action == "check-sampling":
+        return request_check(session, row).id
     if action in _ACTIONS:
         _ACTIONS[action](session, row.name)
     elif action == "edit":
@@ -186,19 +191,22 @@ def _change(session: Session, row: LanguageModel, action: str, form: Mapping[str
         label, notes = form.get("label", "").strip(), form.get("notes", "").replace("\r\n", "\n").strip()
         edit_model(session, row.name, label=label, notes=notes, options=options)
     else:
-        raise Invalid("action", expected=Phrase("test, edit, %(names)s", names=", ".join(_ACTIONS)), got=action)
+        known = ", ".join(("test", "check-sampling", "edit", *_ACTIONS))
+        raise Invalid("action", expected=Verbatim(known), got=action)
     return None
 
 
 def _model_page(number: int, refused: AppError | None = None, typed: Mapping[str, str] | None = None) -> str:
     with reading() as session:
         row = find_row(session, number)
+        check = latest_check(session, row)
         return render_template(
             "admin/model.html",
             model=row,
             options=read_options(player_spec(row)),
             parameters=_parameters(row),
-            waits=row.test_request is not None and row.test_request.status in OPEN,
+            waits=any(each is not None and each.status in OPEN for each in (row.test_request, check)),
+            **_found(row, check),
             prompts=_prompts(row),
             played=played_matches(session).get(row.id, 0),
             description=_partner_kind(row),
@@ -213,6 +221,22 @@ def _model_page(number: int, refused: AppError | None = None, typed: Mapping[str
             may_play=[game for game in row.games if game in GAMES],
             withdrawn=models_of(session).get(row.id, ()),
         )
+
+
+def _found(row: LanguageModel, check: ModelRequest | None) -> dict[str, Any]:
+    """What test calls and the latest check of the sampling of an API model have found out."""
+    options = read_options(player_spec(row))
+    if not isinstance(options, ApiOptions):
+        return {}
+    findings = read_findings(row.findings)
+    done = None if check is None or check.result is None else check.result.get("check")
+    return {
+        "findings": findings,
+        "finding_lines": [] if findings is None else list(finding_words.in_words(findings, options)),
+        "check": check,
+        "check_words": done and finding_words.check_in_words(SamplingCheck.model_validate(done)),
+        "check_costs": check_costs(row),
+    }
 
 
 def _parameters(row: LanguageModel) -> int | None:
