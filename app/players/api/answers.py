@@ -5,23 +5,18 @@ content between marks, of which some send the closing one alone. Every field may
 """
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from app.core.failures import Outcome
 from app.games.base import JSON
+from training.reasoning import MOST_REASONING, split_reasoning
 
-MOST_REASONING = 200_000  # characters that are kept
 _MOST_TOKENS = 1_000_000_000  # of one call; more is no count
 _MOST_DOLLARS = 100_000.0  # likewise
 LIMIT_REACHED = "length"
 STREAMED = "chat.completion.chunk"  # what an event of a stream calls itself, and the completion made of them, too
-_OPEN = r"<think(?:ing)?>|\[THINK\]|◁think▷|<\|channel\|>analysis<\|message\|>"
-_CLOSE = r"</think(?:ing)?>|\[/THINK\]|◁/think▷|<\|channel\|>final<\|message\|>"
-_OPENING, _CLOSING = re.compile(_OPEN), re.compile(_CLOSE)
-_MARK = re.compile(f"{_OPEN}|{_CLOSE}")
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
 _THINKING_PARTS = {"thinking", "reasoning", "reasoning.text", "reasoning.summary", "summary_text"}
 _TEXT_PARTS = {"text", "output_text"}
@@ -151,25 +146,6 @@ def error_in(body: Mapping[str, Any]) -> JSON | None:
     if choice.get("finish_reason") == "error":
         return {"error": {"message": "the model's server broke off the answer", "code": 502}}
     return None
-
-
-def split_reasoning(content: str) -> tuple[str, str]:
-    """The text of a move and the reasoning in what a model wrote.
-
-    What stands before the last closing mark is reasoning, but for text before the first opening one; after an opening
-    mark that nothing closes, all is.
-    """
-    if not _MARK.search(content):
-        return content, ""
-    closings = list(_CLOSING.finditer(content))
-    after = closings[-1].end() if closings else 0
-    thought, rest = content[:after], content[after:]
-    before = ""
-    if (opened := _OPENING.search(thought)) and not _CLOSING.search(thought[: opened.start()]):
-        before, thought = thought[: opened.start()], thought[opened.start() :]
-    if cut := _OPENING.search(rest):
-        thought, rest = f"{thought}\n{rest[cut.start() :]}", rest[: cut.start()]
-    return f"{before}{rest}".strip(), _MARK.sub("", thought).strip()
 
 
 def mapping(raw: object) -> Mapping[str, Any]:
