@@ -1,15 +1,25 @@
 """Small local models for tests: random weights, made on the spot, of every kind that is played with differently."""
 
+from collections.abc import Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import torch
 from sqlalchemy import Engine
-from tokenizers import Tokenizer, decoders, pre_tokenizers
+from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 from tokenizers.trainers import BpeTrainer
-from transformers import GPT2Config, GPT2LMHeadModel, MistralConfig, MistralForCausalLM, PreTrainedTokenizerFast
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    PreTrainedTokenizerFast,
+)
 
 from app.core.extensions import writing
 from app.registry import add_local_model
@@ -26,6 +36,15 @@ CHATML = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
+# As Qwen3's: reasoning, or an empty block, stands before the last answer alone, and an argument has it left out.
+STRIPS = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n"
+    "{% if message.role == 'assistant' and loop.last %}<think>{{ message.reasoning_content or '' }}</think>{% endif %}"
+    "{{ message.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n"
+    "{% if enable_thinking is defined and not enable_thinking %}<think></think>{% endif %}{% endif %}"
+)
+# As DeepSeek-R1's: the prompt opens the block, and no answer is rendered with one.
+OPENS = CHATML.removesuffix("{% endif %}") + "<think>\n{% endif %}"
 
 
 def word_model(folder: Path, seed: int = 1, length: int = 256) -> str:
@@ -54,6 +73,43 @@ def bytes_model(folder: Path, kind: str = "gpt2", template: str | None = CHATML,
             )
         )  # fmt: skip
     return _saved(folder, model, tokenizer)
+
+
+def scripted_model(folder: Path, template: str, says: Sequence[str], sliding: bool = False) -> str:
+    """A model whose next token depends on the last one alone: behind a line break it says these, each once, and ends.
+
+    `<think>` and `</think>` are tokens of its tokenizer. With `sliding` it has a sliding window.
+    """
+    tokenizer = thinking_tokenizer(template)
+    size = len(tokenizer) + len(tokenizer) % 2
+    shape = {
+        "vocab_size": len(tokenizer), "hidden_size": size, "intermediate_size": 8, "num_hidden_layers": 1,
+        "num_attention_heads": 1, "num_key_value_heads": 1, "max_position_embeddings": 1024, "bos_token_id": None,
+        "eos_token_id": tokenizer.eos_token_id,
+    }  # fmt: skip
+    model: Any = LlamaForCausalLM(LlamaConfig(**shape))
+    if sliding:
+        model = MistralForCausalLM(MistralConfig(**shape, sliding_window=8))
+    [breaks] = tokenizer("\n")["input_ids"]
+    chain: list[int] = [breaks, *tokenizer.convert_tokens_to_ids([*says, "<|im_end|>"])]
+    with torch.no_grad():
+        for layer in model.model.layers:
+            layer.self_attn.o_proj.weight.zero_()
+            layer.mlp.down_proj.weight.zero_()
+        model.model.embed_tokens.weight.copy_(torch.eye(len(tokenizer), size))
+        model.lm_head.weight.mul_(0.01)
+        for token, following in pairwise(chain):
+            model.lm_head.weight[following, token] = 8
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return write_provenance(folder, {})
+
+
+def thinking_tokenizer(template: str) -> PreTrainedTokenizerFast:
+    """Pieces of bytes, and tokens for the marks of reasoning, which are not special: so models have them."""
+    tokenizer = bytes_tokenizer(template)
+    tokenizer.add_tokens([AddedToken(mark, special=False, normalized=False) for mark in ("<think>", "</think>")])
+    return tokenizer
 
 
 def bytes_tokenizer(template: str | None = CHATML, begins: bool = False) -> PreTrainedTokenizerFast:

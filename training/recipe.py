@@ -44,8 +44,8 @@ _NOT_RECORDED = {
     "reference_sha256", "gradient_checkpointing",
 }  # fmt: skip
 _NO_SETTINGS = {
-    "data", "eval_data", "sft_data", "chat_template", "base", "base_sha256", "output", "run", "resume", "reference",
-    "reference_sha256", "reference_cache",
+    "data", "eval_data", "sft_data", "chat_template", "template_arguments", "base", "base_sha256", "output", "run",
+    "resume", "reference", "reference_sha256", "reference_cache",
 }  # fmt: skip
 
 _CAME_LATER = {
@@ -57,6 +57,7 @@ _CAME_LATER = {
     "lora_targets",
     "sft_data",
     "too_long",
+    "template_arguments",
 }  # than runs of 0.1
 
 
@@ -97,7 +98,14 @@ def renderer(config: Config, model: Any, tokenizer: Any) -> Renderer:
                 f"chat_template: expected a file, got {config.chat_template}: {error.strerror}"
             ) from None
     version, length = renderer_version(config), checkpoints.length_of(model)
-    return Renderer(tokenizer, length, version, max_length=config.max_length, too_long=config.too_long)
+    return Renderer(
+        tokenizer,
+        length,
+        version,
+        max_length=config.max_length,
+        too_long=config.too_long,
+        template_arguments=config.template_arguments,
+    )
 
 
 def run(method: Method, config: Config, progress: Progress, stop: StopRequest) -> None:
@@ -240,7 +248,11 @@ def _last_checkpoint(config: Config, provenance: Mapping[str, Any]) -> Path | No
 def _as_of_today(config: Config, then: Mapping[str, Any]) -> dict[str, Any]:
     """What a checkpoint says of itself, with the fields that came later at their defaults."""
     later = _CAME_LATER - _NOT_RECORDED
-    defaults = {name: field.default for name, field in type(config).model_fields.items() if name in later}
+    defaults = {
+        name: field.get_default(call_default_factory=True)
+        for name, field in type(config).model_fields.items()
+        if name in later
+    }
     return {
         "processes": 1,
         "renderer": FIRST_RENDERER,

@@ -22,13 +22,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import TemplateError
 
 from training.errors import TrainingRefused
 from training.marks import BEGINNING_RENDERER, FIRST_RENDERER, RENDERER, ROLE_LABELS, Marks
 from training.methods.base import REFUSE, SKIP
+from training.reasoning import CLOSING, CLOSING_OF, MARK, OPENING, left_open, without_block_at_end
 
 Message = Mapping[str, Any]
 
@@ -42,6 +43,9 @@ SHORTENED, CUT, SKIPPED = TOO_LONG = "shortened", "cut", "skipped"
 _EXAMPLE = "Qzx"  # what is said in a chat by which a template is looked at
 _LABEL = re.compile(rf"(?P<begins>(?:\A|(?<=\n))[^\S\n]*)?(?P<name>(?:#{{1,6}} ?)?\b\w{{2,30}}):\s*(?={_EXAMPLE}|\Z)")
 _KEPT = ("aA", "Á", "＜", "a\u200bb", "a\u2060b")  # pieces of text that change where tokens are found otherwise
+_ASKED_OTHERWISE = (
+    "the chat template asks for a turn in other tokens than it renders it in; name another with chat_template"
+)
 _ROOM = 8  # the part of a model's length that a prompt leaves for the answer is one of so many
 
 
@@ -101,11 +105,25 @@ class MarkedTokens:
         return [weight > 0 for weight in self.weights]
 
 
+class _Turn(NamedTuple):
+    """A move in tokens: the prompt, what is between it and what is learnt, and what is learnt of the turn."""
+
+    prompt: list[int]
+    lead: list[int]
+    target: list[int]
+
+    @property
+    def ids(self) -> list[int]:
+        """All of it."""
+        return self.prompt + self.lead + self.target
+
+
 class Renderer:
     """Renders conversations for one tokenizer and the length (in tokens) that its model can take.
 
     A tokenizer without a chat template gets `PLAIN`. `version` is that with which something was begun. `max_length` is
     a shorter length for training, and `too_long` says what becomes of a move that is longer: TRUNCATE, SKIP or REFUSE.
+    `template_arguments` are further variables of the chat template, such as `enable_thinking`.
     """
 
     def __init__(
@@ -116,6 +134,7 @@ class Renderer:
         *,
         max_length: int | None = None,
         too_long: str = REFUSE,
+        template_arguments: Mapping[str, Any] | None = None,
     ) -> None:
         tokenizer.chat_template = tokenizer.chat_template or PLAIN
         self.version = version
@@ -124,6 +143,7 @@ class Renderer:
         self._too_long = too_long
         self.tokenizer_hash = tokenizer_hash(tokenizer)
         self._tokenizer = tokenizer
+        self._template_arguments = dict(template_arguments or {})
         self._control = control_tokens(tokenizer)
         self._marks = None if version == FIRST_RENDERER else marks_of(tokenizer)
         self._ends = frozenset(tokenizer.convert_tokens_to_ids(list(self._control)))
@@ -131,6 +151,18 @@ class Renderer:
         self._unknown = None if unknown == tokenizer.eos_token_id else unknown
         begins = version >= BEGINNING_RENDERER and tokenizer.chat_template == PLAIN
         self._begin = begin_of_text(tokenizer) if begins else []
+        self._opening = next((each for each in CLOSING_OF if each in str(tokenizer.chat_template)), "<think>")
+
+    @property
+    def lets_reason(self) -> bool:
+        """Whether the template has, or lets, the model reason before it answers."""
+        if not OPENING.search(str(self._tokenizer.chat_template)):
+            return False
+        try:
+            [prompt] = self._texts([[{"role": "user", "content": _EXAMPLE}]], ask=True)
+        except TrainingRefused:
+            return True  # it takes other chats than this one
+        return _lets_reason(prompt)
 
     def render(
         self, messages: Sequence[Message], sampled: Sequence[Sequence[int]] | None = None
@@ -138,8 +170,10 @@ class Renderer:
         """The sequences of one conversation, and what of TOO_LONG was done to it, each with the count 1.
 
         `sampled` are the tokens, with the one that ended each, in which a model of this tokenizer said the assistant's
-        messages: they are learnt as they were said. Raises Refused where the template cannot take the conversation, or
-        a single turn that does not fit is to be refused.
+        messages: they are learnt as they were said. Reasoning is learnt where a message has it (`reasoning`), and is
+        never in the prompts of later turns; where a template wants some and there is none, it is empty and not learnt.
+        Raises Refused where the template cannot take the conversation, or a single turn that does not fit is to be
+        refused.
         """
         messages = [{**each, "content": self._said(each["content"])} for each in messages]
         known = len(self._tokenizer)
@@ -151,20 +185,24 @@ class Renderer:
         sequences: list[MarkedTokens] = []
         rendered: list[int] = []  # the last sequence, with turns as the template has them
         done: Counter[str] = Counter()
-        for at, (prompt, target) in zip(turns, self._turns(messages, turns), strict=True):
+        for at, turn in zip(turns, self._turns(messages, turns), strict=True):
             what = frozenset[str]()
-            if len(prompt) + len(target) > self.longest:
-                prompt, target, what = self._fitted(messages[: at + 1], prompt, target)
+            if len(turn.ids) > self.longest:
+                turn, what = self._fitted(messages[: at + 1], turn)
                 done |= Counter(what)
             if SKIPPED in what:
                 continue
-            if not sequences or prompt[: len(rendered)] != rendered:
+            if not sequences or turn.prompt[: len(rendered)] != rendered:
                 sequences.append(MarkedTokens())
                 rendered = []
             ids = list(said.get(at, ()))
-            sampled_so = CUT not in what and ids[-1:] == target[-1:]
-            sequences[-1].extend(prompt[len(rendered) :], ids if sampled_so else target, messages[at], sampled_so)
-            rendered = prompt + target
+            sampled_so = CUT not in what and ids[-1:] == turn.target[-1:]
+            before = turn.prompt[len(rendered) :]
+            if sampled_so:
+                sequences[-1].extend(before, ids, messages[at], sampled=True)
+            else:
+                sequences[-1].extend(before + turn.lead, turn.target, messages[at])
+            rendered = turn.ids
         if said and any(len(each.ids) > self.longest for each in sequences):
             return self.render(messages)
         for each in sequences:
@@ -199,60 +237,105 @@ class Renderer:
         """A text in which nothing can be read as a control token."""
         return without_control(text, self._control) if self._marks is None else self._marks.broken(text)
 
-    def _turns(self, messages: Sequence[Message], turns: Sequence[int]) -> list[tuple[list[int], list[int]]]:
-        """Prompt and target of each of the assistant's turns at these places."""
-        prompts = self._encode([messages[:at] for at in turns], ask=True)
-        wholes = self._encode([messages[: at + 1] for at in turns], ask=False)
-        return [self._split(prompt, whole) for prompt, whole in zip(prompts, wholes, strict=True)]
+    def _turns(self, messages: Sequence[Message], turns: Sequence[int]) -> list[_Turn]:
+        """The assistant's turns at these places, each after what is sent to have it made."""
+        prompts = self._texts([messages[:at] for at in turns], ask=True)
+        # A prompt that ends in a closed block asks for no reasoning.
+        thoughts = [
+            self._said(messages[at].get("reasoning") or "").strip() if _lets_reason(prompt) else ""
+            for at, prompt in zip(turns, prompts, strict=True)
+        ]
+        answers = [
+            {**messages[at], "reasoning_content": thought} if thought else messages[at]
+            for at, thought in zip(turns, thoughts, strict=True)
+        ]
+        wholes = self._texts([[*messages[:at], each] for at, each in zip(turns, answers, strict=True)], ask=False)
+        parts = zip(prompts, wholes, thoughts, self._ids(prompts), self._ids(wholes), strict=True)
+        return [self._turn(*each) for each in parts]
+
+    def _turn(self, asked: str, answered: str, thought: str, prompt: list[int], whole: list[int]) -> _Turn:
+        """A turn whose prompt and whole are these, as texts and as tokens, with what was thought before the move."""
+        begin, opening = without_block_at_end(asked), left_open(asked)
+        if answered.startswith(asked):
+            lead, move = _block_and_move(answered[len(asked) :], is_open=bool(opening))
+        elif answered.startswith(begin):  # the turn is rendered without the block that the prompt has
+            block = asked[len(begin) :]
+            gap = block[: len(block) - len(block.lstrip())]
+            lead, move = _block_and_move(answered[len(begin) :].removeprefix(gap), is_open=False)
+            lead = OPENING.sub("", lead, count=1).lstrip() if opening else ""
+        else:
+            raise TrainingRefused(_ASKED_OTHERWISE)
+        if begin == asked and not lead and not thought:
+            return _Turn(prompt, [], self._split(prompt, whole))
+        mark = opening or self._opening
+        if thought and thought not in lead:
+            lead = f"{thought}\n{CLOSING_OF[mark]}\n\n"
+            lead = lead if opening else f"{mark}\n{lead}"
+        elif opening and not lead:
+            lead = f"\n{CLOSING_OF[mark]}\n\n"
+        ids, end = self._pieces([lead, move])
+        if thought:
+            return _Turn(prompt, [], ids + self._up_to_end(end))
+        return _Turn(prompt, ids, self._up_to_end(end))
 
     def _encode(self, conversations: Sequence[Sequence[Message]], ask: bool) -> list[list[int]]:
+        return self._ids(self._texts(conversations, ask))
+
+    def _texts(self, conversations: Sequence[Sequence[Message]], ask: bool) -> list[str]:
+        """Conversations as the template has them. Reasoning is in none but as `reasoning_content`."""
         if not conversations:
             return []
+        sent = [[{name: each[name] for name in each if name != "reasoning"} for each in chat] for chat in conversations]
         try:
-            texts = self._tokenizer.apply_chat_template(
-                [list(each) for each in conversations], tokenize=False, add_generation_prompt=ask
+            texts: list[str] = self._tokenizer.apply_chat_template(
+                sent, tokenize=False, add_generation_prompt=ask, **self._template_arguments
             )
-        except TemplateError as error:
+        except (TemplateError, TypeError) as error:
             raise TrainingRefused(f"the chat template cannot take it: {' '.join(str(error).split())}") from None
-        found = self._tokenizer(list(texts), add_special_tokens=False)["input_ids"]
-        return [[*self._begin, *ids] for ids in found]
+        return texts
 
-    def _split(self, prompt: list[int], whole: list[int]) -> tuple[list[int], list[int]]:
-        """What follows the prompt up to the last control token, which ends the turn."""
+    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """The tokens of conversations as the template has them."""
+        return [[*self._begin, *ids] for ids in self._pieces(texts)]
+
+    def _pieces(self, texts: Sequence[str]) -> list[list[int]]:
+        found: list[list[int]] = self._tokenizer(list(texts), add_special_tokens=False)["input_ids"] if texts else []
+        return found
+
+    def _split(self, prompt: list[int], whole: list[int]) -> list[int]:
+        """What follows the prompt up to the end of the turn."""
         if whole[: len(prompt)] != prompt:
-            raise TrainingRefused(
-                "the chat template asks for a turn in other tokens than it renders it in;"
-                " name another with chat_template"
-            )
-        ends = [at for at in range(len(prompt), len(whole)) if whole[at] in self._ends]
+            raise TrainingRefused(_ASKED_OTHERWISE)
+        return self._up_to_end(whole[len(prompt) :])
+
+    def _up_to_end(self, ids: list[int]) -> list[int]:
+        """The tokens up to the last control token, which ends the turn."""
+        ends = [at for at, token in enumerate(ids) if token in self._ends]
         if not ends:
             raise TrainingRefused(
                 "expected a chat template that ends the assistant's turn with a control token, got one that does not;"
                 " name another with chat_template"
             )
-        return prompt, whole[len(prompt) : ends[-1] + 1]
+        return ids[: ends[-1] + 1]
 
-    def _fitted(
-        self, messages: Sequence[Message], prompt: list[int], target: list[int]
-    ) -> tuple[list[int], list[int], frozenset[str]]:
-        """The last turn's prompt and target, which are too long, without as many old turns as need to go, and what of
-        TOO_LONG was done to them.
+    def _fitted(self, messages: Sequence[Message], turn: _Turn) -> tuple[_Turn, frozenset[str]]:
+        """The last turn, which is too long, without as many old turns as need to go, and what of TOO_LONG was done.
 
         Where that is not enough, the target loses its end, or the turn is SKIPPED or refused, as `too_long` says. One
         whose prompt leaves no room is SKIPPED in place of being cut.
         """
         done = frozenset[str]()
         for kept in self.shorter(messages):
-            [(prompt, target)] = self._turns(kept, [len(kept) - 1])
+            [turn] = self._turns(kept, [len(kept) - 1])
             done = frozenset({SHORTENED})
-            if len(prompt) + len(target) <= self.longest:
-                return prompt, target, done
+            if len(turn.ids) <= self.longest:
+                return turn, done
         if self._too_long == REFUSE:
-            raise TrainingRefused(self._refusal(len(prompt) + len(target)))
-        room = self.longest - len(prompt)
+            raise TrainingRefused(self._refusal(len(turn.ids)))
+        room = self.longest - len(turn.prompt) - len(turn.lead)
         if self._too_long == SKIP or room < 1:
-            return prompt, target, frozenset({SKIPPED})
-        return prompt, target[:room], done | {CUT}
+            return turn, frozenset({SKIPPED})
+        return turn._replace(target=turn.target[:room]), done | {CUT}
 
     def _refusal(self, fewest: int) -> str:
         """Why a turn that has so many tokens in the shortest form does not fit, and what would help."""
@@ -281,6 +364,21 @@ class Renderer:
                 yield [{**head, "content": f"{head['content']}\n\n{answered['content']}"}, *rest[at:]]
             else:
                 yield [head, *rest[at:]]
+
+
+def _lets_reason(prompt: str) -> bool:
+    """Whether a prompt does not end in a block of reasoning that is closed."""
+    return bool(left_open(prompt)) or without_block_at_end(prompt) == prompt
+
+
+def _block_and_move(answer: str, is_open: bool) -> tuple[str, str]:
+    """What a template has of reasoning before a move, with the blanks behind it, and the rest of the turn."""
+    begins = is_open or MARK.match(answer.lstrip())
+    closed = CLOSING.search(answer) if begins else None
+    if closed is None:
+        return "", answer
+    move = answer[closed.end() :].lstrip()
+    return answer.removesuffix(move), move
 
 
 def ids_hash(ids: Sequence[int]) -> str:

@@ -113,6 +113,12 @@ class Config(BaseModel):
         description="A file with a Jinja template to use, and to save with the model.",
         json_schema_extra={"given_by": "job", "unset": "the model's own"},
     )
+    template_arguments: dict[str, Any] = Field(
+        default_factory=dict,
+        title="Arguments of the chat template",
+        description="Further variables of the chat template, such as `enable_thinking`.",
+        json_schema_extra={"given_by": "job", "unset": "none"},
+    )
     max_length: int | None = Field(
         default=None,
         ge=8,

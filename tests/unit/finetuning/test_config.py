@@ -11,7 +11,7 @@ from training.methods import all_methods
 
 ITS_OWN = {
     "data", "output", "run", "resume", "base", "base_sha256", "eval_data", "chat_template", "reference",
-    "reference_cache", "reference_sha256", "sft_data",
+    "reference_cache", "reference_sha256", "sft_data", "template_arguments",
 }  # fmt: skip
 
 
