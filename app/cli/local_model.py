@@ -15,10 +15,10 @@ from app.cli.model_options import games_option, given_options, label_option, num
 from app.core.config import ROOT
 from app.core.errors import AppError, Invalid, Verbatim
 from app.core.extensions import writing
-from app.players.local.options import resolve
+from app.players.local.options import read_template_arguments, resolve
 from app.registry import add_local_model
 
-_NUMBERS = ("temperature", "top_k", "top_p", "max_tokens", "in_flight")
+_NUMBERS = ("temperature", "top_k", "top_p", "max_tokens", "in_flight", "reasoning_room")
 
 
 @click.command(cls=Command)
@@ -33,7 +33,12 @@ _NUMBERS = ("temperature", "top_k", "top_p", "max_tokens", "in_flight")
     top_p="Sample from the likeliest that have this share together. [default: all]",
     max_tokens="Most tokens of one move. [default: the game's]",
     in_flight="Matches that are batched together. [default: 128]",
+    reasoning_room="Tokens for reasoning beside those of a move. [default: by --reasoning]",
 )
+@click.option(
+    "--reasoning", metavar="R", help="off, low, medium, high, tokens, or template: as it does. [default: template]"
+)
+@click.option("--template-arguments", metavar="JSON", help='Of the chat template, as {"enable_thinking": false}.')
 @click.option("--device", metavar="D", help="auto, cpu or cuda. [default: auto]")
 @click.option("--dtype", metavar="T", help="auto, float32 or bfloat16. [default: bfloat16 on a GPU, else float32]")
 @click.option("--json", "as_json", is_flag=True, help="Print what was stored, and what the folder holds, as JSON.")
@@ -48,6 +53,8 @@ def add_local(
     folder = folder_at(home, path)
     options = given_options(given)
     options |= {option: read_value(options[option]) for option in _NUMBERS if option in options}
+    if "template_arguments" in options:
+        options["template_arguments"] = read_template_arguments(options["template_arguments"])
     facts = look_at(folder)
     options |= {"path": stored_path(home, folder), "sha256": facts["sha256"]}
     ensure_database()

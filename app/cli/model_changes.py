@@ -20,6 +20,7 @@ from app.cli.model_options import (
 )
 from app.core.errors import Invalid, Verbatim
 from app.core.extensions import reading, writing
+from app.players.local.options import read_template_arguments
 from app.registry import changes, get_model
 
 _SAMPLING = ("temperature", "top_p", "max_tokens")
@@ -68,6 +69,7 @@ def edit(name: str, label: str | None, notes: str | None, as_json: bool, **given
     top_p="0 to 1, or none.",
     max_tokens="Most tokens of one move, or none: the game's.",
 )
+@click.option("--template-arguments", metavar="JSON", help="Of the chat template of a local model.")
 @further_option("Another option of its kind.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was stored as JSON.")
 def clone(
@@ -83,6 +85,8 @@ def clone(
     """Add a model that is as another but for what the options say."""
     home = settings().home
     options = with_further(read_numbers(given_options(given), _SAMPLING), more)
+    if "template_arguments" in options:
+        options["template_arguments"] = read_template_arguments(options["template_arguments"])
     ensure_database()
     if path is not None:
         with reading() as session:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from app.inference.key_value_cache import KeyValueCache, whole_columns
 from app.inference.prefix_cache import PrefixCache
+from app.inference.reasoning import ReasoningTokens
 from app.inference.requests import GenerationRequest, Sampling
 from app.inference.sampling import log_probs_of, sample, without_repetition
 
@@ -16,16 +17,24 @@ _AT_ONCE = 2048  # tokens of prompts in a forward pass, padding included, unless
 
 
 class Batch:
-    """`ends` are the tokens that end an answer, and `logit_mask` (V,) is added to all logits.
+    """`ends` are the tokens that end an answer, `reasoning` finds that in them, and `logit_mask` (V,) is added to all
+    logits.
 
     `memory` tells the bytes that keys and values may take just now: seven eighths at most those of answers that are
     being made, and conversations that may go on what these leave. A token takes `bytes_a_token`.
     """
 
     def __init__(
-        self, model: Any, ends: frozenset[int], logit_mask: Tensor, memory: Callable[[], int], bytes_a_token: int
+        self,
+        model: Any,
+        ends: frozenset[int],
+        reasoning: ReasoningTokens,
+        logit_mask: Tensor,
+        memory: Callable[[], int],
+        bytes_a_token: int,
     ) -> None:
         self._ends = ends
+        self._reasoning = reasoning
         self._logit_mask = logit_mask
         self._memory = memory
         self._bytes_a_token = bytes_a_token
@@ -139,16 +148,20 @@ class Batch:
         for row, token, log_prob in zip(rows, tokens, log_probs_of(raw, tokens), strict=True):
             self._requests[row].sampled.append(token)
             self._requests[row].log_probs.append(log_prob)
+            self._reasoning.follow(self._requests[row])
 
     def _let_go(self) -> None:
-        """Take out the answers that have ended; what was computed of them is kept."""
+        """Take out the answers that have ended; what was computed of them is kept, as far as the next prompt has it."""
         for row in reversed(range(len(self._requests))):
             request = self._requests[row]
-            if not (request.given_up or len(request.sampled) >= request.most or request.sampled[-1] in self._ends):
+            if not (request.given_up or len(request.sampled) >= request.limit or request.sampled[-1] in self._ends):
                 continue
-            held = self._rows.get(row, self._lengths[row])  # all but the last token that was sampled
-            room = self._memory() - self._rows.nbytes
-            self._prefix_cache.keep([*request.prompt, *request.sampled[:-1]], len(request.prompt), held, room)
+            computed = [*request.prompt, *request.sampled[:-1]]
+            lasting = self._reasoning.lasting(request)
+            if lasting:
+                held = self._rows.get(row, lasting)
+                room = self._memory() - self._rows.nbytes
+                self._prefix_cache.keep(computed[:lasting], min(lasting, len(request.prompt)), held, room)
             self._rows.remove(row, self._lengths[-1])
             self._requests[row], self._lengths[row] = self._requests[-1], self._lengths[-1]
             self._requests.pop()

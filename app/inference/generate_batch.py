@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
+from app.inference.reasoning import ReasoningTokens
 from app.inference.requests import GenerationRequest, Sampling
 from app.inference.sampling import log_probs_of, sample, without_repetition
 
@@ -17,9 +18,12 @@ from app.inference.sampling import log_probs_of, sample, without_repetition
 class GenerateBatch:
     """As `batch.Batch`; `padding` is a token that fills up."""
 
-    def __init__(self, model: Any, ends: frozenset[int], logit_mask: Tensor, padding: int) -> None:
+    def __init__(
+        self, model: Any, ends: frozenset[int], reasoning: ReasoningTokens, logit_mask: Tensor, padding: int
+    ) -> None:
         self._model = model
         self._ends = ends
+        self._reasoning = reasoning
         self._logit_mask = logit_mask
         self._padding = padding
         self._requests: list[GenerationRequest] = []
@@ -57,9 +61,12 @@ class GenerateBatch:
             logits_processor=LogitsProcessorList([sampled]),
         )
         for request, row in zip(self._requests, zip(*sampled.steps, strict=True), strict=True):
-            end = next((at for at, (token, _) in enumerate(row, 1) if token in self._ends), len(row))
-            tokens, log_probs = zip(*row[: min(end, request.most)], strict=True)
-            request.sampled, request.log_probs = list(tokens), list(log_probs)
+            for token, log_prob in row:
+                request.sampled.append(token)
+                request.log_probs.append(log_prob)
+                self._reasoning.follow(request)
+                if token in self._ends or len(request.sampled) >= request.limit:
+                    break
         return self.leave()
 
     def shrink(self) -> None:

@@ -3,9 +3,10 @@
 import asyncio
 import random
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from app.core.failures import BUSY, DENIED, FailureKind
 from training.marks import RENDERER
@@ -42,6 +43,8 @@ class GenerationFailure(NamedTuple):
 class Completion:
     """An answer: its text, the tokens that were sampled (the one that ended it last), and how it came about.
 
+    `reasoning` is what the model thought before the text, None without marks of reasoning, and `reasoning_tokens` of
+    the sampled ones are it and its marks. `most` tokens were allowed for both, `most_of_move` for the text alone.
     `log_probs` are natural logarithms of the sampled tokens' probabilities over the whole vocabulary, before masks,
     temperature and limits. `prompt_sha256` is `training.rendering.ids_hash` of the tokens before the answer.
     """
@@ -57,22 +60,37 @@ class Completion:
     dtype: str
     tokenizer: str | None  # its hash
     seconds: float  # since its batch took it in
+    reasoning: str | None = None
+    reasoning_tokens: int = 0
+    most_of_move: int = 0
 
 
 @dataclass(slots=True, eq=False)
 class GenerationRequest:
-    """A chat that is to go on, and all that is known of it meanwhile. `seed` decides what is sampled; None: nothing."""
+    """A chat that is to go on, and all that is known of it meanwhile. `seed` decides what is sampled; None: nothing.
+
+    `room` is how many tokens reasoning may take beside the `most_of_move`; with `room_if_needed` only where the chat
+    template has the model reason. `limit` is how many the answer may have by what was sampled so far.
+    """
 
     messages: list[dict[str, str]]
     sampling: Sampling
-    most: int  # tokens of the answer
+    most_of_move: int  # tokens
     seed: str | None
     loop: asyncio.AbstractEventLoop
     future: "asyncio.Future[Completion | GenerationFailure]"
     renderer: int = RENDERER  # the version with which it is rendered, unless the checkpoint has an older one
+    template_arguments: Mapping[str, Any] = field(default_factory=dict)
+    room: int = 0
+    room_if_needed: bool = False
     result: Completion | GenerationFailure | Exception | None = None
 
     prompt: list[int] = field(default_factory=list)
+    lasting: int = 0  # tokens of the prompt with which the next one of the chat begins, too
+    opening: str = ""  # the mark of reasoning in which the prompt ends
+    most: int = 0  # tokens of the answer, reasoning included
+    limit: int = 0
+    has_closed: bool = False  # its reasoning
     sampled: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)  # of what was sampled
     rng: random.Random = field(default_factory=random.Random)
@@ -86,6 +104,8 @@ class GenerationRequest:
     def begin(self) -> None:
         """Forget what was sampled; the same will be."""
         self.sampled, self.log_probs = [], []
+        self.limit = self.most if self.opening or not self.room_if_needed else self.most_of_move
+        self.has_closed = False
         self.rng = random.Random(self.seed)
         self.began = time.perf_counter()
 

@@ -1,6 +1,7 @@
 """A checkpoint in memory, and how chats become answers of its model."""
 
 import ctypes
+import json
 import os
 import time
 from collections import deque
@@ -18,6 +19,7 @@ from app.core.failures import REFUSED
 from app.inference.batch import Batch
 from app.inference.generate_batch import GenerateBatch
 from app.inference.key_value_cache import KeyValueCache
+from app.inference.reasoning import ReasoningTokens
 from app.inference.requests import (
     LENGTH,
     STOP,
@@ -58,7 +60,9 @@ class ModelRunner:
             self._renderer = Renderer(self._tokenizer, checkpoints.length_of(model), newest)
         except TrainingRefused as error:
             raise UnusableCheckpoint(str(error)) from None
-        self._older_renderers: dict[int, Renderer] = {}  # for matches of before there was a newer version, by it
+        # For matches of before there was a newer version, and for other arguments of the template.
+        self._other_renderers: dict[tuple[int, str], Renderer] = {}
+        self._reasoning = ReasoningTokens(self._tokenizer)
         self.dtype = str(dtype).removeprefix("torch.")
         if self.device == "cpu" and model.num_parameters() <= _SMALL and "OMP_NUM_THREADS" not in os.environ:
             torch.set_num_threads(min(_FEW_THREADS, torch.get_num_threads()))
@@ -70,30 +74,41 @@ class ModelRunner:
         self.slow = found if isinstance(found, str) else None  # why answers are made by the library's own loop
         if isinstance(found, int):
             memory = cache_limit if self.device == "cpu" else partial(int, torch.cuda.mem_get_info()[0] * _SHARE)
-            self.batch: Batch | GenerateBatch = Batch(self._model, self._ends, logit_mask, memory, found)
+            self.batch: Batch | GenerateBatch = Batch(
+                self._model, self._ends, self._reasoning, logit_mask, memory, found
+            )
         else:
             padding = next((token for token in (self._tokenizer.pad_token_id, *self._ends) if token is not None), 0)
-            self.batch = GenerateBatch(self._model, self._ends, logit_mask, padding)
+            self.batch = GenerateBatch(self._model, self._ends, self._reasoning, logit_mask, padding)
 
     def prepare(self, request: GenerationRequest) -> bool:
         """Make tokens of a chat. False, and a result, where it cannot be one."""
         try:
-            request.prompt = self._renderer_for(request).prompt(request.messages, request.most)
+            renderer = self._renderer_for(request)
+            most = request.most_of_move
+            if not request.room_if_needed or renderer.lets_reason:
+                most += request.room
+            request.prompt = renderer.prompt(request.messages, most)
         except TrainingRefused as error:
             request.result = GenerationFailure(str(error), REFUSED)
             return False
-        request.most = min(request.most, self._renderer.longest - len(request.prompt))
+        request.most = min(most, self._renderer.longest - len(request.prompt))
+        request.most_of_move = min(request.most_of_move, request.most)
+        self._reasoning.prepare(request)
         request.begin()
         return True
 
     def _renderer_for(self, request: GenerationRequest) -> Renderer:
         """A checkpoint is asked as it was trained, and a match goes on as it was begun: the older of both."""
-        if request.renderer >= self._renderer.version:
+        version = min(request.renderer, self._renderer.version)
+        if version == self._renderer.version and not request.template_arguments:
             return self._renderer
-        version = request.renderer
-        if version not in self._older_renderers:
-            self._older_renderers[version] = Renderer(self._tokenizer, self._renderer.longest, version)
-        return self._older_renderers[version]
+        key = version, json.dumps(request.template_arguments, sort_keys=True)
+        if key not in self._other_renderers:
+            self._other_renderers[key] = Renderer(
+                self._tokenizer, self._renderer.longest, version, template_arguments=request.template_arguments
+            )
+        return self._other_renderers[key]
 
     def go_on(self, waiting: deque[GenerationRequest], most: int) -> list[GenerationRequest]:
         """Take in what waits, as far as there is room, and make a step. Returns the requests that have a result now.
@@ -128,8 +143,14 @@ class ModelRunner:
     def _completion(self, request: GenerationRequest) -> Completion:
         ended = bool(request.sampled) and request.sampled[-1] in self._ends
         words = request.sampled[:-1] if ended else request.sampled
+        answer = self._reasoning.part(request, words)
+        if answer.reasoning is None and len(words) > request.most_of_move:  # there was room, and nothing was thought
+            ended = False
+            words = request.sampled = request.sampled[: request.most_of_move]
+            request.log_probs = request.log_probs[: request.most_of_move]
+            answer = self._reasoning.part(request, words)
         return Completion(
-            text=self._tokenizer.decode(words, skip_special_tokens=True).strip(),
+            text=answer.text,
             ids=request.sampled,
             log_probs=request.log_probs,
             prompt_tokens=len(request.prompt),
@@ -140,6 +161,9 @@ class ModelRunner:
             dtype=self.dtype,
             tokenizer=self._renderer.tokenizer_hash,
             seconds=time.perf_counter() - request.began,
+            reasoning=answer.reasoning,
+            reasoning_tokens=answer.reasoning_tokens,
+            most_of_move=request.most_of_move,
         )
 
     def _find_ends(self) -> frozenset[int]:
@@ -156,13 +180,15 @@ class ModelRunner:
         return frozenset(end for end in ends if end is not None)
 
     def _logit_mask(self) -> Tensor:
-        """What is added to logits (V,) so that no answer holds what is no text: control tokens, and unused places."""
+        """What is added to logits (V,) so that no answer holds what is no text: control tokens but those that mark
+        reasoning, and unused places.
+        """
         never = set(self._tokenizer.convert_tokens_to_ids(list(control_tokens(self._tokenizer))))
         never |= set(self._model.generation_config.suppress_tokens or ())
         logit_mask = torch.zeros(
             self._model.config.get_text_config().vocab_size, dtype=torch.float32, device=self.device
         )
-        logit_mask[sorted(never - self._ends)] = -torch.inf
+        logit_mask[sorted(never - self._ends - self._reasoning.special)] = -torch.inf
         logit_mask[len(self._tokenizer) :] = -torch.inf
         return logit_mask
 

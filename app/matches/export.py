@@ -146,7 +146,7 @@ GENERATIONS = ExportTable(
                "empty where it does not count them"),
         Column("reasoning_tokens", "integer", "Those of completion_tokens that are reasoning.",
                "empty where the server does not count them"),
-        Column("outcome", "text", "What came of it, of a model behind an API.",
+        Column("outcome", "text", "What came of it: a move, or why there is none.",
                " | ".join(get_args(Outcome)) + "; empty for other models and earlier releases"),
         Column("cache_write_tokens", "integer", "Those of prompt_tokens that the server wrote to its cache.",
                "empty where it does not count them"),

@@ -162,7 +162,7 @@ class GenerationRow(Model):
     reasoning_tokens: Mapped[int | None]  # of the completion's
     cost: Mapped[float | None]  # USD; None: unknown, or a model that costs nothing
     cost_source: Mapped[str | None] = mapped_column(String(10))  # by what it is known: jobs.call_costs.CostSource
-    outcome: Mapped[str | None] = mapped_column(String(30))  # core.failures.Outcome, of a model behind an API
+    outcome: Mapped[str | None] = mapped_column(String(30))  # core.failures.Outcome
     latency: Mapped[float]  # seconds
     retries: Mapped[int]
     error: Mapped[str | None] = mapped_column(Text)

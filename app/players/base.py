@@ -49,7 +49,7 @@ class Generation:
     cache_write_tokens: int | None = None  # likewise
     cost: float | None = None  # USD; None: unknown, or a model that costs nothing
     cost_source: CostSource | None = None  # by what it is known
-    outcome: Outcome | None = None  # what came of it, of a model behind an API
+    outcome: Outcome | None = None  # what came of it, of a model that was asked
 
 
 def priced(generation: Generation, prices: Prices | None, server_cost: float | None = None) -> Generation:

@@ -42,7 +42,11 @@ from app.registry import (
 from app.registry.prices import PRICES
 
 LIMITS = ("in_flight", "tokens_per_minute", "timeout", "retries", "reasoning_room")
-EDITABLE = {"api": (*PRICES, "price_training", *LIMITS), "local": ("in_flight",), "scripted": ()}  # options, by kind
+EDITABLE = {
+    "api": (*PRICES, "price_training", *LIMITS),
+    "local": ("in_flight", "reasoning_room"),
+    "scripted": (),
+}  # options, by kind
 MOST_NOTES = 4000  # characters
 _FOUND_ANEW = ("key_host", "refused_fields", "sampling_state")  # for each row
 

@@ -474,3 +474,25 @@ def test_refusals_call_a_field_as_its_page_does(client: FlaskClient, path: str) 
     known = {name: label for name, label in shown.items() if name in LABELS and name != "further"}  # an example
     assert known
     assert {name: label for name, label in known.items() if not html.unescape(label).startswith(LABELS[name])} == {}
+
+
+def test_a_clone_of_a_local_model_has_other_arguments_for_its_chat_template(
+    client: FlaskClient, engine: Engine
+) -> None:
+    add_local(engine, "mine", "/elsewhere/weights")
+    row = stored(engine)
+    assert row is not None
+    address = f"/admin/models/{row.id}/clone"
+    assert 'name="template_arguments"' in client.get(address).text
+    form = {"name": "other", "reasoning": "off", "template_arguments": '{"style": "<plain>"}'}
+    refused = client.post(address, data={**form, "template_arguments": "[1]"})
+    assert refused.status_code == 400
+    assert "expected a JSON object such as" in refused.text
+    assert client.post(address, data=form).status_code == 303
+    other = stored(engine, "other")
+    assert other is not None
+    assert (other.options["reasoning"], other.options["template_arguments"]) == ("off", {"style": "<plain>"})
+    page = client.get(f"/admin/models/{other.id}").text
+    assert "\\u003cplain\\u003e" in page
+    assert "enable_thinking" in page
+    assert "&#34;style&#34;" in client.get(f"/admin/models/{other.id}/clone").text

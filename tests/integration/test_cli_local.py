@@ -55,6 +55,35 @@ def test_a_folder_becomes_a_model_once_it_was_loaded(run: Run, engine: Engine, h
     assert json.loads(run("model", "show", "mine", "--json").stdout)["options"] == row.options
 
 
+@pytest.mark.parametrize("database_url", [""])
+def test_a_model_has_arguments_for_its_template_which_a_clone_can_change(run: Run, engine: Engine, home: Path) -> None:
+    word_model(home / "small")
+    given = ("--reasoning", "low", "--reasoning-room", "70", "--template-arguments", '{"enable_thinking": false}')
+    added = run("model", "add-local", "mine", "--path", str(home / "small"), *given)
+    assert added.exit_code == 0, added.stderr
+    row = stored(engine, "mine")
+    assert row is not None
+    assert row.options["template_arguments"] == {"enable_thinking": False}
+    assert re.search(
+        r"^template arguments +\{.*'thinking': True.*\}$", run("model", "show", "mine").stdout, re.MULTILINE
+    )
+    assert run("model", "clone", "mine", "other", "--template-arguments", '{"style": 2}').exit_code == 0
+    assert run("model", "edit", "mine", "--reasoning-room", "90").exit_code == 0
+    row, other = stored(engine, "mine"), stored(engine, "other")
+    assert row is not None
+    assert other is not None
+    assert (row.options["reasoning_room"], other.options["reasoning_room"]) == (90, 70)
+    assert other.options["template_arguments"] == {"style": 2}
+    for wrong, line in (
+        ("[1]", 'template_arguments: expected a JSON object such as {"enable_thinking": false}, got'),
+        ("{no", 'template_arguments: expected a JSON object such as {"enable_thinking": false}, got'),
+        ('{"tools": []}', "template_arguments: expected variables of the model’s chat template, got tools"),
+    ):
+        refused = run("model", "clone", "mine", "third", "--template-arguments", wrong)
+        assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
+        assert line in refused.stderr, refused.stderr
+
+
 def run_list(run: Run) -> str:
     return run("model", "list").stdout
 

@@ -21,7 +21,7 @@ from app.finetuning.files import JobFiles
 from app.games.base import JSON
 from app.jobs.process import JobProcess
 from app.models import Dataset, LanguageModel, TrainingJob
-from app.players.local.options import read_options, resolve
+from app.players.local.options import PLAYED_WITH, read_options, resolve
 from app.registry import add_local_model, get_model
 from training.methods.base import Need
 
@@ -107,7 +107,10 @@ class LocalBackend:
             fields[SFT_DATA] = store.checked_path(session, home, number)
         if row.base_id is not None:
             base = session.get_one(LanguageModel, row.base_id)
-            fields |= {"base": str(_checkpoint_of(home, base)), "base_sha256": read_options(base.options).sha256}
+            options = read_options(base.options)
+            fields |= {"base": str(_checkpoint_of(home, base)), "base_sha256": options.sha256}
+            if options.template_arguments:
+                fields["template_arguments"] = options.template_arguments
         if Need.REFERENCE_MODEL in find_method(row.method).needs:
             fields["reference_cache"] = str(files.reference_cache)
         if (name := row.config.get(REFERENCE)) is not None:
@@ -131,6 +134,9 @@ class LocalBackend:
         """Register the checkpoint as a local model. Raises Conflict where the name was taken meanwhile."""
         made = json.loads((files.output / "parlor.json").read_text(encoding="utf-8"))
         options = {"path": files.output_name, "sha256": made["checkpoint_sha256"]}
+        if row.base_id is not None:  # it plays with the arguments that it was trained with
+            base = session.get_one(LanguageModel, row.base_id).options
+            options |= {name: base[name] for name in PLAYED_WITH if name in base}
         model = add_local_model(session, row.name, None, games, options, prompt_style=style)
         return TrainedModel(model, made.get("step"))
 

@@ -23,14 +23,15 @@ _OLLAMA_PORT = 11434
 _MOST = 1_000_000  # tokens
 
 
-def read_reasoning(raw: object) -> str | int:
-    """How much to reason: a word of ROOM, or a number of tokens. Raises Invalid."""
-    if isinstance(raw, str) and raw in ROOM:
+def read_reasoning(raw: object, words: Iterable[str] = tuple(ROOM)) -> str | int:
+    """How much to reason: one of the words, or a number of tokens. Raises Invalid."""
+    words = tuple(words)
+    if isinstance(raw, str) and raw in words:
         return raw
     text = str(raw)
     if not isinstance(raw, bool) and text.isascii() and text.isdigit() and 1 <= int(text) <= _MOST:
         return int(text)
-    expected = Phrase("%(words)s or a number of tokens from 1 to %(most)s", words=", ".join(ROOM), most=_MOST)
+    expected = Phrase("%(words)s or a number of tokens from 1 to %(most)s", words=", ".join(words), most=_MOST)
     raise Invalid("reasoning", expected=expected, got=raw)
 
 

@@ -11,13 +11,26 @@ from typing import Any
 from app.core.config import ROOT
 from app.core.errors import Invalid, Phrase, Verbatim, either
 from app.core.validation import real_number, whole_number
+from app.games.base import JSON
+from app.players.api import reasoning
 from app.players.base import PlayerSpec
 
 DEVICES = ("auto", "cpu", "cuda")
 DTYPES = ("auto", "float32", "bfloat16")
 _OPTIONS = (
-    "path", "sha256", "temperature", "top_k", "top_p", "max_tokens", "in_flight", "device", "dtype",
+    "path", "sha256", "temperature", "top_k", "top_p", "max_tokens", "in_flight", "device", "dtype", "reasoning",
+    "reasoning_room", "template_arguments",
 )  # fmt: skip
+TEMPLATE = "template"  # as the chat template has it by itself
+REASONING = (TEMPLATE, *(word for word in reasoning.ROOM if word != reasoning.SERVER))
+TEMPLATE_ROOM = reasoning.ROOM["medium"]  # tokens
+PLAYED_WITH = ("reasoning", "reasoning_room", "template_arguments")  # what a model trained from another has of it
+_OWN_ARGUMENTS = {  # of the call that renders a chat
+    "add_generation_prompt", "chat_template", "continue_final_message", "conversation", "conversations", "documents",
+    "max_length", "messages", "padding", "return_assistant_tokens_mask", "return_dict", "return_tensors",
+    "sanitize_control_tokens", "tokenize", "tokenizer_kwargs", "tools", "truncation",
+}  # fmt: skip
+_MOST_ARGUMENTS = 10_000  # characters of JSON
 _MOST_PATH = 1000
 _HASH = re.compile(r"[0-9a-f]{64}")
 
@@ -35,6 +48,9 @@ class LocalOptions:
     in_flight: int  # matches that are batched together
     device: str
     dtype: str
+    reasoning: str | int  # template, off, low, medium, high, or a number of tokens
+    reasoning_room: int | None  # tokens beside the limit of a move; None: TEMPLATE_ROOM, if the template lets it reason
+    template_arguments: JSON  # further variables of the chat template, those of the option reasoning included
 
 
 def read_options(raw: Mapping[str, Any]) -> LocalOptions:
@@ -46,6 +62,8 @@ def read_options(raw: Mapping[str, Any]) -> LocalOptions:
     sha256 = raw.get("sha256")
     if not (isinstance(sha256, str) and _HASH.fullmatch(sha256)):
         raise Invalid("sha256", expected=Phrase("the checkpoint's hash in 64 hexadecimal digits"), got=sha256)
+    wanted = reasoning.read_reasoning(raw.get("reasoning", TEMPLATE), REASONING)
+    room = raw.get("reasoning_room", _room(wanted))
     top_k, top_p, most = raw.get("top_k"), raw.get("top_p"), raw.get("max_tokens")
     return LocalOptions(
         path=_path(raw.get("path")),
@@ -57,7 +75,44 @@ def read_options(raw: Mapping[str, Any]) -> LocalOptions:
         in_flight=whole_number(raw.get("in_flight", 128), "in_flight", 1, 1024),
         device=_one_of(raw.get("device", "auto"), "device", DEVICES),
         dtype=_one_of(raw.get("dtype", "auto"), "dtype", DTYPES),
+        reasoning=wanted,
+        reasoning_room=None if room is None else whole_number(room, "reasoning_room", 0, 1_000_000),
+        template_arguments={**_usual_arguments(wanted), **read_template_arguments(raw.get("template_arguments"))},
     )
+
+
+def read_template_arguments(raw: object) -> JSON:
+    """Arguments of a chat template, as an object or as a text of JSON; none of nothing. Raises Invalid."""
+    found: Any = raw or {}
+    try:
+        if isinstance(raw, str) and raw.strip():
+            found = json.loads(raw)
+        text = json.dumps(found, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        found, text = None, ""
+    if not isinstance(found, Mapping) or len(text) > _MOST_ARGUMENTS or "\\u0000" in text:
+        raise Invalid(
+            "template_arguments", expected=Phrase('a JSON object such as {"enable_thinking": false}'), got=raw
+        )
+    if own := sorted(_OWN_ARGUMENTS & set(found)):
+        raise Invalid(
+            "template_arguments",
+            expected=Phrase("variables of the model’s chat template"),
+            got=Phrase("%(names)s, which Parlor sets itself", names=", ".join(own)),
+        )
+    return dict(found)
+
+
+def _room(wanted: str | int) -> int | None:
+    return wanted if isinstance(wanted, int) else reasoning.ROOM.get(wanted)
+
+
+def _usual_arguments(wanted: str | int) -> JSON:
+    """What most templates know of how much to reason."""
+    if wanted == TEMPLATE:
+        return {}
+    arguments: JSON = reasoning.reasoning_fields(wanted, reasoning.TEMPLATE)["chat_template_kwargs"]
+    return arguments
 
 
 def resolve(home: Path, path: str) -> Path:

@@ -6,16 +6,17 @@ trainer makes of the same chat (`training.rendering`), so it plays as it was tra
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from app.core.failures import CONSEQUENCES
 from app.games import find_game
 from app.games.base import JSON, View
 from app.inference import scheduler
-from app.inference.requests import Checkpoint, GenerationFailure, GenerationRequest, Sampling
+from app.inference.requests import LENGTH, Checkpoint, Completion, GenerationFailure, GenerationRequest, Sampling
 from app.players import prompts
 from app.players.base import MOST_TOKENS, ChatSampling, Generation, PlayerFailed, PlayerSpec, Refused
-from app.players.local.options import LocalOptions, read_options
+from app.players.local.options import TEMPLATE_ROOM, LocalOptions, read_options
 from training.marks import RENDERER, broken_chat
 
 
@@ -30,6 +31,12 @@ class LocalPlayer:
     def at_once(self) -> int:
         """How many replies may be under way; they are made together."""
         return self.options.in_flight
+
+    @property
+    def _room(self) -> int:
+        """Tokens for reasoning beside those of a move, where there is room for any."""
+        room = self.options.reasoning_room
+        return TEMPLATE_ROOM if room is None else room
 
     async def reply(
         self, view: View, prompt: JSON, refused: Sequence[Refused] = (), seed: str | None = None
@@ -64,18 +71,24 @@ class LocalPlayer:
             no_repeat_ngram=sampling.no_repeat_ngram,
         )
         loop = asyncio.get_running_loop()
-        request = GenerationRequest(messages, used, most, seed, loop, loop.create_future(), renderer)
+        request = GenerationRequest(
+            messages, used, most, seed, loop, loop.create_future(), renderer, options.template_arguments,
+            room=self._room, room_if_needed=options.reasoning_room is None,
+        )  # fmt: skip
         checkpoint = Checkpoint(Path(options.path), options.sha256, options.device, options.dtype)
         completion = await scheduler.complete(checkpoint, request, options.in_flight)
         recorded: JSON = {name: value for name, value in used._asdict().items() if value is not None}
+        if options.template_arguments:
+            recorded["template_arguments"] = options.template_arguments
         if isinstance(completion, GenerationFailure):
             what = f"{self.name}: {completion.what}"
             recorded["max_new_tokens"] = most
             asked = Generation(messages, None, self.name, recorded, None, None, 0, 0, what)
             raise PlayerFailed(what, asked, completion.kind)
-        return Generation(
+        has_move = bool(completion.text) or not (completion.reasoning or _is_cut_in_reasoning(completion))
+        generation = Generation(
             prompt=messages,
-            text=completion.text,
+            text=completion.text if has_move else None,
             model=f"{self.name}@{options.sha256[:12]}",
             sampling=recorded
             | {
@@ -92,7 +105,32 @@ class LocalPlayer:
             retries=0,
             token_ids=completion.ids,
             log_probs=completion.log_probs,
+            reasoning=completion.reasoning or None,
+            reasoning_tokens=completion.reasoning_tokens or None,
+            outcome="move" if has_move else "no_room",
         )
+        if not has_move:
+            what = f"{self.name}: the model wrote no move after its reasoning; {self._advice(completion)}"
+            consequence = CONSEQUENCES["no_room"]
+            raise PlayerFailed(what, replace(generation, error=what), consequence.kind, consequence.fault)
+        return generation
+
+    def _advice(self, completion: Completion) -> str:
+        """What to do about reasoning that left no room for a move."""
+        room = completion.most - completion.most_of_move
+        if 0 < room < self._room and completion.finish == LENGTH:
+            return (
+                f"its length leaves {completion.most:,} tokens beside a prompt of {completion.prompt_tokens:,}: prompt"
+                " it in fewer words, or set the model's option reasoning to off"
+            )
+        return (
+            f"raise the limit by the model's option reasoning_room ({room:,} now): this model reasons for"
+            f" {completion.reasoning_tokens:,} tokens a move or more"
+        )
+
+
+def _is_cut_in_reasoning(completion: Completion) -> bool:
+    return completion.reasoning is not None and completion.finish == LENGTH
 
 
 def make(spec: PlayerSpec) -> LocalPlayer:

@@ -16,6 +16,7 @@ from app.model_calls.test_call import request_test
 from app.models import LanguageModel
 from app.players.api.reasoning import FORMS
 from app.players.api.server_errors import TOKEN_FIELDS
+from app.players.local.options import read_template_arguments
 from app.players.prompts import styles
 from app.registry import add_api_model
 from app.registry.changes import clone_model
@@ -32,7 +33,7 @@ _OF_API = (
     "temperature", "top_p", "seed", "max_tokens", "timeout", "retries", "in_flight", "tokens_per_minute", *PRICES,
     "price_training", "reasoning_room",
 )  # fmt: skip
-_OF_LOCAL = ("temperature", "top_k", "top_p", "max_tokens", "in_flight")
+_OF_LOCAL = ("temperature", "top_k", "top_p", "max_tokens", "in_flight", "reasoning", "reasoning_room")
 
 
 @blueprint.get("/models/new")
@@ -104,8 +105,8 @@ def _added(form: Mapping[str, str], games: list[str], original: LanguageModel | 
     style, chosen = form.get("prompt_style") or str(usual), settings()
     limits: dict[str, Any] = {"hosts": chosen.api_hosts, "key_variables": chosen.key_variables}
     local = original is not None and original.kind == "local"
-    names = _OF_LOCAL if local else (*_TEXTS, "key_env", *_OF_API, "extra")
-    options = read_numbers(form, _OF_LOCAL) if local else _typed_options(form)
+    names = (*_OF_LOCAL, "template_arguments") if local else (*_TEXTS, "key_env", *_OF_API, "extra")
+    options = _typed_local_options(form) if local else _typed_options(form)
     left_out = [option for option in names if option not in options]
 
     def added(session: Session) -> tuple[int, int]:
@@ -147,6 +148,12 @@ def _typed_options(form: Mapping[str, str]) -> dict[str, Any]:
                 "extra", expected=Phrase('a JSON object such as {"top_k": 40}'), got=Phrase("something else")
             ) from None
     return found
+
+
+def _typed_local_options(form: Mapping[str, str]) -> dict[str, Any]:
+    """The options of a local model's row; what was left empty is not among them. Raises Invalid for bad JSON."""
+    arguments = read_template_arguments(form.get("template_arguments", "").strip())
+    return {**read_numbers(form, _OF_LOCAL), **({"template_arguments": arguments} if arguments else {})}
 
 
 def _number(text: str) -> Any:

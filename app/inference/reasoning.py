@@ -1,0 +1,101 @@
+"""Reasoning in the tokens of answers: how many more these may have, where it ends, and what the next prompt keeps."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from app.inference.requests import GenerationRequest
+from training.reasoning import (
+    CLOSING,
+    MARK,
+    MOST_REASONING,
+    OPENING,
+    left_open,
+    split_reasoning,
+    without_block_at_end,
+)
+
+_REACH = 24  # tokens at the end of a sequence in which marks are looked for
+
+
+class PartedAnswer(NamedTuple):
+    """The text of an answer, its reasoning (None without marks of one), and how many tokens that and its marks are."""
+
+    text: str
+    reasoning: str | None
+    reasoning_tokens: int
+
+
+class ReasoningTokens:
+    """Finds reasoning in the tokens of one tokenizer, which may have tokens of their own for its marks."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        added = tokenizer.get_added_vocab()
+        special = {*tokenizer.all_special_ids}
+        self._openings = frozenset(token for text, token in added.items() if OPENING.fullmatch(text))
+        self._closings = frozenset(token for text, token in added.items() if CLOSING.fullmatch(text))
+        self.special = (self._openings | self._closings) & special
+        self._tokenizer = tokenizer
+
+    def prepare(self, request: GenerationRequest) -> None:
+        """Note of a prompt what its end says of reasoning."""
+        tail = request.prompt[-_REACH:]
+        text = self._text(tail)
+        request.opening, request.lasting = left_open(text), len(request.prompt)
+        kept = without_block_at_end(text)
+        if kept != text:
+            fits = (at for at in range(len(tail), -1, -1) if kept.startswith(self._text(tail[:at])))
+            request.lasting -= len(tail) - next(fits, 0)
+
+    def follow(self, request: GenerationRequest) -> None:
+        """Set the limit of an answer of which a token was sampled: the move has the same room however long it thinks.
+
+        There is room for reasoning from where it is opened, and where it is closed the room of the move begins.
+        """
+        if request.most == request.most_of_move or request.has_closed:
+            return
+        if self._ends_in(request.sampled, self._closings, CLOSING):
+            request.has_closed = True
+            request.limit = min(request.most, len(request.sampled) + request.most_of_move)
+        elif request.limit < request.most and self._ends_in(request.sampled, self._openings, OPENING):
+            request.limit = request.most
+
+    def lasting(self, request: GenerationRequest) -> int:
+        """How many of the tokens that were computed of an ended answer its next prompt can begin with.
+
+        All but the last one, or, as reasoning is never sent back, those of the prompt.
+        """
+        if request.lasting < len(request.prompt) or MARK.search(self._text(request.sampled)):
+            return request.lasting
+        return len(request.prompt) + len(request.sampled) - 1
+
+    def part(self, request: GenerationRequest, words: Sequence[int]) -> PartedAnswer:
+        """The text of the sampled tokens without the one that ended them, and the reasoning before it."""
+        said = self._text(words)
+        if not request.opening and not MARK.search(said):
+            return PartedAnswer(said.strip(), None, 0)
+        text, reasoning = split_reasoning(f"{request.opening}{said}")
+        return PartedAnswer(text, reasoning[:MOST_REASONING], self._reasoning_tokens(words, said))
+
+    def _reasoning_tokens(self, words: Sequence[int], said: str) -> int:
+        """The tokens up to the last closing mark; all, where none closes it."""
+        marks = len(CLOSING.findall(said))
+        if not marks:
+            return len(words)
+        low, high = 1, len(words)  # the fewest in which all these marks are
+        while low < high:
+            middle = (low + high) // 2
+            if len(CLOSING.findall(self._text(words[:middle]))) < marks:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _ends_in(self, sampled: Sequence[int], tokens: frozenset[int], mark: Any) -> bool:
+        if tokens:
+            return sampled[-1] in tokens
+        return mark.search(self._text(sampled[-_REACH:])) is not None
+
+    def _text(self, tokens: Sequence[int]) -> str:
+        """Control tokens are in it only where they mark reasoning, as no others are ever sampled or looked for."""
+        text: str = self._tokenizer.decode(tokens, skip_special_tokens=not self.special)
+        return text
