@@ -30,6 +30,7 @@ PRESETS: Mapping[str, Preset] = {
             "method": "sft",
             "training": {"epochs": 3, "batch": 1, "learning_rate": 5e-5},
             "sampling": {"temperature": 1.0, "max_tokens": 200},
+            "lenient": False,
         },
     ),
     # Source: Cheng et al. 2024, arXiv 2404.10642. 64 batches of 2 are its 8 of 2 on 8 GPUs.
@@ -46,6 +47,7 @@ PRESETS: Mapping[str, Preset] = {
             "start_training": {"epochs": 1, "learning_rate": 5e-6, "batch": 2, "accumulation": 64},
             "sampling": {"temperature": 1.2, "top_k": 50, "max_tokens": 256},
             "evaluation_temperature": 0,
+            "lenient": False,
         },
     ),
 }

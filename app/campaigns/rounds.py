@@ -82,6 +82,7 @@ def _create(
         matches=matches,
         seed=seed,
         config=row.spec["config"],
+        lenient=row.spec.get("lenient", False),  # a campaign of before there was such reading goes on without
         pick=pick,
         sampling=RoundSampling.read(sampling),
         name=f"{row.name}, {called}"[:120],

@@ -18,7 +18,7 @@ from app.games import find_game, formula_of
 from app.games.base import JSON
 from app.games.rewards import DECAY, NO_REWARDS, SPAG
 from app.jobs.spec import PRESET, JobBudget, JobSpec, asked, asked_budget
-from app.rounds.spec import asked_material
+from app.rounds.spec import asked_leniency, asked_material
 from training.methods import all_methods
 from training.methods.base import CONVERSATIONS, Need
 
@@ -74,7 +74,7 @@ class CampaignSpec(JobSpec):
     """
 
     model_config = ConfigDict(validate_default=True)
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     presets: ClassVar = {name: each.fields for name, each in PRESETS.items()}
 
     game: str = asked("Game", "Its name.", metavar="GAME", widget="game", heading="The loop")
@@ -171,6 +171,7 @@ class CampaignSpec(JobSpec):
     config: Mapping[str, Any] = asked(
         "Settings of the game", "Such as objective=coop.", {}, widget="options", metavar="K=V", heading="What is played"
     )
+    lenient: bool = asked_leniency()
     sampling: CampaignSampling = asked("Sampling", "Of all models.", CampaignSampling())
     material: str | None = asked_material(
         note=", of which a tenth is held out",
@@ -267,10 +268,12 @@ class CampaignSpec(JobSpec):
         return super().read(given, at)
 
     @classmethod
-    def of_version(cls, _before: int, fields: dict[str, Any]) -> dict[str, Any]:
+    def of_version(cls, before: int, fields: dict[str, Any]) -> dict[str, Any]:
         """The first version had a partner or several, pairs of partners and shares, and null and defaults for what was
-        not asked for; what the models were not to be sampled with was not in it.
+        not asked for; what the models were not to be sampled with was not in it. The second read no move leniently.
         """
+        if before == 2:
+            return {"lenient": False, **fields}
         found = {name: value for name, value in fields.items() if name in cls.model_fields}
         partners = fields.get("partners", [fields.get("partner")])
         temperature, sampling = fields.get("evaluation_temperature"), fields.get("sampling", {})

@@ -26,6 +26,7 @@ from app.cli.material import material_options, named_material
 from app.core.config import Settings
 from app.core.extensions import db, reading, writing
 from app.games import find_game
+from app.games.config import LENIENT
 from app.jobs.event_loop import running_loop
 from app.matches import live
 from app.matches.events import Aborted
@@ -94,7 +95,8 @@ def play(
         seat = person_seat(find_game(game).roles, role, number)
         seats = (StoredSeat(PERSON), opponent) if seat == 0 else (opponent, StoredSeat(PERSON))
         pieces = material_of_file(kind, path).items if kind is not None and path else server_pieces(game, settings())
-        full = with_piece(game, shared, pieces, number)
+        usual = {} if _scripted(opponent) else {LENIENT: True}
+        full = with_piece(game, {**usual, **shared}, pieces, number)
         record = live.create(session, game, full, seats, seed=number, source=SOURCE, instant=_scripted(opponent))
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="surrogateescape")  # bytes that are no text become a move that is refused

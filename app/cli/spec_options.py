@@ -122,10 +122,12 @@ def _parameter(name: str, schema: Schema, called: str = "") -> Decorator:
 
 def _in_words(fields: Mapping[str, Any]) -> str:
     """The fields of a preset."""
-    found = [
-        f"{name} {' '.join(f'{key}={each}' for key, each in value.items()) if isinstance(value, Mapping) else value}"
-        for name, value in fields.items()
-    ]
+    found = []
+    for name, value in fields.items():
+        words = usual_of({"default": value}) if isinstance(value, bool) else str(value)
+        if isinstance(value, Mapping):
+            words = " ".join(f"{key}={each}" for key, each in value.items())
+        found.append(f"{name} {words}")
     return ", ".join(found)
 
 

@@ -26,13 +26,15 @@ JSON = dict[str, Any]
 class Event:
     """An accepted move: its kind, who made it, its text, and what the judge made of it.
 
-    `data` is JSON and holds every verdict, so that `apply` never judges and a log replays for ever.
+    `data` is JSON and holds every verdict, so that `apply` never judges and a log replays for ever. `original` is what
+    a model wrote whose move was read leniently; games leave it None.
     """
 
     kind: str
     seat: int
     text: str
     data: Mapping[str, Any] = field(default_factory=dict)
+    original: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from app.core.errors import Invalid, Phrase, Verbatim, shown
 from app.core.validation import fields_of, invalid_of, read_value
+
+LENIENT = "lenient"  # the field of every config that says whether models' moves are read leniently
 
 
 class GameConfig(BaseModel):
@@ -27,13 +29,20 @@ class GameConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    lenient: bool = Field(
+        default=False,
+        title="Lenient reading of moves",
+        description="Whether a model’s move may have a code fence, quotes or a label around it.",
+        json_schema_extra={"form": False},
+    )
+
     @classmethod
     def read(cls, raw: Mapping[str, Any], game: str) -> Self:
         """The config of a mapping; numbers may have come as text. Raises Invalid, naming the field."""
         if unknown := sorted(set(raw) - set(cls.model_fields)):
             raise Invalid(
                 "config",
-                expected=Phrase("only %(names)s", names=", ".join(cls.model_fields)),
+                expected=Phrase("only %(names)s", names=", ".join(sorted(cls.model_fields, key=LENIENT.__eq__))),
                 got=Verbatim(", ".join(map(shown, unknown))),
                 subject=Phrase("config of %(game)s", game=game),
             )
@@ -49,7 +58,9 @@ class GameConfig(BaseModel):
             raise invalid_of(str(fault["loc"][0]) if fault["loc"] else "config", fault) from None
 
     def to_json(self) -> dict[str, Any]:
-        return self.model_dump(mode="json", exclude_none=True)
+        """The config as JSON; `lenient` is left out where it is off, as in configs of before there was such reading."""
+        found = self.model_dump(mode="json", exclude_none=True)
+        return found if self.lenient else {name: value for name, value in found.items() if name != LENIENT}
 
 
 @lru_cache

@@ -16,6 +16,7 @@ from app.games import find_game
 from app.games.base import JSON, Event, Game, View, Violation
 from app.matches.clocks import IDLE, NO_CLOCKS, TURN, Clocks
 from app.matches.events import Aborted, Ended, LogEvent, Resigned, ServerAway, Started, TimedOut, Violated
+from app.matches.lenient import read_leniently
 
 BAD_ATTEMPTS = 5  # the fifth refused attempt of one turn aborts a model's match
 RESIGNED, TIMEOUT, ABANDONED, ABORTED = "resigned", "timeout", "abandoned", "aborted"
@@ -35,6 +36,7 @@ class Match:
     stopped: Resigned | TimedOut | Aborted | None = None
     ended: Ended | None = None
     to_move: int | None = None  # the seat whose turn it is, or None when the match is over
+    lenient_moves: int = 0  # accepted moves that were read leniently
 
     @property
     def ply(self) -> int:
@@ -107,7 +109,8 @@ def apply(match: Match, event: LogEvent) -> Match:
         case Event():
             state = match.game.apply(match.state, event)
             mover = match.game.to_move(state)
-            return Match(match.game, state, match.prompts, match.clocks, (), match.violations, None, None, mover)
+            rest = match.prompts, match.clocks, (), match.violations, None, None, mover
+            return Match(match.game, state, *rest, match.lenient_moves + (event.original is not None))
         case Violated():
             return replace(match, refused=(*match.refused, event), violations=match.violations + 1)
         case Resigned() | TimedOut() | Aborted():
@@ -128,18 +131,25 @@ def step(match: Match, seat: int, text: str, *, by_model: bool = False) -> list[
 
 
 def advance(
-    match: Match, seat: int, text: str | None, *, by_model: bool = False, most_attempts: int = BAD_ATTEMPTS
+    match: Match,
+    seat: int,
+    text: str | None,
+    *,
+    by_model: bool = False,
+    lenient: bool = False,
+    most_attempts: int = BAD_ATTEMPTS,
 ) -> tuple[list[LogEvent], Match]:
     """The events of a `step`, or of resigning where there is no text, and the match after them.
 
-    `most_attempts` is the number of the refused attempt that aborts a model's match.
+    `lenient`: whether a move is read as `matches.lenient` does, which has the log say so. `most_attempts` is the number
+    of the refused attempt that aborts a model's match.
     """
     if text is None:
         resigned = resign(match, seat)
         return resigned, applied(match, resigned)
     if seat != match.to_move:
         raise Invalid("move", expected=f"seat {match.to_move} to move", got=Verbatim(f"seat {seat}"))
-    move = _unreadable(seat, text) or match.game.parse(match.state, seat, text)
+    move = _unreadable(seat, text) or _read_move(match, seat, text, lenient=lenient)
     if isinstance(move, Violation):
         events = _refused_move_events(match, move, readable(text), most_attempts if by_model else None)
         return events, applied(match, events)
@@ -149,6 +159,11 @@ def advance(
         return [move], after
     ended = Ended.of(outcome)
     return [move, ended], apply(after, ended)
+
+
+def _read_move(match: Match, seat: int, text: str, *, lenient: bool) -> Event | Violation:
+    read = read_leniently(match.game, match.state, seat, text) if lenient else None
+    return match.game.parse(match.state, seat, text) if read is None else read
 
 
 def _refused_move_events(match: Match, violation: Violation, tried: str, most_attempts: int | None) -> list[LogEvent]:

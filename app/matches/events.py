@@ -113,6 +113,8 @@ def to_json(event: LogEvent) -> JSON:
     """The event as JSON, with its version."""
     if isinstance(event, Event):
         raw = {"v": VERSION, "kind": event.kind, "seat": event.seat, "text": event.text, "data": dict(event.data)}
+        if event.original is not None:
+            raw["original"] = event.original
     else:
         raw = {"v": VERSION, "kind": _NAMES[type(event)], **asdict(event)}
     if isinstance(event, Started) and event.clocks is None:
@@ -129,7 +131,7 @@ def from_json(raw: JSON) -> LogEvent:
     fields = {name: value for name, value in raw.items() if name not in ("v", "kind", "invisible")}
     try:
         if raw["kind"] not in _KINDS:
-            return Event(raw["kind"], fields["seat"], fields["text"], fields["data"])
+            return Event(raw["kind"], fields["seat"], fields["text"], fields["data"], fields.get("original"))
         for name in ("prompts", "utilities"):
             if name in fields:
                 fields[name] = tuple(fields[name])

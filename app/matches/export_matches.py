@@ -28,7 +28,7 @@ class ExportTable:
 _MATCH_FIELDS = (
     "id", "round_id", "game", "config", "seed", "status", "reason", "winner", "utility_0", "utility_1", "ply",
     "violations", "agreed", "pareto_optimal", "started_at", "ended_at", "words", "tokens", "first_proposal",
-    "unspoken",
+    "unspoken", "lenient_moves",
 )  # fmt: skip
 # Matches outside rounds first, as they began; then each round in the order of its indices.
 IN_ORDER = (
@@ -209,6 +209,8 @@ MATCHES = ExportTable(
                    "from 1; empty for a person or a scripted player", _prompt_version(seat)))),
         Column("game_version", "integer", "Which version of the game's rules the match was played by.", "from 1",
                lambda row: row.started and row.started["game_version"]),
+        Column("lenient_moves", "integer", "Accepted moves of models that were read without what was wrapped around"
+               " them; moves.csv has what was written.", "from 0"),
     ),
     _select_matches(),
 )  # fmt: skip

@@ -37,6 +37,25 @@ def visible(text: str) -> str:
     return _SUSPECT.sub(lambda found: found[0] if _has_a_use(found) else _MARK, text)
 
 
+def stripped(text: str) -> str:
+    """The text without such characters, and without blanks, at its two ends."""
+    bare = text.strip()
+    while bare and (found := _at_an_end(bare)) is not None:
+        bare = (bare[1:] if found == 0 else bare[:-1]).strip()
+    return bare
+
+
+def _at_an_end(text: str) -> int | None:
+    """The index of such a character that is the first or the last of a text; None where neither is."""
+    if text.isascii():
+        return None
+    for at in (0, len(text) - 1):
+        found = _SUSPECT.match(text, at)
+        if found is not None and not _has_a_use(found):
+            return at
+    return None
+
+
 def _has_a_use(found: re.Match[str]) -> bool:
     at, text = found.start(), found.string
     before, after = text[max(at - 1, 0) : at], text[at + 1 : at + 2]

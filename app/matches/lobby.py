@@ -13,6 +13,7 @@ from app.core.config import Settings
 from app.core.errors import Conflict, Invalid, NotAllowed, Phrase, TooMany, either
 from app.core.validation import LARGEST_SEED
 from app.games import find_game
+from app.games.config import LENIENT
 from app.matches import live
 from app.matches.clocks import Clocks
 from app.matches.material import server_pieces, with_piece
@@ -136,7 +137,7 @@ def person_in(record: StoredMatch) -> int:
 def _draw_config(
     game: str, config: Mapping[str, Any], settings: Settings, opponent: LanguageModel, seed: int
 ) -> Mapping[str, Any]:
-    """The config with what guests play with, where it is left open.
+    """The config with what guests play with, where it is left open; moves of language models are read leniently.
 
     Against a scripted partner it is a piece of material that this partner can play well with. The small models that
     Parlor comes with have learned from it.
@@ -144,4 +145,5 @@ def _draw_config(
     learned = opponent.kind == "scripted" or opponent.name in SHIPPED
     baseline = SCRIPTED.get(game)
     known = baseline.pieces if learned and baseline is not None else None
+    config = {**({} if opponent.kind == "scripted" else {LENIENT: True}), **config}
     return with_piece(game, config, known() if known is not None else server_pieces(game, settings), seed)

@@ -27,7 +27,7 @@ from app.players.base import Generation
 _MATCH, _SEAT, _EVENT, _GENERATION = (
     cast(Table, row.__table__) for row in (MatchRow, SeatRow, EventRow, GenerationRow)
 )
-_WHILE_PLAYED = ("violations", "ply", "to_move", "model_to_move", "moved_at", "deadline")
+_WHILE_PLAYED = ("violations", "lenient_moves", "ply", "to_move", "model_to_move", "moved_at", "deadline")
 _AT_THE_END = (
     "status", "reason", "winner", "utility_0", "utility_1", "agreed", "pareto_optimal", "words",
     "first_proposal", "unspoken", "ended_at",
@@ -206,6 +206,7 @@ def _row_while_played(record: StoredMatch) -> dict[str, Any]:
     return {
         "id": record.id,
         "violations": record.match.violations,
+        "lenient_moves": record.match.lenient_moves,
         "ply": record.match.ply,
         "to_move": record.match.to_move,
         "model_to_move": record.model_to_move,

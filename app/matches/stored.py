@@ -36,9 +36,14 @@ class StoredSeat:
     def of(cls, row: LanguageModel | None) -> "StoredSeat":
         return cls(PERSON) if row is None else cls(MODEL, row.id, player_spec(row))
 
+    @property
+    def is_prompted(self) -> bool:
+        """Whether a language model sits here, which is prompted for its moves; scripted players are not."""
+        return self.spec is not None and self.spec.kind != "scripted"
+
     def prompt(self, game: str) -> JSON | None:
         """How whoever sits here is prompted, as a match's first event names it; None for who is not."""
-        if self.spec is None or self.spec.kind == "scripted":
+        if self.spec is None or not self.is_prompted:
             return None
         return default_prompt(game, self.spec.prompt_style or USUAL_STYLE)
 
@@ -118,8 +123,15 @@ class StoredMatch:
 
         The first of its events answers `move_id`; `timing` is kept of matches of studies.
         """
-        by_model = self.seats[seat].kind == MODEL
-        events, match = engine.advance(self.match, seat, text, by_model=by_model, most_attempts=self.most_attempts)
+        mover = self.seats[seat]
+        events, match = engine.advance(
+            self.match,
+            seat,
+            text,
+            by_model=mover.kind == MODEL,
+            lenient=mover.is_prompted and self.match.state.config.lenient,
+            most_attempts=self.most_attempts,
+        )
         return self._logged(events, match, at, move_id, None if self.options is None else timing)
 
     def extended(self, events: Sequence[LogEvent], at: datetime) -> "StoredMatch":

@@ -43,6 +43,7 @@ class MatchRow(Model):
     to_move: Mapped[int | None]
     model_to_move: Mapped[bool] = mapped_column(default=False)
     violations: Mapped[int] = mapped_column(default=0)
+    lenient_moves: Mapped[int] = mapped_column(default=0, server_default="0")  # accepted moves that were read leniently
     reason: Mapped[str | None] = mapped_column(String(40))
     winner: Mapped[int | None]
     utility_0: Mapped[float | None]

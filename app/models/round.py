@@ -35,6 +35,7 @@ class RoundRow(JobMixin, Model):
     aborted: Mapped[int] = mapped_column(default=0)
     moves: Mapped[int] = mapped_column(default=0)
     violations: Mapped[int] = mapped_column(default=0)
+    lenient_moves: Mapped[int] = mapped_column(default=0, server_default="0")  # moves that were read leniently
     calls: Mapped[int] = mapped_column(default=0)  # of language models, retries counted
     failed_calls: Mapped[int] = mapped_column(default=0)
     prompt_tokens: Mapped[int] = mapped_column(BigInteger, default=0)

@@ -15,6 +15,7 @@ from app.core.errors import Invalid, Phrase, Verbatim
 from app.core.validation import whole_number
 from app.games import find_game
 from app.games.base import JSON, Game
+from app.games.config import LENIENT
 from app.jobs import states
 from app.jobs.kind import Requester
 from app.matches.lobby import new_seed
@@ -103,9 +104,9 @@ def spec_of(session: Session, row: RoundRow) -> RoundSpec:
     material = session.get(RoundMaterial, row.id)
     return RoundSpec.read(
         {
-            **{
-                name: getattr(row, name) for name in ("game", "matches", "seed", "config", "swap_seats", "pick", "name")
-            },
+            **{name: getattr(row, name) for name in ("game", "matches", "seed", "swap_seats", "pick", "name")},
+            "config": {name: value for name, value in row.config.items() if name != LENIENT},
+            "lenient": row.config.get(LENIENT, False),
             "models": [model.name for model in seated(session, row)],
             "material": None if material is None else material.source,
             "sampling": row.sampling,
@@ -162,7 +163,7 @@ def _new_row(
 
 def _checked_config(game: Game[Any], spec: RoundSpec, material: Material | None) -> JSON:
     """The config that all matches share, as it was given; the game has to take it."""
-    config = dict(spec.config)
+    config = {**({LENIENT: True} if spec.lenient else {}), **spec.config}
     read = game.config(config).to_json()
     kind = game.material
     if material is not None and kind is None:

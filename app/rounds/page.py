@@ -19,8 +19,8 @@ from app.rounds.prices import prices_of_round
 from app.rounds.progress import figures, mean_pace
 
 _COUNTS = (
-    "matches", "finished", "aborted", "moves", "violations", "calls", "failed_calls", "prompt_tokens",
-    "completion_tokens",
+    "matches", "finished", "aborted", "moves", "violations", "lenient_moves", "calls", "failed_calls",
+    "prompt_tokens", "completion_tokens",
 )  # fmt: skip
 _ORDERS = {
     "in-order": Phrase("of the list"), "shuffled": Phrase("shuffled, each once"),

@@ -10,8 +10,8 @@ from app.jobs.call_costs import Prices, TokenCounts, cost_of
 
 _WINDOW = 15.0  # seconds over which a pace is taken
 _COUNTS = (
-    "matches", "finished", "aborted", "moves", "violations", "calls", "failed_calls", "prompt_tokens",
-    "completion_tokens", "error",
+    "matches", "finished", "aborted", "moves", "violations", "lenient_moves", "calls", "failed_calls",
+    "prompt_tokens", "completion_tokens", "error",
 )  # fmt: skip
 
 

@@ -22,6 +22,17 @@ _SAMPLED = "; ".join(
 _PICKED = ", ".join(f"{game.material.name}: {usual_pick(game.name)}" for game in GAMES.values() if game.material)
 
 
+def asked_leniency(**said: Any) -> Any:
+    """The field of a spec that says whether models' moves are read leniently; `said` is what `asked` takes besides."""
+    return asked(
+        "Lenient reading of moves",
+        "A code fence, quotes, bold or a label such as “Assistant:” around a model’s move is taken off where there is"
+        " no doubt; the log keeps what was written. Off in what reproduces a paper.",
+        True,
+        **said,
+    )
+
+
 def asked_material(**said: Any) -> Any:
     """The field of a spec that says what matches are played on; `said` is what `asked` takes besides."""
     return asked(
@@ -116,6 +127,7 @@ class RoundSpec(JobSpec):
     config: Mapping[str, Any] = asked(
         "Settings of the game", "Such as objective=coop.", default_factory=dict, widget="options", metavar="K=V"
     )
+    lenient: bool = asked_leniency()
     material: str | None = asked_material()
     pick: Pick | None = asked(
         "How matches get their material",

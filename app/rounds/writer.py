@@ -251,6 +251,7 @@ class RoundWriter:
             "aborted": sum(isinstance(event, Aborted) for event in new),
             "moves": sum(isinstance(event, Event) for event in new),
             "violations": sum(isinstance(event, Violated) for event in new),
+            "lenient_moves": sum(isinstance(event, Event) and event.original is not None for event in new),
             "calls": sum(1 + call["retries"] for call in calls),
             "failed_calls": sum(call["error"] is not None for call in calls),
             "prompt_tokens": sum(call["prompt_tokens"] or 0 for call in calls),

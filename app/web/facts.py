@@ -19,7 +19,7 @@ _FACTS: Mapping[str, str] = {
     "left_out": N_("Parts left out"), "provider": N_("Provider"), "sampling_state": N_("State of the sampling"),
     "refused": N_("Refused by the server, not sent"),
     "first": N_("Moves first"), "guess": N_("Guess"), "right": N_("Guessed right"),
-    "limit": N_("Most moves"), "max_new_tokens": N_("Most tokens of a move"),
+    "lenient": N_("Lenient reading of moves"), "limit": N_("Most moves"), "max_new_tokens": N_("Most tokens of a move"),
     "prompt_sha256": N_("Hash of the prompt's tokens"), "said": N_("Word said"),
     "tokenizer": N_("Tokenizer"), "values": N_("Worth to each seat"), "word": N_("Word"),
 }  # fmt: skip

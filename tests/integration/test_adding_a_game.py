@@ -206,7 +206,7 @@ def test_it_is_played_in_a_round_exported_and_learned(
     assert (refused.status_code, "a whole number from 2 to 100" in refused.text) == (400, True)
     started = client.post("/admin/rounds/new", data=form | {"limit": "4"})
     assert (started.status_code, started.location) == (303, "/admin/rounds/1")
-    assert row_of(engine, 1).config == {"limit": 4}
+    assert row_of(engine, 1).config == {"limit": 4, "lenient": True}
     play(engine, settings, 1)
     check(engine, 1, 60)
     for tab in ("summary", "charts", "transcripts", "settings", "log"):

@@ -142,7 +142,7 @@ def test_a_round_is_launched_for_the_workers(client: FlaskClient, engine: Engine
     assert (row.status, row.queued, row.matches, row.seed, row.swap_seats, row.name) == (
         "waiting", True, 100, 41, True, "Mine",
     )  # fmt: skip
-    assert row.config == {"objective": "coop", "limit": 50}
+    assert row.config == {"objective": "coop", "limit": 50, "lenient": True}
     assert row.sampling == {"temperature": 1.0}
     assert enqueued == [1]
 

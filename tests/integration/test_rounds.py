@@ -16,6 +16,8 @@ from app.core.errors import Conflict, Invalid, NotFound
 from app.core.extensions import reading, writing
 from app.jobs import states
 from app.jobs.leases import MOST_DEATHS
+from app.matches import export
+from app.matches.filter import read_choice
 from app.matches.sweep import take_forgotten_turns
 from app.models import EventRow, MatchRow, RoundRange, RoundRow
 from app.registry import add_api_model, get_model
@@ -491,3 +493,47 @@ def test_matches_of_rounds_are_not_taken_for_turns_that_were_forgotten(
         session.flush()
         assert len(session.scalars(waiting).all()) == 4
         assert not take_forgotten_turns(session)
+
+
+# ---- Moves that a model wrapped --------------------------------------------------------------
+
+
+def wrapping(messages: Messages) -> str:
+    """The haggler's moves in bold, behind a label."""
+    return f"Assistant: **{haggler(messages)}**"
+
+
+def test_a_new_round_reads_wrapped_moves_and_counts_them(engine: Engine, settings: Settings, stub: StubServer) -> None:
+    stub.script("wrapping", wrapping)
+    stub.script("plain", haggler)
+    add_models(engine, stub.url, "wrapping", "plain")
+    wrapped, plain = (make_round(engine, name, matches=6) for name in ("wrapping", "plain"))
+    for number in (wrapped, plain):
+        play(engine, settings, number)
+    row = row_of(engine, wrapped)
+    assert row.config["lenient"] is True
+    assert row.lenient_moves == row.moves > 12
+    assert row_of(engine, plain).lenient_moves == 0
+    with reading(engine) as session:
+        matches = session.scalars(select(MatchRow).where(MatchRow.round_id == wrapped)).all()
+        assert [each.lenient_moves for each in matches] == [each.ply for each in matches]
+        assert all(each.config["lenient"] for each in matches)
+        body = session.scalars(select(EventRow.body).where(EventRow.kind == "message").limit(1)).one()
+        assert body["original"] == f"Assistant: **{body['text']}**"
+        rows = [*export.rows(session, export.MOVES, read_choice({"round": str(wrapped)}))]
+        (original,) = [column for column in export.MOVES.columns if column.name == "original"]
+        assert {original.read(each) for each in rows} == {f"Assistant: **{each.body['text']}**" for each in rows}
+
+
+def test_a_round_that_is_not_to_read_so_refuses_them_and_so_does_one_of_before(
+    engine: Engine, settings: Settings, stub: StubServer
+) -> None:
+    stub.script("wrapping", wrapping)
+    add_models(engine, stub.url, "wrapping")
+    without = make_round(engine, "wrapping", matches=2, lenient=False)
+    play(engine, settings, without)
+    row = row_of(engine, without)
+    assert "lenient" not in row.config  # as in rounds of before
+    assert (row.moves, row.lenient_moves, row.aborted) == (0, 0, 2)
+    with reading(engine) as session:
+        assert not lifecycle.spec_of(session, row).lenient

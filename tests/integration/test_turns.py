@@ -3,16 +3,19 @@
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine, select, update
 
+from app.core.config import Settings
 from app.core.extensions import reading, writing
 from app.jobs.leases import MOST_DEATHS
 from app.matches import live
 from app.matches.events import Aborted
+from app.matches.lobby import person_in, start_match_against
 from app.matches.stored import StoredMatch, StoredSeat, load
 from app.matches.sweep import take_forgotten_turns, take_or_renew_lease
 from app.matches.turns import play_turn, reading_delay
@@ -334,3 +337,24 @@ def test_of_two_upkeeps_one_holds_the_lease_until_it_is_gone(engine: Engine) -> 
         assert take_or_renew_lease(session, "upkeep", "one", datetime.now(UTC) - timedelta(seconds=1))
     with writing(engine) as session:
         assert take_or_renew_lease(session, "upkeep", "two", soon)
+
+
+def test_a_wrapped_move_is_read_in_a_live_match_of_a_model_and_no_persons_is(
+    engine: Engine, settings: Settings, desk: DeskMaker, stub: StubServer
+) -> None:
+    stub.script("wrapping", "```\n[message] Good day.\n```")
+    spec = {"base_url": stub.url, "model": "wrapping", "key_env": "", "retries": 0}
+    with writing(engine) as session:
+        row = add_api_model(session, "wrapping", None, ["negotiation"], spec)
+        record = start_match_against(session, settings, "negotiation", row)
+    person = person_in(record)
+    if record.match.to_move != person:
+        assert play_turn(desk(), record.id)
+    tried = live.MoveSubmission(record.id, person, '"[message] hi"')
+    assert live.commit(engine, tried, instant=True).answer.violation == "no_prefix"
+    live.commit(engine, replace(tried, text="[message] hi"), instant=True)
+    assert play_turn(desk(), record.id)
+    assert now(engine, record).match.view(person).transcript[-1].text == "[message] Good day."
+    row_now = match_row(engine, record)
+    assert row_now.config["lenient"] is True
+    assert row_now.lenient_moves == row_now.ply - 1  # all but the person's

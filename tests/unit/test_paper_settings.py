@@ -79,7 +79,10 @@ def test_a_published_setting_is_the_default_or_in_the_preset(paper: str, section
 
 
 # What no paper says: OpenAI tells no learning rate, only multiples of it; and how rows are laid out in memory.
-OWN = {"lm-selfplay.training.learning_rate", "alignment.published.batch", "alignment.published.too_long"}
+OWN = {
+    "lm-selfplay.training.learning_rate", "alignment.published.batch", "alignment.published.too_long",
+    *(f"{name}.lenient" for name in CAMPAIGNS),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [*CAMPAIGNS, "alignment.published"])

@@ -134,6 +134,15 @@ def test_rounds_are_sampled_as_the_games_paper_did_unless_it_is_said() -> None:
         assert CampaignSpec.of_json(json.loads(json.dumps(spec.to_json()))) == spec
 
 
+def test_moves_are_read_leniently_but_in_campaigns_of_before_and_in_those_that_reproduce_a_paper() -> None:
+    spec = read()
+    assert spec.lenient
+    before = {name: value for name, value in spec.to_json().items() if name != "lenient"}
+    assert not CampaignSpec.of_json({**before, "version": 2}).lenient
+    assert not any(read(game="taboo", preset=name).lenient for name in PRESETS)
+    assert read(preset="lm-selfplay", lenient=True).lenient
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_each_value_of_a_preset_can_be_given_otherwise(name: str) -> None:
     taboo = {"game": "taboo", "preset": name, "teacher": "scripted"}

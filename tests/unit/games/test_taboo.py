@@ -229,7 +229,7 @@ def test_a_config_may_come_as_text_from_a_command_line():
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        ({"words": "cat"}, "config of taboo: expected only max_turns, rule, word, got 'words'"),
+        ({"words": "cat"}, "config of taboo: expected only max_turns, rule, word, lenient, got 'words'"),
         ({"max_turns": 0}, "max_turns: expected a whole number from 1 to 50, got 0"),
         ({"max_turns": 51}, "max_turns: expected a whole number from 1 to 50, got 51"),
         ({"max_turns": "few"}, "max_turns: expected a whole number from 1 to 50, got 'few'"),

@@ -14,8 +14,8 @@ BEGAN = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 def row(**values: Any) -> Any:
     base = {
-        "id": 7, "matches": 100, "finished": 25, "aborted": 1, "moves": 200, "violations": 3, "calls": 40,
-        "failed_calls": 0, "prompt_tokens": 3_000_000, "completion_tokens": 1_000_000, "error": None,
+        "id": 7, "matches": 100, "finished": 25, "aborted": 1, "moves": 200, "violations": 3, "lenient_moves": 0,
+        "calls": 40, "failed_calls": 0, "prompt_tokens": 3_000_000, "completion_tokens": 1_000_000, "error": None,
         "cost": 0.0, "unpriced_calls": 0,
         "started_at": BEGAN, "ended_at": None,
     }  # fmt: skip
