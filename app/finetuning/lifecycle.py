@@ -154,7 +154,7 @@ def finish(session: Session, files: JobFiles, owner: str, *, cancelled_or_not: b
 
 
 def store_remote(session: Session, job_id: int, owner: str, **values: Any) -> None:
-    """Store what a vendor has said of a job: values of its `remote_` columns and of `trained_tokens`."""
+    """Store what a vendor has said of a job: values of its `remote_` columns, of `trained_tokens` and of `error`."""
     row = TRAINING.locked(session, job_id, owner)
     if row is None:
         return
@@ -163,12 +163,12 @@ def store_remote(session: Session, job_id: int, owner: str, **values: Any) -> No
     session.flush()
 
 
-def count_failure(session: Session, job_id: int, owner: str) -> int:
-    """A call brought no answer; how many did, in a row."""
+def count_failure(session: Session, job_id: int, owner: str, waits_for: str) -> int:
+    """A call brought no answer; how many did, in a row. Lists and pages show what the job `waits_for`."""
     row = TRAINING.locked(session, job_id, owner)
     if row is None:
         return 0
-    row.remote_failures += 1
+    row.remote_failures, row.error = row.remote_failures + 1, waits_for
     session.flush()
     return row.remote_failures
 

@@ -15,10 +15,12 @@ from app.core.errors import AppError
 from app.finetuning.openai import runner
 from app.finetuning.openai.client import FineTuningClient
 from app.jobs import states
+from app.models import TrainingJob
 from app.players.api.options import read_options
 from tests.integration.test_jobs_openai import add_base, cancel, make_job, write_dataset
 from tests.jobs import row_of, run
-from tests.stub_openai import KEY, StubServer
+from tests.stub_fine_tuning import LOST
+from tests.stub_openai import KEY, Reply, StubServer
 
 pytestmark = [
     pytest.mark.usefixtures("vendor_environment"),
@@ -141,3 +143,82 @@ def test_a_job_goes_on_or_says_what_was_expected_whatever_comes(
     line = "" if row.error is None else row.error
     assert row.status in (*states.LIVE, states.DONE) or re.match(r"127\.0\.0\.1|ftjob-|file-", line), line
     assert "internal error" not in line
+
+
+# ---- What a job's page says --------------------------------------------------------
+
+
+@pytest.fixture
+def started(engine: Engine, app: Flask, stub: StubServer) -> Callable[[], TrainingJob]:
+    """Looks once at a job whose vendor has it already, and gives its row."""
+    settings = app.config["SETTINGS"].model_copy(update={"TRAIN_POLL": 0.001})
+    stub.key = KEY
+    write_dataset(engine, settings, "rows", [1, 0, 1])
+    add_base(engine, stub)
+    job_id = make_job(engine)
+    run(engine, settings, job_id)
+
+    def look() -> TrainingJob:
+        run(engine, settings, job_id)
+        return row_of(engine, job_id)
+
+    return look
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (Reply(body=b"<html>502"), "expected an answer, got something that is not JSON"),
+        (Reply(body=b"null"), "expected an object with an id, got null"),
+        (Reply(body=b'[{"id": true}]'), 'expected an object with an id, got [{"id": true}]'),
+        (
+            Reply(body=b'{"error": {"message": "Overloaded."}}'),
+            "expected an object with an id, got the error: Overloaded.",
+        ),
+        (Reply(body=b'{"error": "Overloaded."}'), "expected an object with an id, got the error: Overloaded."),
+        (LOST, "expected an answer, got Server disconnected without sending a response"),
+    ],
+)
+def test_a_job_whose_vendor_does_not_answer_says_so_until_it_does(
+    started: Callable[[], TrainingJob], stub: StubServer, reply: Any, said: str
+) -> None:
+    stub.fine_tuning.answer("retrieve", reply)
+    row = started()
+    assert (row.status, row.remote_failures) == (states.RUNNING, 1)
+    assert str(row.error).startswith(f"127.0.0.1: {said}")
+    assert str(row.error).endswith("; asking again")
+    assert "Error" not in str(row.error)
+    assert started().error is None
+
+
+def test_a_job_ends_well_without_the_events_of_its_vendor(
+    started: Callable[[], TrainingJob], stub: StubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "_MOST_EVENTS", 1)
+    stub.fine_tuning.answer("events", Reply(status=404, body=b"no such page"), *[Reply(body=b"<html>")] * 20)
+    for _ in range(12):
+        row = started()
+        if row.status not in states.LIVE:
+            break
+    assert (row.status, row.error) == (states.DONE, None)
+    assert "going on without what the vendor tells of it: 127.0.0.1: expected an answer, got HTTP 404" in row.log
+    assert row.log.count("going on without") == 2  # once for each reason
+
+
+def test_the_vendors_reason_may_be_a_text(started: Callable[[], TrainingJob], stub: StubServer) -> None:
+    stub.fine_tuning.alter = lambda call, body: (
+        {**body, "status": "failed", "error": "The file has no rows."} if call == "retrieve" else body
+    )
+    assert str(started().error).endswith(": The file has no rows.")
+
+
+def test_tokens_that_the_vendor_does_not_tell_are_not_called_none(
+    started: Callable[[], TrainingJob], stub: StubServer
+) -> None:
+    stub.fine_tuning.alter = lambda call, body: (
+        {**body, "trained_tokens": str(body["trained_tokens"])} if call == "retrieve" else body
+    )
+    for _ in range(6):
+        row = started()
+    assert (row.status, row.trained_tokens) == (states.DONE, None)
+    assert "trained tokens" not in row.log

@@ -30,6 +30,11 @@ def _or_none(value: Any, read: ValidatorFunctionWrapHandler, _info: ValidationIn
         return None
 
 
+def _error_or_none(value: Any, read: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+    """A text is an error's message."""
+    return _or_none({"message": value} if isinstance(value, str) else value, read, info)
+
+
 def _check_printable(name: str) -> str:
     if not name.isprintable():  # such as a NUL, which a database does not take
         raise ValueError("expected printable characters")
@@ -77,7 +82,7 @@ class VendorJob(VendorAnswer):
     training_file: Name = None
     fine_tuned_model: Name = None
     trained_tokens: Whole = None
-    error: Annotated[VendorError | None, Wrap(_or_none)] = None
+    error: Annotated[VendorError | None, Wrap(_error_or_none)] = None
 
 
 class StepFigures(BaseModel):
@@ -111,4 +116,11 @@ def read_answer(kind: type[A], answer: Any) -> A:
     try:
         return kind.model_validate(answer)
     except ValidationError:
-        raise ValueError(f"expected an object with an id, got {str(answer)[:120]!r}") from None
+        raise ValueError(f"expected an object with an id, got {_shown(answer)}") from None
+
+
+def _shown(answer: Any) -> str:
+    """What came in place of an object with an id: the words of an error where it is one."""
+    error = answer.get("error") if isinstance(answer, dict) else None
+    said = error.get("message") if isinstance(error, dict) else error
+    return f"the error: {said}" if isinstance(said, str) and said else json.dumps(answer)[:120]

@@ -6,6 +6,7 @@ is sent but what the call needs. No call is repeated here: whoever looks at a jo
 """
 
 import os
+import re
 import socket
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -35,6 +36,7 @@ _PAGE = 100  # jobs, files or events in an answer
 _MOST_LISTED = 10_000  # of them that are looked through
 _LONGEST_LINE = 400  # characters
 _TRY_AGAIN = {408, 409, 425, 429}  # and all from 500 on
+_ERROR_NUMBER = re.compile(r"^\[Errno -?\d+\] ")  # before what the system says
 _NOTHING_TO_CANCEL = (400, 409)  # or it is being cancelled just now
 _SENT = {
     "host", "authorization", "accept", "accept-encoding", "connection", "content-type", "content-length",
@@ -216,8 +218,7 @@ class FineTuningClient:
             cause = error.__cause__
             if isinstance(cause, _Forbidden):
                 raise VendorRefused(self._line(str(cause)), 0) from None
-            why = f"{type(cause).__name__}: {cause}" if cause is not None else error.message
-            raise VendorAway(self._line(f"expected an answer, got {why}")) from None
+            raise VendorAway(self._line(_broken_connection(cause or error))) from None
         except (OpenAIError, ValueError) as error:  # ValueError: what is no JSON
             said = "something that is not JSON" if isinstance(error, ValueError) else type(error).__name__
             raise VendorAway(self._line(f"expected an answer, got {said}")) from None
@@ -240,6 +241,16 @@ class FineTuningClient:
     def clean(self, text: str) -> str:
         """What the vendor says, in one line without the key."""
         return clean_line(text, self._key)
+
+
+def _broken_connection(error: BaseException) -> str:
+    """What was expected of a connection, and what came, in words: the library's errors speak of their own classes."""
+    if isinstance(error, httpx2.ConnectTimeout):
+        return f"expected a connection within {CONNECT_SECONDS:g} s, got none"
+    if isinstance(error, httpx2.TimeoutException):
+        return f"expected an answer within {SECONDS:g} s, got none"
+    said = _ERROR_NUMBER.sub("", str(error)) or "a connection that was lost"
+    return f"expected {'a connection' if isinstance(error, httpx2.ConnectError) else 'an answer'}, got {said}"
 
 
 def clean_line(text: str, key: str) -> str:
@@ -273,10 +284,10 @@ class _GuardedTransport(httpx2.BaseTransport):
         response = self._inner.handle_request(request) if self._proxied else self._sent(request)
         if response.headers.get("Content-Encoding", "identity") != "identity":
             response.close()
-            raise httpx2.ReadError("expected an answer that is not packed, got a packed one")
+            raise httpx2.ReadError("one that is packed, which was not asked for")
         stream = response.stream
         if not isinstance(stream, httpx2.SyncByteStream):
-            raise httpx2.ReadError("expected a stream of bytes, got another")
+            raise httpx2.ReadError("a stream of something else than bytes")
         return httpx2.Response(
             response.status_code,
             headers=response.headers,

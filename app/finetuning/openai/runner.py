@@ -50,6 +50,7 @@ _UNKNOWN = 404
 # Events of ours: an upload begins; these files are known; an upload that was not answered is waited for.
 _UPLOADING, _UPLOADED, _AWAITED = "uploading", "uploaded", "awaited"
 LATE_LOOKS = 6  # for an upload without an answer that may still arrive, before a cancelled job is called so
+_MOST_EVENTS = 3  # tries to read a job's events, before it goes on without them
 _MOST_DELETIONS = 5  # tries to delete a file, before a job is called over though it is still there
 _CLOCKS = 86_400.0  # seconds by which the vendor's clock may differ from ours
 
@@ -114,7 +115,7 @@ class _VendorRunner:
         try:
             return None if self._step() else poll
         except VendorAway as away:
-            failures = self._settle(lifecycle.count_failure)
+            failures = self._settle(lifecycle.count_failure, f"{away}; asking again")
             if failures >= MOST_FAILURES:
                 raise AppError(
                     f"{away}; {failures} calls in a row brought no answer, and the job may go on there: resume this"
@@ -322,7 +323,7 @@ class _VendorRunner:
         """Store how far the vendor is, and end the job with its. Whether it is over."""
         before = self._state()
         events = self._events()
-        for event in self._vendor_answer(self._vendor.events, job.id, {each["id"] for each in events if "id" in each}):
+        for event in self._new_events(job.id, events, before.failures):
             self._tell_vendors(event)
         created = next((each for each in reversed(events) if each["event"] == "created"), {})
         if created.get("again"):
@@ -334,7 +335,7 @@ class _VendorRunner:
             self._delete_files(before)
         self._store(
             remote_status=status,
-            **({} if lacks_model else {"remote_failures": 0}),
+            **({} if lacks_model else {"remote_failures": 0, "error": None}),
             **({} if job.trained_tokens is None else {"trained_tokens": job.trained_tokens}),
             **({"remote_model": job.fine_tuned_model} if job.fine_tuned_model else {}),
         )
@@ -343,7 +344,8 @@ class _VendorRunner:
         if not over:
             return False
         if status == SUCCEEDED:
-            self._tell("succeeded", message=f"{job.fine_tuned_model}, {job.trained_tokens or 0} trained tokens")
+            tokens = "" if job.trained_tokens is None else f", {job.trained_tokens} trained tokens"
+            self._tell("succeeded", message=f"{job.fine_tuned_model}{tokens}")
             owner = self._context.owner
             self._record.settle(lambda session: lifecycle.finish(session, self._files, owner, cancelled_or_not=True))
         elif status == FAILED:
@@ -353,6 +355,21 @@ class _VendorRunner:
         else:
             return self._cancelled()
         return True
+
+    def _new_events(self, job_id: str, known: Sequence[JSON], failures: int) -> list[VendorEvent]:
+        """The vendor's events that are not known yet; none where it tells none, without which a job goes on as well.
+
+        Raises VendorAway where it is to be asked again.
+        """
+        try:
+            return self._vendor_answer(self._vendor.events, job_id, {each["id"] for each in known if "id" in each})
+        except (VendorAway, VendorRefused) as error:
+            if isinstance(error, VendorAway) and failures < _MOST_EVENTS:
+                raise
+            line = f"going on without what the vendor tells of it: {error}"
+        if not any(each.get("message") == line for each in known):
+            self._tell("warning", message=line)
+        return []
 
     def _status(self, job: VendorJob, before: str | None) -> str:
         """The vendor's word for how far it is, which is told where it is a new one."""
@@ -486,7 +503,7 @@ class _VendorRunner:
     def _cancelled(self) -> bool:
         """Nothing goes on at the vendor, and the job is to be cancelled."""
         self._delete_files(self._state())
-        self._store(remote_status=CANCELLED)
+        self._store(remote_status=CANCELLED, error=None)
         self._record.settle(lambda session: TRAINING.release(session, self._job_id, self._context.owner))
         return True
 
