@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tests.api_answers import completion, delta, error, stream
-from tests.stub_openai import Reply, Request, negotiator
+from tests.stub_openai import Reply, Request, Speaker, negotiator
 
 Server = Callable[[Request], Reply]
 THOUGHT = "Let me think about what they want. " * 40
@@ -136,13 +136,13 @@ def changing(names: Iterator[str]) -> Server:
     return lambda request: completion({"content": answer_to(request)}, usage=counted(90, 5), model=next(names))
 
 
-def picky(share: int) -> Server:
+def picky(share: int, speaker: Speaker) -> Server:
     """Refuses one prompt in so many, and says nothing that helps."""
 
     def answer(request: Request) -> Reply:
         drawn = hashlib.sha256(repr(request.body["messages"]).encode()).digest()[0]
         if drawn % share == 0 and len(request.body["messages"]) > 1:
             return error(400, "Invalid input.", type="BadRequestError")
-        return completion({"content": answer_to(request)}, usage=counted(90, 5))
+        return completion({"content": speaker(request.body["messages"])}, usage=counted(90, 5))
 
     return answer

@@ -47,6 +47,8 @@ class RoundRow(JobMixin, Model):
     # What a million tokens cost when it began, in USD, by the number of the API model: the fields of
     # jobs.call_costs.Prices in their order, of which an earlier release wrote the first two.
     prices: Mapped[dict[str, list[float | None]] | None] = mapped_column(Json)
+    # By which names its models have called themselves, in the order in which they came, by the number of the model.
+    returned_models: Mapped[dict[str, list[str]] | None] = mapped_column(Json)
     # A model that gives no answer: which one, since when, and when workers are to try again. Until then nobody plays.
     away_model_id: Mapped[int | None]  # one of the two above
     away_since: Mapped[datetime | None] = mapped_column(UtcDateTime)

@@ -17,6 +17,7 @@ from app.rounds.job import ROUND
 from app.rounds.listing import RoundListItem, list_items, waits_behind
 from app.rounds.prices import prices_of_round
 from app.rounds.progress import figures, mean_pace
+from app.rounds.returned_models import changes
 
 _COUNTS = (
     "matches", "finished", "aborted", "moves", "violations", "lenient_moves", "calls", "failed_calls",
@@ -54,6 +55,11 @@ def _rules(item: RoundListItem) -> JSON:
     return {name: value for name, value in item.row.config.items() if name not in ("counts", "values")}
 
 
+def _changed_models(item: RoundListItem) -> list[Phrase] | None:
+    numbers = [number for number in (item.row.model_0_id, item.row.model_1_id) if number is not None]
+    return changes(item.row.returned_models, dict(zip(numbers, item.models, strict=True))) or None
+
+
 _ASKED = (
     fact("name", "Name"),
     fact("game", "Game", lambda each: game_cell(each.row.game)),
@@ -64,6 +70,7 @@ _ASKED = (
     fact("swap_seats", "Seats swapped"),
     fact("sampling", "Sampling", none=Phrase("each model’s own")),
     fact("seed", "Seed", digits="0"),
+    fact("changed_models", "Changed", _changed_models, seen=COMMANDS),
     fact("all_aborted", "All aborted", lambda each: each.all_aborted, seen=COMMANDS),
     fact("waits_behind", "Waits behind", values=_behind, seen=COMMANDS),
     *(fact(name, name, seen=COMMANDS) for name in _COUNTS),

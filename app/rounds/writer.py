@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 import structlog
-from sqlalchemy import Engine, update
+from sqlalchemy import Engine, select, update
 from sqlalchemy.orm import Session
 
 from app.core.extensions import DATABASE_AWAY, insist, reason_of
@@ -26,7 +26,7 @@ from app.matches.selfplay import MatchRunner, RoundBlocked
 from app.matches.stored import StoredMatch
 from app.models import RoundRow
 from app.registry.learnt import write_learnt
-from app.rounds import lifecycle, ranges
+from app.rounds import lifecycle, ranges, returned_models
 from app.rounds.job import SELFPLAY
 
 MOST_TOGETHER = 20  # matches in one transaction: others, people among them, wait for it
@@ -236,6 +236,10 @@ class RoundWriter:
         store.insert_generations(session, [call for each in entries for call in each.calls])
         store.set_tokens(session, [(each.record.id, each.tokens) for each in entries if each.tokens is not None])
         added = self._increments(entries)
+        names = session.scalar(select(RoundRow.returned_models).where(RoundRow.id == self._round_id))
+        calls = (call for each in entries for call in each.calls)
+        if (now := returned_models.with_calls(names, calls)) != names:
+            added["returned_models"] = now
         session.execute(update(RoundRow).where(RoundRow.id == self._round_id).values(**added))
         if finished := ours & set(done):
             ranges.finish(session, self._round_id, finished)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from itertools import chain, repeat
 from typing import Any
 
 import pytest
@@ -11,15 +12,16 @@ from sqlalchemy import Engine, func, select
 
 from app.core.config import Settings
 from app.core.extensions import reading, writing
+from app.jobs import states
 from app.model_calls.request_runner import make_here
 from app.model_calls.test_call import request_check
-from app.models import GenerationRow, LanguageModel, ModelRequest
+from app.models import GenerationRow, LanguageModel, ModelRequest, RoundRow
 from app.registry import get_model
 from app.registry.changes import clone_model
 from tests import model_servers as servers
 from tests.experimenter import signed_in
 from tests.model_requests import ask_for_test
-from tests.rounds import add_models, make_round, play
+from tests.rounds import add_models, haggler, make_round, play
 from tests.shell import Finished
 from tests.stub_openai import StubServer, hanging
 
@@ -270,6 +272,41 @@ def test_a_temperature_that_was_refused_once_is_sent_again_when_the_server_takes
     stub.answer_with("m", servers.llama_cpp)
     assert checked(engine, settings)["check"]["verdict"] == "sent"
     assert "temperature" not in row_of(engine).options["refused_fields"]
+
+
+# ---- In a round --------------------------------------------------------------------------
+
+
+def test_a_model_that_changes_in_mid_round_is_said_on_its_page_and_in_the_terminal(
+    engine: Engine, settings: Settings, stub: StubServer, app: Flask, flask: Callable[..., Finished]
+) -> None:
+    stub.answer_with("m", servers.changing(chain(["m-may"] * 9, repeat("m-june"))))
+    add_models(engine, stub.url, "m", in_flight=1)
+    steady = make_round(engine, "m", matches=1)
+    play(engine, settings, steady)
+    changed = make_round(engine, "m", matches=4)
+    play(engine, settings, changed)
+    said = "m changed in mid-round: it called itself m-may, m-june"
+    client = signed_in(app)
+    assert said in client.get(f"/admin/rounds/{changed}").text
+    assert "changed in mid-round" not in client.get(f"/admin/rounds/{steady}").text
+    assert said in flask("round", "show", str(changed)).stdout
+
+
+def test_prompts_that_a_server_refuses_end_their_matches_alone_and_it_is_the_settings_fault(
+    engine: Engine, settings: Settings, stub: StubServer
+) -> None:
+    stub.answer_with("m", servers.picky(50, haggler))
+    add_models(engine, stub.url, "m", in_flight=1)
+    round_id = make_round(engine, "m", matches=30)
+    play(engine, settings, round_id)
+    with reading(engine) as session:
+        failed = session.scalars(select(GenerationRow).where(GenerationRow.error.is_not(None))).all()
+        row = session.get_one(RoundRow, round_id)
+        assert (row.status, row.finished) == (states.DONE, 30)
+        assert row.aborted == len(failed) > 0
+    assert {each.outcome for each in failed} == {"misconfigured"}
+    assert all("got HTTP 400: Invalid input." in str(each.error) for each in failed)
 
 
 # ---- On pages and in the terminal -------------------------------------------------------

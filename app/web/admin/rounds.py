@@ -28,6 +28,7 @@ from app.rounds.listing import CROSS_PLAY, RoundListItem, conditions, list_items
 from app.rounds.page import PAGE
 from app.rounds.prices import has_current_prices, prices_of_round
 from app.rounds.progress import figures, mean_pace
+from app.rounds.returned_models import changes
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import JobPages, facts_on_page, job_actions, register_pages
 from app.web.admin.lists import ListFilter, add_address
@@ -85,6 +86,7 @@ def _round_page(round_id: int, tab: str, refused: AppError | None = None) -> tup
             all_aborted=line.all_aborted,
             title=game_titles().get(row.game, row.game),
             models=(models := lifecycle.seated(session, row)),
+            changed_models=changes(row.returned_models, {model.id: model.name for model in models}),
             current_prices=has_current_prices(row, models),
             figures=figures(row, line.state, mean_pace(row, now), prices_of_round(session, row)),
             refused=refused,
