@@ -30,6 +30,7 @@ FILES = {
     "model verify-sampling": "model_calls:verify_sampling",
     "model ask": "model_ask:ask",
     "model edit": "model_changes:edit",
+    "model prices": "model_prices:prices",
     "model clone": "model_changes:clone",
     "model archive": "model_changes:archive",
     "model restore": "model_changes:restore",

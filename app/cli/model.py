@@ -35,6 +35,8 @@ from app.registry import (
     set_offered_to_people,
     set_usable_in_rounds,
 )
+from app.registry.price_table import find_prices, load_price_table
+from app.registry.prices import PRICES, price_words
 
 ON, OFF = "on", "off"
 _NUMBERS = ("temperature", "max_tokens", "timeout", "retries", "in_flight", "tokens_per_minute", *PRICE_HELP)
@@ -102,9 +104,13 @@ def add_api(
 ) -> None:
     """Add a model behind an OpenAI-compatible server.
 
-    The key itself is never stored: --key-env names the variable of the workers' environment that holds it.
+    Prices that are not given are those of the table (flask model prices), if it has the model. The key itself is never
+    stored: --key-env names the variable of the workers' environment that holds it.
     """
     options = with_further({"model": remote, **read_numbers(given_options(given), _NUMBERS)}, more)
+    said = None
+    if not set(PRICES) & set(options) and (line := find_prices(load_price_table(settings()), options)) is not None:
+        options, said = {**options, **line.prices}, line.said
     ensure_database()
     with writing() as session:
         row = add_api_model(
@@ -125,6 +131,8 @@ def add_api(
     for field in ("games", "model", "base_url", "key_env"):
         value = stored[field]
         click.echo(f"  {field.replace('_', ' '):<9}{', '.join(value) if isinstance(value, list) else value or 'none'}")
+    if said is not None:
+        click.echo(f"  prices   {price_words(stored['options'])}: {said}")
     if stored["key_env"] and not stored["key_set"]:
         click.echo(f"{stored['key_env']} is not set here; set it where the workers run.")
     click.echo(next_steps(stored))

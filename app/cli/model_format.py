@@ -11,6 +11,7 @@ from app.players.api import options as api_options
 from app.players.api.server_findings import read_findings
 from app.players.local import options as local_options
 from app.registry import has_passed_test, needs_test, player_spec, read_options
+from app.registry.prices import price_words
 
 
 def described(row: LanguageModel, home: Path) -> dict[str, Any]:
@@ -51,7 +52,8 @@ def in_words(found: dict[str, Any]) -> dict[str, str]:
     if found["kind"] == "api":
         key = f"key in {found['key_env']}" if found["key_env"] else "no key"
         unset = " (not set here)" if found["key_set"] is False else ""
-        words["detail"] = f"{found['model']} at {found['base_url']}, {key}{unset}"
+        prices = price_words(found["options"])
+        words["detail"] = f"{found['model']} at {found['base_url']}, {key}{unset}{prices and ', '}{prices}"
     elif found["kind"] == "local":
         words["detail"] = f"{found['options']['path']}, {parameters(found)}, {found['options']['sha256'][:12]}"
     else:

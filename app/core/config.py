@@ -21,6 +21,7 @@ from app.core.errors import Invalid, Verbatim, shown
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TRANSLATIONS = ROOT / "translations"
+SHIPPED_PRICES = Path("data", "prices.csv")
 LAUNCHERS = ROOT / "training" / "configs" / "accelerate"
 ENGLISH = "en"  # the language that the code is written in
 QUEUES = ("turns", "batch", "train")
@@ -107,6 +108,9 @@ class Settings(BaseSettings):
     )
     SPENDING_PERIOD: Literal["day", "month"] = Field(
         "month", description="Period of SPENDING_LIMIT_USD, in UTC: day or month."
+    )
+    PRICES_FILE: str = Field(
+        "", description="Table of prices of models, a CSV file as docs/models.md has it; empty: data/prices.csv."
     )
     DATASET_UPLOAD_MB: float = Field(
         100, gt=0, le=2000, description="Largest file of rows that the page of datasets imports, in MB."
@@ -226,6 +230,11 @@ class Settings(BaseSettings):
     def home(self) -> Path:
         """PARLOR_HOME as an absolute path; a relative one is under the project's folder."""
         return (ROOT / self.PARLOR_HOME.expanduser()).resolve()
+
+    @property
+    def prices_file(self) -> Path:
+        """The table of prices; a relative path is under the project's folder."""
+        return ROOT / (Path(self.PRICES_FILE).expanduser() if self.PRICES_FILE else SHIPPED_PRICES)
 
     @property
     def database_url(self) -> str:

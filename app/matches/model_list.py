@@ -10,6 +10,7 @@ from app.core.lists import COMMANDS, NOWHERE, PAGES, ListColumn, Listing, Refere
 from app.matches.filter import REHEARSAL
 from app.models import LanguageModel, MatchRow, SeatRow
 from app.registry.listing import game_cell
+from app.registry.prices import own_prices
 
 
 class ModelListItem(NamedTuple):
@@ -38,6 +39,11 @@ def used_for(row: LanguageModel) -> Phrase:
     if len(uses) > 1:
         return Phrase("%(one)s and %(other)s", one=uses[0], other=uses[1])
     return uses[0] if uses else Phrase("nothing") if row.archived_at is None else Phrase("nothing (archived)")
+
+
+def _price(name: str, title: Phrase) -> ListColumn:
+    """A price of a model, in US dollars for a million tokens."""
+    return ListColumn(name, title, lambda each: own_prices(each.row).get(name), numeric=True, seen=NOWHERE)
 
 
 LIST: Listing[LanguageModel] = Listing(
@@ -79,6 +85,11 @@ LIST: Listing[LanguageModel] = Listing(
             numeric=True,
             seen=PAGES,
         ),
+        _price("price_in", Phrase("Price of tokens in")),
+        _price("price_out", Phrase("Price of tokens out")),
+        _price("price_cached", Phrase("Price of cached tokens in")),
+        _price("price_cache_write", Phrase("Price of tokens put into the cache")),
+        _price("price_reasoning", Phrase("Price of tokens of reasoning")),
         attribute(LanguageModel.created_at, Phrase("Since, UTC"), numeric=True, seen=PAGES),
     ),
     items=lambda _session, rows: [ModelListItem(row) for row in rows],

@@ -1,6 +1,6 @@
 """What the tokens of registered models cost, as their rows say, and whether a budget in money can be kept with them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from app.core.errors import Invalid, Phrase
@@ -15,9 +15,19 @@ def prices_of_model(model: LanguageModel) -> Prices | None:
     """What its tokens cost; what runs here costs nothing; None: unknown."""
     if model.kind != "api":
         return FREE
-    found = [None if model.options.get(name) is None else float(model.options[name]) for name in PRICES]
-    prompt, completion, *further = found
+    prompt, completion, *further = (own_prices(model).get(name) for name in PRICES)
     return None if prompt is None or completion is None else Prices(prompt, completion, *further)
+
+
+def own_prices(model: LanguageModel) -> dict[str, float]:
+    """Those of its prices that are set, by the names of their options."""
+    return {name: float(model.options[name]) for name in PRICES if model.options.get(name) is not None}
+
+
+def price_words(prices: Mapping[str, Any]) -> str:
+    """Prices by the names of their options, for commands: $1.25 in, $10 out."""
+    words = zip(PRICES, ("in", "out", "cached", "into the cache", "of reasoning"), strict=True)
+    return ", ".join(f"${float(prices[name]):.10g} {word}" for name, word in words if prices.get(name) is not None)
 
 
 def known_cost(row: Any, *, priced: bool) -> float | None:

@@ -25,7 +25,7 @@ _OPTIONS = (
 )  # fmt: skip
 _OWN_FIELDS = {"model", "messages", "n", "stream", *SAMPLING_FIELDS, *TOKEN_FIELDS}  # never in extra
 _MOST_EXTRA = 10_000
-_HIGHEST_PRICE = 1e6  # USD for a million tokens
+HIGHEST_PRICE = 1e6  # USD for a million tokens
 _MOST_ADDRESS = 500
 _ADDRESS = re.compile(r"https?://[^\s/?#@]+(/[^\s?#@]*)?", re.IGNORECASE)
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
@@ -122,7 +122,7 @@ def read_options(raw: Mapping[str, Any]) -> ApiOptions:
 
 def _price(raw: Mapping[str, Any], option: str) -> float | None:
     price = raw.get(option)
-    return None if price is None else real_number(price, option, 0, _HIGHEST_PRICE)
+    return None if price is None else real_number(price, option, 0, HIGHEST_PRICE)
 
 
 def _read_name(raw: object, option: str) -> str:

@@ -46,6 +46,8 @@ from app.registry.changes import (
     remove_model,
     restore_model,
 )
+from app.registry.price_table import PriceLine, find_prices, load_price_table
+from app.registry.prices import own_prices
 from app.web.admin.blueprint import blueprint
 from app.web.admin.lists import ListPage, add_address, register_list, show_list
 from app.web.admin.models_form import find_row, read_numbers
@@ -205,6 +207,8 @@ def _model_page(number: int, refused: AppError | None = None, typed: Mapping[str
             model=row,
             options=read_options(player_spec(row)),
             parameters=_parameters(row),
+            price_line=_price_line(row),
+            own_prices=own_prices(row),
             waits=any(each is not None and each.status in OPEN for each in (row.test_request, check)),
             **_found(row, check),
             prompts=_prompts(row),
@@ -237,6 +241,14 @@ def _found(row: LanguageModel, check: ModelRequest | None) -> dict[str, Any]:
         "check_words": done and finding_words.check_in_words(SamplingCheck.model_validate(done)),
         "check_costs": check_costs(row),
     }
+
+
+def _price_line(row: LanguageModel) -> PriceLine | None:
+    """What the table of prices has for a model behind an API; nothing where the table cannot be read."""
+    try:
+        return find_prices(load_price_table(settings()), row.options) if row.kind == "api" else None
+    except AppError:
+        return None
 
 
 def _parameters(row: LanguageModel) -> int | None:

@@ -20,6 +20,7 @@ from app.players.local.options import read_template_arguments
 from app.players.prompts import styles
 from app.registry import add_api_model
 from app.registry.changes import clone_model
+from app.registry.price_table import find_prices, load_price_table
 from app.registry.prices import PRICES
 from app.web.admin.blueprint import blueprint
 from app.web.form_writes import write_once
@@ -33,6 +34,7 @@ _OF_API = (
     "temperature", "top_p", "seed", "max_tokens", "timeout", "retries", "in_flight", "tokens_per_minute", *PRICES,
     "price_training", "reasoning_room",
 )  # fmt: skip
+_FILL = "fill-prices"  # the button for the prices of the table
 _OF_LOCAL = ("temperature", "top_k", "top_p", "max_tokens", "in_flight", "reasoning", "reasoning_room")
 
 
@@ -47,6 +49,8 @@ def add_model() -> ResponseReturnValue:
     """Register it, and have a worker make a test call."""
     form = request.form
     games = [game for game in GAMES if game in form.getlist("games")]
+    if form.get("action") == _FILL:
+        return _with_prices(form, games)
     try:
         if not games:
             raise Invalid("games", expected=Phrase("at least one that the model plays"), got=Phrase("none"))
@@ -70,6 +74,8 @@ def clone(number: int) -> ResponseReturnValue:
     """Register the clone, and have a worker make a test call."""
     with reading() as session:
         row = _cloneable(session, number)
+    if request.form.get("action") == _FILL and row.kind == "api":
+        return _with_prices(request.form, row.games, row)
     try:
         return _added(request.form, row.games, row)
     except AppError as error:
@@ -123,8 +129,27 @@ def _added(form: Mapping[str, str], games: list[str], original: LanguageModel | 
     return redirect(url_for("admin.model", number=number), 303)
 
 
+def _with_prices(
+    form: Mapping[str, str], games: list[str], original: LanguageModel | None = None
+) -> ResponseReturnValue:
+    """The form as it was sent, with the prices that the table has for its model."""
+    values = dict(form)
+    try:
+        line = find_prices(load_price_table(settings()), _typed_options(form))
+    except AppError as error:
+        return _model_form(values, games, error, original), error.status
+    if line is not None:
+        values |= {name: f"{line.prices[name]:.10g}" if name in line.prices else "" for name in PRICES}
+    nothing = Phrase("the table of prices has no line for this model at this address")
+    return _model_form(values, games, None, original, nothing if line is None else line.said)
+
+
 def _model_form(
-    values: Mapping[str, Any], games: list[str], error: AppError | None, original: LanguageModel | None = None
+    values: Mapping[str, Any],
+    games: list[str],
+    error: AppError | None,
+    original: LanguageModel | None = None,
+    prices_said: Phrase | None = None,
 ) -> str:
     refused = None if error is None else RefusedField(error.field or "", error)
     return render_template(
@@ -132,7 +157,16 @@ def _model_form(
         values=values, chosen=games, refused=refused, original=original, titles=game_titles(),
         token_fields=TOKEN_FIELDS, reasoning_forms=FORMS, hosts=settings().api_hosts,
         variables=settings().key_variables, styles=styles(games or list(GAMES)),
+        prices_said=prices_said, has_price_table=_has_price_table(),
     )  # fmt: skip
+
+
+def _has_price_table() -> bool:
+    """Whether there is a line in the table of prices; a bad table counts, so that the button says what is wrong."""
+    try:
+        return bool(load_price_table(settings()))
+    except AppError:
+        return True
 
 
 def _typed_options(form: Mapping[str, str]) -> dict[str, Any]:
