@@ -23,6 +23,7 @@ from app.finetuning.config import (
 )
 from app.finetuning.files import JobFiles
 from app.finetuning.job import TRAINING, refuse_taken
+from app.finetuning.recipients import check_recipient
 from app.finetuning.spec import TrainingSpec
 from app.jobs import states
 from app.jobs.kind import Requester, fail
@@ -54,9 +55,12 @@ def create(
     dataset = find_dataset(session, training.dataset)
     store.check_usable(dataset)
     base = _model(session, backend, "base", training.base, goes_on)
+    check_recipient(session, dataset, base)
     refuse_taken(session, training.name)
     reference = _model(session, backend, "reference", training.reference, goes_on)
     supervised = find_supervised(session, home, method, training.sft_data)
+    if supervised is not None:
+        check_recipient(session, supervised, base, SFT_DATA)
     if home is not None:
         backend.check_files(home, dataset, base, training.name)
     called = f"{dataset.name}@{dataset.version}"

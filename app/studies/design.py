@@ -118,11 +118,20 @@ class Privacy(Part):
 
 
 class ConsentTexts(Part):
-    """The files with the text that people agree to and with the debrief; whether they are asked about training."""
+    """The files with the text that people agree to and with the debrief; whether they are asked about training, and who
+    else then gets their games for it: vendors such as OpenAI or Tinker, or the hosts of servers.
+    """
 
     text: FileName
     training: Literal["ask", "no"] = "ask"
+    training_recipients: tuple[ShortText, ...] = Field(default=(), max_length=20)
     debrief: FileName | None = None
+
+    @model_validator(mode="after")
+    def _names_recipients_only_where_it_asks(self) -> Self:
+        if self.training_recipients and self.training != "ask":
+            raise PydanticCustomError("recipients", "no training_recipients where training is not asked about")
+        return self
 
 
 class ReplyAfter(Part):

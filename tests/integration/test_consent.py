@@ -493,3 +493,52 @@ def test_a_prompt_that_is_written_down_late_is_emptied_by_upkeep(engine: Engine,
     with writing(engine) as session:
         assert retention.empty_late_prompts(session) == 1
     assert "Quux" not in text_in(engine, match)
+
+
+# ---- To whom rows go ---------------------------------------------------------------
+
+
+def test_rows_of_people_go_to_a_vendor_only_where_their_consent_named_it(
+    engine: Engine, settings: Settings, app: Flask, desk: DeskMaker, stub: StubServer
+) -> None:
+    with writing(engine) as session:
+        options = {"model": "gpt-4o-mini", "base_url": "https://api.openai.com/v1", "key_env": "OPENAI_API_KEY"}
+        add_api_model(session, "mini", None, ["negotiation"], options)
+        options |= {"base_url": "http://127.0.0.1:9/v1", "key_env": "OTHER_KEY"}
+        add_api_model(session, "elsewhere", None, ["negotiation"], options)
+        waves = []
+        for recipients in (("openai", "Tinker"), ()):
+            consent = {"training_recipients": recipients}
+            store_study(session, changed(loaded_study(), material={"held_out": False}, consent=consent))
+            waves.append(new_wave(session, wave=f"wave-{len(waves)}").id)
+
+    def train(dataset: Dataset, base: str | None, backend: str = "openai") -> None:
+        method = "tiny" if base is None else "sft"
+        spec = lifecycle.TrainingSpec(method=method, dataset=str(dataset.id), name="m", base=base, backend=backend)
+        with writing(engine) as session:
+            lifecycle.create(session, spec, queued=True)
+            session.rollback()
+
+    def refusal(name: str, dataset: str, without: str) -> str:
+        return (
+            f"dataset: expected games of people whose consent names {name} as a recipient for training, got"
+            f" {dataset}@1, with {without} games with people whose consent does not; train a local model, or name it"
+        )
+
+    people = People(engine, waves[0], desk, stub)
+    ann = people.come("ann", training=True)
+    people.play(ann)
+    people.play(ann)
+    named = cut_all(engine, settings.home, "named")
+    train(named, "mini")
+    with pytest.raises(Invalid, match=refusal("127.0.0.1", "named", "2 of 2")):
+        train(named, "elsewhere")
+    people.wave = waves[1]
+    people.play(people.come("ben", training=True))
+    guest = people.play(ann)
+    with writing(engine) as session:
+        session.get_one(SeatRow, (guest, 0)).enrolment_id = None  # as where somebody plays outside of a study
+    mixed = cut_all(engine, settings.home, "mixed")
+    with pytest.raises(Invalid, match=refusal("OpenAI", "mixed", "2 of 4")):
+        train(mixed, "mini")
+    train(mixed, None, "local")

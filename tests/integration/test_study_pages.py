@@ -331,6 +331,17 @@ def test_consent_needs_a_tick_and_training_is_another_question(app: Flask, clien
     assert given == {"participation": True, "training": False}
 
 
+def test_the_question_about_training_names_who_gets_the_games_for_it(app: Flask) -> None:
+    with writing() as session:
+        store_study(session, changed(loaded_study(), consent={"training_recipients": ["OpenAI", "Tinker"]}))
+        new_wave(session)
+    ann = come(app)
+    told = "To be trained on, they may be sent to: OpenAI, Tinker."
+    assert told in text_of(ann.page)
+    before = ann.page.text.partition('name="training"')[0]
+    assert told in before  # it is read before it is ticked
+
+
 def test_another_device_by_the_private_link_is_at_the_same_place(app: Flask, client: FlaskClient) -> None:
     ann = come(app)
     link = html.unescape(re.search(r'<output id="link">(.*?)</output>', ann.page.text)[1])  # type: ignore[index]

@@ -414,3 +414,13 @@ def test_a_goal_that_differs_is_explained(folder):
     text = (folder / "instructions.md").read_text(encoding="utf-8")
     (folder / "instructions.md").write_text(text.replace("{goal}", ""), encoding="utf-8")
     assert [each.path for each in load_design(folder / EXAMPLE.name).warned] == [("instructions",)]
+
+
+def test_recipients_for_training_are_named_only_where_people_are_asked(folder):
+    named = "training: ask, training_recipients: [OpenAI, Tinker]"
+    assert load_design(changed(folder, "training: ask", named)).design.consent.training_recipients == (
+        "OpenAI",
+        "Tinker",
+    )
+    with pytest.raises(Invalid, match="consent: expected no training_recipients where training is not asked"):
+        load_design(changed(folder, named, named.replace("ask", "'no'")))
