@@ -101,10 +101,12 @@ class Settings(BaseSettings):
         10, ge=0, description="US dollars above which the page asks before it starts rounds; 0: it does not ask."
     )
     JOB_BUDGET_USD: float = Field(
-        0, ge=0, description="Budget of jobs that are given none, in US dollars of calls of models; 0: none."
+        0,
+        ge=0,
+        description="Budget of jobs that are given none, for calls of models or a training, in USD; 0: none.",
     )
     SPENDING_LIMIT_USD: float = Field(
-        0, ge=0, description="Budget of the whole installation for calls of models, in US dollars a period; 0: none."
+        0, ge=0, description="Budget of the whole installation for models and their trainings, USD a period; 0: none."
     )
     SPENDING_PERIOD: Literal["day", "month"] = Field(
         "month", description="Period of SPENDING_LIMIT_USD, in UTC: day or month."

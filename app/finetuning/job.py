@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 from app.core.errors import Conflict, Phrase, shown
 from app.core.queues import TRAIN
 from app.finetuning.backends import find_backend
+from app.finetuning.config import LOCAL
 from app.jobs import states
 from app.jobs.kind import JobKind
 from app.models import LanguageModel, TrainingJob
@@ -30,6 +31,10 @@ class TrainingKind(JobKind[TrainingJob]):
     def free(self, now: datetime) -> ColumnElement[bool]:
         """As for all kinds; one at a vendor when it is time to look at it."""
         return and_(super().free(now), or_(TrainingJob.poll_at.is_(None), TrainingJob.poll_at <= now))
+
+    def may_spend(self, row: TrainingJob) -> bool:
+        """Whether a vendor trains."""
+        return row.backend != LOCAL
 
     def queue_of(self, session: Session, number: int) -> str:
         """The queue of the job's backend."""
@@ -77,6 +82,7 @@ TRAINING = TrainingKind(
     table=TrainingJob,
     queue=TRAIN,
     runner="app.finetuning.runner:run",
+    spends=True,
     progress=lambda row: (row.step or 0, row.steps),
     facts=lambda row: {"name": row.name, "method": row.method, "backend": row.backend},
     numbered=lambda number: Phrase("job %(number)s", number=number),

@@ -9,11 +9,12 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.core.errors import FieldError
+from app.core.errors import FieldError, Invalid, Phrase
 from app.datasets import store
 from app.datasets.store import find_dataset
 from app.finetuning.backends import Backend, find_backend
 from app.finetuning.config import (
+    LOCAL,
     REFERENCE,
     SFT_DATA,
     check_policies,
@@ -31,6 +32,7 @@ from app.jobs.kind import finish as finish_job
 from app.models import Dataset, LanguageModel, TrainingJob
 from app.players.prompts import USUAL_STYLE
 from app.registry import check_not_archived, get_model
+from app.registry.training_charges import price_of_training
 from training.methods.base import Need
 
 MOST_DEATHS = 5  # a job whose worker or training died this often, with no new step between, is given up
@@ -72,6 +74,13 @@ def create(
     check_rows(method, dataset.kind, first, called)
     if first is not None:
         backend.check_row(first, called)
+    if base is not None and training.backend != LOCAL and training.budget.usd and price_of_training(base) is None:
+        raise Invalid(
+            "budget.usd",
+            expected=Phrase("a base whose price of trained tokens is known"),
+            got=Phrase("%(name)s without price_training", name=base.name),
+            remedy=Phrase("give it one, or set a budget of tokens"),
+        )
     pinned = {"dataset": str(dataset.id), "sft_data": None if supervised is None else str(supervised.id)}
     row = TRAINING.new_row(
         queued=queued,
@@ -89,6 +98,7 @@ def create(
         },
         lease_count=0,
         log="",
+        **training.budget.columns,
     )
     session.add(row)
     session.flush()

@@ -14,8 +14,9 @@ from app.finetuning.job import TRAINING
 from app.finetuning.progress import LATELY, figures
 from app.games.base import JSON
 from app.jobs.listing import JobListItem, job_columns, job_items
-from app.models import Dataset, LanguageModel, TrainingEvent, TrainingJob
+from app.models import Dataset, LanguageModel, TrainingCharge, TrainingEvent, TrainingJob
 from app.registry.listing import model_column
+from app.registry.training_charges import spent_by_job
 
 
 @dataclass(frozen=True)
@@ -88,22 +89,19 @@ def figures_of(session: Session, rows: Sequence[TrainingJob]) -> dict[int, JSON]
     lately: dict[int, list[JSON]] = {number: [] for number in numbers}
     for job_id, body in session.execute(recent):
         lately[job_id].append(body)
-    found, prices = TRAINING.states_of(session, rows), _prices(session, rows)
+    found, costs = TRAINING.states_of(session, rows), _costs(session, rows)
     return {
         row.id: figures(
-            row, found[row.id], lately[row.id], evaluations.get(row.id), best.get(row.id), prices.get(row.base_id or 0)
+            row, found[row.id], lately[row.id], evaluations.get(row.id), best.get(row.id), costs.get(row.id)
         )
         for row in rows
     }
 
 
-def _prices(session: Session, rows: Sequence[TrainingJob]) -> dict[int, float]:
-    """What a million trained tokens of each base cost, by the base's number, where that is known."""
-    bases = select(LanguageModel).where(
-        LanguageModel.id.in_({row.base_id for row in rows}), LanguageModel.kind == "api"
-    )
-    prices = {base.id: base.options.get("price_training") for base in session.scalars(bases)}
-    return {number: float(price) for number, price in prices.items() if price is not None}
+def _costs(session: Session, rows: Sequence[TrainingJob]) -> dict[int, float]:
+    """What vendors have charged for each job in all its tries, in US dollars, by number, where the price is known."""
+    stated = TrainingCharge.job_id.in_([row.id for row in rows]), TrainingCharge.is_estimate.is_(False)
+    return {number: spent.usd for number, spent in spent_by_job(session, *stated).items() if spent.usd}
 
 
 def starts_of(session: Session, rows: Sequence[TrainingJob]) -> dict[int, JSON]:

@@ -33,11 +33,11 @@ def figures(
     events: Sequence[Mapping[str, Any]],
     held_out: Mapping[str, Any] | None,
     best: Mapping[str, Any] | None,
-    price: float | None = None,
+    cost: float | None = None,
 ) -> JSON:
     """A job as figures by name. `events` are the latest ones, `held_out` is the latest evaluation, `best` the best one.
 
-    `price` is that of a million tokens which a vendor has trained, in US dollars; None: unknown.
+    `cost` is what a vendor has charged so far, in US dollars; None: unknown.
     What is not known yet is None, and so is `left`, in seconds, where nothing goes on.
     """
     last, saved = _last(events, "step"), _last(events, "saved")
@@ -59,7 +59,7 @@ def figures(
         "device": row.device,
         "remote_status": row.remote_status,
         "trained_tokens": row.trained_tokens,
-        "cost": None if price is None or row.trained_tokens is None else price * row.trained_tokens / 1e6,
+        "cost": cost,
         "error": row.error,
     }
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import ConfigDict, ValidationInfo, field_validator, model_validator
 
-from app.core.errors import FieldError
+from app.core.errors import FieldError, Invalid, Phrase
 from app.finetuning.backends import all_backends, find_backend
 from app.finetuning.config import (
     LOCAL,
@@ -17,7 +17,7 @@ from app.finetuning.config import (
     find_method,
     preset_fields,
 )
-from app.jobs.spec import PRESET, JobSpec, asked
+from app.jobs.spec import PRESET, JobBudget, JobSpec, asked
 from training.methods import all_methods
 from training.methods.base import CONVERSATIONS, Need
 
@@ -36,6 +36,31 @@ def _with_fields(schema: dict[str, Any]) -> None:
         for method in all_methods()
         if (fields := backend.fields(method))
     ]
+
+
+class TrainingBudget(JobBudget):
+    """What a training at a vendor may cost. A training here calls nobody."""
+
+    usd: float | None = asked(
+        "Budget, USD",
+        "A training at a vendor is estimated before anything is sent. Where it would cost more, with what earlier tries"
+        " have cost, it stops until it is resumed with a higher budget.",
+        None,
+        unset="the setting JOB_BUDGET_USD",
+        option="budget",
+        metavar="USD",
+        gt=0,
+    )
+    tokens: int | None = asked(
+        "Budget, tokens",
+        "The same for trained tokens, those of all epochs, whatever they cost.",
+        None,
+        unset="none",
+        option="budget-tokens",
+        metavar="N",
+        gt=0,
+        le=10**15,
+    )
 
 
 class TrainingSpec(JobSpec):
@@ -105,15 +130,19 @@ class TrainingSpec(JobSpec):
         by="backend",
         heading="How it is trained",
     )
+    budget: TrainingBudget = asked(
+        "Budget", "Of a training at a vendor.", TrainingBudget(), heading="Budget", prefix="budget_"
+    )
 
     @classmethod
     def only_with(cls) -> Mapping[str, tuple[str, Collection[str]]]:
-        """Not every method takes a base, a reference model or supervised rows."""
+        """Not every method takes a base, a reference model or supervised rows, and nothing is paid for here."""
         methods = all_methods().values()
         return {
             "base": ("method", [each.name for each in methods if each.goes_on_from_base]),
             "reference": ("method", [each.name for each in methods if Need.REFERENCE_MODEL in each.needs]),
             SFT_DATA: ("method", [each.name for each in methods if each.mixes_supervised_rows]),
+            "budget": ("backend", [name for name in all_backends() if name != LOCAL]),
         }
 
     @field_validator("method")
@@ -152,4 +181,10 @@ class TrainingSpec(JobSpec):
         check_base(self.method, self.base, find_backend(self.backend).bases)
         check_reference(self.method, self.reference)
         check_supervised(self.method, self.sft_data)
+        if self.backend == LOCAL and self.budget != TrainingBudget():
+            raise Invalid(
+                "budget",
+                expected=Phrase("none for a training here, which costs nothing"),
+                got=" ".join(f"{name}={most}" for name, most in self.budget.model_dump(exclude_none=True).items()),
+            )
         return self

@@ -47,8 +47,9 @@ class ChainedKind(JobKind[R], Generic[R]):
         own = JobBudget(usd=row.budget_usd, tokens=row.budget_tokens)
         spent = Spent()
         for part in self.begun_jobs(session, row) if own != NO_BUDGET else ():
-            if part.kind.spends and part != but:
-                spent += spent_by(part.row(session))
+            found = part.row(session)
+            if part.kind.may_spend(found) and part != but:
+                spent += spent_by(found)
         if (line := reached(own, spent)) is not None:
             raise BudgetReached(line)
         return JobBudget(usd=own.usd and own.usd - spent.usd, tokens=own.tokens and own.tokens - spent.tokens)
@@ -86,7 +87,8 @@ class ChainedKind(JobKind[R], Generic[R]):
         row = super().resume(session, number, queued=queued, budget=budget)
         part = self.awaited_jobs(session, [number]).get(number)
         if part is not None:
-            left = self.budget_left(session, row, part) if part.kind.spends else NO_BUDGET
+            spends = part.kind.may_spend(part.row(session))
+            left = self.budget_left(session, row, part) if spends else NO_BUDGET
             part.kind.resume(session, part.number, queued=queued, budget=left)
         return row
 

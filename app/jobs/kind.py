@@ -62,7 +62,7 @@ class JobKind(Generic[R]):
     messages: int = 1  # to workers when a job begins: more where several work on one
     listing: str = ""  # "module:name" of its list, loaded by pages and commands; empty: the list of `job_list`
     page: str = ""  # "module:name" of what one job shows, loaded likewise; empty: that of `page_of`
-    spends: bool = False  # whether its jobs have a budget for calls of models (app/jobs/spending.py)
+    spends: bool = False  # whether its jobs have a budget (app/jobs/spending.py)
     place: int = 100  # among the kinds, in the navigation and wherever all of them are listed
 
     def subject(self, number: int) -> Phrase:
@@ -110,6 +110,10 @@ class JobKind(Generic[R]):
     def progress_of(self, _session: Session, rows: Sequence[R]) -> Mapping[int, Progress]:
         """How much of each job is done, by number."""
         return {row.id: self.progress(row) for row in rows}
+
+    def may_spend(self, row: R) -> bool:  # noqa: ARG002 - a kind may look at it
+        """Whether a job may cost money, and so has a budget."""
+        return self.spends
 
     def may_cancel(self, row: R) -> bool:
         """Whether a job can be cancelled."""

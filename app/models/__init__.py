@@ -25,6 +25,6 @@ from app.models.study import (
     Study,
     StudyVersion,
 )
-from app.models.training import TrainingEvent, TrainingJob
+from app.models.training import TrainingCharge, TrainingEvent, TrainingJob
 from app.models.user import LoginLink, User, UserSession
 from app.models.wave import Payment, PaymentBatch, StudyEvent, Submission, Wave

@@ -44,6 +44,19 @@ class TrainingJob(JobMixin, LeaseMixin, Model):
     poll_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when to look at it next; none: at once
 
 
+class TrainingCharge(Model):
+    """What a training that was begun at a vendor is charged for: by estimate until the vendor has said so."""
+
+    __tablename__ = "training_charge"
+
+    token: Mapped[str] = mapped_column(String(40), primary_key=True)  # the job's `remote_token` at that time
+    job_id: Mapped[int] = mapped_column(ForeignKey("training_job.id", ondelete="CASCADE"), index=True)
+    at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)  # when it was begun, or when it was over
+    tokens: Mapped[int] = mapped_column(BigInteger)  # trained ones, those of all epochs
+    is_estimate: Mapped[bool]
+    price: Mapped[float | None]  # USD for a million of them when it was begun; none: it was unknown
+
+
 class TrainingEvent(Model):
     """A line of a job's progress stream, as docs/training.md describes it. `number` counts from 0."""
 

@@ -1,4 +1,7 @@
-"""What the whole installation has spent on calls of models in a day or a month, and its budget for that."""
+"""What the whole installation has spent on models in a day or a month, and its budget for that.
+
+That is what calls of models have cost, and trainings at vendors: those that go on count with their estimates.
+"""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -12,24 +15,49 @@ from app.core.errors import Conflict, Phrase
 from app.core.extensions import reading
 from app.jobs.call_costs import Prices, TokenCounts, cost_of
 from app.jobs.spending import Spent, dollars
-from app.models import GenerationRow, LanguageModel
+from app.models import GenerationRow, LanguageModel, TrainingCharge
 from app.registry.prices import prices_of_model
+from app.registry.training_charges import spent_on_trainings
 
 
-def spending_limit(session: Session, settings: Settings) -> str | None:
-    """Why no further call of a paid model is to begin, in a line for people; None while there is no such reason."""
+class InstallationSpending(NamedTuple):
+    """The budget of the installation for a period, and what was spent since that began, in US dollars."""
+
+    most: float
+    period: str
+    since: datetime
+    spent: float
+
+    @property
+    def line(self) -> str | None:
+        """Why no further call of a paid model is to begin, in a line for people; None while there is no such reason."""
+        if self.spent < self.most:
+            return None
+        return (
+            f"budget of {dollars(self.most)} a {self.period} of this installation reached: {dollars(self.spent)} spent"
+            f" since {self.since:%Y-%m-%d}, UTC; {self.remedy}"
+        )
+
+    @property
+    def remedy(self) -> str:
+        """What to do, in words."""
+        return f"raise SPENDING_LIMIT_USD or wait for the next {self.period}"
+
+
+def spending_of_period(session: Session, settings: Settings) -> InstallationSpending | None:
+    """What the period has come to; None where the installation has no budget."""
     most, now = settings.SPENDING_LIMIT_USD, datetime.now(UTC)
     if not most:
         return None
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     since = today.replace(day=1) if settings.SPENDING_PERIOD == "month" else today
-    spent = spent_since(session, since)
-    if spent < most:
-        return None
-    return (
-        f"budget of {dollars(most)} a {settings.SPENDING_PERIOD} of this installation reached: {dollars(spent)} spent"
-        f" since {since:%Y-%m-%d}, UTC; raise SPENDING_LIMIT_USD or wait for the next {settings.SPENDING_PERIOD}"
-    )
+    return InstallationSpending(most, settings.SPENDING_PERIOD, since, spent_since(session, since))
+
+
+def spending_limit(session: Session, settings: Settings) -> str | None:
+    """Why no further call of a paid model is to begin, in a line for people; None while there is no such reason."""
+    found = spending_of_period(session, settings)
+    return None if found is None else found.line
 
 
 def limit_reader(database: Engine, settings: Settings) -> Callable[[], str | None]:
@@ -55,8 +83,12 @@ def check_spending(session: Session, settings: Settings, model: LanguageModel) -
 
 
 def spent_since(session: Session, moment: datetime) -> float:
-    """What all calls since then have cost in US dollars, as `spent_on_calls` counts it."""
-    return spent_on_calls(session, GenerationRow.id >= _first_since(session, moment)).usd
+    """What all calls and trainings at vendors since then have cost in US dollars.
+
+    Calls as `spent_on_calls` counts them, trainings by the prices of when they were begun.
+    """
+    calls = spent_on_calls(session, GenerationRow.id >= _first_since(session, moment))
+    return calls.usd + spent_on_trainings(session, TrainingCharge.at >= moment).usd
 
 
 def spent_on_calls(session: Session, *which: ColumnElement[bool]) -> Spent:

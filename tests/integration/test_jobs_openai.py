@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import Engine, update
+from sqlalchemy import Engine, select, update
 
 from app.core.config import Settings
 from app.core.errors import AppError
@@ -22,14 +22,17 @@ from app.core.extensions import reading, writing
 from app.core.queues import BATCH
 from app.datasets import store
 from app.finetuning import lifecycle as jobs
+from app.finetuning import listing
 from app.finetuning.event_writer import TrainingEventWriter, TrainingLeaseLost
 from app.finetuning.job import TRAINING
 from app.finetuning.openai import runner
 from app.jobs import states
 from app.jobs.context import JobContext
+from app.jobs.spec import JobBudget
 from app.lineage import origin_of
-from app.models import Dataset, TrainingJob
+from app.models import Dataset, LanguageModel, TrainingCharge, TrainingJob
 from app.registry import add_api_model, add_local_model
+from app.registry.spending import spent_since
 from tests.experimenter import signed_in
 from tests.jobs import events_of, model_of, models, row_of, run
 from tests.rounds import make_round, play
@@ -662,6 +665,194 @@ def test_an_upload_of_a_terminal_that_was_killed_is_deleted_when_it_arrives(
     vendor.arrive()
     other.join(PATIENCE)
     assert (row_of(engine, job_id).status, vendor.files, len(vendor.contents)) == (states.CANCELLED, {}, 1)
+
+
+# ---- What it costs --------------------------------------------------------------------
+
+ROWS = 3  # of `dataset`, in which something is learnt: two messages, "Hi" and "Yes"
+TOKENS = ROWS * (1 + 2 * 4 + 3)  # as they are estimated, for each epoch
+COST = 3 * 2 * TOKENS / 1e6  # at the base's price, in two epochs
+
+
+def make_budgeted(engine: Engine, base: str = "mini", *, n_epochs: int = 2, **budget: Any) -> int:
+    config = {"n_epochs": n_epochs}
+    given = {"method": "sft", "dataset": "rows", "name": "tuned", "base": base, "backend": "openai", "config": config}
+    with writing(engine) as session:
+        return jobs.create(session, jobs.TrainingSpec.read({**given, "budget": budget}), queued=True).id
+
+
+def charges_of(engine: Engine, job_id: int) -> list[tuple[int, bool]]:
+    """Tokens of each training at the vendor, and whether they are estimated."""
+    with reading(engine) as session:
+        found = session.scalars(select(TrainingCharge).where(TrainingCharge.job_id == job_id).order_by("at"))
+        return [(each.tokens, each.is_estimate) for each in found]
+
+
+@on_sqlite
+def test_a_training_that_would_exceed_its_budget_stops_before_anything_is_sent(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+) -> None:
+    job_id = make_budgeted(engine, usd=0.0001)
+    look(engine, settings, job_id, is_over)
+    row = row_of(engine, job_id)
+    assert row.status == states.FAILED
+    assert row.error == (
+        f"budget of $0.0001 would be exceeded: the training would take about {2 * TOKENS} trained tokens in 2 epochs,"
+        " $0.000216 at $3.00 a million; resume with a higher budget"
+    )
+    assert (stub.fine_tuning.calls, row.remote_token, charges_of(engine, job_id)) == ([], None, [])
+    assert not TRAINING.may_cancel(row)
+    with writing(engine) as session:
+        TRAINING.resume(session, job_id, queued=True, budget=JobBudget(usd=1))
+    look(engine, settings, job_id, lambda row: row.remote_status == "running")
+    assert charges_of(engine, job_id) == [(2 * TOKENS, True)]
+    look(engine, settings, job_id, is_over)
+    assert (row_of(engine, job_id).status, charges_of(engine, job_id)) == (states.DONE, [(5000, False)])
+    assert f"estimate: about {2 * TOKENS} trained tokens in 2 epochs, $0.000216" in row_of(engine, job_id).log
+
+
+@on_sqlite
+def test_trained_tokens_have_a_budget_whatever_they_cost(
+    engine: Engine, settings: Settings, dataset: Dataset, stub: StubServer
+) -> None:
+    stub.key = KEY
+    add_base(engine, stub, price_training=None)
+    job_id = make_budgeted(engine, tokens=TOKENS)
+    look(engine, settings, job_id, is_over)
+    assert (row_of(engine, job_id).error or "").startswith(
+        f"budget of {TOKENS} tokens would be exceeded: the training would take about {2 * TOKENS} trained tokens in 2"
+        " epochs; resume"
+    )
+    assert stub.fine_tuning.calls == []
+
+
+@on_sqlite
+def test_tries_that_were_charged_count_to_the_budget(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+) -> None:
+    vendor = stub.fine_tuning
+    vendor.statuses = ["running", "failed"]
+    vendor.alter = lambda call, body: {**body, "trained_tokens": 4000} if body.get("status") == "failed" else body
+    job_id = make_budgeted(engine, usd=0.0121)
+    look(engine, settings, job_id, is_over)
+    assert charges_of(engine, job_id) == [(4000, False)]
+    resume(engine, job_id)
+    look(engine, settings, job_id, is_over)
+    row = row_of(engine, job_id)
+    assert (row.error or "").startswith("budget of $0.0121 would be exceeded: the training would take about ")
+    assert (row.error or "").endswith("a million, after $0.012 of earlier tries; resume with a higher budget")
+    assert len(vendor.jobs) == 1
+    vendor.statuses = ["running", "succeeded"]
+    with writing(engine) as session:
+        TRAINING.resume(session, job_id, queued=True, budget=JobBudget(usd=1))
+    look(engine, settings, job_id, is_over)
+    with reading(engine) as session:
+        [figures] = listing.figures_of(session, [TRAINING.get(session, job_id)]).values()
+    assert figures["cost"] == pytest.approx(0.027)  # of both tries
+
+
+@on_sqlite
+def test_a_training_that_cost_nothing_is_not_counted(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+) -> None:
+    stub.fine_tuning.answer("create", Reply("This model cannot be tuned.", status=400))
+    refused = make_job(engine, "refused")
+    look(engine, settings, refused, is_over)
+    assert charges_of(engine, refused) == []
+    stub.fine_tuning.statuses = ["running"] * 50
+    cancelled = make_job(engine, "cancelled")
+    look(engine, settings, cancelled, lambda row: row.remote_status)
+    assert len(charges_of(engine, cancelled)) == 1
+    cancel(engine, cancelled)
+    look(engine, settings, cancelled, is_over)
+    assert (row_of(engine, cancelled).status, charges_of(engine, cancelled)) == (states.CANCELLED, [])
+
+
+@on_sqlite
+def test_the_budgets_of_the_settings_count_trainings(
+    engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer
+) -> None:
+    usual = make_job(engine, "usual", n_epochs=2)
+    look(engine, settings.model_copy(update={"JOB_BUDGET_USD": 0.0001}), usual, is_over)
+    assert (row_of(engine, usual).error or "").startswith("budget of $0.0001 would be exceeded: ")
+    limited = settings.model_copy(update={"SPENDING_LIMIT_USD": 0.016})
+    first, second, third = (make_job(engine, name, n_epochs=2) for name in ("first", "second", "third"))
+    look(engine, limited, first, is_over)
+    assert row_of(engine, first).status == states.DONE
+    with reading(engine) as session:
+        assert spent_since(session, datetime.now(UTC) - timedelta(days=1)) == pytest.approx(0.015)
+        assert spent_since(session, datetime.now(UTC) + timedelta(days=1)) == 0
+    for job_id in (second, third):  # what goes on counts as well: the limit has room for four times this
+        look(engine, settings, job_id, lambda row: row.remote_status)
+    fourth = make_job(engine, "fourth", n_epochs=100)
+    look(engine, limited, fourth, is_over)
+    assert (row_of(engine, fourth).error or "").startswith(
+        f"budget of $0.016 a month of this installation has ${0.001 - 2 * COST:.6f} left, and the training would take"
+        f" about {100 * TOKENS} trained tokens in 100 epochs, $0.0108 at $3.00 a million; raise SPENDING_LIMIT_USD or"
+        " wait for the next month, and resume"
+    )
+    reached = make_job(engine, "reached", n_epochs=1)
+    look(engine, settings.model_copy(update={"SPENDING_LIMIT_USD": 0.01}), reached, is_over)
+    assert (row_of(engine, reached).error or "").startswith("budget of $0.01 a month of this installation reached: ")
+    assert len(stub.fine_tuning.jobs) == 3
+
+
+@on_sqlite
+def test_where_the_price_is_unknown_that_is_said(
+    engine: Engine, settings: Settings, dataset: Dataset, stub: StubServer
+) -> None:
+    stub.key = KEY
+    add_base(engine, stub, price_training=None)
+    with pytest.raises(AppError) as refused:
+        make_budgeted(engine, usd=5)
+    assert refused.value.message == (
+        "budget.usd: expected a base whose price of trained tokens is known, got mini without price_training; give it"
+        " one, or set a budget of tokens"
+    )
+    job_id = make_job(engine)
+    limited = settings.model_copy(update={"SPENDING_LIMIT_USD": 5})
+    look(engine, limited, job_id, is_over)
+    row = row_of(engine, job_id)
+    assert row.status == states.DONE
+    assert (
+        "SPENDING_LIMIT_USD cannot count this training: the price of trained tokens of mini is unknown; `flask model"
+        " edit mini --price-training USD` says it"
+    ) in row.log
+    with writing(engine) as session:
+        model = session.get_one(LanguageModel, row.base_id)
+        model.options = {**model.options, "price_training": 3}
+    with reading(engine) as session:
+        assert spent_since(session, datetime.now(UTC) - timedelta(days=1)) == pytest.approx(0.015)
+
+
+@on_sqlite
+def test_a_training_here_takes_no_budget(engine: Engine) -> None:
+    with pytest.raises(AppError) as refused:
+        jobs.TrainingSpec.read({"method": "tiny", "dataset": "rows", "name": "small", "budget": {"usd": "5"}})
+    assert refused.value.message == "budget: expected none for a training here, which costs nothing, got 'usd=5.0'"
+
+
+@on_sqlite
+def test_the_command_and_the_page_raise_the_budget_of_a_training(
+    app: Flask, client: FlaskClient, engine: Engine, settings: Settings, dataset: Dataset, base: str, stub: StubServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setitem(app.config, "SETTINGS", settings)
+    flask = app.test_cli_runner()
+    line = "training run sft --backend openai --dataset rows --base mini --name tuned --budget 0.00001"
+    ran = flask.invoke(args=line.split())
+    assert ran.exit_code == 1
+    assert ran.stderr.startswith("Error: job 1 stopped: budget of $0.00001 would be exceeded: ")
+    page = client.get("/admin/jobs/1").text
+    assert re.search(r'name="budget_usd"[^>]* value="0\.00001"', page)
+    assert "budget of $0.00001 would be exceeded" in page
+    assert flask.invoke(args=["training", "resume", "1", "--budget", "2"]).exit_code == 0
+    shown = json.loads(flask.invoke(args=["training", "show", "1", "--json"]).stdout)
+    assert (shown["status"], shown["budget_usd"], shown["cost"]) == ("done", 2.0, 0.015)
+    form = {"dataset": "1", "method": "sft", "backend": "openai", "base": "mini", "name": "other"}
+    assert client.post("/admin/jobs/new", data=form | {"budget_usd": "7", "budget_tokens": ""}).status_code == 303
+    assert row_of(engine, 2).budget_usd == 7
+    assert 'name="budget_usd" type="text"' in client.get("/admin/jobs/new?like=2").text
 
 
 # ---- What cannot be trained ---------------------------------------------------------

@@ -5,7 +5,8 @@ import os
 import shutil
 import subprocess
 import sys
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from sqlalchemy.orm import Session
 from app.core.config import ROOT
 from app.core.extensions import Model, open_engine, reading, writing
 from app.factory import create_app
-from app.models import LanguageModel
+from app.models import LanguageModel, TrainingCharge
 from app.models.types import UtcDateTime
 from app.registry import player_spec, read_options
 from app.schema import allow_migrations
@@ -71,28 +72,53 @@ def test_matches_outlive_every_change_of_their_table_and_its_undoing(bare_app: F
 
 
 def test_the_step_that_a_job_registered_before_is_known_afterwards(bare_app: Flask) -> None:
-    at = datetime(2026, 1, 1)  # noqa: DTZ001  as the columns store it
-    job = {"name": "made", "method": "sft", "backend": "local", "dataset_id": 1, "config": {}, "status": "done"}
-    job |= {"queued": False, "lease_count": 0, "log": "", "created_at": at}
     with bare_app.app_context():
-        upgrade(revision="0009")
-        with writing() as session:
-            _insert(
-                session, "language_model", id=7, name="made", label="Made", kind="local", games=[], options={},
-                enabled=True, created_at=at,
-            )  # fmt: skip
-            _insert(
-                session, "dataset", id=1, name="rows", version=1, spec={}, sha256="", size=1, rows=1, words=1,
-                own_words=1, figures={}, created_at=at,
-            )  # fmt: skip
-            _insert(session, "training_job", id=1, model_id=7, **job)
-            _insert(session, "training_job", id=2, **job | {"status": "failed"})
-            for number, body in enumerate(({"event": "step", "step": 84}, {"event": "finished", "step": 14})):
-                _insert(session, "training_event", job_id=1, number=number, body=body)
+        _add_two_trainings()
         upgrade()
         with reading() as session:
             steps = session.execute(text("SELECT id, registered_step FROM training_job ORDER BY id")).all()
             assert [tuple(each) for each in steps] == [(1, 14), (2, None)]
+
+
+def test_what_vendors_had_trained_before_is_charged_to_its_day(bare_app: Flask) -> None:
+    with bare_app.app_context():
+        _add_two_trainings()
+        upgrade(revision="0045")
+        with writing() as session:
+            session.execute(
+                text(
+                    "UPDATE training_job SET remote_token = 'first', trained_tokens = 5000,"
+                    " ended_at = '2026-02-03 04:05:06.000000' WHERE id = 1"
+                )
+            )
+            session.execute(text("UPDATE training_job SET remote_token = 'second' WHERE id = 2"))
+        for step in (upgrade, partial(downgrade, revision="0045"), upgrade):
+            step()
+        with reading() as session:
+            [charge] = session.scalars(select(TrainingCharge))
+            assert (charge.job_id, charge.tokens, charge.is_estimate, charge.price) == (1, 5000, False, None)
+            assert charge.at == datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
+
+
+def _add_two_trainings() -> None:
+    """A training that has made a model and one that failed, in a database of an early release."""
+    at = datetime(2026, 1, 1)  # noqa: DTZ001  as the columns store it
+    job = {"name": "made", "method": "sft", "backend": "local", "dataset_id": 1, "config": {}, "status": "done"}
+    job |= {"queued": False, "lease_count": 0, "log": "", "created_at": at}
+    upgrade(revision="0009")
+    with writing() as session:
+        _insert(
+            session, "language_model", id=7, name="made", label="Made", kind="local", games=[], options={},
+            enabled=True, created_at=at,
+        )  # fmt: skip
+        _insert(
+            session, "dataset", id=1, name="rows", version=1, spec={}, sha256="", size=1, rows=1, words=1,
+            own_words=1, figures={}, created_at=at,
+        )  # fmt: skip
+        _insert(session, "training_job", id=1, model_id=7, **job)
+        _insert(session, "training_job", id=2, **job | {"status": "failed"})
+        for number, body in enumerate(({"event": "step", "step": 84}, {"event": "finished", "step": 14})):
+            _insert(session, "training_event", job_id=1, number=number, body=body)
 
 
 def _insert(session: Session, table: str, **values: Any) -> None:

@@ -17,6 +17,7 @@ from training.methods.base import FieldFault, fields_of, first_fault
 
 METHODS = ("sft",)  # those of ours that the vendor has under another name: supervised
 MOST_SUFFIX = 64  # characters
+AUTO = "auto"  # the vendor chooses
 
 
 class OpenAIFields(BaseModel):

@@ -5,7 +5,8 @@ so that no worker is held for hours; a command in a terminal stays and waits its
 stored before anything else is done. A process may be killed at any line: before the first call a token is stored, which
 goes along with all that is sent, and by which the next worker finds what the vendor has of the job before it sends
 anything again. Where a request was so late that a second job was created, each look looks for the other and cancels it.
-So no answer that was lost makes a second job to be paid.
+So no answer that was lost makes a second job to be paid. Each upload is told of before it begins, so that what may
+still arrive is waited for and deleted when a job is cancelled. With the token a training is counted to the budgets.
 """
 
 import os
@@ -27,21 +28,24 @@ from app.core.extensions import DATABASE_AWAY, reading
 from app.core.files import private_folder, replace_file
 from app.core.internal_errors import internal_error
 from app.datasets import store
-from app.finetuning import lifecycle, listing
+from app.finetuning import charges, lifecycle, listing
 from app.finetuning.event_writer import TrainingEventWriter, TrainingLeaseLost
 from app.finetuning.files import JobFiles
 from app.finetuning.job import CANCELLED, FAILED, OVER, SUCCEEDED, TRAINING
 from app.finetuning.openai import fields
 from app.finetuning.openai.answers import VendorEvent, VendorJob
 from app.finetuning.openai.client import FineTuningClient, VendorAway, VendorRefused
+from app.finetuning.openai.estimate import estimate
+from app.finetuning.openai.fields import AUTO
 from app.finetuning.openai.rows import vendor_rows
 from app.finetuning.runner import TICK
 from app.games.base import JSON
 from app.jobs import states
 from app.jobs.context import JobContext
-from app.models import Dataset, LanguageModel, TrainingJob
+from app.models import Dataset, LanguageModel, TrainingCharge, TrainingJob
 from app.players.api.addresses import host_of
 from app.players.api.options import ApiOptions, read_options
+from app.registry.training_charges import price_of_training
 
 MOST_FAILURES = 30  # calls in a row without an answer, after which a job is given up
 LONGEST_PAUSE = 600.0  # seconds between two of them
@@ -133,27 +137,40 @@ class _VendorRunner:
         if fresh:
             if state.status == states.CANCELLING:
                 return self._cancelled()
-            token = uuid.uuid4().hex
-            self._store(remote_token=token)
+            self._begin(state, uuid.uuid4().hex)
             state = self._state()
         if state.remote_id is not None:
-            over = state.remote_status in OVER
-            call = self._vendor.cancel if state.status == states.CANCELLING and not over else self._vendor.retrieve
-            try:
-                found = self._vendor_answer(call, state.remote_id)
-            except VendorRefused as refused:
-                if refused.answer_status == _UNKNOWN:
-                    raise AppError(self._unknown(state.remote_id, refused)) from None
-                raise
-            return self._take_in(found)
+            return self._look_at(state, state.remote_id)
         job = None if fresh else self._find(state)
         if job is None:
-            job = self._create(state, fresh)
-            if job is None and self._awaits_upload(state):
-                return False
-        elif state.status == states.CANCELLING:
+            return self._send(state, fresh)
+        if state.status == states.CANCELLING:
             job = self._vendor_answer(self._vendor.cancel, job.id)
-        return self._cancelled() if job is None else self._take_in(job)
+        return self._take_in(job)
+
+    def _look_at(self, state: _JobState, remote_id: str) -> bool:
+        """Look at the vendor's job, or have it cancelled. Whether the job is over."""
+        over = state.remote_status in OVER
+        call = self._vendor.cancel if state.status == states.CANCELLING and not over else self._vendor.retrieve
+        try:
+            found = self._vendor_answer(call, remote_id)
+        except VendorRefused as refused:
+            if refused.answer_status == _UNKNOWN:
+                raise AppError(self._unknown(remote_id, refused)) from None
+            raise
+        return self._take_in(found)
+
+    def _send(self, state: _JobState, fresh: bool) -> bool:
+        """Have the vendor create the job. Whether ours is over, as it was to be cancelled."""
+        try:
+            job = self._create(state, fresh)
+        except VendorRefused:
+            if fresh:  # else an earlier request may have arrived
+                self._settle(charges.settle, None, made=False)
+            raise
+        if job is not None:
+            return self._take_in(job)
+        return False if self._awaits_upload(state) else self._cancelled()
 
     # ---- Before the vendor trains ------------------------------------------------------
 
@@ -165,8 +182,35 @@ class _VendorRunner:
             row = TRAINING.get(session, self._job_id)
             self._files = JobFiles(self._context.settings.home, row.id, row.name)
             self._dataset = session.get_one(Dataset, row.dataset_id)
-            self._options: ApiOptions = read_options(session.get_one(LanguageModel, row.base_id).options)
+            base = session.get_one(LanguageModel, row.base_id)
+            self._price = price_of_training(base)
+            self._options: ApiOptions = read_options(base.options)
         self._client = FineTuningClient(self._options, self._context.settings.api_hosts)
+
+    def _begin(self, state: _JobState, token: str) -> None:
+        """Count the training by its estimate, and store the token; nothing where that was done before.
+
+        Raises BudgetReached, and Invalid for rows that the vendor would not take.
+        """
+        settings = self._context.settings
+        with reading(self._context.database) as session:
+            if session.get(TrainingCharge, token) is not None:
+                return
+        expected = estimate(self._rows(), state.config.get("n_epochs", AUTO), self._price)
+        with reading(self._context.database) as session:
+            row = TRAINING.get(session, self._job_id)
+            base = session.get_one(LanguageModel, row.base_id)
+            line = charges.uncounted(settings, row, base, expected)
+        self._tell("estimate", message=expected.words)
+        if line is not None:
+            self._tell("warning", message=line)
+        if not self._settle(charges.begin, settings, token, expected):
+            raise TrainingLeaseLost
+
+    def _rows(self) -> Iterator[bytes]:
+        """The rows as the vendor reads them. Raises NotFound and Invalid."""
+        called = f"{self._dataset.name}@{self._dataset.version}"
+        return self._while_renewing(vendor_rows(_dataset_lines(self._context.settings.home, self._dataset), called))
 
     def _find(self, state: _JobState) -> VendorJob | None:
         """The job that an earlier worker has created, whose answer it could not store; None if there is none.
@@ -212,6 +256,7 @@ class _VendorRunner:
                 self._store(remote_file_id=file_id)
         if self._is_cancelling():
             return None
+        self._begin(state, str(state.token))
         if file_id is None:
             file_id, uploaded = self._upload(state), True
         while not self._is_cancelling():
@@ -254,10 +299,7 @@ class _VendorRunner:
         private_folder(self._files.folder.parent)
         private_folder(self._files.folder)
         path, name = self._files.folder / "openai.jsonl", self._file_name(state)
-        home, dataset = self._context.settings.home, self._dataset
-        called = f"{dataset.name}@{dataset.version}"
-        lines = self._while_renewing(vendor_rows(_dataset_lines(home, dataset), called))
-        replace_file(path, lines, private=True)
+        replace_file(path, self._rows(), private=True)
         self._tell(_UPLOADING, message=name)
         self._is_cancelling()  # by which it is stored before anything is sent
         call = self._call_in_thread(self._vendor.upload, path, name)
@@ -332,6 +374,7 @@ class _VendorRunner:
         lacks_model = status == SUCCEEDED and job.fine_tuned_model is None
         over = status in OVER and not lacks_model
         if over:
+            self._settle(charges.settle, job.trained_tokens, made=status == SUCCEEDED)
             self._delete_files(before)
         self._store(
             remote_status=status,
@@ -503,6 +546,7 @@ class _VendorRunner:
     def _cancelled(self) -> bool:
         """Nothing goes on at the vendor, and the job is to be cancelled."""
         self._delete_files(self._state())
+        self._settle(charges.settle, None, made=False)
         self._store(remote_status=CANCELLED, error=None)
         self._record.settle(lambda session: TRAINING.release(session, self._job_id, self._context.owner))
         return True

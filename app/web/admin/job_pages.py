@@ -120,7 +120,7 @@ def job_actions(kind: JobKind[Any], row: Any, state: str) -> dict[str, Any]:
 def budget_fields(kind: JobKind[Any], row: Any) -> list[tuple[str, str, str]]:
     """The fields in which a job that has a budget gets a higher one as it is resumed: name, title, the one so far."""
     has_one = row.budget_usd or row.budget_tokens or (row.error or "").startswith("budget of")
-    if not kind.spends or not has_one:
+    if not kind.may_spend(row) or not has_one:
         return []
     fields, budget = fields_of(JobBudget), {name: getattr(row, f"budget_{name}") for name in JobBudget.model_fields}
     shown = {name: f"{Decimal(str(most)).normalize():f}" if most else "" for name, most in budget.items()}

@@ -180,7 +180,8 @@ def leaves(spec: type[SpecPart]) -> Iterator[SpecField]:
         first = schema.get("first", own)
         for field, of in sorted(own.items(), key=lambda each: (each[0] not in first, _widget_of(each[1]) == "tick")):
             folded = "" if field in first else schema["folded"]
-            yield SpecField(schema.get("prefix", "") + field, (name, field), _widget_of(of), of, folded=folded)
+            called, beside = schema.get("prefix", "") + field, only.get(name)
+            yield SpecField(called, (name, field), _widget_of(of), of, beside, folded=folded)
 
 
 def _is_asked(spec: type[SpecPart], field: SpecField, given: Mapping[str, Any]) -> bool:

@@ -47,8 +47,7 @@ def test_figures_are_of_the_last_events() -> None:
 def test_what_a_vendor_has_trained_has_a_cost_where_its_price_is_known() -> None:
     trained = row(trained_tokens=5000, remote_status="succeeded")
     assert figures(trained, "done", [], None, None)["cost"] is None
-    assert figures(trained, "done", [], None, None, price=3.0)["cost"] == 0.015
-    assert figures(row(), "running", [], None, None, price=3.0)["cost"] is None
+    assert figures(trained, "done", [], None, None, cost=0.015)["cost"] == 0.015
 
 
 def test_events_are_lines_with_their_time() -> None:

@@ -1,0 +1,112 @@
+"""What a training at a vendor is charged.
+
+It is checked against budgets and counted by estimate before it is begun, and settled when it is over. Nothing here
+commits.
+"""
+
+from datetime import UTC, datetime
+
+from sqlalchemy.orm import Session
+
+from app.core.config import Settings
+from app.finetuning.estimate import TrainingEstimate
+from app.finetuning.job import TRAINING
+from app.jobs import states
+from app.jobs.spending import BudgetReached, budget_of, dollars
+from app.models import LanguageModel, TrainingCharge, TrainingJob
+from app.registry.spending import spending_of_period
+from app.registry.training_charges import price_of_training, spent_on_trainings
+
+
+def begin(
+    session: Session, job_id: int, owner: str, settings: Settings, token: str, expected: TrainingEstimate
+) -> bool:
+    """Count a training by its estimate, and store the token with which it is begun; once for each token.
+
+    False where the job is not the owner's any more. Raises BudgetReached where it would cost more than is left.
+    """
+    row = TRAINING.locked(session, job_id, owner)
+    if row is None or row.status not in states.LIVE:
+        return False
+    if session.get(TrainingCharge, token) is None:
+        _check_budgets(session, settings, row, expected)
+        session.add(
+            TrainingCharge(
+                token=token,
+                job_id=job_id,
+                at=datetime.now(UTC),
+                tokens=expected.tokens,
+                is_estimate=True,
+                price=expected.price,
+            )
+        )
+    row.remote_token = token
+    session.flush()
+    return True
+
+
+def settle(session: Session, job_id: int, owner: str, trained_tokens: int | None, *, made: bool) -> None:
+    """A training is over, or was never begun. What the vendor says that it trained takes the place of the estimate.
+
+    Where it says nothing, the estimate stays for a model that was `made`, and else it cost nothing.
+    """
+    row = TRAINING.locked(session, job_id, owner)
+    if row is None or row.remote_token is None:
+        return
+    charge = session.get(TrainingCharge, row.remote_token)
+    if trained_tokens is not None:
+        if charge is None:  # begun by an earlier release
+            price = price_of_training(session.get_one(LanguageModel, row.base_id))
+            charge = TrainingCharge(token=row.remote_token, job_id=job_id, price=price)
+            session.add(charge)
+        charge.tokens, charge.is_estimate, charge.at = trained_tokens, False, datetime.now(UTC)
+    elif charge is not None and charge.is_estimate and not made:
+        session.delete(charge)
+    session.flush()
+
+
+def uncounted(settings: Settings, row: TrainingJob, base: LanguageModel, expected: TrainingEstimate) -> str | None:
+    """What to say of budgets that do not count a training, as nobody knows its price; None where they do."""
+    names = [name for name in ("JOB_BUDGET_USD", "SPENDING_LIMIT_USD") if getattr(settings, name)]
+    if expected.price is not None or row.budget_usd or not names:
+        return None
+    return f"{' and '.join(names)} cannot count this training: {_unpriced(base)}"
+
+
+def _check_budgets(session: Session, settings: Settings, row: TrainingJob, expected: TrainingEstimate) -> None:
+    """Raises BudgetReached, of the job's own budget first."""
+    budget, base = budget_of(row, settings), session.get_one(LanguageModel, row.base_id)
+    before = spent_on_trainings(session, TrainingCharge.job_id == row.id)
+    cost = expected.cost
+    if row.budget_usd and cost is None:
+        raise BudgetReached(f"budget of {dollars(row.budget_usd)} cannot be kept: {_unpriced(base)}")
+    if budget.usd is not None and cost and before.usd + cost > budget.usd:
+        raise _exceeded(dollars(budget.usd), expected, dollars(before.usd) if before.usd else "")
+    if budget.tokens is not None and before.tokens + expected.tokens > budget.tokens:
+        raise _exceeded(f"{budget.tokens} tokens", expected, f"{before.tokens} tokens" if before.tokens else "")
+    period = spending_of_period(session, settings)
+    if period is None or cost == 0:
+        return
+    if period.line is not None:
+        raise BudgetReached(period.line)
+    if cost is not None and period.spent + cost > period.most:
+        raise BudgetReached(
+            f"budget of {dollars(period.most)} a {period.period} of this installation has"
+            f" {dollars(period.most - period.spent)} left, and the training would take {expected.words};"
+            f" {period.remedy}, and resume"
+        )
+
+
+def _exceeded(budget: str, expected: TrainingEstimate, before: str) -> BudgetReached:
+    tried = f", after {before} of earlier tries" if before else ""
+    return BudgetReached(
+        f"budget of {budget} would be exceeded: the training would take {expected.words}{tried}; resume with a higher"
+        " budget"
+    )
+
+
+def _unpriced(base: LanguageModel) -> str:
+    return (
+        f"the price of trained tokens of {base.name} is unknown; `flask model edit {base.name} --price-training USD`"
+        " says it"
+    )

@@ -1,0 +1,28 @@
+"""What a training at a vendor is expected to be charged for, before it is begun."""
+
+from typing import NamedTuple
+
+from app.jobs.spending import dollars
+
+
+class TrainingEstimate(NamedTuple):
+    """The tokens that a training is expected to train in all its epochs, about.
+
+    `price` is in US dollars for a million of them; None: unknown.
+    """
+
+    tokens: int
+    epochs: int
+    price: float | None
+
+    @property
+    def cost(self) -> float | None:
+        """In US dollars, where the price is known."""
+        return None if self.price is None else self.price * self.tokens / 1e6
+
+    @property
+    def words(self) -> str:
+        """As in: about 1200 trained tokens in 3 epochs, $0.0036 at $3.00 a million."""
+        epochs = f"{self.epochs} epoch{'' if self.epochs == 1 else 's'}"
+        priced = "" if self.price is None else f", {dollars(self.cost or 0)} at {dollars(self.price)} a million"
+        return f"about {self.tokens} trained tokens in {epochs}{priced}"
