@@ -1,7 +1,7 @@
 """What a training at a vendor is charged.
 
-It is checked against budgets and counted by estimate before it is begun, and settled when it is over. Nothing here
-commits.
+One that the vendor runs is checked against budgets and counted by estimate before it is begun, and settled when it is
+over. One that a process here runs, with a vendor's weights, is counted as it goes. Nothing here commits.
 """
 
 from datetime import UTC, datetime
@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 from sqlalchemy.orm import Session
 
 from app.core.config import Settings
+from app.finetuning.config import LOCAL
 from app.finetuning.estimate import TrainingEstimate
 from app.finetuning.job import TRAINING
 from app.jobs import states
-from app.jobs.spending import BudgetReached, budget_of, dollars
+from app.jobs.spending import BudgetReached, budget_of, dollars, reached
 from app.models import LanguageModel, TrainingCharge, TrainingJob
-from app.registry.spending import spending_of_period
+from app.registry.spending import spending_limit, spending_of_period
 from app.registry.training_charges import price_of_training, spent_on_trainings
 
 
@@ -63,6 +64,36 @@ def settle(session: Session, job_id: int, owner: str, trained_tokens: int | None
     elif charge is not None and charge.is_estimate and not made:
         session.delete(charge)
     session.flush()
+
+
+def count_trained(session: Session, job_id: int, owner: str, settings: Settings) -> str | None:
+    """Count what the process of a training has had a vendor train so far; why it is to stop, in a line, if so."""
+    row = TRAINING.locked(session, job_id, owner)
+    if row is None:
+        return None
+    price = _store_trained(session, row).price
+    spent = spent_on_trainings(session, TrainingCharge.job_id == row.id)
+    return reached(budget_of(row, settings), spent) or (None if price == 0 else spending_limit(session, settings))
+
+
+def settle_trained(session: Session, row: TrainingJob) -> None:
+    """The process of a training has ended with a model."""
+    if row.backend != LOCAL and row.remote_token is None:
+        _store_trained(session, row)
+
+
+def _store_trained(session: Session, row: TrainingJob) -> TrainingCharge:
+    """What a job's process has had trained, which counts to the time of the latest step."""
+    token, now = f"job-{row.id}", datetime.now(UTC)
+    charge = session.get(TrainingCharge, token)
+    if charge is None:
+        price = price_of_training(session.get_one(LanguageModel, row.base_id))
+        charge = TrainingCharge(token=token, job_id=row.id, at=now, tokens=0, is_estimate=False, price=price)
+        session.add(charge)
+    if charge.tokens != (row.trained_tokens or 0):
+        charge.tokens, charge.at = row.trained_tokens or 0, now
+    session.flush()
+    return charge
 
 
 def uncounted(settings: Settings, row: TrainingJob, base: LanguageModel, expected: TrainingEstimate) -> str | None:

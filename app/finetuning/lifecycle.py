@@ -13,6 +13,7 @@ from app.core.errors import FieldError, Invalid, Phrase
 from app.datasets import store
 from app.datasets.store import find_dataset
 from app.finetuning.backends import Backend, find_backend
+from app.finetuning.charges import settle_trained
 from app.finetuning.config import (
     LOCAL,
     REFERENCE,
@@ -159,6 +160,7 @@ def finish(session: Session, files: JobFiles, owner: str, *, cancelled_or_not: b
         return
     trained = find_backend(row.backend).register(session, row, files, *_plays(session, row))
     row.model_id, row.registered_step = trained.model.id, trained.step
+    settle_trained(session, row)
     finish_job(row)
     row.lease_owner = row.lease_until = None
     session.flush()

@@ -19,7 +19,7 @@ from app.core.disk import is_full, low_disk
 from app.core.errors import AppError
 from app.core.extensions import DATABASE_AWAY, reading, writing
 from app.core.internal_errors import internal_error, unexplained
-from app.finetuning import lifecycle
+from app.finetuning import charges, lifecycle
 from app.finetuning.backends import ProcessBackend, RunningTraining, find_backend
 from app.finetuning.event_writer import TrainingEventWriter, TrainingLeaseLost
 from app.finetuning.files import JobFiles
@@ -28,8 +28,10 @@ from app.games.base import JSON
 from app.jobs import states
 from app.jobs.context import JobContext
 from app.jobs.process import GRACE, INTERRUPTED, FileTail
+from app.jobs.spending import BudgetReached
 
 TICK = 0.5  # seconds between two looks at what the training tells, and at whether the job is to be stopped
+_BUDGET_EVERY = 2.0  # seconds between two looks at what was spent
 PAUSE = 1.0  # seconds before a training is started again that was killed
 
 log = structlog.get_logger()
@@ -77,6 +79,8 @@ class _TrainingRunner:
         self._job_id = job_id
         self._record = record
         self._stopping_since: float | None = None
+        self._look_at_budget = 0.0  # when to do so next, by the clock of `time.monotonic`
+        self._reached: str | None = None  # which budget, in a line
         self._is_error = False  # whether that line is one
         self._reason: str | None = None  # what the training has said of its failure
         self._last = ""  # the last line that it has printed, or the first one that calls itself an error
@@ -110,11 +114,13 @@ class _TrainingRunner:
             if self._backend.collect(self._files):
                 self._files.refuse_foreign_output()
                 return True
+            self._may_spend = TRAINING.may_spend(row)
             self._backend.check()
             self._backend.prepare(session, row, self._files)
         self._events = FileTail(self._files.progress, whole=True)
         self._count = 0
         self._catch_up()
+        self._check_budget()
         while not self._backend.collect(self._files):
             if deaths >= lifecycle.MOST_DEATHS:
                 raise AppError(
@@ -125,9 +131,25 @@ class _TrainingRunner:
                 return False
             if not self._lives(method):
                 deaths = self._record.settle(lambda session: lifecycle.count_death(session, self._job_id))
+            self._check_budget()
             if self._stopping_since is not None:
                 return False
         return True
+
+    def _check_budget(self) -> None:
+        """Raises BudgetReached where a vendor has trained as much as may be spent."""
+        self._count_spending()
+        if self._reached is not None and not self._backend.collect(self._files):
+            raise BudgetReached(self._reached)
+
+    def _count_spending(self) -> None:
+        """Count what a vendor has trained so far, and see whether that is all that may be spent."""
+        settings, owner = self._context.settings, self._context.owner
+        if self._may_spend:
+            self._reached = self._record.settle(
+                lambda session: charges.count_trained(session, self._job_id, owner, settings)
+            )
+        self._look_at_budget = time.monotonic() + _BUDGET_EVERY
 
     def _lives(self, method: str) -> bool:
         """Run the training once. False if it was killed; raises _Failed if it has ended without its checkpoint."""
@@ -159,6 +181,9 @@ class _TrainingRunner:
     def _look_after(self, training: RunningTraining) -> None:
         """Store what is new, and end the training when that was asked for."""
         wanted = self._record.keep() == states.CANCELLING or self._context.stopping.is_set()
+        if time.monotonic() >= self._look_at_budget:
+            self._count_spending()
+        wanted = wanted or self._reached is not None
         if self._stopping_since is None and wanted:
             self._stopping_since = time.monotonic()
             training.cancel()

@@ -43,8 +43,8 @@ class TrainingBudget(JobBudget):
 
     usd: float | None = asked(
         "Budget, USD",
-        "A training at a vendor is estimated before anything is sent. Where it would cost more, with what earlier tries"
-        " have cost, it stops until it is resumed with a higher budget.",
+        "Of a training at a vendor. It stops until it is resumed with more: at OpenAI before anything is sent, if by"
+        " its estimate it would cost more with earlier tries; at Tinker when so much is spent.",
         None,
         unset="the setting JOB_BUDGET_USD",
         option="budget",

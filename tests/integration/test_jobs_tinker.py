@@ -1,7 +1,9 @@
 """Trainings at Tinker: what is played is trained on there, and the checkpoint plays, whatever is killed on the way."""
 
 import os
+import re
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,15 +19,19 @@ from app.core.errors import AppError
 from app.core.extensions import reading, writing
 from app.finetuning import lifecycle as jobs
 from app.finetuning.job import TRAINING
+from app.finetuning.listing import figures_of
 from app.finetuning.tinker.address import ADDRESS, KEY_VARIABLE
 from app.jobs import states
+from app.jobs.spec import JobBudget
 from app.lineage import origin_of
 from app.models import Dataset, LanguageModel, TrainingJob
 from app.registry import add_api_model
+from app.registry.training_charges import spent_on_trainings
 from tests.checkpoints import word_model
 from tests.datasets import cut
 from tests.jobs import events_of, model_of, row_of, run
 from tests.rounds import check, make_round, play
+from tests.stack import wait_until
 from tests.stub_tinker import KEY, OPEN_MODEL, StubTinker
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -150,6 +156,45 @@ def test_a_cancelled_training_saves_its_step_and_goes_on_from_it(
         TRAINING.resume(session, job_id, queued=True)
     run(engine, settings, job_id)
     assert (row_of(engine, job_id).status, len(tinker.adam)) == (states.DONE, 4)
+
+
+def spent_of(engine: Engine) -> float:
+    """US dollars that the installation has spent on trainings."""
+    with reading(engine) as session:
+        return spent_on_trainings(session).usd
+
+
+def test_a_training_stops_at_its_budget_and_goes_on_with_more(
+    engine: Engine, settings: Settings, base: str, tinker: StubTinker
+) -> None:
+    job_id = make_job(engine, played(engine, settings, base, "first"), save_every=100)
+
+    def wait() -> None:
+        """Until what was trained before is counted, and a moment more in which the process is asked to end."""
+        wait_until(lambda: spent_of(engine) > 0, "the training to be counted")
+        time.sleep(1)
+
+    tinker.on("forward_backward", 3, "before", wait)
+    with writing(engine) as session:
+        TRAINING.get(session, job_id).budget_usd = 0.000001
+    error = error_of(engine, settings, job_id)
+    assert re.fullmatch(r"budget of \$0\.000001 reached: \$0\.\d+ spent; resume with a higher one", error)
+    row = row_of(engine, job_id)
+    assert 1 <= row.step < 4
+    assert row.trained_tokens is not None
+    assert spent_of(engine) == pytest.approx(3 * row.trained_tokens / 1e6)
+    with writing(engine) as session:
+        TRAINING.resume(session, job_id, queued=True)
+    assert error_of(engine, settings, job_id).startswith("budget of $0.000001 reached: ")
+    assert row_of(engine, job_id).step == row.step
+    with writing(engine) as session:
+        TRAINING.resume(session, job_id, queued=True, budget=JobBudget(usd=1))
+    run(engine, settings, job_id)
+    with reading(engine) as session:
+        done = TRAINING.get(session, job_id)
+        [figures] = figures_of(session, [done]).values()
+        assert (done.status, len(tinker.adam)) == (states.DONE, 4)
+        assert figures["cost"] == pytest.approx(3 * done.trained_tokens / 1e6)
 
 
 def error_of(engine: Engine, settings: Settings, job_id: int) -> str:
