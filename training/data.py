@@ -3,8 +3,8 @@
 A file holds one JSON object a line, or one JSON array of them: `{"messages": [{"role", "content"}, …], "group": …}`.
 `group` names the seat of the match that a row was cut from, as `match:seat`. Where a model of the tokenizer with the
 hash `tokenizer` made the assistant's moves, each of them has the `ids` that it sampled, and perhaps their `log_probs`
-after the prompt with the hash `prompt_sha256`. A published row of one move, `{"query", "target"}`, is read as a
-conversation of two messages.
+after the prompt with the hash `prompt_sha256`. A move may have `reasoning`, which is learnt with it. A published row of
+one move, `{"query", "target"}`, is read as a conversation of two messages.
 """
 
 import hashlib
@@ -205,6 +205,8 @@ def _check_message(place: str, raw: Any) -> None:
         raise TrainingRefused(f"{place}: {field}: expected a chat without tool calls, got {got}; leave the row out")
     if not isinstance(raw, dict) or raw.get("role") not in ROLES or not isinstance(raw.get("content"), str):
         raise TrainingRefused(f"{place}: expected a role ({', '.join(ROLES)}) and a content, got {shown(raw)}")
+    if not isinstance(raw.get("reasoning", ""), str | None):
+        raise TrainingRefused(f"{place}: reasoning: expected a text, got {shown(raw['reasoning'])}")
     weight = raw.get("weight", 1)
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= LARGEST:
         raise TrainingRefused(

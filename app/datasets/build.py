@@ -132,7 +132,9 @@ def training_rows(session: Session, reading: DatasetBuild) -> Iterator[list[Trai
         for pool, matches in pool_matches:
             for row, kept in zip(matches, _filtered(reading, pool, matches), strict=True):
                 seats = _chosen_seats(reading, row, models, kept, reading.left)
-                request = TranscriptRequest(seats, reading.prompts[row.game], _drawn_wordings(reading, row))
+                request = TranscriptRequest(
+                    seats, reading.prompts[row.game], _drawn_wordings(reading, row), reading.spec.keeps_reasoning
+                )
                 chosen[row.id] = row, pool[2], request
         transcript = transcripts(session, {match: wanted for match, (_, _, wanted) in chosen.items() if wanted.seats})
         for match, (row, partner_weight, _) in chosen.items():

@@ -16,6 +16,7 @@ from app.matches.choice import MatchChoice
 from app.matches.filter import EVERYTHING, NAMES, MatchFilter, read_choice
 
 REWARDS = (NO_REWARDS, SPAG)
+DROP, KEEP = "drop", "keep"  # what becomes of reasoning
 MOST_ROUNDS = 1000
 MOST_WORDINGS = 100
 OVER = "over"
@@ -34,7 +35,8 @@ class DatasetSpec:
     models in the matches. With `rewards`, each game's formula gives moves rewards and weights: `decay` (γ) shares a
     seat's reward among its moves; without `role_weights` every move that is learnt weighs 1; with `positive_only` moves
     whose reward is not above 0 weigh 0. With `wordings`, each row states the rules in one of this many wordings of
-    the prompt of `style`, drawn by `seed`, whatever prompt the move was made with.
+    the prompt of `style`, drawn by `seed`, whatever prompt the move was made with. `reasoning` is KEEP where moves are
+    to have what their model thought before them, which is learnt with them.
     """
 
     rounds: tuple[int, ...]
@@ -50,6 +52,12 @@ class DatasetSpec:
     models: tuple[str, ...] = ()
     wordings: int | None = None
     seed: int = 0
+    reasoning: str = DROP
+
+    @property
+    def keeps_reasoning(self) -> bool:
+        """Whether moves have their reasoning."""
+        return self.reasoning == KEEP
 
     @property
     def has_rewards(self) -> bool:
@@ -96,6 +104,7 @@ class DatasetSpec:
             **({"matches": further} if further else {}),
             "style": self.style,
             **({} if self.wordings is None else {"wordings": self.wordings, "seed": self.seed}),
+            **({"reasoning": self.reasoning} if self.keeps_reasoning else {}),
         }
 
 
@@ -199,6 +208,13 @@ class DatasetRequestSpec(JobSpec):
         le=MOST_WORDINGS,
     )
     seed: int | None = asked("Seed", "Of the wordings that are drawn.", None, unset="0", metavar="S", ge=0, lt=2**32)
+    reasoning: Literal["drop", "keep"] = asked(
+        "Reasoning",
+        "Whether a move has what its model thought before it, which is then learnt with it.",
+        DROP,
+        labels={DROP: "moves alone", KEEP: "moves with the reasoning before them"},
+        metavar="HOW",
+    )
     name: str | None = asked(
         "Name", "A name again becomes its next version.", None, unset="rounds and filter", metavar="NAME"
     )
@@ -241,7 +257,9 @@ class DatasetRequestSpec(JobSpec):
             )
         # Weights say what is learnt where there are rewards.
         usual = ABOVE_AVG if self.rewards == NO_REWARDS else ALL
-        same = self.model_dump(include={"model", "style", "rewards", "role_weights", "positive_only", "wordings"})
+        same = self.model_dump(
+            include={"model", "style", "rewards", "role_weights", "positive_only", "wordings", "reasoning"}
+        )
         return DatasetSpec(
             rounds=tuple(rounds),
             filter=self.filter or usual,

@@ -3,7 +3,7 @@
 Where a model was prompted, its messages are the stored ones of its turns' first attempts, which hold no corrections.
 Who was not (people, scripted players, imported matches), or is to be told in another wording, is told in the prompt
 that the caller names, through the same `players.prompts` that prompts models. A chat whose moves a local model all drew
-under its prompt has their tokens, too.
+under its prompt has their tokens, too. What a model thought before a move is told only where it is asked for.
 """
 
 import random
@@ -28,6 +28,7 @@ class SampledTurn(NamedTuple):
 
     `log_probs` are float32 bytes, None for turns of before they were stored; `prompt_sha256` is the hash of the tokens
     before the answer, `dtype` the numbers in which the model computed, and `policy` the hash of its checkpoint.
+    `has_reasoning` says whether some of the tokens are reasoning.
     """
 
     ids: Sequence[int]
@@ -37,12 +38,14 @@ class SampledTurn(NamedTuple):
     prompt_sha256: str | None
     dtype: str
     policy: str
+    has_reasoning: bool = False
 
 
 class PromptedTranscript(NamedTuple):
     """A seat and its chat. `sampled` has its own moves in order where a model of one tokenizer drew all of them.
 
-    `wording` is the template in which it is told, where one was asked for.
+    `wording` is the template in which it is told, where one was asked for. Where reasoning was, own moves have
+    `reasoning`.
     """
 
     seat: int
@@ -55,12 +58,14 @@ class TranscriptRequest(NamedTuple):
     """The seats of a match whose chats are wanted, and the prompt in which moves are told that nobody was asked for.
 
     `wordings` are prompts in which seats are told whatever they were prompted with: what was sampled under another
-    prompt has no tokens then, and a chat holds all moves.
+    prompt has no tokens then, and a chat holds all moves. Tokens that are reasoning are left out with their chat's, but
+    with `keeps_reasoning`.
     """
 
     seats: Sequence[int]
     prompt: JSON
     wordings: Mapping[int, JSON] = {}
+    keeps_reasoning: bool = False
 
 
 def transcripts(session: Session, wanted: Mapping[str, TranscriptRequest]) -> dict[str, list[PromptedTranscript]]:
@@ -77,6 +82,7 @@ def transcripts(session: Session, wanted: Mapping[str, TranscriptRequest]) -> di
         if _prompt_of(log, seat, wanted[match]) == log.started.prompts[seat] and (own := _plies(log, seat))
     ]
     stored, drawn = _stored_prompts(session, last), _sampled_turns(session, {match for match, _ in last})
+    thoughts = _thoughts(session, {match for match, request in wanted.items() if request.keeps_reasoning})
     found: dict[str, list[PromptedTranscript]] = {match: [] for match in logs}
     for match, log in logs.items():
         for seat in wanted[match].seats:
@@ -84,9 +90,13 @@ def transcripts(session: Session, wanted: Mapping[str, TranscriptRequest]) -> di
             sampled = drawn if prompt == log.started.prompts[seat] else {}
             wording = prompt["template"] if wanted[match].wordings else None
             chats = _chats(session, match, log, seat, prompt, stored)
-            transcript = [
-                PromptedTranscript(seat, chat, _tokens(match, log, own, sampled), wording) for chat, own in chats
-            ]
+            transcript = []
+            for chat, own in chats:
+                tokens = _tokens(match, log, own, sampled)
+                if not wanted[match].keeps_reasoning and any(turn.has_reasoning for turn in tokens):
+                    tokens = ()
+                told = _with_thoughts(chat, [thoughts.get((match, ply, log.moves[ply].text)) for ply in own])
+                transcript.append(PromptedTranscript(seat, told, tokens, wording))
             found[match] += reversed(transcript)
     return found
 
@@ -149,8 +159,8 @@ def _sampled_turns(session: Session, matches: Collection[str]) -> dict[Turn, Sam
     rows = session.execute(
         select(
             GenerationRow.match_id, GenerationRow.ply, GenerationRow.token_ids, GenerationRow.text,
-            GenerationRow.log_probs, GenerationRow.language_model_id, tokenizer.label("tokenizer"),
-            prompt.label("prompt"), dtype.label("dtype"),
+            GenerationRow.log_probs, GenerationRow.language_model_id, GenerationRow.reasoning_tokens,
+            tokenizer.label("tokenizer"), prompt.label("prompt"), dtype.label("dtype"),
         )
         .where(GenerationRow.match_id.in_(matches), GenerationRow.language_model_id.in_(local))
         .where(tokenizer.is_not(None), finish == "stop")
@@ -158,10 +168,36 @@ def _sampled_turns(session: Session, matches: Collection[str]) -> dict[Turn, Sam
     )  # fmt: skip
     return {
         (row.match_id, row.ply): SampledTurn(
-            row.token_ids, row.text, row.tokenizer, row.log_probs, row.prompt, row.dtype, local[row.language_model_id]
+            row.token_ids,
+            row.text,
+            row.tokenizer,
+            row.log_probs,
+            row.prompt,
+            row.dtype,
+            local[row.language_model_id],
+            bool(row.reasoning_tokens),
         )
         for row in rows
     }
+
+
+def _thoughts(session: Session, matches: Collection[str]) -> dict[tuple[str, int, str | None], str]:
+    """What models thought in these matches before what they said at a ply; of several attempts at it the last."""
+    if not matches:
+        return {}
+    rows = session.execute(
+        select(GenerationRow.match_id, GenerationRow.ply, GenerationRow.text, GenerationRow.reasoning)
+        .where(GenerationRow.match_id.in_(matches), GenerationRow.reasoning.is_not(None))
+        .order_by(GenerationRow.attempt, GenerationRow.id)
+    )
+    return {(row.match_id, row.ply, row.text): row.reasoning for row in rows}
+
+
+def _with_thoughts(chat: Sequence[Message], thoughts: Sequence[str | None]) -> list[Message]:
+    """A chat with what was thought before its own moves, the last of which these are of."""
+    own = [at for at, message in enumerate(chat) if message["role"] == "assistant"]
+    thought = {at: each for at, each in zip(reversed(own), reversed(thoughts), strict=False) if each}
+    return [{**each, "reasoning": thought[at]} if at in thought else each for at, each in enumerate(chat)]
 
 
 def _tokens(match: str, log: _Log, own: Sequence[int], drawn: Mapping[Turn, SampledTurn]) -> Sequence[SampledTurn]:

@@ -71,6 +71,23 @@ def roles(row: dict[str, Any]) -> list[str]:
 # ---- Rows ---------------------------------------------------------------------
 
 
+def test_reasoning_is_in_the_rows_of_a_dataset_that_keeps_it_alone(
+    engine: Engine, settings: Settings, home: Path, stub: StubServer
+) -> None:
+    stub.script("thinker", lambda *given: f"<think>They like hats.</think>{haggler(*given)}")
+    add_models(engine, stub.url, "thinker")
+    number = played(engine, settings, "thinker", matches=2)
+    dropped, kept = (cut(engine, home, rounds=[number], filter="all", reasoning=each) for each in ("drop", "keep"))
+    assert ("reasoning" in dropped.spec, kept.spec["reasoning"]) == (False, "keep")
+    assert rows_of(home, dropped) == rows_of(home, cut(engine, home, rounds=[number], filter="all"))
+    for row, bare in zip(rows_of(home, kept), rows_of(home, dropped), strict=True):
+        own = [each for each in row["messages"] if each["role"] == "assistant"]
+        assert [each.pop("reasoning") for each in own] == ["They like hats."] * len(own)
+        assert row == bare
+    for form in ("openai", "trl-prompt-completion", "spag-rows"):
+        assert b"They like" not in b"".join(export_dataset(home, kept, form))
+
+
 def test_a_row_is_what_the_model_was_asked_and_what_it_was_allowed(
     engine: Engine, settings: Settings, home: Path, stub: StubServer
 ) -> None:

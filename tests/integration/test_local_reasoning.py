@@ -12,6 +12,7 @@ import torch
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import undefer
 from tokenizers import AddedToken
+from transformers import AutoTokenizer
 
 from app.core.config import Settings
 from app.core.extensions import reading
@@ -22,12 +23,15 @@ from app.inference.requests import Checkpoint, Completion, GenerationRequest, Sa
 from app.models import GenerationRow, MatchRow
 from app.players.base import ChatSampling, Generation, PlayerFailed, PlayerSpec
 from app.players.local.player import make
-from tests.checkpoints import OPENS, STRIPS, register, scripted_model
+from tests.checkpoints import CHATML, OPENS, STRIPS, register, scripted_model
+from tests.datasets import cut, rows_of
 from tests.jobs import make_dataset, make_job, model_of
 from tests.jobs import run as train
 from tests.rounds import make_round, play, row_of
 from training.checkpoints import write_provenance
+from training.data import Conversation, render_rows
 from training.methods.tiny import TinyConfig
+from training.rendering import Renderer, ids_hash
 from training.tiny import make_model, make_tokenizer
 
 ASKED = [{"role": "user", "content": "want 2 books"}]
@@ -124,6 +128,52 @@ def test_matches_hold_the_moves_alone_and_keep_the_reasoning(
     for call in calls:
         assert (call.text, call.reasoning, call.reasoning_tokens, call.outcome) == ("no", "qz", 4, "move")
         assert not any("q" in each["content"] for each in call.prompt if each["role"] == "assistant")
+
+
+@pytest.mark.parametrize(
+    ("template", "says", "arguments"),
+    [
+        (CHATML, ("no",), {}),
+        (STRIPS, THINKS, {}),
+        (STRIPS, ("<think>", "q", "</think>", "n", "o"), {"enable_thinking": False}),
+        (OPENS, THINKS[1:], {}),
+    ],
+    ids=["does not reason", "strips history", "is told not to", "opens the block"],
+)
+def test_a_training_reads_just_what_was_sent_and_learns_reasoning_where_the_dataset_keeps_it(
+    engine: Engine, settings: Settings, home: Path, tmp_path: Path, template: str, says: Sequence[str], arguments: Any
+) -> None:
+    register(engine, "mine", tmp_path, scripted_model(tmp_path, template, says), template_arguments=arguments)
+    number = make_round(engine, "mine", game="taboo", matches=1, config={"max_turns": 2})
+    play(engine, settings, number)
+    with reading(engine) as session:
+        calls = session.scalars(select(GenerationRow).order_by(GenerationRow.seat, GenerationRow.ply)).all()
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    renderer = Renderer(tokenizer, 1024, template_arguments=arguments)
+    reasons = "q" in says and not arguments
+    for kept in (False, True):
+        dataset = cut(engine, home, rounds=[number], filter="all", reasoning="keep" if kept else "drop")
+        rows = rows_of(home, dataset)
+        own = [each for row in rows for each in row["messages"] if each["role"] == "assistant"]
+        assert [each.get("reasoning") for each in own] == ["qz" if kept and reasons else None] * 4
+        assert all(("ids" in each) == (kept or not reasons) for each in own)
+        conversations = [Conversation("", "", tuple(row["messages"]), row.get("tokenizer")) for row in rows]
+        bare = [Conversation("", "", tuple(_without_ids(row["messages"]))) for row in rows]
+        for each in (conversations, bare):  # as it was sampled, and as the template has it
+            found = [(sequence, span) for sequence in render_rows(each, renderer).sequences for span in sequence.spans]
+            assert len(found) == len(calls) == 4
+            for call, (sequence, span) in zip(calls, found, strict=True):
+                sent = sequence.ids[: call.prompt_tokens]
+                assert ids_hash(sent) == call.sampling["prompt_sha256"]
+                between = tokenizer.decode(sequence.ids[len(sent) : span.begin])
+                assert between.strip() in ("", "</think>", "<think></think>")
+                learnt = tokenizer.decode(sequence.ids[span.begin : span.end])
+                assert learnt.replace("\n", "") == f"{''.join(says[:-2]) if kept and reasons else ''}no<|im_end|>"
+                assert not (kept and reasons and between)
+
+
+def _without_ids(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: each[name] for name in ("role", "content", "reasoning") if name in each} for each in messages]
 
 
 def test_a_round_stops_at_once_where_reasoning_has_no_room(engine: Engine, settings: Settings, tmp_path: Path) -> None:
