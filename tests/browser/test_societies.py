@@ -37,6 +37,22 @@ def _made(engine: Engine, settings: Settings) -> int:
     return number
 
 
+def test_a_page_that_was_open_from_the_start_shows_ratings_and_no_longer_that_there_are_none(
+    parlor: Stack, visitor: Visitor
+) -> None:
+    with database(parlor) as engine, ThreadPoolExecutor(1) as thread:
+        number = make_society(engine, "scripted-agent", observers=["scripted-observer"], size=3, iterations=1)
+        admin = visitor.context.new_page()
+        sign_in(parlor, admin)
+        admin.goto(f"{parlor.url}/admin/societies/{number}")
+        nothing = admin.get_by_text("No interaction is over yet.")
+        expect(nothing).to_be_visible()
+        thread.submit(run, engine, settings_of(parlor), number).result()
+        expect(admin.locator("#head .tag")).to_have_text("done")
+        expect(admin.locator("#grid button").first).to_have_text(re.compile(r"\d"))
+        expect(nothing).to_be_hidden()
+
+
 @pytest.mark.keyboard
 def test_a_society_is_stepped_through_and_its_agents_are_opened(
     parlor: Stack, visitors: Callable[..., Visitor], society: int

@@ -287,7 +287,8 @@ function change(data) {
 const renew = seldom(PAUSE, async () => {
   const now = await page(location.pathname);
   if (!now) return;
-  for (const id of ["head", "live", "facts"]) put(find(`#${id}`), find(`#${id}`, now));
+  for (const id of ["head", "live", "facts", "none-over"]) put(find(`#${id}`), find(`#${id}`, now));
+  find("#none-over").hidden = find("#none-over", now).hidden;
   putCharts(now);
   find("#said").textContent = find("#head .tag").textContent;
   const newest = at() === last();
