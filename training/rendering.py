@@ -18,6 +18,7 @@ import hashlib
 import json
 import re
 import struct
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -324,10 +325,16 @@ class Renderer:
         Where that is not enough, the target loses its end, or the turn is SKIPPED or refused, as `too_long` says. One
         whose prompt leaves no room is SKIPPED in place of being cut.
         """
+
+        def last_turn(kept: Sequence[Message]) -> _Turn:
+            [found] = self._turns(kept, [len(kept) - 1])
+            return found
+
         done = frozenset[str]()
-        for kept in self.shorter(messages):
-            [turn] = self._turns(kept, [len(kept) - 1])
-            done = frozenset({SHORTENED})
+        if shorter := [*self.shorter(messages)]:
+            # Halved again and again: a conversation of hundreds of turns has too many forms to render each.
+            first = bisect_left(shorter, True, key=lambda kept: len(last_turn(kept).ids) <= self.longest)
+            turn, done = last_turn(shorter[min(first, len(shorter) - 1)]), frozenset({SHORTENED})
             if len(turn.ids) <= self.longest:
                 return turn, done
         if self._too_long == REFUSE:

@@ -253,6 +253,27 @@ def test_a_move_that_is_cut_is_not_taught_to_end_and_others_of_its_row_stay_whol
     assert shown["skip"] == [first, last]
 
 
+def test_a_conversation_of_many_turns_is_shortened_without_rendering_it_in_every_form(
+    tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns, longest = 64, 40
+    chat = [{"role": ("user", "assistant")[at % 2], "content": "no hats " * (1 + at % 3)} for at in range(2 * turns)]
+    renderer, rendered = Renderer(tokenizer, longest), 0
+    template = tokenizer.apply_chat_template
+
+    def counted(chats: Any, **arguments: Any) -> Any:
+        nonlocal rendered
+        rendered += len(chats)
+        return template(chats, **arguments)
+
+    monkeypatch.setattr(tokenizer, "apply_chat_template", counted)
+    sequences, done = renderer.render(chat)
+    assert done == {"shortened": 1}
+    assert rendered < 20 * turns  # each turn in some six forms, with and without its move
+    forms = [Renderer(tokenizer, 128).render(kept)[0][-1].ids for kept in renderer.shorter(chat)]
+    assert sequences[-1].ids == next(each for each in forms if len(each) <= longest)
+
+
 def test_a_part_kept_aside_of_which_nothing_fits_is_refused(
     data: Path, config_file: Callable[..., Path], refusal: Callable[..., str], tmp_path: Path
 ) -> None:
