@@ -21,7 +21,8 @@ from training.json_rows import RepeatedField, parse_json
 def judge(file: str, rule: str, as_json: bool) -> None:
     """Judge recorded games of Adversarial Taboo.
 
-    FILE is a JSON list of {history: [{role, content}], target_word, max_turns}; - reads it from stdin.
+    FILE is a JSON list of {history: [{role, content}], target_word, max_turns}; - reads it from stdin. Rules judge: no
+    model is called, and nothing is paid.
     """
     episodes = read_episodes(_read_json(file))
     with progress(episodes, lambda: len(episodes)) as each:

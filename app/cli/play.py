@@ -37,6 +37,7 @@ from app.matches.terminal import lines as terminal
 from app.matches.terminal import phrases
 from app.matches.turns import WorkerContext, play_turn
 from app.registry import PERSON, check_not_archived, find_model
+from app.registry.spending import check_spending
 from app.rounds.material import material_of_file
 
 SOURCE = "terminal"
@@ -91,6 +92,7 @@ def play(
     with writing() as session:
         model = find_model(session, game, against)
         check_not_archived(model)
+        check_spending(session, settings(), model)
         opponent = StoredSeat.of(model)
         seat = person_seat(find_game(game).roles, role, number)
         seats = (StoredSeat(PERSON), opponent) if seat == 0 else (opponent, StoredSeat(PERSON))

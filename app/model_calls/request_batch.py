@@ -71,13 +71,14 @@ def ask_all(
     """Asks a model every chat, as many at once as it may be asked, and gives the results in their order.
 
     Whoever stops taking stops the asking: what is under way is waited for. When the budget is reached the questions
-    that are left get a result that says so, behind all that were asked. Raises as `request_lifecycle.create` does, and
-    Invalid for a budget in money where a price is unknown.
+    that are left get a result that says so, behind all that were asked; without one in money that of the settings
+    counts. Raises as `request_lifecycle.create` does, and Invalid for a budget in money where a price is unknown.
     """
     with reading(database) as session:
         row = get_model(session, name)
         check_budget(budget, [row])
-        spec, spending = player_spec(row), _Spending(budget)
+        usual = {"usd": budget.usd or settings.JOB_BUDGET_USD or None}
+        spec, spending = player_spec(row), _Spending(budget.model_copy(update=usual))
     at_once = min(cast(ChatPlayer, make_player(spec, settings.home)).at_once, MOST_THREADS)
     with running_loop() as loop, ThreadPoolExecutor(at_once) as pool:
         owner = uuid.uuid4().hex

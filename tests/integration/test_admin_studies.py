@@ -6,7 +6,7 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,8 @@ from sqlalchemy.orm import Session
 
 from app.core.config import ROOT
 from app.core.extensions import reading, writing
-from app.models import Enrolment, Payment, StudyEvent, StudyVersion, Submission, Wave
-from app.registry import add_api_model
+from app.models import Enrolment, GenerationRow, Payment, StudyEvent, StudyVersion, Submission, Wave
+from app.registry import add_api_model, add_scripted_model
 from app.studies import store, waves
 from app.studies.endings import EndingName
 from app.studies.monitor import funnel
@@ -81,6 +81,38 @@ def come(engine: Engine, wave_id: int, code: str, done: int = 0, ending: EndingN
 
 
 # ---- Studies -----------------------------------------------------------------------
+
+
+def test_pages_say_that_matches_go_beyond_a_budget_that_is_used_up(make_app: Callable[..., Flask]) -> None:
+    app = make_app(SPENDING_LIMIT_USD=0.5)
+    with app.app_context():
+        client = signed_in(app)
+        with writing() as session:
+            options = {"model": "far", "base_url": "https://llm.example.org/v1", "price_in": 1, "price_out": 1}
+            model = add_api_model(session, "far", None, ["negotiation"], options)
+            add_scripted_model(session, "casual", None, {"manner": "casual"})
+            loaded = {
+                other: changed(loaded_study(), study=f"with-{other}", conditions={"model": {"a": other, "b": other}})
+                for other in ("far", "casual")
+            }
+            versions = {other: store.load(session, each)[0] for other, each in loaded.items()}
+            pages = {other: f"/admin/studies/{each.study_id}" for other, each in versions.items()}
+            wave = f"/admin/studies/waves/{wave_of(session, versions['far'].id).id}"
+            session.add(
+                GenerationRow(
+                    attempt=0, language_model_id=model.id, model="far", prompt=[], text="", sampling={},
+                    prompt_tokens=600_000, completion_tokens=0, latency=0.1, retries=0, at=datetime.now(UTC),
+                )
+            )  # fmt: skip
+        note = "The budget for models is used up. $0.6000 of $0.5000 have been spent this month. "
+        assert note + "Jobs stop at their next call" in words(client.get("/admin/").text)
+        for page in (pages["far"], wave):
+            assert note + "Matches of this study begin and go on all the same" in words(client.get(page).text), page
+        assert note not in words(client.get(pages["casual"]).text)
+    enough = make_app(SPENDING_LIMIT_USD=0.7)
+    with enough.app_context():
+        for page in ("/admin/", wave):
+            assert note not in words(signed_in(enough).get(page).text)
 
 
 def test_an_example_is_tried_with_one_press(make_app: Callable[..., Flask]) -> None:

@@ -42,7 +42,7 @@ from tests.campaigns import add_local, campaign_of
 from tests.experimenter import signed_in
 from tests.rounds import add_models, haggler, make_round
 from tests.rounds import play as play_round
-from tests.shell import Finished
+from tests.shell import Finished, Shell
 from tests.societies import add_chat_models, make_society, opinion
 from tests.societies import run as run_made
 from tests.stub_openai import Reply, StubServer
@@ -362,6 +362,37 @@ def test_a_file_of_questions_ends_with_its_budget_and_goes_on_with_more(
     assert answered == len(stub.requests)
     assert flask(*ask, "--budget", "100").exit_code == 0
     assert len(out.read_text().splitlines()) == len(stub.requests) == 60
+
+
+def with_settings(shell: Shell, settings: Settings, **update: Any) -> Run:
+    """Runs a command with other settings, in a process of its own."""
+    env = {name: str(value) for name, value in settings.model_copy(update=update)}
+    return lambda *line: shell.flask(line, env=env)
+
+
+def test_a_file_of_questions_has_the_budget_of_the_settings(
+    shell: Shell, settings: Settings, stub: StubServer, tmp_path: Path
+) -> None:
+    flask = with_settings(shell, settings, JOB_BUDGET_USD=0.05)
+    questions, out = tmp_path / "questions.txt", tmp_path / "answers.jsonl"
+    questions.write_text("".join(f"What is {number}?\n" for number in range(60)))
+    ask = ("model", "ask", "paid", "--file", str(questions), "--out", str(out))
+    ended = flask(*ask)
+    assert ended.exit_code == 1
+    assert "budget of $0.05 reached: $0.05" in ended.stderr
+    answered = len(stub.requests)
+    assert 0 < answered < 30
+    flask(*ask)
+    assert answered < len(stub.requests) < 60  # each start of the command may spend as much
+
+
+def test_no_match_in_a_terminal_begins_with_a_paid_model_while_the_budget_of_all_is_used_up(
+    shell: Shell, engine: Engine, settings: Settings
+) -> None:
+    play_round(engine, settings, a_round(engine))
+    refused = with_settings(shell, settings, SPENDING_LIMIT_USD=0.01)("play", "negotiation", "--against", "haggler")
+    assert refused.exit_code == 2
+    assert "expected a partner that costs nothing, as the budget for models is used up for now" in refused.stderr
 
 
 def _generations(engine: Engine) -> list[GenerationRow]:

@@ -21,6 +21,8 @@ from sqlalchemy.orm import Session
 from app.core.extensions import reading, writing
 from app.jobs.context import JobContext
 from app.models import Enrolment, GenerationRow, LanguageModel, MatchRow, Rehearsal, SeatRow, Wave
+from app.registry import add_api_model
+from app.studies import store
 from app.studies.bots import job
 from app.studies.bots.runner import run
 from app.studies.bots.spec import RehearsalSpec
@@ -28,6 +30,7 @@ from tests.enrolments import START
 from tests.shell import Shell
 from tests.stack import PATIENCE, ROOT, Stack, wait_until
 from tests.tables import database, settings_of
+from tests.waves import changed, loaded_study
 
 STUDY = ROOT / "data/studies/two-models/two-models.yaml"
 EXPECTED = {
@@ -163,6 +166,39 @@ def test_a_rehearsal_stops_where_the_models_that_bots_meet_have_used_up_its_budg
             assert row.status == "failed"
             assert row.error == "budget of 9 tokens reached: 10 spent; resume with a higher one"
             assert session.get_one(Wave, row.wave_id).status == "closed"
+
+
+def test_a_rehearsal_with_paid_models_stops_where_the_budget_of_the_installation_is_used_up(loaded: Stack) -> None:
+    limited = settings_of(loaded).model_copy(update={"WEB_URL": loaded.url, "SPENDING_LIMIT_USD": 0.5})
+    with database(loaded) as engine:
+        with writing(engine) as session:
+            options = {
+                "model": "far",
+                "base_url": "http://127.0.0.1:9/v1",
+                "key_env": "",
+                "price_in": 1,
+                "price_out": 1,
+            }
+            model = add_api_model(session, "far", None, ["negotiation"], options)
+            conditions = {"model": {"a": "scripted", "b": "far"}}
+            store.load(session, changed(loaded_study(), study="paid", conditions=conditions))
+            session.add(
+                GenerationRow(
+                    attempt=0, language_model_id=model.id, model="far", prompt=[], text="", sampling={},
+                    prompt_tokens=600_000, completion_tokens=0, latency=0.1, retries=0, at=datetime.now(UTC),
+                )
+            )  # fmt: skip
+            paid, free = (
+                job.create(session, RehearsalSpec(study="paid", bots=1, live=live)).id for live in (True, False)
+            )
+        run(JobContext(engine, limited, "worker"), paid)
+        with reading(engine) as session:
+            row = job.REHEARSAL.get(session, paid)
+            assert row.status == "failed"
+            assert row.error.startswith("budget of $0.50 a month of this installation reached: $0.60 spent since ")
+        run(JobContext(engine, limited, "worker"), free)  # its partners are scripted
+        with reading(engine) as session:
+            assert job.REHEARSAL.get(session, free).status == "done"
 
 
 def test_a_rehearsal_without_a_web_process_fails_with_what_to_do(loaded: Stack) -> None:

@@ -5,6 +5,7 @@ Whatever is killed, the next worker sends those that are left; each is the same 
 
 import asyncio
 import contextlib
+import time
 from dataclasses import asdict
 from datetime import UTC, datetime
 
@@ -19,14 +20,16 @@ from app.jobs.context import JobContext
 from app.jobs.kind import finish
 from app.jobs.spec import JobBudget
 from app.jobs.spending import BudgetReached, budget_of, reached
-from app.models import Enrolment, GenerationRow, RehearsedBot, SeatRow, Wave
-from app.registry.spending import spent_on_calls
+from app.models import Enrolment, GenerationRow, RehearsedBot, SeatRow, StudyVersion, Wave
+from app.registry.spending import limit_reader, spent_on_calls
+from app.studies import store
 from app.studies.bots.copies import link_of
 from app.studies.bots.job import LEASE, REHEARSAL, close_wave
 from app.studies.bots.notes import BotNotes
 from app.studies.bots.sending import AT_ONCE, send_bots
 from app.studies.bots.server import check_server
 
+_LIMIT_EVERY = 5.0  # seconds between two looks at what everybody has spent
 TICK = 1.0  # seconds between two looks at whether the job is to be stopped
 AWAY = 120.0  # seconds that what bots saw waits for a database that is away
 
@@ -60,6 +63,8 @@ class _RehearsalRunner:
         self._at_once = at_once
         self._server = context.settings.web_url
         self._finished: list[BotNotes] = []  # that are not stored yet
+        self._meets_paid = False  # whether bots play against models behind an API
+        self._limit_due = 0.0  # by the clock of `time.monotonic`
 
     async def work(self) -> None:
         """Send bots until none is left or somebody says stop. Raises AppError where there is no web process."""
@@ -68,7 +73,10 @@ class _RehearsalRunner:
             row = REHEARSAL.get(session, self._number)
             done = {*session.scalars(select(RehearsedBot.number).where(RehearsedBot.rehearsal_id == self._number))}
             left = [number for number in range(row.bots) if number not in done]
-            link, seed = link_of(session, session.get_one(Wave, row.wave_id)), row.seed
+            wave = session.get_one(Wave, row.wave_id)
+            link, seed = link_of(session, wave), row.seed
+            models = store.models_of(session, session.get_one(StudyVersion, wave.study_version_id))
+            self._meets_paid = any(model.kind == "api" for model in models.values())
         keep = self._finished.append
         sent = send_bots(self._context.database, self._server, link, left, seed, keep, at_once=self._at_once)
         sending = asyncio.create_task(sent)
@@ -95,7 +103,14 @@ class _RehearsalRunner:
         return status == states.RUNNING and not self._context.stopping.is_set()
 
     def _check_budget(self) -> None:
-        """Raises BudgetReached where the models that the bots met have come to as much as the job may spend."""
+        """Raises BudgetReached where the models that the bots met have come to as much as the job may spend, or those
+        of everybody to as much as the installation may.
+        """
+        if self._meets_paid and time.monotonic() >= self._limit_due:
+            line = limit_reader(self._context.database, self._context.settings)()
+            if line is not None:
+                raise BudgetReached(line)
+            self._limit_due = time.monotonic() + _LIMIT_EVERY
         with reading(self._context.database) as session:
             row = REHEARSAL.get(session, self._number)
             budget = budget_of(row, self._context.settings)

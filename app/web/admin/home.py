@@ -30,6 +30,7 @@ from app.rounds.listing import open_rounds
 from app.web import downloads
 from app.web.admin.blueprint import blueprint
 from app.web.admin.lists import capital_phrase, table_of
+from app.web.admin.spending_note import used_up_budget
 from app.web.admin.study_reports import unread_reports
 from app.web.seats import settings
 
@@ -48,6 +49,7 @@ def home() -> str:
             "now": now,
             "figures": figures,
             "low_disk": low_disk(settings()),
+            "used_up": used_up_budget(),
             "unread_reports": unread_reports(),
             "upkeep_runs": figures.upkeep_until is not None and figures.upkeep_until > now,
             "live": table_of(session, "matches", live, "match", "game", "players", "source", "moves", _TO_MOVE, quiet),

@@ -29,6 +29,7 @@ from app.studies.previews import preview_token, preview_walks
 from app.studies.quantities import CENT
 from app.studies.warnings import warnings
 from app.web.admin.blueprint import blueprint
+from app.web.admin.spending_note import used_up_for
 from app.web.admin.study_lists import lists_of_study
 from app.web.forms import typed_amount
 from app.web.seats import settings
@@ -57,6 +58,7 @@ def study_page(study_id: int) -> ResponseReturnValue:
         except Invalid as error:
             (places, fee), refused = (100, Decimal(0)), error
         planned, costs = arms(found.design), person_costs(found.design)
+        models = models_by_label(session, found.version, found.design)
         page = render_template(
             "admin/study.html",
             **found._asdict(),
@@ -68,7 +70,8 @@ def study_page(study_id: int) -> ResponseReturnValue:
             previews=_previews(session, found.version),
             cent=CENT,
             matches=matches_a_person(found.design),
-            models=models_by_label(session, found.version, found.design),
+            models=models,
+            used_up=used_up_for(models.values()),
             warned=list(warnings(found.design, found.version.design["texts"])),
             whole=study_cost(found.design, places, fee),
             given={"places": request.args.get("places", places), "fee": request.args.get("fee", fee)},

@@ -25,6 +25,7 @@ from app.studies.visits import done_elsewhere
 from app.studies.wave_file import WaveFile, link_path, wave_warnings
 from app.studies.wave_terms import CAP, CLOSES, PLACES, change_terms
 from app.web.admin.blueprint import blueprint
+from app.web.admin.spending_note import used_up_for
 from app.web.admin.study_lists import people_listed
 from app.web.form_writes import write
 from app.web.forms import pressed, typed_minute, typed_whole
@@ -110,6 +111,7 @@ def _wave_page(wave_id: int, refused: AppError | None = None) -> ResponseReturnV
         listed_people = people_listed(session, found.wave)
         refused = refused or listed_people.refused
         figures = funnel.wave_figures(session, found.wave, design)
+        models = models_by_label(session, found.version, design)
         broken, latest_broken = incidents.broken_matches(session, wave_id)
         page = render_template(
             "admin/wave.html",
@@ -130,7 +132,8 @@ def _wave_page(wave_id: int, refused: AppError | None = None) -> ResponseReturnV
             visit_states=STATUSES,
             broken=broken,
             latest_broken=latest_broken,
-            models=models_by_label(session, found.version, design) if found.wave.frozen_at else None,
+            models=models if found.wave.frozen_at else None,
+            used_up=used_up_for(models.values()) if found.wave.frozen_at is None else None,
             people=listed_people,
             cent=CENT,
             refused=refused,
