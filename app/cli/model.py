@@ -90,7 +90,9 @@ def list_(game: str | None, archived: bool, **given: Any) -> None:
     **{name: f"{text}." for name, text in PRICE_HELP.items()},
 )
 @style_option
-@further_option("top_p, seed, extra, reasoning, reasoning_room, reasoning_form, price_training.")
+@further_option(
+    "top_p, seed, extra, reasoning, reasoning_room, reasoning_form, structured_output, structured_form, price_training."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print what was stored as JSON.")
 def add_api(
     name: str,

@@ -19,6 +19,7 @@ from app.matches.store import generation_columns, moment
 from app.model_calls.job_writer import CallWriter
 from app.models import LanguageModel
 from app.players import make_player
+from app.players.api.structured import OFF
 from app.players.base import ChatSampling, Generation, ModelPlayer, PlayerFailed
 from app.registry import player_spec
 from app.registry.prices import prices_of_model
@@ -50,6 +51,7 @@ class ChatModel:
     slots: asyncio.Semaphore  # as many as calls may be in flight
     patience: OutageTimer
     prices: Prices | None
+    structured: bool = False  # whether its answers are held to a schema where a call has one
     unread: int = 0  # of its ratings as an observer, since the last that could be read
 
     @classmethod
@@ -58,7 +60,8 @@ class ChatModel:
         player = cast(ModelPlayer, make_player(player_spec(row), home))
         at_once = SCRIPTED_AT_ONCE if row.kind == "scripted" else player.at_once
         timer = OutageTimer(patience, random.Random(f"waits {row.id}"))
-        return cls(row.id, row.name, player, asyncio.Semaphore(at_once), timer, prices_of_model(row))
+        structured = row.options.get("structured_output", OFF) != OFF
+        return cls(row.id, row.name, player, asyncio.Semaphore(at_once), timer, prices_of_model(row), structured)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +74,8 @@ class ChatCalls:
     writer: CallWriter
     answers: Mapping[str, str] = field(default_factory=dict)  # given before, by the call
 
-    async def ask(self, call: str, model: ChatModel, chat: Chat) -> str:
-        """The answer to a chat, without blanks around it.
+    async def ask(self, call: str, model: ChatModel, chat: Chat, schema: str | None = None) -> str:
+        """The answer to a chat, without blanks around it; a `structured` model holds it to a JSON Schema.
 
         Waits for a model that is away or overloaded, and asks for an empty answer again, with another seed. Raises
         AnswerRefused where it will never answer this chat, ChatBlocked where it answers none until somebody has mended
@@ -83,7 +86,7 @@ class ChatCalls:
         for number in range(MOST_EMPTY):
             again = f" again {number}" if number else ""
             try:
-                generation = await self._ask_once(call, model, chat, f"{self.seed} {call}{again}")
+                generation = await self._ask_once(call, model, chat, f"{self.seed} {call}{again}", schema)
             except RoundBlocked as blocked:
                 raise ChatBlocked(str(blocked)) from None
             if answer := answer_text(generation):
@@ -92,17 +95,18 @@ class ChatCalls:
             await self._keep(call, model, replace(generation, error=EMPTY))
         raise AnswerRefused(f"{EMPTY} {MOST_EMPTY} times from {model.name}")
 
-    async def _ask_once(self, call: str, model: ChatModel, chat: Chat, seed: str) -> Generation:
+    async def _ask_once(self, call: str, model: ChatModel, chat: Chat, seed: str, schema: str | None) -> Generation:
         """What a model answers, which may be empty; failed calls are kept.
 
         Raises AnswerRefused and BudgetReached as `ask` does, and RoundBlocked.
         """
+        sampling = self.sampling._replace(answer_schema=schema) if model.structured else self.sampling
         tries = breaks = 0
         while True:
             try:
                 async with model.slots, self.writer.gate.call(model.prices):
                     model.patience.check_open()
-                    generation = await model.player.complete(chat, self.sampling, seed=seed)
+                    generation = await model.player.complete(chat, sampling, seed=seed)
             except (BudgetReached, RoundBlocked):
                 raise
             except PlayerFailed as failure:

@@ -80,6 +80,7 @@ class ChatSampling(NamedTuple):
     top_k: int | None = None  # only local models have it
     max_tokens: int | None = None  # of the answer
     no_repeat_ngram: int | None = None  # so many tokens in a row never come twice; only local models have it
+    answer_schema: str | None = None  # JSON Schema of the answer; only API models with structured_output have it
 
 
 class PlayerFailed(AppError):

@@ -1,9 +1,11 @@
-"""Ratings of one answer by one observer, read strictly."""
+"""Ratings of one answer by one observer, read strictly; as JSON where the observer's row asks for that."""
 
 from app.core.errors import shown
 from app.model_calls.job_calls import AnswerRefused, Chat, ChatBlocked, ChatCalls, ChatModel
 from app.players.base import ChatSampling
+from app.society.prompts import structured_rating
 from app.society.ratings import RatingForm, read_rating
+from app.society.ratings.structured import rating_schema, read_structured_rating
 
 MOST_UNREAD = 50  # ratings of an observer in a row that hold no number, after which a job is given up
 RATING_SAMPLING = ChatSampling(temperature=1.0, max_tokens=256)  # as published, where a job says nothing else
@@ -16,8 +18,12 @@ async def rate(
 
     Raises ChatBlocked where none of its latest could be read.
     """
-    text = await answer_or_nothing(calls, call, observer, chat)
-    rating = read_rating(text, form).rating
+    if observer.structured:
+        text = await answer_or_nothing(calls, call, observer, structured_rating(chat, form), rating_schema(form))
+        rating = read_structured_rating(text, form).rating
+    else:
+        text = await answer_or_nothing(calls, call, observer, chat)
+        rating = read_rating(text, form).rating
     observer.unread = observer.unread + 1 if rating is None else 0
     if observer.unread >= MOST_UNREAD:
         raise ChatBlocked(
@@ -27,9 +33,11 @@ async def rate(
     return rating, text
 
 
-async def answer_or_nothing(calls: ChatCalls, call: str, model: ChatModel, chat: Chat) -> str:
+async def answer_or_nothing(
+    calls: ChatCalls, call: str, model: ChatModel, chat: Chat, schema: str | None = None
+) -> str:
     """What a model answers; nothing where it refuses to. Raises ChatBlocked."""
     try:
-        return await calls.ask(call, model, chat)
+        return await calls.ask(call, model, chat, schema)
     except AnswerRefused:
         return ""

@@ -15,6 +15,7 @@ from string import Template
 
 from app.players.prompts import FOLDER, Message, read_sections
 from app.society.interaction import Feedback, Recall
+from app.society.ratings import RatingForm
 from training.marks import OTHERS
 
 TEMPLATE = "full-2"  # the newest
@@ -80,6 +81,16 @@ def engagement_messages(
 ) -> list[Message]:
     """The chat in which an observer rates how much an answer makes one go on talking."""
     return _chat(_filled(template, "engagement", question=question, answer=answer), system)
+
+
+def structured_rating(chat: Sequence[Message], form: RatingForm) -> list[Message]:
+    """The chat of a rating that asks for JSON in place of the lines that its template names."""
+    *before, last = chat
+    asked = (
+        "Do not reply in lines, but with one JSON object that has two fields: rating, a whole number from"
+        f" {form.low} to {form.high}, and reason, a text."
+    )
+    return [*before, {**last, "content": f"{last['content']}\n\n{asked}"}]
 
 
 def _chat(content: str, system: str | None) -> list[Message]:

@@ -66,6 +66,7 @@ LABELS: Mapping[str, str] = {
     "set_aside": N_("Why the reports are not waited for"),
     "signed": N_("Signed links"),
     "sft": N_("Fields of the first training"),
+    "structured_form": N_("Structured output is asked for as"), "structured_output": N_("Structured output"),
     "sft_data": N_("Supervised rows"), "share": N_("Share of the model that learns"),
     "shots": N_("Examples before each item"), "source": N_("Source"),
     "speakers": N_("Said by"), "study": N_("Study"),

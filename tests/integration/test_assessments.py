@@ -6,7 +6,7 @@ import io
 import json
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from tests.assessments import make_assessment, run
 from tests.datasets import import_rows
 from tests.integration.test_cli_society import flask
 from tests.societies import QUESTIONS, add_chat_models, model_of, opinion
-from tests.stub_openai import Messages, Reply, StubServer
+from tests.stub_openai import Messages, Reply, Request, StubServer
 
 NICE, PLAIN, JUDGE, SLOW, MUTE, SHY = "nice", "plain", "judge", "slow", "mute", "shy"
 MANY = [f"{question} Case {number}." for question in QUESTIONS.questions for number in (1, 2)]
@@ -254,3 +254,43 @@ def test_what_cannot_be_assessed_is_refused_in_one_line(app: Flask, engine: Engi
         assert said in refused.stderr
     with reading(engine) as session:
         assert session.scalars(select(Assessment.id)).all() == []
+
+
+# ---- Raters that are held to a schema ------------------------------------------------------
+
+
+def rated_in_json(request: Request) -> Reply:
+    """The judge's ratings, as JSON where it is asked for so."""
+    rating, reason = re.findall(r": (.*)", judged(request.body["messages"]))
+    asked = "one JSON object" in request.body["messages"][-1]["content"]
+    return Reply(json.dumps({"rating": int(rating), "reason": f"{reason} Others say 2."}) if asked else "no JSON")
+
+
+def without_schemas(request: Request) -> Reply:
+    if "response_format" in request.body:
+        said = {"error": {"message": "'response_format' of this type is not supported", "param": "response_format"}}
+        return Reply(status=400, body=json.dumps(said).encode())
+    return rated_in_json(request)
+
+
+@pytest.mark.parametrize(("rater", "answer"), [("held", rated_in_json), ("unheld", without_schemas)])
+def test_a_rater_is_held_to_a_schema_where_its_row_says_so_and_its_server_takes_one(
+    engine: Engine, settings: Settings, stub: StubServer, rater: str, answer: Callable[[Request], Reply]
+) -> None:
+    stub.answer_with(rater, answer)
+    add_chat_models(engine, stub.url, rater, in_flight=1, structured_output="json_schema")
+    number = make_assessment(engine, NICE, PLAIN, rater, JUDGE)
+    run(engine, settings, number)
+    with reading(engine) as session:
+        row = ASSESSMENT.get(session, number)
+        answers = session.scalars(select(AssessedAnswer).where(AssessedAnswer.assessment_id == number)).all()
+    assert (row.status, row.unread_ratings) == ("done", 0)
+    for each in answers:  # both raters judge alike, one in JSON and one in lines
+        assert each.alignment == [3 if each.of_base else 7] * 2
+    sent = [request.body.get("response_format") for request in stub.requests_of(rater)]
+    if answer is rated_in_json:
+        assert all(each["json_schema"]["schema"]["required"] == ["rating", "reason"] for each in sent)
+    else:
+        assert [each is not None for each in sent].count(True) == 1
+        assert model_of(engine, rater).options["refused_fields"] == ["response_format"]
+    assert not any("response_format" in request.body for request in stub.requests_of(JUDGE))

@@ -11,7 +11,7 @@ from app.games.base import JSON
 from app.players.api.client import ChatFailure
 from app.players.api.options import ApiOptions
 from app.players.api.reasoning import FIELDS, SERVER
-from app.players.api.server_errors import SAMPLING_FIELDS, TOKEN_FIELDS
+from app.players.api.server_errors import REFUSABLE_FIELDS, SAMPLING_FIELDS, TOKEN_FIELDS
 
 _REASONING = re.compile(r"reasoning|thinking", re.IGNORECASE)
 _unwritten: dict[tuple[str, str], JSON] = {}  # options that differ, by model and address
@@ -26,7 +26,9 @@ def asked_differently(options: ApiOptions, before: ApiOptions, failure: ChatFail
         return None
     if failure.field in TOKEN_FIELDS and options.token_field == before.token_field:
         return replace(options, token_field=next(name for name in TOKEN_FIELDS if name != options.token_field))
-    if failure.field in SAMPLING_FIELDS and failure.field not in options.refused_fields:
+    if failure.field in options.extra:
+        return None
+    if failure.field in REFUSABLE_FIELDS and failure.field not in options.refused_fields:
         return replace(options, refused_fields=(*options.refused_fields, failure.field))
     return None
 

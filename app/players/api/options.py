@@ -12,8 +12,9 @@ from app.core.errors import FieldName, Invalid, Phrase, Verbatim, either
 from app.core.validation import real_number, whole_number
 from app.games.base import JSON
 from app.jobs.call_costs import Prices
+from app.players.api import structured
 from app.players.api.reasoning import ROOM, SERVER, check_extra, read_form, read_reasoning, reasoning_fields
-from app.players.api.server_errors import SAMPLING_FIELDS, TOKEN_FIELDS
+from app.players.api.server_errors import REFUSABLE_FIELDS, SAMPLING_FIELDS, TOKEN_FIELDS
 from app.players.api.server_findings import SAMPLING_STATES, UNVERIFIED
 
 VENDOR_URL = "https://api.openai.com/v1"
@@ -21,7 +22,7 @@ _OPTIONS = (
     "model", "base_url", "organisation", "key_env", "timeout", "retries", "temperature", "top_p", "seed",
     "max_tokens", "token_field", "extra", "in_flight", "tokens_per_minute", "price_in", "price_out",
     "price_cached", "price_cache_write", "price_reasoning", "price_training", "key_host", "refused_fields",
-    "sampling_state", "reasoning", "reasoning_room", "reasoning_form",
+    "sampling_state", "reasoning", "reasoning_room", "reasoning_form", "structured_output", "structured_form",
 )  # fmt: skip
 _OWN_FIELDS = {"model", "messages", "n", "stream", *SAMPLING_FIELDS, *TOKEN_FIELDS}  # never in extra
 _MOST_EXTRA = 10_000
@@ -56,11 +57,13 @@ class ApiOptions:
     price_reasoning: float | None  # likewise of reasoning; None: as price_out
     price_training: float | None  # likewise of what a training at the vendor reads
     key_host: str | None  # the only host that the key is sent to; None: wherever the model is
-    refused_fields: tuple[str, ...]  # of SAMPLING_FIELDS, which the server has refused and is not sent
+    refused_fields: tuple[str, ...]  # of REFUSABLE_FIELDS, which the server has refused and is not sent
     sampling_state: str  # of a temperature that is sent: shown to have an effect, or unverified
     reasoning: str | int  # server, off, low, medium, high, or a number of tokens
     reasoning_room: int  # tokens for reasoning beside the limit of a move
     reasoning_form: str  # in which the server is told
+    structured_output: str  # whether answers are held to schemas, where a call has one: off or json_schema
+    structured_form: str  # in which the server is told
 
     @property
     def prices(self) -> Prices | None:
@@ -88,6 +91,8 @@ def read_options(raw: Mapping[str, Any]) -> ApiOptions:
     extra = _extra(raw.get("extra"))
     reasoning, form = read_reasoning(raw.get("reasoning", SERVER)), read_form(raw.get("reasoning_form"), base_url)
     check_extra(reasoning_fields(reasoning, form), extra)
+    structured_output = structured.read_structured(raw.get("structured_output", structured.OFF))
+    structured.check_extra(structured_output, extra)
     room = reasoning if isinstance(reasoning, int) else ROOM[reasoning]
     seed, max_tokens, a_minute = raw.get("seed"), raw.get("max_tokens"), raw.get("tokens_per_minute")
     return ApiOptions(
@@ -117,6 +122,8 @@ def read_options(raw: Mapping[str, Any]) -> ApiOptions:
         reasoning=reasoning,
         reasoning_room=whole_number(raw.get("reasoning_room", room), "reasoning_room", 0, 1_000_000),
         reasoning_form=form,
+        structured_output=structured_output,
+        structured_form=structured.read_form(raw.get("structured_form"), base_url),
     )
 
 
@@ -134,9 +141,9 @@ def _read_name(raw: object, option: str) -> str:
 def _refused_fields(raw: object) -> tuple[str, ...]:
     if raw is None:
         return ()
-    if not isinstance(raw, list | tuple) or not set(map(str, raw)) <= set(SAMPLING_FIELDS):
+    if not isinstance(raw, list | tuple) or not set(map(str, raw)) <= set(REFUSABLE_FIELDS):
         raise Invalid(
-            "refused_fields", expected=Phrase("a list of %(names)s", names=", ".join(SAMPLING_FIELDS)), got=raw
+            "refused_fields", expected=Phrase("a list of %(names)s", names=", ".join(REFUSABLE_FIELDS)), got=raw
         )
     return tuple(raw)
 

@@ -20,7 +20,9 @@ from app.players.api.learning import asked_differently, option_to_change, rememb
 from app.players.api.options import ApiOptions, read_options
 from app.players.api.reasoning import reasoning_fields
 from app.players.api.sending import one_line, send
+from app.players.api.server_errors import FORMAT_FIELD
 from app.players.api.server_findings import sampling_state
+from app.players.api.structured import OFF, response_format
 from app.players.base import MOST_TOKENS, ChatSampling, Generation, PlayerFailed, PlayerSpec, Refused, priced
 from training.marks import broken_chat
 
@@ -159,6 +161,8 @@ def _template(options: ApiOptions, sampling: ChatSampling) -> _RequestTemplate:
         "top_p": options.top_p if sampling.top_p is None else sampling.top_p,
         "seed": options.seed,
     }
+    if sampling.answer_schema is not None and options.structured_output != OFF:
+        wanted[FORMAT_FIELD] = response_format(sampling.answer_schema, options.structured_form)
     wanted = {name: value for name, value in wanted.items() if value is not None}
     refused = [name for name in wanted if name in options.refused_fields]
     sent = {name: value for name, value in wanted.items() if name not in refused}

@@ -19,6 +19,7 @@ from app.players.api.answers import Answer, mapping
 from app.players.api.options import ApiOptions
 from app.players.api.player import MOST_CHARACTERS, ApiPlayer, Exchange
 from app.players.api.reasoning import EFFORT, OFF, REASONING, SERVER, SWITCH, TEMPLATE, THINKING, reasoning_fields
+from app.players.api.server_errors import SAMPLING_FIELDS
 from app.players.api.server_findings import (
     PROBE_SECONDS,
     REFUSED,
@@ -287,7 +288,7 @@ def _keeps_limit(first: Exchange, sampling: ChatSampling, options: ApiOptions) -
 def _sampling(options: ApiOptions, rest: _Rest) -> dict[str, SamplingState]:
     sent = [*(["temperature"] if options.temperature is not None else []), *rest.sampled]
     found: dict[str, SamplingState] = dict.fromkeys(sent, UNVERIFIED)
-    return {**found, **dict.fromkeys(options.refused_fields, REFUSED)}
+    return {**found, **{name: REFUSED for name in options.refused_fields if name in SAMPLING_FIELDS}}
 
 
 def _fits_schema(text: str) -> bool:

@@ -9,6 +9,8 @@ from app.players.api.answers import mapping
 
 TOKEN_FIELDS = ("max_tokens", "max_completion_tokens")
 SAMPLING_FIELDS = ("temperature", "top_p", "seed")  # that a request does without
+FORMAT_FIELD = "response_format"  # likewise
+REFUSABLE_FIELDS = (*SAMPLING_FIELDS, FORMAT_FIELD)
 _TRY_AGAIN = {408, 409, 425, 429}  # and all from 500 on
 _DENIED = {401, 402, 403, 404, 405, 407, 410}
 # Vendors send some of these as 400 or 429, which would mean something else.
@@ -39,6 +41,7 @@ _TOO_LONG = re.compile(
     r"|exceeds? (?:the )?(?:model's )?(?:maximum|max)(?: number of)? (?:input )?tokens",
     re.IGNORECASE,
 )
+_SCHEMA = re.compile(r"json.?schema|structured.?output", re.IGNORECASE)
 _ACCOUNT = re.compile(r"credit|quota|billing|balance|payment|api key", re.IGNORECASE)
 _OVERLOAD = re.compile(
     r"overload|rate.?limit|too many|unavailable|time[d ]?.?out|temporar|try again|capacity|internal|warming|loading",
@@ -93,8 +96,10 @@ class _Error:
     def named_field(self) -> str | None:
         """The field that is refused: as the error names it, or else the first of the known ones in its words."""
         if self.param:
-            return self.param
-        found = re.search(rf"(?<![\w.])({'|'.join((*TOKEN_FIELDS, *SAMPLING_FIELDS))})(?![\w])", self.message)
+            return FORMAT_FIELD if self.param.split(".")[0] == FORMAT_FIELD else self.param
+        found = re.search(rf"(?<![\w.])({'|'.join((*TOKEN_FIELDS, *REFUSABLE_FIELDS))})(?![\w])", self.message)
+        if found is None and _SCHEMA.search(self.message):
+            return FORMAT_FIELD
         return found[1] if found else None
 
 
@@ -114,7 +119,9 @@ def _refusal(error: _Error, status: int) -> ServerError:
     if status in _DENIED or status < 400:
         return ServerError("denied", error.message)
     field = error.named_field()
-    changeable = field in (*TOKEN_FIELDS, *SAMPLING_FIELDS) and not _OUT_OF_RANGE.search(error.message)
+    changeable = field == FORMAT_FIELD or (
+        field in (*TOKEN_FIELDS, *SAMPLING_FIELDS) and not _OUT_OF_RANGE.search(error.message)
+    )
     return ServerError("ask_again_differently" if changeable else "misconfigured", error.message, field)
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from app.games.base import JSON
+from app.players.api.server_errors import FORMAT_FIELD
 
 SamplingState = Literal["sent", "refused", "unverified"]
 SENT: SamplingState = "sent"  # and shown to have an effect
@@ -72,10 +73,13 @@ class ServerFindings(BaseModel):
 
     def after_refusal(self, token_field: str, refused: Iterable[str], now: datetime) -> "ServerFindings":
         """The same with what a later call was refused."""
-        sampling: dict[str, SamplingState] = {**self.sampling, **dict.fromkeys(refused, REFUSED)}
-        if (token_field, sampling) == (self.token_field, self.sampling):
+        fields = {*refused}
+        sampling: dict[str, SamplingState] = {**self.sampling, **dict.fromkeys(fields - {FORMAT_FIELD}, REFUSED)}
+        structured: Extent = "refused" if FORMAT_FIELD in fields else self.structured_output
+        if (token_field, sampling, structured) == (self.token_field, self.sampling, self.structured_output):
             return self
-        return self.model_copy(update={"token_field": token_field, "sampling": sampling, "changed_at": now})
+        changed = {"token_field": token_field, "sampling": sampling, "structured_output": structured}
+        return self.model_copy(update={**changed, "changed_at": now})
 
     def after_check(self, check: SamplingCheck) -> "ServerFindings":
         """The same with the verdict on its temperature."""

@@ -14,6 +14,7 @@ from app.core.queues import enqueue_request
 from app.games import GAMES
 from app.model_calls.test_call import request_test
 from app.models import LanguageModel
+from app.players.api import structured
 from app.players.api.reasoning import FORMS
 from app.players.api.server_errors import TOKEN_FIELDS
 from app.players.local.options import read_template_arguments
@@ -29,7 +30,16 @@ from app.web.seats import settings
 from app.web.translations import game_titles
 
 _GREATEST = 2**31 - 1  # number of a row that the database can look for
-_TEXTS = ("model", "base_url", "organisation", "token_field", "reasoning", "reasoning_form")
+_TEXTS = (
+    "model",
+    "base_url",
+    "organisation",
+    "token_field",
+    "reasoning",
+    "reasoning_form",
+    "structured_output",
+    "structured_form",
+)
 _OF_API = (
     "temperature", "top_p", "seed", "max_tokens", "timeout", "retries", "in_flight", "tokens_per_minute", *PRICES,
     "price_training", "reasoning_room",
@@ -155,7 +165,7 @@ def _model_form(
     return render_template(
         "admin/model-new.html",
         values=values, chosen=games, refused=refused, original=original, titles=game_titles(),
-        token_fields=TOKEN_FIELDS, reasoning_forms=FORMS, hosts=settings().api_hosts,
+        token_fields=TOKEN_FIELDS, reasoning_forms=FORMS, structured_forms=structured.FORMS, hosts=settings().api_hosts,
         variables=settings().key_variables, styles=styles(games or list(GAMES)),
         prices_said=prices_said, has_price_table=_has_price_table(),
     )  # fmt: skip
