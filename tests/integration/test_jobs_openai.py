@@ -367,6 +367,25 @@ def test_what_is_refused_is_one_line_and_can_be_tried_again(
 
 
 @on_sqlite
+@pytest.mark.parametrize("host", ["api.openai.com", "127.0.0.1"])
+def test_whoever_openai_lets_train_no_more_is_told_so(
+    engine: Engine, settings: Settings, dataset: Dataset, stub: StubServer, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    if host != "127.0.0.1":
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{stub.port}")  # which answers in its place
+    add_base(engine, stub, base_url=f"http://{host}:{stub.port}/v1")
+    stub.fine_tuning.answer("create", Reply("You do not have permission to train.", status=403))
+    job_id = make_job(engine)
+    look(engine, settings, job_id, is_over)
+    error = row_of(engine, job_id).error or ""
+    assert error.startswith(f"{host}: expected an answer, got HTTP 403: You do not have permission to train.")
+    assert ("no new customers" in error, "backend: tinker" in error) == (
+        (True, True) if host != "127.0.0.1" else (False, False)
+    )
+    assert stub.fine_tuning.files == {}
+
+
+@on_sqlite
 @pytest.mark.parametrize("cancelled", [False, True])
 def test_a_job_that_the_vendor_does_not_know_is_the_same_job_when_it_is_resumed(
     engine: Engine, settings: Settings, dataset: Dataset, stub: StubServer, cancelled: bool

@@ -37,6 +37,11 @@ _MOST_LISTED = 10_000  # of them that are looked through
 _LONGEST_LINE = 400  # characters
 _TRY_AGAIN = {408, 409, 425, 429}  # and all from 500 on
 _ERROR_NUMBER = re.compile(r"^\[Errno -?\d+\] ")  # before what the system says
+_CLOSING, _NOT_PERMITTED = "api.openai.com", 403  # where trainings end, and how it answers whoever is too late
+_CLOSED = (
+    "OpenAI has taken no new customers for trainings since 7 May 2026, and creates none from 6 January 2027 on:"
+    " train an open model at Tinker (backend: tinker), or here"
+)
 _NOTHING_TO_CANCEL = (400, 409)  # or it is being cancelled just now
 _SENT = {
     "host", "authorization", "accept", "accept-encoding", "connection", "content-type", "content-length",
@@ -128,16 +133,21 @@ class FineTuningClient:
     ) -> VendorJob:
         """Create a job. It is sent once: after VendorAway `find_jobs` says whether there is one."""
         more: dict[str, Any] = {"suffix": suffix, "seed": seed}
-        return self._ask(
-            VendorJob,
-            lambda: self._jobs.create(
-                model=model,
-                training_file=file_id,
-                method=method,  # type: ignore[arg-type] # a TypedDict, checked by our schema
-                metadata={TOKEN: token},
-                **{name: value for name, value in more.items() if value is not None},
-            ),
-        )
+        try:
+            return self._ask(
+                VendorJob,
+                lambda: self._jobs.create(
+                    model=model,
+                    training_file=file_id,
+                    method=method,  # type: ignore[arg-type] # a TypedDict, checked by our schema
+                    metadata={TOKEN: token},
+                    **{name: value for name, value in more.items() if value is not None},
+                ),
+            )
+        except VendorRefused as refused:
+            if refused.answer_status == _NOT_PERMITTED and self._where == _CLOSING:
+                raise VendorRefused(f"{refused}; {_CLOSED}", _NOT_PERMITTED) from None
+            raise
 
     def find_jobs(self, token: str, file_id: str | None, since: float) -> list[VendorJob]:
         """The jobs that were created with that token or file, the oldest first; `since`: when the first could be."""
