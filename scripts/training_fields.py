@@ -8,7 +8,7 @@ from app.finetuning.openai.fields import fields as openai_fields
 from app.finetuning.tinker import fields as tinker
 from scripts.page_tables import between
 from training.methods import all_methods
-from training.methods.base import Config, FromCheckpoint
+from training.methods.base import HERE_ONLY, Config, FromCheckpoint
 
 PAGE = ROOT / "docs" / "training.md"
 MARKS = "<!-- fields: python -m scripts.training_fields -->", "<!-- end of fields -->"
@@ -29,7 +29,7 @@ def tables() -> str:
             parts.append(f"`{name}` has fields and defaults of its own:\n\n{_table(own)}")
     parts.append(f"A job with `--backend openai` takes these, and no others:\n\n{_table(openai_fields())}")
     own = {name: schema for name, schema in tinker.fields_of("sft").items() if schema != base.get(name)}
-    without = ", ".join(f"`{name}`" for name in tinker.NOT_THERE)
+    without = ", ".join(f"`{name}`" for name in HERE_ONLY)
     parts.append(
         f"A job with `--backend tinker` takes those of its method but for {without}. These are others there:\n\n"
         + _table(own)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from flask import Flask
+from flask.testing import FlaskClient
 from sqlalchemy import Engine
 
 pytest.importorskip("tinker")
@@ -29,6 +30,7 @@ from app.registry import add_api_model
 from app.registry.training_charges import spent_on_trainings
 from tests.checkpoints import word_model
 from tests.datasets import cut
+from tests.experimenter import signed_in
 from tests.jobs import events_of, model_of, row_of, run
 from tests.rounds import check, make_round, play
 from tests.stack import wait_until
@@ -42,6 +44,11 @@ FIELDS = {"batch": 4, "max_steps": 4, "learning_rate": 0.01, "max_length": 512, 
 def settings(app: Flask) -> Settings:
     found: Settings = app.config["SETTINGS"]
     return found
+
+
+@pytest.fixture
+def client(app: Flask) -> FlaskClient:
+    return signed_in(app)
 
 
 @pytest.fixture
@@ -136,6 +143,25 @@ def test_a_checkpoint_that_was_trained_there_plays_and_is_trained_on_whatever_is
     assert KEY not in config
 
 
+def test_its_page_and_form_say_where_it_is_trained_what_of_and_what_it_costs(
+    client: FlaskClient, engine: Engine, settings: Settings, base: str, tinker: StubTinker
+) -> None:
+    rows = played(engine, settings, base, "first")
+    form = client.get("/admin/jobs/new").text
+    assert "At Tinker" in form
+    assert "open (At Tinker)" in form
+    job_id = make_job(engine, rows, max_steps=1)
+    run(engine, settings, job_id)
+    row = row_of(engine, job_id)
+    page = client.get(f"/admin/jobs/{job_id}").text
+    assert str(row.remote_model) in page
+    assert "gradient_checkpointing" not in page  # nor any other field that has no meaning there
+    assert row.trained_tokens is not None
+    assert f"${3 * row.trained_tokens / 1e6:.4f}" in page
+    assert "Tinker (tiny/open, adapters of rank 32)" in page
+    assert "Memory at most" not in page.partition('id="tiles"')[2].partition("</dl>")[0]
+
+
 def test_a_cancelled_training_saves_its_step_and_goes_on_from_it(
     engine: Engine, settings: Settings, base: str, tinker: StubTinker
 ) -> None:
@@ -220,6 +246,10 @@ def test_what_cannot_be_trained_there_is_one_line(
     monkeypatch.setenv(KEY_VARIABLE, "sk-of-another-vendor")
     line = error_of(engine, settings, make_job(engine, rows, "d"))
     assert "api_key must start with the 'tml-' prefix" in line
+    with monkeypatch.context() as patch:
+        patch.setattr("importlib.util.find_spec", lambda name: None if name == "tinker" else name)
+        line = error_of(engine, settings, make_job(engine, rows, "c"))
+    assert line.startswith("tinker: expected it to be installed where the job runs, got none; pip install -c const")
     monkeypatch.delenv(KEY_VARIABLE)
     line = error_of(engine, settings, make_job(engine, rows, "e"))
     assert line.startswith("expected a key in the environment variable TINKER_API_KEY, got none")

@@ -16,7 +16,7 @@ from transformers import AutoTokenizer
 from training.data import EpochOrder, Rows, file_hash
 from training.errors import StepFailed, TrainingRefused, one_line
 from training.log_probs import ReferenceLogProbs
-from training.methods.base import Config, FromCheckpoint, Method
+from training.methods.base import HERE_ONLY, Config, FromCheckpoint, Method
 from training.methods.reference import WithReference
 from training.progress import Progress, StopRequest
 from training.rendering import TOO_LONG, MarkedTokens, Renderer
@@ -145,7 +145,8 @@ class _Training:
         rows = found.rows
         counts = {"rows": found.read, "sequences": len(rows.sequences), "eval_rows": 0, "targets": rows.targets}
         rank = info.lora_rank or self._config.lora_rank
-        settings = self._config.model_dump(mode="json", exclude={"base", "data", "output", "run", "sft_data"})
+        names = {*self._method.job_fields} - {*HERE_ONLY}
+        settings = {name: value for name, value in self._config if name in names}
         self._progress.tell(
             "started", method=self._method.name, parameters=None, trained=None, **counts, **found.counts,
             device=f"Tinker ({info.model_data.model_name}, adapters of rank {rank})",

@@ -6,14 +6,10 @@ from typing import Any
 from app.core.errors import Invalid, Phrase
 from app.finetuning.config import Fields, find_method, read_fields, refuse_fault
 from app.games.base import JSON
+from training.methods.base import HERE_ONLY
 
 METHODS = ("sft", "sft-kl", "offline-po", "stable-alignment")
 TOKENIZER = "tokenizer"
-# What the weights are held in, on what and in how many processes is Tinker's; nothing is evaluated there.
-NOT_THERE = (
-    "eval_share", "eval_every", "patience", "keep", "log_every", "device", "precision", "packing",
-    "gradient_checkpointing", "threads", "lora_alpha", "lora_dropout", "lora_targets",
-)  # fmt: skip
 _RANK: Mapping[str, Any] = {
     "type": "integer", "minimum": 1, "maximum": 512, "default": 32, "title": "LoRA rank",
     "description": "Of the adapters that are trained; no other weight is.",
@@ -32,7 +28,7 @@ def fields_of(method: str) -> Fields:
     """The JSON Schema of each field of a method; none for one that Tinker cannot train with."""
     if method not in METHODS:
         return {}
-    known = {name: schema for name, schema in find_method(method).job_fields.items() if name not in NOT_THERE}
+    known = {name: schema for name, schema in find_method(method).job_fields.items() if name not in HERE_ONLY}
     return {**known, "lora_rank": _RANK, "save_every": _SAVE_EVERY, TOKENIZER: _TOKENIZER}
 
 
