@@ -87,7 +87,7 @@ def _store_trained(session: Session, row: TrainingJob) -> TrainingCharge:
     token, now = f"job-{row.id}", datetime.now(UTC)
     charge = session.get(TrainingCharge, token)
     if charge is None:
-        price = price_of_training(session.get_one(LanguageModel, row.base_id))
+        price = price_of_training(session.get(LanguageModel, row.base_id or 0))
         charge = TrainingCharge(token=token, job_id=row.id, at=now, tokens=0, is_estimate=False, price=price)
         session.add(charge)
     if charge.tokens != (row.trained_tokens or 0):

@@ -7,9 +7,9 @@ from app.jobs.spending import Spent
 from app.models import LanguageModel, TrainingCharge, TrainingJob
 
 
-def price_of_training(base: LanguageModel) -> float | None:
-    """USD for a million tokens that a vendor trains a model on; None: unknown."""
-    found = base.options.get("price_training")
+def price_of_training(base: LanguageModel | None) -> float | None:
+    """USD for a million tokens that a vendor trains a model on; None: unknown, or a training from nothing."""
+    found = None if base is None else base.options.get("price_training")
     return None if found is None else float(found)
 
 
@@ -26,7 +26,7 @@ def spent_by_job(session: Session, *which: ColumnElement[bool]) -> dict[int, Spe
     charges = (
         select(TrainingCharge, LanguageModel)
         .join(TrainingJob, TrainingJob.id == TrainingCharge.job_id)
-        .join(LanguageModel, LanguageModel.id == TrainingJob.base_id)
+        .outerjoin(LanguageModel, LanguageModel.id == TrainingJob.base_id)
         .where(*which)
     )
     found: dict[int, Spent] = {}
