@@ -22,6 +22,7 @@ from app.games import GAMES
 from app.jobs import states
 from app.jobs.context import JobContext
 from app.jobs.spec import JobBudget
+from app.jobs.spending import dollars
 from app.models import RoundRow
 from app.rounds import lifecycle, matrix
 from app.rounds.job import ROUND
@@ -184,5 +185,6 @@ def _say(result: dict[str, Any]) -> None:
     if result["calls"]:
         tokens = result["prompt_tokens"] + result["completion_tokens"]
         line += f", {result['calls']} calls, {tokens} tokens"
+        line += "" if result["cost"] is None else f", {dollars(result['cost'])}"
     aborted = f"; {'all' if result['all_aborted'] else result['aborted']} aborted" if result["aborted"] else ""
     click.echo(f"{line}{aborted}.")

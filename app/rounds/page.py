@@ -46,6 +46,11 @@ def _material(session: Session, items: Sequence[RoundListItem]) -> list[Phrase |
     return [known.get(number) for number in numbers]
 
 
+def _costs(session: Session, items: Sequence[RoundListItem]) -> list[float | None]:
+    found = figures_of(session, [each.row for each in items])
+    return [found[each.row.id]["cost"] for each in items]
+
+
 def _behind(session: Session, items: Sequence[RoundListItem]) -> list[list[int]]:
     found = waits_behind(session, [each.row for each in items])
     return [found[each.row.id] for each in items]
@@ -74,6 +79,7 @@ _ASKED = (
     fact("all_aborted", "All aborted", lambda each: each.all_aborted, seen=COMMANDS),
     fact("waits_behind", "Waits behind", values=_behind, seen=COMMANDS),
     *(fact(name, name, seen=COMMANDS) for name in _COUNTS),
+    fact("cost", "Cost", values=_costs, seen=COMMANDS),
     *map(json_fact, ("config", "pick", "matrix_id", "retry_at")),
 )
 PAGE: JobPage[RoundRow] = JobPage(

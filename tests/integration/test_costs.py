@@ -2,8 +2,9 @@
 
 import csv
 import io
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -25,6 +26,7 @@ from app.registry.spending import spent_since
 from app.society.job import SOCIETY
 from tests.experimenter import signed_in
 from tests.rounds import add_models, haggler, make_round, play, row_of
+from tests.shell import Finished
 from tests.societies import add_chat_models, make_society, opinion
 from tests.societies import run as run_society
 from tests.stub_openai import Reply, StubServer
@@ -41,6 +43,7 @@ BESIDE = {  # reasoning counted beside the answer, and what was cached at the to
 ITS_OWN = {"prompt_tokens": 300, "completion_tokens": 20, "total_tokens": 320, "cost": 0.0125}
 FIVE_PRICES = {"price_in": 10, "price_out": 40, "price_cached": 1, "price_cache_write": 12.5, "price_reasoning": 20}
 OF_PARTS = (464 * 10 + 1024 * 1 + 512 * 12.5 + 100 * 40 + 400 * 20) / 1e6
+Run = Callable[..., Finished]
 Form = tuple[Mapping[str, Any], Mapping[str, Any], float, str, tuple[str, ...]]
 FORMS: dict[str, Form] = {  # usage, prices, cost of a call, its source, and the counts in its row of the file
     "parts": (PARTS, FIVE_PRICES, OF_PARTS, "prices", ("2000", "500", "1024", "512", "400")),
@@ -79,7 +82,7 @@ def client(app: Flask) -> FlaskClient:
 
 @pytest.mark.parametrize("name", FORMS)
 def test_a_round_costs_the_same_in_the_database_on_its_page_and_in_the_file(
-    client: FlaskClient, engine: Engine, settings: Settings, name: str
+    client: FlaskClient, flask: Run, engine: Engine, settings: Settings, name: str
 ) -> None:
     _, _, cost, source, counts = FORMS[name]
     number = make_round(engine, name, matches=4)
@@ -94,6 +97,7 @@ def test_a_round_costs_the_same_in_the_database_on_its_page_and_in_the_file(
     page = client.get(f"/admin/rounds/{number}?tab=log").text
     assert shown in page
     assert "at today’s prices" not in page
+    assert json.loads(flask("round", "show", number, "--json").stdout)["cost"] == pytest.approx(total, abs=5e-5)
     rows = [*csv.DictReader(io.StringIO(client.get(f"/admin/export/generations.csv?round={number}").text))]
     assert sum(float(row["cost"]) for row in rows) == pytest.approx(total)
     assert {tuple(row[field] for field in COUNTS) for row in rows} == {counts}
