@@ -248,7 +248,8 @@ class JobKind(Generic[R]):
             got = Phrase("one that is just being cancelled")
             raise Conflict(self.name, expected=self.idle, got=got, subject=subject)
         if self.has_worker(session, row) and not self.may_be_joined(row, queued=queued):
-            got, remedy = Phrase("one that is running"), Phrase("cancel it first")
+            got = Phrase("one that is running")
+            remedy = Phrase("cancel it first, or try again in half a minute if its process was killed")
             raise Conflict(self.name, expected=self.idle, got=got, remedy=remedy, subject=subject)
         self.check_resumable(session, row)
         row.status, row.queued, row.ended_at, row.error = states.WAITING, queued, None, None

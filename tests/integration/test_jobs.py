@@ -133,7 +133,7 @@ def test_a_job_that_stopped_is_resumed_unless_its_name_was_taken(engine: Engine,
     job_id = make_job(engine, dataset)
     assert taken(engine, job_id, "one")
     with writing(engine) as session:
-        with pytest.raises(Conflict, match="expected one that nobody runs, got one that is running"):
+        with pytest.raises(Conflict, match="got one that is running; cancel it first, or try again in half"):
             TRAINING.resume(session, job_id, queued=True)
         TRAINING.release(session, job_id, "one", "the disk is full")
     row = row_of(engine, job_id)
