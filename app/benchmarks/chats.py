@@ -46,7 +46,7 @@ class BenchmarkChats:
         Raises AppError where none is, and BudgetReached.
         """
         with writing(self._context.database) as session:
-            self._check_budget(session)
+            self.check_budget(session)
             number = self._request(session, key, text, most_tokens)
         make_request(self._context, number)
         while True:
@@ -59,7 +59,7 @@ class BenchmarkChats:
             if self._context.stopping.wait(_LOOK):
                 return
 
-    def _check_budget(self, session: Session) -> None:
+    def check_budget(self, session: Session) -> None:
         """Raises BudgetReached for a job whose answers have come to as much as it may spend."""
         budget = budget_of(BENCHMARK.get(session, self._job_id), self._context.settings)
         if budget == JobBudget():

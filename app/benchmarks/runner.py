@@ -8,7 +8,7 @@ their own, and the process is started again with the answers.
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import UTC
 from pathlib import Path
@@ -28,6 +28,7 @@ from app.core.internal_errors import internal_error, unexplained
 from app.games.base import JSON
 from app.jobs import states
 from app.jobs.process import GRACE, INTERRUPTED, FileTail, JobProcess
+from app.jobs.spending import BudgetReached
 from app.matches.turns import WorkerContext
 from app.models import BenchmarkJob
 
@@ -163,8 +164,18 @@ class _BenchmarkRunner:
         """Ask the model what the process wants to know. False when the job is to be stopped."""
         wanted = [json.loads(line) for line in self._file("requests.jsonl").read_text(encoding="utf-8").splitlines()]
         chats = BenchmarkChats(self._context, self._job_id)
+        try:
+            return self._ask(chats, wanted)
+        except BudgetReached:
+            with reading(self._context.database) as session:
+                chats.check_budget(session)  # again, as what was under way has come back since
+            raise
+
+    def _ask(self, chats: BenchmarkChats, wanted: Sequence[JSON]) -> bool:
+        """Ask all of these, as many at once as the model takes. False when the job is to be stopped."""
         pool = ThreadPoolExecutor(chats.at_once)
-        pending = {pool.submit(chats.ask, each["key"], each["text"], each["max_tokens"]) for each in wanted}
+        asked = [pool.submit(chats.ask, each["key"], each["text"], each["max_tokens"]) for each in wanted]
+        pending = {*asked}
         try:
             while pending:
                 done, pending = wait(pending, TICK, return_when="FIRST_EXCEPTION")
@@ -179,6 +190,8 @@ class _BenchmarkRunner:
             while pending:  # the chats that are being made; the job stays this worker's until they are over
                 _, pending = wait(pending, TICK)
                 self._keep()
+            answered = sum(not each.cancelled() and each.exception() is None for each in asked)
+            self._told.append({"event": "asked", "done": answered, "of": len(wanted)})
         return True
 
     # ---- What it tells -----------------------------------------------------------

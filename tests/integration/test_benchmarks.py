@@ -29,6 +29,7 @@ from app.core.errors import AppError
 from app.core.extensions import db, reading, writing
 from app.jobs import states
 from app.jobs.spec import JobBudget
+from app.jobs.spending import dollars
 from app.matches.turns import WorkerContext
 from app.models import BenchmarkJob, BenchmarkResult, GenerationRow, LanguageModel, ModelRequest
 from app.registry import add_api_model, get_model
@@ -255,8 +256,11 @@ def test_a_benchmark_stops_at_its_budget_and_resumed_with_more_asks_for_the_rest
     assert re.fullmatch(r"budget of \$100\.00 reached: \$\d+\.00 spent; resume with a higher one", row.error)
     asked = len(stub.requests_of("chooser")) - before
     assert asked < 12
+    assert row.step == f"{asked} of 12 chats"
     with reading(engine) as session:
-        assert usage_of(session, [row])[number].cost >= 100
+        spent = usage_of(session, [row])[number].cost
+        assert spent >= 100
+        assert f"{dollars(spent)} spent" in row.error  # with what was under way when it was reached
         assert session.scalar(select(func.count()).select_from(GenerationRow)) == asked
     with writing(engine) as session:
         BENCHMARK.resume(session, number, queued=False, budget=JobBudget(usd=1e6))
