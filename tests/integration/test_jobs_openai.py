@@ -59,7 +59,8 @@ def dataset(engine: Engine, settings: Settings) -> Dataset:
 
 def add_base(engine: Engine, stub: StubServer, name: str = "mini", **options: Any) -> str:
     """An API model at the stub."""
-    given = {"model": REMOTE, "base_url": stub.url, "price_in": 0.15, "price_training": 3, "in_flight": 4, **options}
+    prices = {"price_in": 0.15, "price_cached": 0.05, "price_training": 3}
+    given = {"model": REMOTE, "base_url": stub.url, **prices, "in_flight": 4, **options}
     with writing(engine) as session:
         return add_api_model(session, name, None, ["negotiation"], given, prompt_style="compact").name
 
@@ -141,7 +142,8 @@ def test_a_worker_looks_and_lets_go_until_the_model_is_registered(
     assert (made.kind, made.games, made.prompt_style) == ("api", ["negotiation"], "compact")
     assert made.options["model"] == f"ft:{REMOTE}:org::ftjob-1" == row.remote_model
     assert [made.options[name] for name in ("price_training", "in_flight")] == [3, 4]
-    assert made.options.get("price_in") is made.options.get("price_out") is None  # a tuned model has its own
+    # What it costs to play with a tuned model is its own.
+    assert [made.options.get(name) for name in ("price_in", "price_out", "price_cached")] == [None] * 3
     assert not made.offered_to_people
     with reading(engine) as session:
         assert origin_of(made, session.get_one(TrainingJob, job_id)) == "trained"

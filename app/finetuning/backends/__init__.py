@@ -18,6 +18,11 @@ from app.finetuning.config import Fields
 from app.finetuning.files import JobFiles
 from app.games.base import JSON
 from app.models import Dataset, LanguageModel, TrainingJob
+from app.registry.prices import PRICES
+
+# The first is found anew. To play with a tuned model has other prices than its base; to train it further is priced by
+# the family of models that both are of, so that its price_training is the base's until somebody edits it.
+_NOT_TAKEN_OVER = ("key_host", *PRICES)
 
 
 class RunningTraining(Protocol):
@@ -87,6 +92,11 @@ class ProcessBackend(Backend, Protocol):
 
     def collect(self, files: JobFiles) -> bool:
         """Whether the model of a job is made."""
+
+
+def tuned_options(base: LanguageModel, model: str) -> JSON:
+    """The options of a tuned API model that its vendor calls `model`: those of its base, but for the prices of play."""
+    return {name: value for name, value in base.options.items() if name not in _NOT_TAKEN_OVER} | {"model": model}
 
 
 def backend_names() -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.core.errors import Invalid, Phrase
 from app.core.queues import BATCH
 from app.datasets import store
-from app.finetuning.backends import Backend, TrainedModel
+from app.finetuning.backends import Backend, TrainedModel, tuned_options
 from app.finetuning.config import Fields
 from app.finetuning.files import JobFiles
 from app.finetuning.openai import fields
@@ -24,9 +24,6 @@ from app.players.api.options import read_options
 from app.registry import add_api_model
 
 API = "api"  # the kind of models that it goes on from
-# The first is found anew. To play with a tuned model costs more than with its base; to train it further is priced by
-# the family of models that both are of, so that its price_training is the base's until somebody edits it.
-_NOT_TAKEN_OVER = ("key_host", "price_in", "price_out")
 
 
 class OpenAIBackend:
@@ -93,8 +90,7 @@ class OpenAIBackend:
         Raises Conflict where the name was taken meanwhile.
         """
         base = session.get_one(LanguageModel, row.base_id)
-        options = {name: value for name, value in base.options.items() if name not in _NOT_TAKEN_OVER}
-        options["model"] = row.remote_model
+        options = tuned_options(base, row.remote_model)
         return TrainedModel(add_api_model(session, row.name, None, games, options, prompt_style=style), row.step)
 
 

@@ -19,7 +19,7 @@ from app.core.errors import Invalid, NotFound, Phrase, Verbatim
 from app.core.files import replace_file
 from app.core.queues import TRAIN
 from app.datasets import store
-from app.finetuning.backends import ProcessBackend, TrainedModel
+from app.finetuning.backends import ProcessBackend, TrainedModel, tuned_options
 from app.finetuning.config import SFT_DATA, Fields
 from app.finetuning.files import JobFiles
 from app.finetuning.tinker import fields
@@ -35,8 +35,6 @@ from app.registry import add_api_model
 PROGRAM = (sys.executable, "-m", "training.tinker")
 INSTALL = "pip install -c constraints.txt -e '.[tinker]'"
 _RESULT = "tinker.json"
-# The first is found anew, and what it costs to play with adapters may be another price.
-_NOT_TAKEN_OVER = ("key_host", "price_in", "price_out")
 
 
 class TinkerBackend:
@@ -127,8 +125,8 @@ class TinkerBackend:
         """
         made = json.loads((files.folder / _RESULT).read_text(encoding="utf-8"))
         base = session.get_one(LanguageModel, row.base_id)
-        options = {name: value for name, value in base.options.items() if name not in _NOT_TAKEN_OVER}
-        options["model"] = row.remote_model = made["model"]
+        row.remote_model = made["model"]
+        options = tuned_options(base, row.remote_model)
         row.trained_tokens = made["tokens"]
         model = add_api_model(session, row.name, None, games, options, prompt_style=style)
         return TrainedModel(model, made["step"])
