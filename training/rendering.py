@@ -22,6 +22,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -154,7 +155,7 @@ class Renderer:
         self._begin = begin_of_text(tokenizer) if begins else []
         self._opening = next((each for each in CLOSING_OF if each in str(tokenizer.chat_template)), "<think>")
 
-    @property
+    @cached_property
     def lets_reason(self) -> bool:
         """Whether the template has, or lets, the model reason before it answers."""
         if not OPENING.search(str(self._tokenizer.chat_template)):

@@ -95,7 +95,7 @@ def transcripts(session: Session, wanted: Mapping[str, TranscriptRequest]) -> di
                 tokens = _tokens(match, log, own, sampled)
                 if not wanted[match].keeps_reasoning and any(turn.has_reasoning for turn in tokens):
                     tokens = ()
-                told = _with_thoughts(chat, [thoughts.get((match, ply, log.moves[ply].text)) for ply in own])
+                told = _with_thoughts(chat, [thoughts.get((match, ply, _written(log.moves[ply]))) for ply in own])
                 transcript.append(PromptedTranscript(seat, told, tokens, wording))
             found[match] += reversed(transcript)
     return found
@@ -191,6 +191,11 @@ def _thoughts(session: Session, matches: Collection[str]) -> dict[tuple[str, int
         .order_by(GenerationRow.attempt, GenerationRow.id)
     )
     return {(row.match_id, row.ply, row.text): row.reasoning for row in rows}
+
+
+def _written(move: Event) -> str | None:
+    """What was written for a move, of which a lenient reading may have left less."""
+    return move.text if move.original is None else move.original
 
 
 def _with_thoughts(chat: Sequence[Message], thoughts: Sequence[str | None]) -> list[Message]:

@@ -74,9 +74,9 @@ def roles(row: dict[str, Any]) -> list[str]:
 def test_reasoning_is_in_the_rows_of_a_dataset_that_keeps_it_alone(
     engine: Engine, settings: Settings, home: Path, stub: StubServer
 ) -> None:
-    stub.script("thinker", lambda *given: f"<think>They like hats.</think>{haggler(*given)}")
+    stub.script("thinker", lambda *given: f"<think>They like hats.</think>**{haggler(*given)}**")
     add_models(engine, stub.url, "thinker")
-    number = played(engine, settings, "thinker", matches=2)
+    number = played(engine, settings, "thinker", matches=2)  # in which moves are read without their stars
     dropped, kept = (cut(engine, home, rounds=[number], filter="all", reasoning=each) for each in ("drop", "keep"))
     assert ("reasoning" in dropped.spec, kept.spec["reasoning"]) == (False, "keep")
     assert rows_of(home, dropped) == rows_of(home, cut(engine, home, rounds=[number], filter="all"))
