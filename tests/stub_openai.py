@@ -139,6 +139,7 @@ class StubServer:
     def __init__(self, port: int = 0, key: str | None = None) -> None:
         self.requests: list[Request] = []
         self.key = key
+        self.listed: dict[str, dict[str, Any]] = {}  # what its list of models says of some of them
         self.fine_tuning = StubFineTuning()
         self.stopping = threading.Event()
         self._scripts = _built_in()
@@ -225,7 +226,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self._train(b""):
             return
-        listed = [{"id": model, "object": "model", "created": 0, "owned_by": "stub"} for model in self.stub.models]
+        owned = {"object": "model", "created": 0, "owned_by": "stub"}
+        listed = [{"id": model, **owned, **self.stub.listed.get(model, {})} for model in self.stub.models]
         found = self.path.rstrip("/").endswith("/models")
         self._send(
             200 if found else 404, _json({"object": "list", "data": listed} if found else _error("No such page."))

@@ -27,6 +27,7 @@ FILES = {
     "model show": "model_show:show",
     "model lineage": "lineage:lineage",
     "model test": "model_calls:test",
+    "model list-remote": "model_calls:list_remote",
     "model verify-sampling": "model_calls:verify_sampling",
     "model ask": "model_ask:ask",
     "model edit": "model_changes:edit",

@@ -1,15 +1,20 @@
-"""`flask model test` and `verify-sampling`: calls of a model that belong to no match, made here."""
+"""`flask model test`, `verify-sampling` and `list-remote`: calls of a model that belong to no match, made here."""
+
+import asyncio
 
 import click
 
 from app.cli.base import Command, CommandFailed, ensure_database, print_json, settings
 from app.cli.model_format import found_lines
+from app.core.errors import Invalid, Verbatim
 from app.core.extensions import db, reading, writing
 from app.model_calls.request_runner import make_here
 from app.model_calls.test_call import check_costs, request_check, request_test
+from app.players.api import remote_models
 from app.players.api.finding_words import check_in_words
+from app.players.api.options import ApiOptions
 from app.players.api.server_findings import SamplingCheck
-from app.registry import get_model
+from app.registry import get_model, player_spec, read_options
 
 
 @click.command(cls=Command)
@@ -67,3 +72,33 @@ def verify_sampling(name: str, as_json: bool) -> None:
         click.echo(f"{name}: {check_in_words(SamplingCheck.model_validate(result['check']))}.")
     if not result["ok"]:
         raise CommandFailed(f"{name} did not answer: {result['error']}")
+
+
+@click.command(cls=Command)
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def list_remote(name: str, as_json: bool) -> None:
+    """Show what the server of a model lists as its models, and when each ends.
+
+    NAME is a model of the registry behind an API: its address and the key of this environment are used. An end that the
+    server does not tell is that of the dates that come with Parlor, as far as one is known.
+    """
+    ensure_database()
+    with reading() as session:
+        options = read_options(player_spec(get_model(session, name)))
+    if not isinstance(options, ApiOptions):
+        raise Invalid("NAME", expected="a model behind an API", got=Verbatim(f"{name}, which is not"))
+    try:
+        found = asyncio.run(remote_models.list_remote(options))
+    except remote_models.ListFailed as failed:
+        raise CommandFailed(failed.message) from None
+    if as_json:
+        rows = [{**each._asdict(), "ends": each.ends and each.ends.isoformat()} for each in found]
+        print_json({"base_url": options.base_url, "models": rows})
+        return
+    width = max((len(each.name) for each in found), default=0)
+    for each in found:
+        ends = f"  ends {each.ends:%Y-%m-%d}, by {each.told_by}" if each.ends else ""
+        click.echo(f"{each.name.ljust(width)}{ends}".rstrip())
+    if not found:
+        click.echo(f"{options.base_url} lists no models.")

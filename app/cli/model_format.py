@@ -8,6 +8,7 @@ from typing import Any
 from app.models import LanguageModel
 from app.players.api import finding_words
 from app.players.api import options as api_options
+from app.players.api.end_dates import end_of
 from app.players.api.server_findings import read_findings
 from app.players.local import options as local_options
 from app.registry import has_passed_test, needs_test, player_spec, read_options
@@ -86,6 +87,8 @@ def in_full(row: LanguageModel, found: dict[str, Any]) -> Iterator[tuple[str, st
     if found.get("key_set") is False:
         yield "key", "not set here"
     yield "test call", (row.test_request is not None and row.test_request.error) or found["test_call"]
+    if isinstance(options, api_options.ApiOptions) and (end := end_of(options.model, options.base_url)) is not None:
+        yield "ends", f"{end:%Y-%m-%d}, when its vendor shuts it down"
     yield from found_lines(row)
     if row.notes:
         yield "notes", row.notes

@@ -16,7 +16,8 @@ from app.jobs import states
 from app.model_calls.request_runner import make_here
 from app.model_calls.test_call import request_check
 from app.models import GenerationRow, LanguageModel, ModelRequest, RoundRow
-from app.registry import get_model
+from app.players.api.end_dates import end_of
+from app.registry import add_api_model, get_model
 from app.registry.changes import clone_model
 from tests import model_servers as servers
 from tests.experimenter import signed_in
@@ -333,6 +334,40 @@ def test_the_page_and_the_command_say_it_in_plain_words(
     assert "found: temperature" in shown
     assert "sent, and it has an effect" in shown
     assert json.loads(flask("model", "show", "m", "--json").stdout)["findings"]["version"] == 1
+
+
+def test_the_models_of_a_server_are_listed_with_the_end_that_it_tells(
+    engine: Engine, stub: StubServer, flask: Callable[..., Finished]
+) -> None:
+    add_models(engine, stub.url, "m")
+    stub.listed = {"stub-500": {"shutdown_date": "2027-01-14"}, "stub-hang": {"shutdown_date": None}}
+    lines = flask("model", "list-remote", "m").stdout.splitlines()
+    assert "stub-500         ends 2027-01-14, by the server" in lines
+    assert "stub-hang" in lines
+    found = json.loads(flask("model", "list-remote", "m", "--json").stdout)["models"]
+    assert {each["name"]: each["ends"] for each in found}["stub-500"] == "2027-01-14"
+    refused = flask("model", "list-remote", "scripted")
+    assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
+
+
+def test_a_server_that_is_away_is_said_in_one_line(engine: Engine, flask: Callable[..., Finished]) -> None:
+    add_models(engine, "http://127.0.0.1:9/v1", "m")
+    failed = flask("model", "list-remote", "m")
+    assert (failed.exit_code, failed.stderr.count("\n")) == (1, 1)
+    assert "expected a connection" in failed.stderr
+
+
+def test_a_model_whose_vendor_ends_it_says_so_on_its_page(
+    engine: Engine, app: Flask, flask: Callable[..., Finished]
+) -> None:
+    tuned = "ft:gpt-4o-mini-2024-07-18:lab::x1"
+    with writing(engine) as session:
+        for name, remote in (("tuned", tuned), ("base", "gpt-4o-mini-2024-07-18")):
+            add_api_model(session, name, None, ["taboo"], {"model": remote, "base_url": "https://api.openai.com/v1"})
+    page = signed_in(app).get(f"/admin/models/{number_of(engine, 'tuned')}").text
+    assert "Its vendor shuts this model down on" in page
+    assert "2027-01-14, when its vendor shuts it down" in flask("model", "show", "base").stdout
+    assert end_of("gpt-4o-mini-2024-07-18", "https://openrouter.ai/api/v1") is None
 
 
 def test_a_model_that_is_not_behind_an_api_has_no_sampling_to_check(flask: Callable[..., Finished]) -> None:

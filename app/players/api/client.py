@@ -12,7 +12,7 @@ import json
 import math
 import random
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -116,7 +116,7 @@ class ChatClient:
         self._limits: dict[object, RateLimits] = {}
         # A generator, because the end of a loop closes those that are open: asyncio.run does, and whoever runs a
         # loop in another way calls loop.shutdown_asyncgens().
-        self._life = _session(base_url)
+        self._life = open_sessions(base_url)
         self._session: ClientSession | None = None
         self._refused_because = _refused_address(base_url)
 
@@ -161,7 +161,7 @@ class ChatClient:
             async with session.post(
                 self._url, data=call.body, headers=call.headers, timeout=call.timeout, allow_redirects=False
             ) as response:
-                raw = await _body(response)
+                raw = await read_bytes(response)
                 status, headers = response.status, response.headers
         except ConnectionTimeoutError:
             return _FailedAttempt(
@@ -232,7 +232,8 @@ def client(base_url: str, endpoint: Endpoint = CHAT) -> ChatClient:
     return found
 
 
-async def _session(base_url: str) -> AsyncIterator[ClientSession]:
+async def open_sessions(base_url: str) -> AsyncGenerator[ClientSession]:
+    """A session for an address, which connects to no forbidden one; it is closed with the generator."""
     proxy = proxy_of(base_url)
     # A proxy is the operator's own, and looks up names by itself.
     checked = None if proxy else open_socket
@@ -265,7 +266,7 @@ def proxy_of(base_url: str) -> str | None:
 # ---- What an attempt brought --------------------------------------------------------
 
 
-async def _body(response: ClientResponse) -> bytes | None:
+async def read_bytes(response: ClientResponse) -> bytes | None:
     """What was sent, unpacked; None when it is more than anybody has to say, and the rest is left unread."""
     pieces, length = [], 0
     async for piece in response.content.iter_any():

@@ -24,6 +24,7 @@ from app.matches.model_list import LIST, ModelListItem, played_matches
 from app.model_calls.test_call import check_costs, latest_check, request_check, request_test
 from app.models import LanguageModel, ModelRequest
 from app.players.api import finding_words
+from app.players.api.end_dates import end_of
 from app.players.api.options import ApiOptions
 from app.players.api.server_findings import SamplingCheck, read_findings
 from app.players.description import partner_kind
@@ -235,6 +236,7 @@ def _found(row: LanguageModel, check: ModelRequest | None) -> dict[str, Any]:
     findings = read_findings(row.findings)
     done = None if check is None or check.result is None else check.result.get("check")
     return {
+        "ends": end_of(options.model, options.base_url),
         "findings": findings,
         "finding_lines": [] if findings is None else list(finding_words.in_words(findings, options)),
         "check": check,

@@ -1,0 +1,26 @@
+"""When vendors shut models down, by the dated file that comes with Parlor."""
+
+import tomllib
+from datetime import date
+from functools import cache
+from typing import Any
+
+from app.core.config import ROOT
+from app.players.api.addresses import host_of
+
+FILE = ROOT / "data" / "vendors" / "end_dates.toml"
+
+
+def end_of(model: str, base_url: str) -> date | None:
+    """The last day of a model at the server of an address, as far as it is known; a tune ends with its base."""
+    host = host_of(base_url)
+    base = model.split(":")[1] if model.startswith("ft:") and model.count(":") > 1 else model
+    for known in _known():
+        if base in known["names"] and (host == known["host"] or host.endswith(f".{known['host']}")):
+            return date.fromisoformat(str(known["ends"]))
+    return None
+
+
+@cache
+def _known() -> list[dict[str, Any]]:
+    return list(tomllib.loads(FILE.read_text(encoding="utf-8"))["models"])
