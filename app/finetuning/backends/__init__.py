@@ -94,7 +94,7 @@ class ProcessBackend(Backend, Protocol):
         """Whether the model of a job is made."""
 
 
-def tuned_options(base: LanguageModel, model: str) -> JSON:
+def tuned_options(base: LanguageModel, model: str | None) -> JSON:
     """The options of a tuned API model that its vendor calls `model`: those of its base, but for the prices of play."""
     return {name: value for name, value in base.options.items() if name not in _NOT_TAKEN_OVER} | {"model": model}
 
