@@ -96,8 +96,10 @@ def _make(database: Engine, settings: Settings, number: int, owner: str, call: C
     write_learnt(database)
 
     def keep(session: Session) -> None:
-        if request_lifecycle.finish(session, number, owner, result, calls):
-            _keep_found(session, session.get_one(LanguageModel, model_id, with_for_update=True), asking.found)
+        if request_lifecycle.finish(session, number, owner, result, calls) and asking.found is not None:
+            # Calls that are stored at the same time hold on to the key of the row, so it is not locked with its key.
+            model = session.get_one(LanguageModel, model_id, with_for_update={"key_share": True})
+            _keep_found(session, model, asking.found)
 
     # The answer has cost time and money: it waits for a database that is away or has no room.
     insist(database, keep, settings.TURN_SECONDS)

@@ -43,7 +43,8 @@ def write_learnt(database: Engine) -> None:
 
 
 def _write(session: Session, learnt: dict[tuple[str, str], dict[str, object]]) -> None:
-    for row in session.scalars(select(LanguageModel).where(LanguageModel.kind == "api").with_for_update()):
+    models = select(LanguageModel).where(LanguageModel.kind == "api").with_for_update(key_share=True)
+    for row in session.scalars(models):
         try:
             known = options.read_options(row.options)
         except Invalid:
