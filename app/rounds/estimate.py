@@ -200,7 +200,7 @@ PARTS_OF_TOKENS = (GenerationRow.cached_tokens, GenerationRow.cache_write_tokens
 
 def server_cost(how: Callable[[Any], ColumnElement[Any]], table: Any = GenerationRow) -> ColumnElement[Any]:
     """The sum or the mean of what servers said that calls cost; NULL where one of those answered has no such cost."""
-    unsaid = func.count(case((table.error.is_(None) & func.coalesce(table.cost_source, "") != "server", 1)))
+    unsaid = func.count(case((table.error.is_(None) & (func.coalesce(table.cost_source, "") != "server"), 1)))
     return case((unsaid == 0, how(table.cost)))
 
 

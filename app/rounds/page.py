@@ -79,12 +79,14 @@ _ASKED = (
     fact("all_aborted", "All aborted", lambda each: each.all_aborted, seen=COMMANDS),
     fact("waits_behind", "Waits behind", values=_behind, seen=COMMANDS),
     *(fact(name, name, seen=COMMANDS) for name in _COUNTS),
-    fact("cost", "Cost", values=_costs, seen=COMMANDS),
     *map(json_fact, ("config", "pick", "matrix_id", "retry_at")),
 )
 PAGE: JobPage[RoundRow] = JobPage(
     kind=ROUND,
     items=list_items,
     figures=figures_of,
-    sections=[Section(ASKED, "What is played", _ASKED)],
+    sections=[
+        Section(ASKED, "What is played", _ASKED),
+        Section("spent", "Cost", [fact("cost", "Cost", values=_costs, seen=COMMANDS)], alone=True),
+    ],
 )

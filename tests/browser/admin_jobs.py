@@ -62,7 +62,7 @@ def job_states(parlor: Stack, page: Page, made: Mapping[str, int], datasets: Map
         if name in ("job-running", "jobs-compare"):
             expect(page.locator("figure svg").last).to_be_visible()
         yield name
-    page.get_by_label("Learning rate", exact=True).fill("fast")
+    page.locator("#learning_rate").fill("fast")
     page.get_by_label("Name", exact=True).fill("harbour-next")
     page.get_by_text("Further fields").click()
     page.get_by_role("button", name="Start the training").click()

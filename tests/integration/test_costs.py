@@ -23,6 +23,7 @@ from app.models import GenerationRow
 from app.registry import get_model
 from app.registry.prices import check_budget
 from app.registry.spending import spent_since
+from app.rounds.estimate import habit_of
 from app.society.job import SOCIETY
 from tests.experimenter import signed_in
 from tests.rounds import add_models, haggler, make_round, play, row_of
@@ -91,7 +92,9 @@ def test_a_round_costs_the_same_in_the_database_on_its_page_and_in_the_file(
         calls = session.scalars(select(GenerationRow)).all()
         assert {(round(call.cost or 0, 9), call.cost_source) for call in calls} == {(round(cost, 9), source)}
         spent = spent_since(session, datetime.now(UTC) - timedelta(hours=1))
+        habit = habit_of(session, get_model(session, name), "negotiation", {})
     total = cost * len(calls)
+    assert habit.cost == (pytest.approx(cost * habit.calls) if source == "server" else None)  # which estimates go by
     assert row_of(engine, number).cost == pytest.approx(total) == spent
     shown = f"${total:,.2f}" if total >= 1 else f"${total:.4f}"
     page = client.get(f"/admin/rounds/{number}?tab=log").text

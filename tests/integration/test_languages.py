@@ -229,6 +229,7 @@ SAME = {
     "Downloads",
     *("UTC", "scripted", "Sampling", "Prompt", "Extra", "Ball", "cat", "Deal or No Deal, live", "https://host/v1"),
     *("effort", "switch", "thinking", "budget", "reasoning", "template"),  # as which reasoning is sent
+    *("off", "json_schema", "named", "bare", "any_json"),  # and structured output
     *("max_tokens", "max_completion_tokens", '{"top_k": 40}', "Training", "Batch", "tiny", "tiny-base", "compact"),
     *("Iteration", "Alignment", "Alignments", "Material", "sft", "Benchmark", "Benchmarks", "Benchmark 1", "Tokens"),
     *("spag", "CSV", "JSON", "API", "Budget", "Budget, USD"),
