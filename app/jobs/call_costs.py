@@ -3,9 +3,11 @@
 Cached tokens and those written to the cache are part of the prompt's, tokens of reasoning are part of the answer's.
 """
 
+from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-CostSource = Literal["server", "prices"]  # by what the cost of a call is known
+CostSource = Literal["server", "prices", "estimate"]  # by what the cost of a call is known
+BYTES_A_TOKEN = 3.5  # of UTF-8: English texts have more, so that estimates are rather too high
 
 
 class Prices(NamedTuple):
@@ -49,3 +51,8 @@ def cost_of(prices: Prices, tokens: TokenCounts) -> float:
         (tokens.reasoning, prices.completion if prices.reasoning is None else prices.reasoning),
     )
     return sum(count * price for count, price in parts) / 1e6
+
+
+def estimated_tokens(texts: Iterable[str]) -> int:
+    """About how many tokens texts have whose tokens nobody counted."""
+    return round(sum(len(text.encode(errors="replace")) for text in texts) / BYTES_A_TOKEN)

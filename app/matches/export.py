@@ -155,7 +155,8 @@ GENERATIONS = ExportTable(
         Column("cost", "number", "What the call cost, in US dollars.",
                "0.00042; empty where it is unknown, for models that run here and for earlier releases"),
         Column("cost_source", "text", "By what the cost is known: what the server said, or the tokens and the model's"
-               " prices of then.", " | ".join(get_args(CostSource)) + "; empty without a cost"),
+               " prices of then; an estimate by the length of the texts where the server counts no tokens.",
+               " | ".join(get_args(CostSource)) + "; empty without a cost"),
     ),
     _generations(),
 )  # fmt: skip

@@ -8,12 +8,12 @@ answer how it came about.
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from app.core.errors import AppError
 from app.core.failures import BUSY, MODEL_FAULT, FailureKind, Fault, Outcome
 from app.games.base import JSON, View
-from app.jobs.call_costs import CostSource, Prices, TokenCounts, cost_of
+from app.jobs.call_costs import CostSource, Prices, TokenCounts, cost_of, estimated_tokens
 
 Refused = tuple[str, str]  # a bad attempt at this turn: its text, and the reason that was given
 
@@ -53,12 +53,29 @@ class Generation:
 
 
 def priced(generation: Generation, prices: Prices | None, server_cost: float | None = None) -> Generation:
-    """The call with its cost: what its server says, else what its tokens cost, where tokens and prices are known."""
+    """The call with its cost: what its server says, else what its tokens cost by these prices, if they are known.
+
+    Tokens of an answer that the server does not count are estimated, so that budgets in money hold there, too.
+    """
     if server_cost is not None:
         return replace(generation, cost=server_cost, cost_source="server")
-    if prices is None or (generation.prompt_tokens is None and generation.completion_tokens is None):
+    if prices is None:
         return generation
-    return replace(generation, cost=cost_of(prices, tokens_of(generation)), cost_source="prices")
+    uncounted = _uncounted(generation)
+    if uncounted and (generation.error is not None or generation.outcome not in (None, "move")):
+        return generation
+    tokens = tokens_of(replace(generation, **uncounted))
+    return replace(generation, cost=cost_of(prices, tokens), cost_source="estimate" if uncounted else "prices")
+
+
+def _uncounted(generation: Generation) -> dict[str, Any]:
+    """Estimates of the counts that the server of a call left out."""
+    found: dict[str, Any] = {}
+    if generation.prompt_tokens is None:
+        found["prompt_tokens"] = estimated_tokens(each["content"] for each in generation.prompt)
+    if generation.completion_tokens is None and generation.text is not None:
+        found["completion_tokens"] = estimated_tokens((generation.reasoning or "", generation.text))
+    return found
 
 
 def tokens_of(generation: Generation) -> TokenCounts:

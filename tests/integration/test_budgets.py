@@ -58,12 +58,13 @@ def stub() -> Iterator[StubServer]:
         for name in ("paid", "dear", "unpriced"):
             server.script(name, Reply(opinion, delay=0.01))
         server.script("haggler", Reply(haggler, delay=0.01))
+        server.script("uncounted", Reply(opinion, delay=0.01, usage=False))
         yield server
 
 
 @pytest.fixture
 def settings(app: Flask, engine: Engine, stub: StubServer) -> Settings:
-    add_chat_models(engine, stub.url, "paid", "dear", in_flight=AT_ONCE, **PRICES)
+    add_chat_models(engine, stub.url, "paid", "dear", "uncounted", in_flight=AT_ONCE, **PRICES)
     add_chat_models(engine, stub.url, "unpriced", in_flight=AT_ONCE)
     add_models(engine, stub.url, "haggler", in_flight=AT_ONCE, **PRICES)
     stub.requests.clear()
@@ -141,6 +142,18 @@ def test_a_job_stops_in_the_middle_keeps_every_call_and_goes_on_with_a_higher_bu
     resumed(engine, kind, number, usd=1000)
     run(engine, settings, number)
     assert (row_of(engine, kind, number).status, row_of(engine, kind, number).error) == (states.DONE, None)
+
+
+def test_a_server_that_counts_no_tokens_is_held_to_a_budget_in_money_by_an_estimate(
+    engine: Engine, settings: Settings
+) -> None:
+    number = make_society(engine, "uncounted")
+    with_budget(engine, SOCIETY, number, usd=0.2)
+    run_made(engine, settings, number)
+    row = row_of(engine, SOCIETY, number)
+    assert row.error.startswith("budget of $0.20 reached: $0.2")
+    assert row.unpriced_calls == 0
+    assert {each.cost_source for each in _generations(engine)} == {"estimate"}
 
 
 def test_tokens_have_a_budget_whatever_they_cost(engine: Engine, settings: Settings) -> None:

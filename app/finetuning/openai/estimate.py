@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from app.finetuning.estimate import TrainingEstimate
+from app.jobs.call_costs import estimated_tokens
 
-_BYTES = 3.5  # of UTF-8 in a token: English texts have more, so that the estimate is rather too high
 _OF_MESSAGE, _OF_ROW = 4, 3  # tokens around each
 _USUAL_EPOCHS, _MOST_EPOCHS = 3, 25
 _FEWEST_SEEN, _MOST_SEEN = 100, 25_000  # rows times epochs
@@ -37,5 +37,5 @@ def usual_epochs(rows: int) -> int:
 
 
 def _tokens_of(row: Mapping[str, Any]) -> int:
-    contents = [len(each["content"].encode()) for each in row["messages"]]
-    return round(sum(contents) / _BYTES) + _OF_MESSAGE * len(contents) + _OF_ROW
+    contents = [each["content"] for each in row["messages"]]
+    return estimated_tokens(contents) + _OF_MESSAGE * len(contents) + _OF_ROW
