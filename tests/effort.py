@@ -11,7 +11,7 @@ LEAST = 0.002  # seconds of CPU; what takes less is not told apart from noise
 def growth(work: Callable[[int], object], small: int, large: int) -> float:
     """How many times as much CPU time `work(large)` takes as `work(small)`: about large / small when it is linear.
 
-    Of each the better of two runs counts, after one that is not timed, so that what is loaded once is there.
+    Of each the best of four runs counts, after one that is not timed, so that what is loaded once is there.
     """
     work(small)
     return max(_seconds(work, large), LEAST) / max(_seconds(work, small), LEAST)
@@ -23,7 +23,7 @@ def _seconds(work: Callable[[int], object], size: int) -> float:
         work(size)
         return time.process_time() - began
 
-    return min(once() for _ in range(2))
+    return min(once() for _ in range(4))
 
 
 def calls(work: Callable[[], object]) -> int:
