@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,8 @@ def test_an_installation_that_was_cut_off_is_repeated_and_trainings_start_by_the
             lambda: (empty_home / "run" / "training-part.pid").exists() or "installed, " in parlor.output(), "pip"
         )
         if "installed, " not in parlor.output():
-            os.killpg(parlor.pid("training-part"), signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has ended by itself meanwhile
+                os.killpg(parlor.pid("training-part"), signal.SIGKILL)
         parlor.wait_until_ready()
         wait_until(lambda: "installed, " in parlor.output(), "the end of the installation")
         wait_until(lambda: (empty_home / "run" / "train.pid").exists(), "the worker of trainings")
