@@ -32,6 +32,7 @@ from werkzeug.test import EnvironBuilder
 from app.core.csv_reader import read_csv
 from app.core.errors import AppError
 from app.games import GAMES
+from app.matches.lenient import read_leniently
 from app.matches.safety import unsafe
 from app.rounds.material import material_of_text
 from app.society.priors import parse_priors
@@ -47,6 +48,7 @@ from app.web.admin.study_uploads import MOST_BYTES, MOST_FILES, read_upload
 from app.web.admin.uploaded_texts import MOST_UPLOADED
 from app.web.body_limits import SMALL, TEXTS, UploadRequest
 from app.web.sockets.packets import BadPacket, TextPacket, check
+from training.reasoning import left_open, split_reasoning, without_block_at_end
 from workers.web_worker import MOST_HEAD
 
 _LOOP, _THREAD, _PROCESS = "event loop", "a thread", "a process"
@@ -205,6 +207,19 @@ def _moved(text: str) -> None:
         for seat in (0, 1):
             for move in (text, f"[message] {text}", f"[propose] {text}"):
                 game.parse(state, seat, f"{move[: len(text)]}{next(_DIFFERENT)}")  # judgements are kept, too
+
+
+def _unwrapped(text: str) -> None:
+    for game in GAMES.values():
+        state = game.initial(game.config({}), random.Random(1))
+        for seat in (0, 1):
+            read_leniently(game, state, seat, text)
+
+
+def _reasoned(text: str) -> None:
+    split_reasoning(text)
+    left_open(text)
+    without_block_at_end(text)
 
 
 _FILE = 1_000_000  # bytes of a file of a study
@@ -402,6 +417,19 @@ RATINGS = {
     "reasons": repeated("Rating: 6\nReason: 5/7\n"),
     "a rating at the end": repeated("It is kind. ", after="Rating: 6"),
 }
+WRAPPED = {
+    **{
+        piece: repeated(piece) for piece in ('"', "**a** ", "`", "```\n", "Assistant: \n", "**[message] a\n", "« ", "~")
+    },
+    "invisible": repeated("\u200b", after="a"),
+    "invisible at the end": repeated("\u200b", before="a"),
+    "blanks in a fence": repeated(" ", before="```\n", after="a"),
+    "blanks behind a fence": repeated(" ", before="```", after="a"),
+}
+REASONED = {
+    **{piece: repeated(piece, after="a") for piece in (" ", "\n", "<think>", "</think>", "<think> </think> ", "<")},
+    "blanks behind a mark": repeated(" ", before="<think>", after="a"),
+}
 LANGUAGES = {
     "names": numbered("a{0},"),
     "one name": repeated("a,"),
@@ -497,6 +525,8 @@ PARSERS = (
     Parser("material of games", MOST_MATERIAL, _THREAD, _played, MATERIALS),
     Parser("rating of a critic or an observer", 20_000, "a worker", _rated, RATINGS),
     Parser("safety of a model’s text", 20_000, "a worker", unsafe, WORDS),
+    Parser("wrapping around a model’s move", 20_000, "a worker", _unwrapped, WRAPPED),
+    Parser("reasoning in a model’s text", 200_000, "a worker", _reasoned, REASONED),
 )
 _REFUSALS = (AppError, BadPacket, BadSignature, Refused, ValueError, RecursionError, HTTPException)
 

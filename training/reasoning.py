@@ -1,6 +1,7 @@
 """Where reasoning begins and ends in what a model writes, and in the prompts of chat templates. Loads no torch."""
 
 import re
+from collections.abc import Iterable
 
 MOST_REASONING = 200_000  # characters that are kept
 CLOSING_OF = {  # an opening mark and the closing one that goes with it
@@ -13,8 +14,6 @@ CLOSING_OF = {  # an opening mark and the closing one that goes with it
 _OPEN, _CLOSE = ("|".join(map(re.escape, marks)) for marks in (CLOSING_OF, CLOSING_OF.values()))
 OPENING, CLOSING = re.compile(_OPEN), re.compile(_CLOSE)
 MARK = re.compile(f"{_OPEN}|{_CLOSE}")
-_LEFT_OPEN = re.compile(rf"({_OPEN})\s*\Z")
-_BLOCK_AT_END = re.compile(rf"(?:\s*(?:{_OPEN}))?(?:\s*(?:{_CLOSE}))?\s*\Z")
 
 
 def split_reasoning(content: str) -> tuple[str, str]:
@@ -38,11 +37,17 @@ def split_reasoning(content: str) -> tuple[str, str]:
 
 def left_open(prompt: str) -> str:
     """The opening mark in which a prompt ends, so that what follows is reasoning; "" for a prompt without."""
-    found = _LEFT_OPEN.search(prompt)
-    return "" if found is None else found[1]
+    return _mark_at_end(prompt, CLOSING_OF)
 
 
 def without_block_at_end(prompt: str) -> str:
     """A prompt up to a mark of reasoning, or an empty block of it, in which it ends; all of one that ends in none."""
-    found = _BLOCK_AT_END.search(prompt)
-    return prompt if found is None or not MARK.search(found[0]) else prompt[: found.start()]
+    for marks in (CLOSING_OF.values(), CLOSING_OF):
+        if mark := _mark_at_end(prompt, marks):
+            prompt = prompt.rstrip().removesuffix(mark).rstrip()
+    return prompt
+
+
+def _mark_at_end(text: str, marks: Iterable[str]) -> str:
+    bare = text.rstrip()
+    return next((mark for mark in marks if bare.endswith(mark)), "")

@@ -26,7 +26,7 @@ def invisible(text: str) -> list[str]:
     """The code points of such characters, as U+200B, each once and in order; none in most texts."""
     if text.isascii():
         return []
-    found = dict.fromkeys(each[0] for each in _SUSPECT.finditer(text) if not _has_a_use(each))
+    found = dict.fromkeys(each[0] for each in _SUSPECT.finditer(text) if not _has_a_use(text, each.start()))
     return [f"U+{ord(character):04X}" for character in found]
 
 
@@ -34,33 +34,32 @@ def visible(text: str) -> str:
     """The text with a mark in place of each such character."""
     if text.isascii():
         return text
-    return _SUSPECT.sub(lambda found: found[0] if _has_a_use(found) else _MARK, text)
+    return _SUSPECT.sub(lambda found: found[0] if _has_a_use(text, found.start()) else _MARK, text)
 
 
 def stripped(text: str) -> str:
     """The text without such characters, and without blanks, at its two ends."""
-    bare = text.strip()
-    while bare and (found := _at_an_end(bare)) is not None:
-        bare = (bare[1:] if found == 0 else bare[:-1]).strip()
-    return bare
-
-
-def _at_an_end(text: str) -> int | None:
-    """The index of such a character that is the first or the last of a text; None where neither is."""
     if text.isascii():
-        return None
-    for at in (0, len(text) - 1):
-        found = _SUSPECT.match(text, at)
-        if found is not None and not _has_a_use(found):
-            return at
-    return None
+        return text.strip()
+    begin, end = 0, len(text)
+    while begin < end and _is_to_go(text, begin, begin, end):
+        begin += 1
+    while begin < end and _is_to_go(text, end - 1, begin, end):
+        end -= 1
+    return text[begin:end]
 
 
-def _has_a_use(found: re.Match[str]) -> bool:
-    at, text = found.start(), found.string
-    before, after = text[max(at - 1, 0) : at], text[at + 1 : at + 2]
-    if found[0] in _JOINERS:
+def _is_to_go(text: str, at: int, begin: int, end: int) -> bool:
+    """Whether a character at an end of text[begin:end] is a blank or shows nothing there."""
+    return text[at].isspace() or (_SUSPECT.match(text, at) is not None and not _has_a_use(text, at, begin, end))
+
+
+def _has_a_use(text: str, at: int, begin: int = 0, end: int | None = None) -> bool:
+    """Whether such a character is needed, as a part of text[begin:end]."""
+    end = len(text) if end is None else end
+    before, after = text[max(at - 1, begin) : at], text[at + 1 : min(at + 2, end)]
+    if text[at] in _JOINERS:
         return before >= _FIRST_JOINED and after >= _FIRST_JOINED
-    if "\ufe00" <= found[0] <= "\ufe0f":
+    if "\ufe00" <= text[at] <= "\ufe0f":
         return before >= _FIRST_VARIED or (before != "" and before in "©®") or after == _KEYCAP
     return False

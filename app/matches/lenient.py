@@ -27,7 +27,7 @@ _OUTER = frozenset(mark for pair in _PAIRS for mark in (pair[0][0], pair[1][-1])
 _EMPHASIS = "*_"
 _NO_WORDS = re.compile(r"[\W_]+")
 _APOSTROPHE = re.compile(r"(?<=\w)['’](?=\w)")
-_FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*(?P<language>[\w+#.-]*)[ \t]*\n(?P<inside>.*?)\s*\1", re.DOTALL)
+_FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*+(?P<language>[\w+#.-]*)[ \t]*\n")  # the line with which one begins
 _FENCED_LINE = re.compile(r"(`{3,})(?P<inside>[^`\n]+)\1")
 _PROSE = frozenset(("", "text", "txt", "plain", "plaintext", "markdown", "md"))  # after the fence of a text
 _LOOKS_LIKE_CODE = re.compile(r"[{}\[\];=<>\\|]|\w\(|^\s*(?:#|//|\$ )", re.MULTILINE)
@@ -137,13 +137,16 @@ def _labels(roles: tuple[str, str]) -> re.Pattern[str]:
 
 def _without_fence(text: str, *, is_free: bool) -> str | None:
     """What the one fence around a text holds. Where any text is a move, only prose is one."""
-    fence = _FENCE.fullmatch(text) or _FENCED_LINE.fullmatch(text)
-    if fence is None or fence[1][:3] in fence["inside"]:
+    begin, line = _FENCE.match(text), _FENCED_LINE.fullmatch(text)
+    if begin is not None and text.endswith(begin[1], begin.end()):
+        inside, language = text[begin.end() : -len(begin[1])].rstrip(), begin["language"]
+    elif line is not None:
+        inside, language = line["inside"], ""
+    else:
         return None
-    language = fence.groupdict().get("language") or ""
-    if is_free and (language.lower() not in _PROSE or _LOOKS_LIKE_CODE.search(fence["inside"])):
+    if text[:3] in inside or (is_free and (language.lower() not in _PROSE or _LOOKS_LIKE_CODE.search(inside))):
         return None
-    return fence["inside"]
+    return inside
 
 
 def _without_marks(text: str) -> str | None:
