@@ -145,10 +145,10 @@ def _shown(found: ServerFindings | SamplingCheck | None) -> JSON:
     return {"findings" if isinstance(found, ServerFindings) else "check": found.model_dump(mode="json")}
 
 
-def _keep_found(session: Session, row: LanguageModel, found: ServerFindings | SamplingCheck | None) -> None:
+def _keep_found(session: Session, row: LanguageModel, found: ServerFindings | SamplingCheck) -> None:
     if isinstance(found, ServerFindings):
         keep_findings(session, row, found)
-    elif found is not None:
+    else:
         keep_check(session, row, found)
 
 

@@ -15,7 +15,8 @@ def prices_of_model(model: LanguageModel) -> Prices | None:
     """What its tokens cost; what runs here costs nothing; None: unknown."""
     if model.kind != "api":
         return FREE
-    prompt, completion, *further = (own_prices(model).get(name) for name in PRICES)
+    own = own_prices(model)
+    prompt, completion, *further = map(own.get, PRICES)
     return None if prompt is None or completion is None else Prices(prompt, completion, *further)
 
 

@@ -13,6 +13,7 @@ from app.core.errors import AppError
 from app.players.api.addresses import check_host
 from app.players.api.answers import mapping
 from app.players.api.client import CONNECT_SECONDS, open_sessions, read_bytes
+from app.players.api.connection_errors import broken_connection
 from app.players.api.end_dates import end_of
 from app.players.api.keys import read_key
 from app.players.api.options import ApiOptions
@@ -51,7 +52,7 @@ async def list_remote(options: ApiOptions) -> list[RemoteModel]:
     except TimeoutError:
         raise _failed(options, f"expected its models within {timeout.total:g} s, got no answer", key) from None
     except (ClientError, OSError) as error:
-        raise _failed(options, f"expected a connection, got {type(error).__name__}: {error}", key) from None
+        raise _failed(options, broken_connection(error), key) from None
     body = None if raw is None else _body_of(raw)
     if status != 200:
         raise _failed(options, f"expected its models, got HTTP {status}: {read_error(status, body).message}", key)
