@@ -50,6 +50,11 @@ def host_of(base_url: str) -> str:
     return (urlsplit(base_url).hostname or "").rstrip(".")
 
 
+def is_within(host: str, domain: str) -> bool:
+    """Whether a host is that domain or one of its hosts."""
+    return host == domain or host.endswith(f".{domain}")
+
+
 def check_host(base_url: str, hosts: Sequence[str] = ()) -> None:
     """Raises Invalid for an address where no model may be. `hosts` are the only ones allowed; none: any."""
     host = host_of(base_url)

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from app.core.config import ROOT
-from app.players.api.addresses import host_of
+from app.players.api.addresses import host_of, is_within
 
 FILE = ROOT / "data" / "vendors" / "end_dates.toml"
 
@@ -16,7 +16,7 @@ def end_of(model: str, base_url: str) -> date | None:
     host = host_of(base_url)
     base = model.split(":")[1] if model.startswith("ft:") and model.count(":") > 1 else model
     for known in _known():
-        if base in known["names"] and (host == known["host"] or host.endswith(f".{known['host']}")):
+        if base in known["names"] and is_within(host, known["host"]):
             return date.fromisoformat(str(known["ends"]))
     return None
 

@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from app.core.errors import Invalid, Phrase, either
 from app.games.base import JSON
+from app.players.api.addresses import is_within
 
 OFF, SERVER = "off", "server"  # not at all; whatever the server does by itself, as nothing is sent
 ROOM = {SERVER: 0, OFF: 0, "low": 2_000, "medium": 8_000, "high": 24_000}  # tokens beside the limit of a move
@@ -39,7 +40,7 @@ def form_of(base_url: str) -> str:
     """The form that the server at an address takes; servers of one's own take arguments of the chat template."""
     address = urlsplit(base_url)
     host = address.hostname or ""
-    known = (form for name, form in _FORM_OF_HOST.items() if host == name or host.endswith(f".{name}"))
+    known = (form for domain, form in _FORM_OF_HOST.items() if is_within(host, domain))
     return next(known, EFFORT if address.port == _OLLAMA_PORT else TEMPLATE)
 
 

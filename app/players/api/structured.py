@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from app.core.errors import Invalid, Phrase, either
 from app.games.base import JSON
+from app.players.api.addresses import is_within
 from app.players.api.server_errors import FORMAT_FIELD
 
 OFF, JSON_SCHEMA = "off", "json_schema"
@@ -17,7 +18,7 @@ _FORM_OF_HOST = {"together.ai": BARE, "together.xyz": BARE, "deepseek.com": ANY_
 def form_of(base_url: str) -> str:
     """The form that the server at an address takes."""
     host = urlsplit(base_url).hostname or ""
-    known = (form for name, form in _FORM_OF_HOST.items() if host == name or host.endswith(f".{name}"))
+    known = (form for domain, form in _FORM_OF_HOST.items() if is_within(host, domain))
     return next(known, NAMED)
 
 
