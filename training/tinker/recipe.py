@@ -8,7 +8,6 @@ import json
 import math
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from transformers import AutoTokenizer
@@ -25,7 +24,7 @@ from training.span_data import SpanRows
 from training.tinker.config import TinkerPlace
 from training.tinker.losses import SpanStepLoss, bare_data, log_probs_of, sequence_log_probs, token_data, token_loss
 from training.tinker.service import SavedState, TinkerService
-from training.tinker.state import read_state
+from training.tinker.state import read_state, write_whole
 
 _USUAL_LENGTH = 32_768  # tokens, where neither the service nor the config says more
 _AT_ONCE = 64  # sequences whose ℓ_ref is asked for in a request
@@ -218,7 +217,7 @@ class _Training:
             "model": result, "step": self._state.steps, "tokens": self._state.tokens, "base": self._place.model,
             "runs": self._state.runs, "data_sha256": file_hash(self._config.data), "metrics": metrics,
         }  # fmt: skip
-        _write_whole(self._config.output, made)
+        write_whole(self._config.output, json.dumps(made, indent=2))
         self._service.delete_but(self._state.runs, result)
         self._progress.tell("finished", output=result, step=self._state.steps, steps=self._state.steps, metrics=metrics)
 
@@ -267,9 +266,3 @@ class _Steps:
 
 def _tokens(sequences: Sequence[MarkedTokens]) -> int:
     return sum(len(each.ids) - 1 for each in sequences)
-
-
-def _write_whole(path: Path, made: Any) -> None:
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(json.dumps(made, indent=2), encoding="utf-8")
-    part.replace(path)

@@ -34,14 +34,19 @@ class RunState:
         """Write it down; a kill leaves the old one or the new one."""
         values = {name: value for name, value in asdict(self).items() if name != "folder"}
         self.folder.mkdir(parents=True, exist_ok=True)
-        part = self.folder / f".{_NAME}.part"
-        part.write_text(json.dumps(values), encoding="utf-8")
-        part.replace(self.folder / _NAME)
+        write_whole(self.folder / _NAME, json.dumps(values))
 
     def count(self, tokens: int) -> None:
         """Count the tokens of a request, before it is sent."""
         self.tokens += tokens
         self.write()
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file, of which a kill leaves the old one or the new one."""
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
 
 
 def read_state(folder: Path) -> RunState:

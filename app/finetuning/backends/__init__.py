@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, Protocol
 from sqlalchemy.orm import Session
 
 from app.core.errors import Invalid, Phrase, either
-from app.finetuning.config import Fields
+from app.datasets import store
+from app.finetuning.config import SFT_DATA, Fields
 from app.finetuning.files import JobFiles
 from app.games.base import JSON
 from app.models import Dataset, LanguageModel, TrainingJob
@@ -92,6 +93,12 @@ class ProcessBackend(Backend, Protocol):
 
     def collect(self, files: JobFiles) -> bool:
         """Whether the model of a job is made."""
+
+
+def row_files(session: Session, home: Path, row: TrainingJob) -> JSON:
+    """The files of rows that a training reads, by the fields of its config. Raises NotFound and Invalid."""
+    numbers = {"data": row.dataset_id, SFT_DATA: row.config.get(SFT_DATA)}
+    return {name: store.checked_path(session, home, each) for name, each in numbers.items() if each is not None}
 
 
 def tuned_options(base: LanguageModel, model: str | None) -> JSON:

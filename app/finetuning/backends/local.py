@@ -15,8 +15,8 @@ from app.core.errors import Conflict, Invalid, NotFound, Phrase, Verbatim, shown
 from app.core.files import replace_file
 from app.core.queues import TRAIN
 from app.datasets import store
-from app.finetuning.backends import ProcessBackend, TrainedModel
-from app.finetuning.config import JOB_DEFAULTS, LOCAL, REFERENCE, SFT_DATA, Fields, find_method, read_config
+from app.finetuning.backends import ProcessBackend, TrainedModel, row_files
+from app.finetuning.config import JOB_DEFAULTS, LOCAL, REFERENCE, Fields, find_method, read_config
 from app.finetuning.files import JobFiles
 from app.games.base import JSON
 from app.jobs.process import JobProcess
@@ -98,13 +98,7 @@ class LocalBackend:
     def prepare(self, session: Session, row: TrainingJob, files: JobFiles) -> None:
         """Write the config. Raises NotFound for files that are gone, Invalid for one that was changed."""
         home = files.home
-        fields: dict[str, Any] = {
-            **JOB_DEFAULTS,
-            **row.config,
-            "data": store.checked_path(session, home, row.dataset_id),
-        }
-        if (number := row.config.get(SFT_DATA)) is not None:
-            fields[SFT_DATA] = store.checked_path(session, home, number)
+        fields: dict[str, Any] = {**JOB_DEFAULTS, **row.config, **row_files(session, home, row)}
         if row.base_id is not None:
             base = session.get_one(LanguageModel, row.base_id)
             options = read_options(base.options)

@@ -19,8 +19,8 @@ from app.core.errors import Invalid, NotFound, Phrase, Verbatim
 from app.core.files import replace_file
 from app.core.queues import TRAIN
 from app.datasets import store
-from app.finetuning.backends import ProcessBackend, TrainedModel, tuned_options
-from app.finetuning.config import SFT_DATA, Fields
+from app.finetuning.backends import ProcessBackend, TrainedModel, row_files, tuned_options
+from app.finetuning.config import Fields
 from app.finetuning.files import JobFiles
 from app.finetuning.tinker import fields
 from app.finetuning.tinker.address import service_of
@@ -98,9 +98,7 @@ class TinkerBackend:
             "service": service_of(base), "model": options.model, "key_env": options.key_env, "label": row.name,
             fields.TOKENIZER: given.pop(fields.TOKENIZER, None) or _tokenizer_of(session, base),
         }  # fmt: skip
-        given["data"] = store.checked_path(session, files.home, row.dataset_id)
-        if (number := row.config.get(SFT_DATA)) is not None:
-            given[SFT_DATA] = store.checked_path(session, files.home, number)
+        given |= row_files(session, files.home, row)
         given |= {"output": str(files.folder / _RESULT), "run": str(files.run), "at": place}
         replace_file(files.config, [json.dumps(given, indent=2).encode()], private=True)
 
