@@ -17,7 +17,7 @@ from app.finetuning.config import (
     find_method,
     preset_fields,
 )
-from app.jobs.spec import PRESET, JobBudget, JobSpec, asked
+from app.jobs.spec import PRESET, JobBudget, JobSpec, asked, asked_tokens, asked_usd
 from training.methods import all_methods
 from training.methods.base import CONVERSATIONS, Need
 
@@ -41,26 +41,11 @@ def _with_fields(schema: dict[str, Any]) -> None:
 class TrainingBudget(JobBudget):
     """What a training at a vendor may cost. A training here calls nobody."""
 
-    usd: float | None = asked(
-        "Budget, USD",
+    usd: float | None = asked_usd(
         "Of a training at a vendor. It stops until it is resumed with more: at OpenAI before anything is sent, if by"
-        " its estimate it would cost more with earlier tries; at Tinker when so much is spent.",
-        None,
-        unset="the setting JOB_BUDGET_USD",
-        option="budget",
-        metavar="USD",
-        gt=0,
+        " its estimate it would cost more with earlier tries; at Tinker when so much is spent."
     )
-    tokens: int | None = asked(
-        "Budget, tokens",
-        "The same for trained tokens, those of all epochs, whatever they cost.",
-        None,
-        unset="none",
-        option="budget-tokens",
-        metavar="N",
-        gt=0,
-        le=10**15,
-    )
+    tokens: int | None = asked_tokens("The same for trained tokens, those of all epochs, whatever they cost.")
 
 
 class TrainingSpec(JobSpec):

@@ -101,29 +101,26 @@ class SpecPart(BaseModel):
             raise type(error)(f"{under}{error.field}", **error.parts) from None
 
 
+def asked_usd(description: str) -> Any:
+    """The field of a budget that says what may be spent in money."""
+    unset = "the setting JOB_BUDGET_USD"
+    return asked("Budget, USD", description, None, unset=unset, option="budget", metavar="USD", gt=0)
+
+
+def asked_tokens(description: str) -> Any:
+    """The field of a budget that says how many tokens may be spent."""
+    said: dict[str, Any] = {"unset": "none", "option": "budget-tokens", "metavar": "N"}
+    return asked("Budget, tokens", description, None, **said, gt=0, le=10**15)
+
+
 class JobBudget(SpecPart):
     """What the calls of models that a job makes may come to."""
 
-    usd: float | None = asked(
-        "Budget, USD",
+    usd: float | None = asked_usd(
         "When the calls of its models have cost so much no further ones begin, and it stops until it is resumed with"
-        " more.",
-        None,
-        unset="the setting JOB_BUDGET_USD",
-        option="budget",
-        metavar="USD",
-        gt=0,
+        " more."
     )
-    tokens: int | None = asked(
-        "Budget, tokens",
-        "The same for tokens of prompts and answers together, whatever they cost.",
-        None,
-        unset="none",
-        option="budget-tokens",
-        metavar="N",
-        gt=0,
-        le=10**15,
-    )
+    tokens: int | None = asked_tokens("The same for tokens of prompts and answers together, whatever they cost.")
 
     @property
     def columns(self) -> dict[str, Any]:

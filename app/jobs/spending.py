@@ -49,7 +49,12 @@ def spent_by(row: Any) -> Spent:
 
 def budget_of(row: Any, settings: Settings) -> JobBudget:
     """What a job may spend: its own budget, or that of the settings."""
-    return JobBudget(usd=row.budget_usd or settings.JOB_BUDGET_USD or None, tokens=row.budget_tokens)
+    return with_usual_budget(JobBudget(usd=row.budget_usd, tokens=row.budget_tokens), settings)
+
+
+def with_usual_budget(budget: JobBudget, settings: Settings) -> JobBudget:
+    """The budget, which is that of the settings where it has none in money."""
+    return budget.model_copy(update={"usd": budget.usd or settings.JOB_BUDGET_USD or None})
 
 
 def reached(budget: JobBudget, spent: Spent) -> str | None:

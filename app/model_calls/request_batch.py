@@ -15,7 +15,7 @@ from app.core.failures import REFUSED, UNSUITED
 from app.games.base import JSON
 from app.jobs.event_loop import running_loop
 from app.jobs.spec import JobBudget
-from app.jobs.spending import Spent, reached, spent_on
+from app.jobs.spending import Spent, reached, spent_on, with_usual_budget
 from app.matches.turns import WorkerContext
 from app.model_calls import request_lifecycle
 from app.model_calls.request_runner import make_request
@@ -77,8 +77,7 @@ def ask_all(
     with reading(database) as session:
         row = get_model(session, name)
         check_budget(budget, [row])
-        usual = {"usd": budget.usd or settings.JOB_BUDGET_USD or None}
-        spec, spending = player_spec(row), _Spending(budget.model_copy(update=usual))
+        spec, spending = player_spec(row), _Spending(with_usual_budget(budget, settings))
     at_once = min(cast(ChatPlayer, make_player(spec, settings.home)).at_once, MOST_THREADS)
     with running_loop() as loop, ThreadPoolExecutor(at_once) as pool:
         owner = uuid.uuid4().hex
