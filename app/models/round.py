@@ -41,9 +41,7 @@ class RoundRow(JobMixin, Model):
     prompt_tokens: Mapped[int] = mapped_column(BigInteger, default=0)
     completion_tokens: Mapped[int] = mapped_column(BigInteger, default=0)
     cost: Mapped[float] = mapped_column(default=0.0)  # USD, as far as known, by the prices of when it began
-    unpriced_calls: Mapped[int | None] = mapped_column(
-        default=0
-    )  # whose cost is unknown; None: of before they were counted
+    unpriced_calls: Mapped[int | None] = mapped_column(default=0)  # None: of before they were counted
     # What a million tokens cost when it began, in USD, by the number of the API model: the fields of
     # jobs.call_costs.Prices in their order, of which an earlier release wrote the first two.
     prices: Mapped[dict[str, list[float | None]] | None] = mapped_column(Json)

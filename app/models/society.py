@@ -43,9 +43,7 @@ class Society(JobMixin, LeaseMixin, Model):
     prompt_tokens: Mapped[int] = mapped_column(BigInteger, default=0)
     completion_tokens: Mapped[int] = mapped_column(BigInteger, default=0)
     cost: Mapped[float] = mapped_column(default=0.0)  # USD, as far as known, by the prices of when each call was made
-    unpriced_calls: Mapped[int | None] = mapped_column(
-        default=0
-    )  # whose cost is unknown; None: of before they were counted
+    unpriced_calls: Mapped[int | None] = mapped_column(default=0)  # None: of before they were counted
 
 
 class SocietyAgent(Model):
