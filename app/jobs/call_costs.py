@@ -53,6 +53,11 @@ def cost_of(prices: Prices, tokens: TokenCounts) -> float:
     return sum(count * price for count, price in parts) / 1e6
 
 
+def is_unpriced(cost: float | None, error: str | None, prices: Prices | None) -> bool:
+    """Whether nobody knows what a call has cost; one that failed costs nothing, and so do calls of what runs here."""
+    return cost is None and error is None and prices != FREE
+
+
 def estimated_tokens(texts: Iterable[str]) -> int:
     """About how many tokens texts have whose tokens nobody counted."""
     return round(sum(len(text.encode(errors="replace")) for text in texts) / BYTES_A_TOKEN)

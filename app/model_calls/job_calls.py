@@ -11,7 +11,7 @@ from typing import Any, cast
 import structlog
 
 from app.core.failures import BUSY, MOST_BREAKS
-from app.jobs.call_costs import FREE, Prices
+from app.jobs.call_costs import Prices, is_unpriced
 from app.jobs.spending import BudgetReached
 from app.matches.engine import readable
 from app.matches.selfplay import OutageTimer, RoundBlocked
@@ -137,7 +137,7 @@ class ChatCalls:
             prompt_tokens=generation.prompt_tokens or 0,
             completion_tokens=generation.completion_tokens or 0,
             cost=generation.cost or 0.0,
-            unpriced_calls=int(generation.cost is None and generation.error is None and model.prices != FREE),
+            unpriced_calls=int(is_unpriced(generation.cost, generation.error, model.prices)),
         )
         await asyncio.sleep(0)  # a model that answers at once must not keep others from the loop
 

@@ -3,7 +3,7 @@
 `estimate` is pure; `habit_of` and `channel_of` read what it needs of a model from the database.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +22,28 @@ SAMPLE = 100  # past matches that a model's habit is taken from
 SCRIPTED_A_SECOND = 500.0  # matches that one process plays and stores where nobody has to be waited for
 
 
+class TokenStatistics:
+    """What calls take on average: the fields that those of rounds and of societies share."""
+
+    __slots__ = ()
+
+    prompt_tokens: float
+    completion_tokens: float
+    cached_tokens: float
+    cache_write_tokens: float
+    reasoning_tokens: float
+    cost: float | None  # USD, where the server said what each of the calls cost
+
+    @property
+    def tokens(self) -> TokenCounts:
+        return TokenCounts(
+            self.prompt_tokens, self.completion_tokens, self.cached_tokens, self.cache_write_tokens,
+            self.reasoning_tokens,
+        )  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
-class CallStatistics:
+class CallStatistics(TokenStatistics):
     """What a model does in one seat of one match, on average: calls, tokens of all of them, seconds of each.
 
     `matches` is how many past matches say so; 0: these are typical figures. Those of the cache are among the prompts',
@@ -39,13 +59,6 @@ class CallStatistics:
     cache_write_tokens: float = 0
     reasoning_tokens: float = 0
     cost: float | None = None
-
-    @property
-    def tokens(self) -> TokenCounts:
-        return TokenCounts(
-            self.prompt_tokens, self.completion_tokens, self.cached_tokens, self.cache_write_tokens,
-            self.reasoning_tokens,
-        )  # fmt: skip
 
 
 _NOTHING = CallStatistics(0, 0, 0, 0)
@@ -85,16 +98,14 @@ def estimate(
     seats = {name: matches * sum(pair.count(name) for pair in pairs) for name in channels}
     callers = [name for name in channels if not channels[name].scripted]
     calls = {name: seats[name] * habits[name].calls for name in callers}
-    tokens = {name: habits[name].tokens.times(seats[name]) for name in callers}
-    said = {name: None if (one := habits[name].cost) is None else seats[name] * one for name in callers}
-    costs = [cost_of_model(channels[name].prices, tokens[name], said[name]) for name in callers]
+    tokens, cost = tokens_and_cost({name: seats[name] for name in callers}, habits, channels)
     return Estimate(
         rounds=len(pairs),
         matches=matches * len(pairs),
         calls=round(sum(calls.values())),
         prompt_tokens=round(sum(each.prompt for each in tokens.values())),
         completion_tokens=round(sum(each.completion for each in tokens.values())),
-        cost=sum_of_costs(costs) if callers else None,
+        cost=cost if callers else None,
         seconds=_seconds(
             matches * len(pairs),
             calls,
@@ -106,18 +117,21 @@ def estimate(
     )
 
 
-def cost_of_model(prices: Prices | None, tokens: TokenCounts, said: float | None) -> float | None:
-    """What tokens cost in USD: what the server said, or else by their prices; None where both are unknown."""
-    if said is not None or prices is None:
-        return said
-    return cost_of(prices, tokens)
+def tokens_and_cost(
+    times: Mapping[str, float], habits: Mapping[str, TokenStatistics], channels: Mapping[str, ModelCapacity]
+) -> tuple[dict[str, TokenCounts], float | None]:
+    """The tokens of each model that does what is its habit so many times, and what they cost together in USD.
 
-
-def sum_of_costs(costs: Iterable[float | None]) -> float | None:
-    """The sum; None where one is unknown."""
-    found = [*costs]
-    known = [cost for cost in found if cost is not None]
-    return sum(known) if len(known) == len(found) else None
+    What the server said counts before prices; None where both are unknown of a model.
+    """
+    tokens = {name: habits[name].tokens.times(often) for name, often in times.items()}
+    total = 0.0
+    for name, often in times.items():
+        said, prices = habits[name].cost, channels[name].prices
+        if said is None and prices is None:
+            return tokens, None
+        total += cost_of(prices, tokens[name]) if said is None and prices is not None else often * (said or 0.0)
+    return tokens, total
 
 
 def _seconds(

@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from app.core.extensions import DATABASE_AWAY, insist, reason_of
 from app.games.base import Event
-from app.jobs.call_costs import FREE, Prices
+from app.jobs.call_costs import Prices, is_unpriced
 from app.jobs.spending import SpendingGate, Spent, spent_on
 from app.matches import store
 from app.matches.events import Aborted, Ended, Violated
@@ -261,13 +261,11 @@ class RoundWriter:
             "prompt_tokens": sum(call["prompt_tokens"] or 0 for call in calls),
             "completion_tokens": sum(call["completion_tokens"] or 0 for call in calls),
             "cost": sum(call["cost"] or 0.0 for call in calls),
-            "unpriced_calls": sum(map(self._is_unpriced, calls)),
+            "unpriced_calls": sum(
+                is_unpriced(call["cost"], call["error"], self._prices[call["language_model_id"]]) for call in calls
+            ),
         }
         return {name: getattr(RoundRow, name) + number for name, number in added.items()}
-
-    def _is_unpriced(self, call: Mapping[str, Any]) -> bool:
-        """Whether nobody knows what an answer has cost."""
-        return call["cost"] is None and call["error"] is None and self._prices[call["language_model_id"]] != FREE
 
     def _insist(self, work: Callable[[Session], Any]) -> Any:
         """Do it, again if somebody was faster, and until the database is back if it is away. Raises DatabaseAway."""

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from sqlalchemy.orm import Session
 
-from app.jobs.call_costs import FREE, Prices
+from app.jobs.call_costs import Prices, is_unpriced
 from app.model_calls.job_calls import generation_row
 from app.model_calls.job_writer import CallWriter
 from app.models import Society
@@ -59,5 +59,5 @@ class SocietyEmbedder:
                     failed_calls=int(call.error is not None),
                     prompt_tokens=call.prompt_tokens or 0,
                     cost=call.cost or 0.0,
-                    unpriced_calls=int(call.cost is None and call.error is None and self._prices != FREE),
+                    unpriced_calls=int(is_unpriced(call.cost, call.error, self._prices)),
                 )

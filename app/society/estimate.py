@@ -16,10 +16,10 @@ from app.models import GenerationRow, LanguageModel
 from app.rounds.estimate import (
     PARTS_OF_TOKENS,
     ModelCapacity,
+    TokenStatistics,
     channel_of,
-    cost_of_model,
     server_cost,
-    sum_of_costs,
+    tokens_and_cost,
 )
 from app.society import world
 from app.society.config import SocietyConfig
@@ -31,11 +31,10 @@ RATINGS = 4  # of each observer in an interaction: alignment and engagement, bef
 SCRIPTED_A_SECOND = 400.0  # calls that one process makes and stores where nobody has to be waited for
 _CHARACTERS_A_TOKEN = 4  # of a text that is embedded, roughly
 _TYPICAL_PROMPT, _TYPICAL_ANSWER, _TYPICAL_LATENCY = 300.0, 110.0, 1.5  # tokens, tokens, seconds
-_SAMPLED = ("prompt_tokens", "completion_tokens", "latency", "cost", "cost_source", "error")  # columns
 
 
 @dataclass(frozen=True, slots=True)
-class ChatStatistics:
+class ChatStatistics(TokenStatistics):
     """What a call of a model takes on average. `calls` is how many past ones say so; 0: these are typical figures.
 
     Tokens of the cache are among the prompt's, those of reasoning among the answer's. `cost` is in USD, where the
@@ -50,13 +49,6 @@ class ChatStatistics:
     cache_write_tokens: float = 0
     reasoning_tokens: float = 0
     cost: float | None = None
-
-    @property
-    def tokens(self) -> TokenCounts:
-        return TokenCounts(
-            self.prompt_tokens, self.completion_tokens, self.cached_tokens, self.cache_write_tokens,
-            self.reasoning_tokens,
-        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +115,13 @@ def estimate(
 ) -> SocietyEstimate:
     """What a society takes whose models are called so often. Habits and capacities are by a model's name."""
     callers = [name for name in calls if not capacities[name].scripted]
-    tokens = {name: habits[name].tokens.times(calls[name]) for name in callers}
-    said = {name: None if (one := habits[name].cost) is None else calls[name] * one for name in callers}
+    tokens, cost = tokens_and_cost({name: calls[name] for name in callers}, habits, capacities)
     return SocietyEstimate(
         interactions=config.iterations * config.agents,
         calls=round(sum(calls.values())),
         prompt_tokens=round(sum(each.prompt for each in tokens.values())),
         completion_tokens=round(sum(each.completion for each in tokens.values())),
-        cost=sum_of_costs(cost_of_model(capacities[name].prices, tokens[name], said[name]) for name in callers),
+        cost=cost,
         seconds=_seconds(
             config, calls, habits, capacities, {name: each.prompt + each.completion for name, each in tokens.items()}
         ),
@@ -189,7 +180,15 @@ def estimate_for(
 def call_statistics(session: Session, model: LanguageModel, config: SocietyConfig) -> ChatStatistics:
     """What the latest calls of a model in societies took; else what is typical."""
     latest = (
-        select(*(getattr(GenerationRow, name) for name in _SAMPLED), *PARTS_OF_TOKENS)
+        select(
+            GenerationRow.prompt_tokens,
+            GenerationRow.completion_tokens,
+            GenerationRow.latency,
+            GenerationRow.cost,
+            GenerationRow.cost_source,
+            GenerationRow.error,
+            *PARTS_OF_TOKENS,
+        )
         .where(
             GenerationRow.language_model_id == model.id,
             GenerationRow.interaction_id.is_not(None),
