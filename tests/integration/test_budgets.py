@@ -55,7 +55,7 @@ Run = Callable[..., Finished]
 @pytest.fixture(scope="module")
 def stub() -> Iterator[StubServer]:
     with StubServer() as server:
-        for name in ("paid", "dear", "unpriced"):
+        for name in ("paid", "dear", "single", "unpriced"):
             server.script(name, Reply(opinion, delay=0.01))
         server.script("haggler", Reply(haggler, delay=0.01))
         server.script("uncounted", Reply(opinion, delay=0.01, usage=False))
@@ -65,6 +65,7 @@ def stub() -> Iterator[StubServer]:
 @pytest.fixture
 def settings(app: Flask, engine: Engine, stub: StubServer) -> Settings:
     add_chat_models(engine, stub.url, "paid", "dear", "uncounted", in_flight=AT_ONCE, **PRICES)
+    add_chat_models(engine, stub.url, "single", in_flight=1, **PRICES)
     add_chat_models(engine, stub.url, "unpriced", in_flight=AT_ONCE)
     add_models(engine, stub.url, "haggler", in_flight=AT_ONCE, **PRICES)
     stub.requests.clear()
@@ -366,7 +367,7 @@ def test_a_file_of_questions_ends_with_its_budget_and_goes_on_with_more(
 ) -> None:
     questions, out = tmp_path / "questions.txt", tmp_path / "answers.jsonl"
     questions.write_text("".join(f"What is {number}?\n" for number in range(60)))
-    ask = ("model", "ask", "paid", "--file", str(questions), "--out", str(out))
+    ask = ("model", "ask", "single", "--file", str(questions), "--out", str(out))
     ended = flask(*ask, "--budget", "0.05")
     assert ended.exit_code == 1
     assert "budget of $0.05 reached: $0.05" in ended.stderr
@@ -389,7 +390,7 @@ def test_a_file_of_questions_has_the_budget_of_the_settings(
     flask = with_settings(shell, settings, JOB_BUDGET_USD=0.05)
     questions, out = tmp_path / "questions.txt", tmp_path / "answers.jsonl"
     questions.write_text("".join(f"What is {number}?\n" for number in range(60)))
-    ask = ("model", "ask", "paid", "--file", str(questions), "--out", str(out))
+    ask = ("model", "ask", "single", "--file", str(questions), "--out", str(out))
     ended = flask(*ask)
     assert ended.exit_code == 1
     assert "budget of $0.05 reached: $0.05" in ended.stderr
