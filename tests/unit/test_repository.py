@@ -106,6 +106,13 @@ def test_no_committed_file_is_large(committed: list[Path]) -> None:
     assert [str(path) for path in large if path.stat().st_size > LARGEST_WEIGHTS] == []
 
 
+def test_every_committed_file_says_by_its_name_what_it_is(committed: list[Path]) -> None:
+    # What a slip of a shell writes, as `> 0` does, has neither a suffix nor a name that tools know.
+    known = {"Dockerfile", "LICENSE", "Makefile", "run"}
+    nameless = [path for path in committed if not path.suffix and not path.name.startswith(".")]
+    assert [str(path) for path in nameless if path.name.split("-")[-1] not in known] == []
+
+
 def test_no_committed_file_names_a_package_host_or_a_folder_of_one_machine(committed: list[Path]) -> None:
     found = []
     for path in committed:
