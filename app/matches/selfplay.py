@@ -194,6 +194,7 @@ async def _ask_model(
             seat_runner.spend(failure.generation)
             runner.calls.append(generation_row(runner.record, seat, failure.generation))
             if seat_runner.patience.blocks(failure):
+                await tell(runner)  # the call is stored before the round stops
                 raise RoundBlocked(failure.message) from None
             if failure.kind == BUSY:
                 seat_runner.patience.stuck.add(runner)

@@ -27,22 +27,31 @@ class TimelineStep:
     generation: GenerationRow | None
 
 
-def steps(session: Session, record: StoredMatch) -> list[TimelineStep]:
-    """The whole log of a match in order."""
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The whole log of a match in order, and the calls that failed without ending it, which left no event."""
+
+    steps: list[TimelineStep]
+    failed: list[GenerationRow]
+
+
+def timeline_of(session: Session, record: StoredMatch) -> Timeline:
+    """What happened in a match, and what its models were asked."""
     calls = select(GenerationRow).where(GenerationRow.match_id == record.id).options(undefer(GenerationRow.reasoning))
-    rows = session.scalars(calls.order_by(GenerationRow.id))
-    generations = {(row.seat, row.ply, row.attempt): row for row in rows}
+    rows = session.scalars(calls.order_by(GenerationRow.id)).all()
+    last = {(row.seat, row.ply, row.attempt): row for row in rows}
     refused: Counter[tuple[int | None, int]] = Counter()
     found = []
     for logged in record.log:
         turn = (logged.seat, logged.ply)
         generation = None
         if logged.seat is not None and isinstance(logged.event, Event | Violated | Aborted):
-            generation = generations.pop((logged.seat, logged.ply, refused[turn]), None)
+            generation = last.pop((logged.seat, logged.ply, refused[turn]), None)
         if isinstance(logged.event, Violated):
             refused[turn] += 1
         found.append(TimelineStep(logged, kind_of(logged.event), generation))
-    return found
+    of_events = {id(step.generation) for step in found}
+    return Timeline(found, [row for row in rows if row.error is not None and id(row) not in of_events])
 
 
 def views_after(record: StoredMatch, seq: int) -> tuple[JSON, JSON]:

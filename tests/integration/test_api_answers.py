@@ -1,13 +1,16 @@
 """Answers of today's chat servers, over HTTP: which are moves, what was thought, and what follows from all others."""
 
 import asyncio
+import csv
+import html
+import io
 import json
 import re
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, func, select
 
 from app.core.config import Settings
 from app.core.errors import Invalid
@@ -311,6 +314,34 @@ def test_one_answer_without_room_among_many_ends_its_match_alone(
     play(engine, settings, round_id)
     row = row_of(engine, round_id)
     assert (row.status, row.aborted, row.finished) == (states.DONE, 1, 20)
+
+
+def test_every_answer_has_its_outcome_in_the_database_on_the_page_and_in_the_file(
+    client: FlaskClient, engine: Engine, settings: Settings, stub: StubServer
+) -> None:
+    impatient = settings.model_copy(update={"ROUND_PATIENCE": 0})
+    names = [f"m{number}" for number in range(len(SAMPLES))]
+    add_models(engine, stub.url, *names)
+    for name, sample in zip(names, SAMPLES, strict=True):
+        stub.script(name, sample.reply)
+        play(engine, impatient, make_round(engine, name, matches=1))
+    with reading(engine) as session:
+        first = select(func.min(GenerationRow.id)).group_by(GenerationRow.language_model_id)
+        rows = session.scalars(
+            select(GenerationRow).where(GenerationRow.id.in_(first)).order_by(GenerationRow.id)
+        ).all()
+        matches = [str(row.match_id) for row in rows]
+        kept = [(row.outcome, row.text) for row in rows]
+    assert kept == [(sample.outcome, sample.text) for sample in SAMPLES]
+
+    told = csv.DictReader(io.StringIO(client.get("/admin/export/generations.csv").text))
+    in_file = {row["match_id"]: row["outcome"] for row in reversed(list(told))}
+    assert [in_file[match] for match in matches] == [sample.outcome for sample in SAMPLES]
+
+    for match, sample in zip(matches, SAMPLES, strict=True):
+        page = html.unescape(client.get(f"/admin/matches/{match}").text)
+        assert f"<code>{sample.outcome}</code>" in page, sample.name
+        assert sample.said in page, sample.name
 
 
 def thinking(messages: Messages) -> str:

@@ -19,7 +19,7 @@ from app.matches.filter import CONSENTS, EVERYTHING, SOURCES, STATUSES, check_kn
 from app.matches.listing import LIST
 from app.matches.overview import MatchListItem, leaves_out_rehearsals, reasons
 from app.matches.stored import StoredMatch, load
-from app.matches.timeline import TimelineStep, steps, views_after
+from app.matches.timeline import TimelineStep, timeline_of, views_after
 from app.models import MatchRow, RoundRow
 from app.registry import PERSON, list_models
 from app.web.admin.blueprint import blueprint
@@ -113,7 +113,8 @@ def match(match_id: str) -> str:
         raise NotFound("match", expected=Phrase("one that exists"), got=match_id)
     with reading() as session:
         record = load(session, match_id)
-        timeline_steps = steps(session, record)
+        timeline = timeline_of(session, record)
+        timeline_steps = timeline.steps
         at = _read_event(request.args.get("at", ""), len(timeline_steps))
         first, second = views_after(record, at - 1)
         row = session.get_one(MatchRow, match_id)
@@ -131,6 +132,7 @@ def match(match_id: str) -> str:
             events=[_event(step) for step in timeline_steps],
             at=at,
             current=timeline_steps[at - 1],
+            failed_calls=timeline.failed,
             seats=[_seat(seat, players[seat]["name"], view) for seat, view in enumerate((first, second))],
             offers=proposals_of(logged[:at], (first, second)),
         )
