@@ -185,7 +185,8 @@ def test_ctrl_c_leaves_a_round_that_can_be_resumed_and_says_how(home: Path, shel
     run = ["round", "run", "negotiation", "--models", "scripted", "scripted", "--matches", "20000"]
     first = subprocess.Popen([*FLASK, *run], cwd=ROOT, env=env_of(home), stderr=subprocess.PIPE, text=True)
     engine = database_of(home)
-    wait_until(lambda: finished(engine) >= 5, "some matches that are over")
+    wait_until(lambda: finished(engine) >= 5 or first.poll() is not None, "some matches that are over")
+    assert first.poll() is None, first.communicate()[1]
     first.send_signal(signal.SIGINT)
     _, said = first.communicate(timeout=PATIENCE)
     assert first.returncode == 130
