@@ -1,0 +1,168 @@
+"""Rounds against a real model server: `transformers serve`, which loads real checkpoints."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from flask import Flask
+from sqlalchemy import Engine, func, select
+from tokenizers import AddedToken
+from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
+
+from app.core.config import ROOT, Settings
+from app.core.extensions import reading, writing
+from app.models import GenerationRow, MatchRow
+from app.registry import add_api_model
+from tests.checkpoints import register
+from tests.datasets import cut, rows_of
+from tests.rounds import check, make_round, play, row_of
+from tests.transformers_server import TransformersServer
+from training.checkpoints import checkpoint_hash
+
+pytestmark = pytest.mark.usefixtures("vendor_environment")
+
+TINY = ROOT / "data" / "models" / "tiny"
+NOT_BY_THE_RULES = {"aborted", "timeout", "resigned"}  # nobody of these has played a match to its end
+THOUGHT = "i think about it ."
+
+
+@pytest.fixture
+def settings(app: Flask) -> Settings:
+    return app.config["SETTINGS"]
+
+
+def add_served(engine: Engine, server: TransformersServer, **options: Any) -> None:
+    full = {
+        "model": server.model, "base_url": server.url, "key_env": "", "temperature": 0.5, "max_tokens": 48,
+        "in_flight": 4, "timeout": 120, **options,
+    }  # fmt: skip
+    with writing(engine) as session:
+        add_api_model(session, "served", "Served", ["negotiation"], full, prompt_style="compact")
+
+
+def ends(engine: Engine, round_id: int) -> Counter[str]:
+    with reading(engine) as session:
+        return Counter(session.scalars(select(MatchRow.reason).where(MatchRow.round_id == round_id)))
+
+
+def test_a_round_is_played_against_it_to_its_end(engine: Engine, settings: Settings, tmp_path: Path) -> None:
+    with TransformersServer(TINY, tmp_path / "served") as server:
+        add_served(engine, server)
+        round_id = make_round(engine, "served", matches=4)
+        play(engine, settings, round_id)
+    check(engine, round_id, 4)
+    assert NOT_BY_THE_RULES.isdisjoint(ends(engine, round_id))
+    with reading(engine) as session:
+        calls = session.execute(select(GenerationRow.outcome, GenerationRow.prompt_tokens, GenerationRow.model)).all()
+    assert {(outcome, model) for outcome, _, model in calls} == {("move", f"{TINY}@main")}
+    assert all(tokens for _, tokens, _ in calls)
+
+
+# ---- The long form: three kinds of checkpoints, and a server that is killed twice ----------
+
+
+def shipped(folder: Path, engine: Engine, settings: Settings) -> Path:
+    """The small model that Parlor comes with: Llama's architecture."""
+    return TINY
+
+
+def as_qwen2(folder: Path, engine: Engine, settings: Settings) -> Path:
+    """Its weights in Qwen2's architecture, which has biases where Llama has none."""
+    llama = AutoModelForCausalLM.from_pretrained(TINY)
+    kept = (
+        "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+        "num_key_value_heads", "max_position_embeddings", "rms_norm_eps", "rope_parameters", "tie_word_embeddings",
+        "bos_token_id", "eos_token_id", "pad_token_id",
+    )  # fmt: skip
+    qwen = Qwen2ForCausalLM(Qwen2Config(**{name: getattr(llama.config, name) for name in kept}))
+    missing, unexpected = qwen.load_state_dict(llama.state_dict(), strict=False)
+    assert not unexpected
+    assert all(name.endswith("proj.bias") for name in missing)
+    with torch.no_grad():
+        for name in missing:
+            qwen.get_parameter(name).zero_()
+    qwen.generation_config = llama.generation_config
+    qwen.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(TINY).save_pretrained(folder)
+    return folder
+
+
+def thinking(folder: Path, engine: Engine, settings: Settings) -> Path:
+    """It again with a template that opens a block of reasoning, taught by its own moves to write a thought first."""
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(TINY), AutoTokenizer.from_pretrained(TINY)
+    conversations = its_own_conversations(engine, settings)
+    tokenizer.add_tokens([AddedToken(mark, special=False, normalized=False) for mark in ("<think>", "</think>")])
+    tokenizer.chat_template = tokenizer.chat_template.replace(
+        "<|assistant|>{% endif %}", "<|assistant|><think>{% endif %}"
+    )
+    model.resize_token_embeddings(len(tokenizer))
+    model.config.vocab_size = len(tokenizer)
+    examples = [example for messages in conversations for example in examples_of(tokenizer, messages)]
+    drawn = random.Random(1)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    for _ in range(150):
+        batch = drawn.sample(examples, 8)
+        longest = max(len(tokens) for tokens, _ in batch)
+        tokens = torch.tensor([[*each, *[tokenizer.pad_token_id] * (longest - len(each))] for each, _ in batch])
+        labels = torch.full_like(tokens, -100)
+        for row, (each, prompt) in enumerate(batch):
+            labels[row, prompt : len(each)] = tokens[row, prompt : len(each)]
+        optimizer.zero_grad()
+        model(input_ids=tokens, labels=labels).loss.backward()
+        optimizer.step()
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def its_own_conversations(engine: Engine, settings: Settings) -> list[list[dict[str, str]]]:
+    """What `tiny` said to itself in the worker's own engine, as rows of a dataset."""
+    register(engine, "local", TINY, checkpoint_hash(TINY), temperature=0.5, max_tokens=48)
+    round_id = make_round(engine, "local", matches=60)
+    play(engine, settings, round_id)
+    rows = rows_of(settings.home, cut(engine, settings.home, rounds=[round_id], filter="all"))
+    return [row["messages"] for row in rows]
+
+
+def examples_of(tokenizer: Any, messages: list[dict[str, str]]) -> Iterator[tuple[list[int], int]]:
+    """For each answer: the tokens of its prompt, a thought and the answer, and how many are the prompt's."""
+    for place, message in enumerate(messages):
+        if message["role"] == "assistant":
+            prompt = tokenizer.apply_chat_template(messages[:place], add_generation_prompt=True, return_dict=False)
+            answer = tokenizer(f"{THOUGHT} </think> {message['content']}<|end|>")["input_ids"]
+            yield [*prompt, *answer], len(prompt)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("checkpoint", [shipped, as_qwen2, thinking])
+def test_two_hundred_matches_outlive_two_kills_of_the_server(
+    engine: Engine, settings: Settings, tmp_path: Path, checkpoint: Callable[[Path, Engine, Settings], Path]
+) -> None:
+    thinks = checkpoint is thinking
+    with TransformersServer(checkpoint(tmp_path / "checkpoint", engine, settings), tmp_path / "served") as server:
+        add_served(engine, server, **({"reasoning_room": 40} if thinks else {}))
+        round_id = make_round(engine, "served", matches=200, seed=11)
+
+        def kill_twice() -> bool:
+            if server.kills < 2 and row_of(engine, round_id).finished >= (60, 130)[server.kills]:
+                server.kill_and_start()
+            return False
+
+        play(engine, settings, round_id, until=kill_twice)
+    assert server.kills == 2
+    check(engine, round_id, 200)
+    ended = ends(engine, round_id)
+    print(f"{checkpoint.__name__}: {dict(ended)}")
+    assert sum(number for reason, number in ended.items() if reason not in NOT_BY_THE_RULES) >= 60
+    with reading(engine) as session:
+        kept = select(GenerationRow.text, GenerationRow.reasoning).where(GenerationRow.error.is_(None))
+        answers = session.execute(kept.where(GenerationRow.model.startswith(server.model))).all()
+        failed = session.scalar(select(func.count()).where(GenerationRow.error.is_not(None)))
+    assert failed
+    assert all("think>" not in (text or "") for text, _ in answers)
+    assert any(reasoning for _, reasoning in answers) == thinks
