@@ -115,7 +115,9 @@ def table(found: dict[str, Any]) -> str:
         ),
         (
             f"API, {found['in_flight']} in flight, {1000 * found['latency']:g} ms: {asked['calls']} calls in"
-            f" {asked['seconds']:.1f} s, {asked['of_ideal']:.2f} of the ideal; all committed: {whole[asked['whole']]}"
+            f" {asked['seconds']:.1f} s, {asked['of_ideal']:.2f} of the ideal,"
+            f" {1000 * asked['cpu_seconds'] / asked['calls']:.3f} ms of CPU a call;"
+            f" all committed: {whole[asked['whole']]}"
         ),
         f"a fixed piece of Python before / after, ms: {before:.1f} / {after:.1f}",
     ]
