@@ -57,6 +57,7 @@ def progress_of(session: Session, rows: Sequence[Assessment]) -> dict[int, JSON]
         item.row.id: {
             **job_figures(item),
             **{name: getattr(item.row, name) for name in COUNTS},
+            "estimated_tokens": item.row.estimated_tokens or None,
             "cost": _cost(item.row, known),
         }
         for item in job_items(session, ASSESSMENT, rows)

@@ -24,6 +24,7 @@ class TokenUsage(NamedTuple):
 
     prompt_tokens: int
     completion_tokens: int
+    estimated_tokens: int | None  # that the server did not count; None: it counted all
     cost: float | None
 
 
@@ -96,7 +97,7 @@ def usage_of(session: Session, rows: Sequence[BenchmarkJob]) -> dict[int, TokenU
     for number, *row in session.execute(counted):
         sums = CallSums.of(row)
         cost = sums.cost(prices_of_model(models[number]))
-        found[number] = TokenUsage(sums.prompt_tokens, sums.completion_tokens, cost)
+        found[number] = TokenUsage(sums.prompt_tokens, sums.completion_tokens, sums.estimated_tokens or None, cost)
     return found
 
 

@@ -49,7 +49,7 @@ def _used(name: str, title: str, cell: Callable[[Any], Any] = int) -> ListColumn
 
     def cells(session: Session, items: Sequence[Any]) -> Sequence[Any]:
         used = usage_of(session, [each.row for each in items])
-        found = [getattr(used.get(each.row.id, TokenUsage(0, 0, None)), name) for each in items]
+        found = [getattr(used.get(each.row.id, TokenUsage(0, 0, None, None)), name) for each in items]
         return [None if value is None else cell(value) for value in found]
 
     return fact(name, title, values=cells)
@@ -85,6 +85,7 @@ _ASKED = (
     fact("step", "At"),
     _used("prompt_tokens", "Tokens in"),
     _used("completion_tokens", "Tokens out"),
+    _used("estimated_tokens", "Tokens, estimated"),
     _used("cost", "Cost", Dollars),
 )
 _HINT = Phrase(

@@ -183,8 +183,10 @@ def _say(result: dict[str, Any]) -> None:
         f" {result['seconds']:.1f} s ({pace:.1f} a second), {result['moves']} moves"
     )
     if result["calls"]:
-        tokens = result["prompt_tokens"] + result["completion_tokens"]
+        estimated = result["estimated_tokens"]
+        tokens = result["prompt_tokens"] + result["completion_tokens"] + estimated
         line += f", {result['calls']} calls, {tokens} tokens"
+        line += f" ({estimated} of them by estimate)" if estimated else ""
         line += "" if result["cost"] is None else f", {dollars(result['cost'])}"
     aborted = f"; {'all' if result['all_aborted'] else result['aborted']} aborted" if result["aborted"] else ""
     click.echo(f"{line}{aborted}.")

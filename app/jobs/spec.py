@@ -120,7 +120,10 @@ class JobBudget(SpecPart):
         "When the calls of its models have cost so much no further ones begin, and it stops until it is resumed with"
         " more."
     )
-    tokens: int | None = asked_tokens("The same for tokens of prompts and answers together, whatever they cost.")
+    tokens: int | None = asked_tokens(
+        "The same for tokens of prompts and answers together, whatever they cost; what a server does not count is"
+        " estimated."
+    )
 
     @property
     def columns(self) -> dict[str, Any]:

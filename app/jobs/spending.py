@@ -6,7 +6,7 @@ that says so. Resumed with a higher budget it goes on.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, NamedTuple
 
 from app.core.config import Settings
@@ -25,26 +25,34 @@ class BudgetReached(AppError):
 
 
 class Spent(NamedTuple):
-    """What calls have cost in US dollars, as far as prices are known, and the tokens of their prompts and answers."""
+    """What calls have cost in US dollars, as far as prices are known, and the tokens of their prompts and answers.
+
+    `estimated` are those of the tokens that servers did not count.
+    """
 
     usd: float = 0.0
     tokens: int = 0
+    estimated: int = 0
 
     def __add__(self, other: "Spent") -> "Spent":  # type: ignore[override]
-        return Spent(self.usd + other.usd, self.tokens + other.tokens)
+        return Spent(self.usd + other.usd, self.tokens + other.tokens, self.estimated + other.estimated)
 
     def __sub__(self, other: "Spent") -> "Spent":
-        return Spent(self.usd - other.usd, self.tokens - other.tokens)
+        return Spent(self.usd - other.usd, self.tokens - other.tokens, self.estimated - other.estimated)
 
 
-def spent_on(cost: float | None, prompt_tokens: int | None, completion_tokens: int | None) -> Spent:
-    """What a call has come to; an unknown cost or count is none."""
-    return Spent(cost or 0.0, (prompt_tokens or 0) + (completion_tokens or 0))
+SPENT = ("cost", "prompt_tokens", "completion_tokens", "estimated_tokens")  # what calls come to, by names of columns
+
+
+def spent_on(counts: Mapping[str, Any]) -> Spent:
+    """What calls have come to, by the counts that are named in SPENT; one that is missing or unknown is none."""
+    cost, *tokens = (counts.get(name) or 0 for name in SPENT)
+    return Spent(float(cost), sum(tokens), tokens[-1])
 
 
 def spent_by(row: Any) -> Spent:
-    """What the calls of a job have come to, of a kind that counts them on its rows."""
-    return Spent(row.cost, row.prompt_tokens + row.completion_tokens)
+    """What a call has come to, or all calls of a job, of a kind that counts them on its rows."""
+    return spent_on({name: getattr(row, name) for name in SPENT})
 
 
 def budget_of(row: Any, settings: Settings) -> JobBudget:
@@ -62,7 +70,8 @@ def reached(budget: JobBudget, spent: Spent) -> str | None:
     if budget.usd is not None and spent.usd >= budget.usd:
         return f"budget of {dollars(budget.usd)} reached: {dollars(spent.usd)} spent; resume with a higher one"
     if budget.tokens is not None and spent.tokens >= budget.tokens:
-        return f"budget of {budget.tokens} tokens reached: {spent.tokens} spent; resume with a higher one"
+        estimated = f", {spent.estimated} of them by estimate" if spent.estimated else ""
+        return f"budget of {budget.tokens} tokens reached: {spent.tokens} spent{estimated}; resume with a higher one"
     return None
 
 

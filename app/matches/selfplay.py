@@ -19,7 +19,7 @@ from app.core.failures import BUSY, DENIED, MOST_BREAKS, OUR_FAULT, UNSUITED
 from app.core.internal_errors import internal_error
 from app.jobs.call_costs import Prices
 from app.jobs.spec import JobBudget
-from app.jobs.spending import BudgetReached, SpendingGate, Spent, spent_on
+from app.jobs.spending import BudgetReached, SpendingGate, Spent, spent_by
 from app.matches import engine
 from app.matches.live import scripted_move
 from app.matches.store import generation_row
@@ -133,7 +133,7 @@ class SeatRunner:
 
     def spend(self, generation: Generation) -> None:
         """Count a call, which is over."""
-        self.gate.spend(spent_on(generation.cost, generation.prompt_tokens, generation.completion_tokens))
+        self.gate.spend(spent_by(generation))
 
 
 @dataclass(slots=True, eq=False)

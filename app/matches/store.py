@@ -111,6 +111,7 @@ def generation_columns(generation: Generation) -> dict[str, Any]:
         "cached_tokens": generation.cached_tokens,
         "cache_write_tokens": generation.cache_write_tokens,
         "reasoning_tokens": generation.reasoning_tokens,
+        "estimated_tokens": generation.estimated_tokens,
         "cost": generation.cost,
         "cost_source": generation.cost_source,
         "outcome": generation.outcome,

@@ -136,6 +136,7 @@ class ChatCalls:
             failed_calls=int(generation.error is not None),
             prompt_tokens=generation.prompt_tokens or 0,
             completion_tokens=generation.completion_tokens or 0,
+            estimated_tokens=generation.estimated_tokens or 0,
             cost=generation.cost or 0.0,
             unpriced_calls=int(is_unpriced(generation.cost, generation.error, model.prices)),
         )

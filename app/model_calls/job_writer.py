@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from app.core.extensions import MOST_SECONDS_AWAY, insist
 from app.jobs import states
 from app.jobs.kind import JobKind
-from app.jobs.spending import SpendingGate, Spent
+from app.jobs.spending import SpendingGate, spent_on
 from app.matches.store import insert_generations
 from app.registry.learnt import write_learnt
 
@@ -81,7 +81,7 @@ class CallWriter:
         Waits while the database is far behind.
         """
         self._calls.append(_Call(row, counts))
-        self.gate.spend(Spent(counts["cost"], round(counts["prompt_tokens"] + counts.get("completion_tokens", 0))))
+        self.gate.spend(spent_on(counts))
         self._something.set()
         if len(self._calls) > MOST_WAITING:
             self._room.clear()

@@ -57,7 +57,7 @@ class _Spending:
     def add(self, result: JSON) -> None:
         """A question was asked."""
         with self._lock:
-            self._spent += spent_on(*(result.get(name) for name in ("cost", "prompt_tokens", "completion_tokens")))
+            self._spent += spent_on(result)
 
 
 def ask_all(

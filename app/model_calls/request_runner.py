@@ -31,8 +31,8 @@ from app.registry.spending import spending_limit
 log = structlog.get_logger()
 
 _USAGE = (
-    "prompt_tokens", "completion_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens", "cost",
-    "cost_source",
+    "prompt_tokens", "completion_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens",
+    "estimated_tokens", "cost", "cost_source",
 )  # fmt: skip
 
 Ask = Callable[[], Coroutine[Any, Any, Generation]]

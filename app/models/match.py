@@ -161,6 +161,7 @@ class GenerationRow(Model):
     cached_tokens: Mapped[int | None]  # of the prompt's, read from the server's cache
     cache_write_tokens: Mapped[int | None]  # of the prompt's, written to it
     reasoning_tokens: Mapped[int | None]  # of the completion's
+    estimated_tokens: Mapped[int | None]  # about how many the server did not count
     cost: Mapped[float | None]  # USD; None: unknown, or a model that costs nothing
     cost_source: Mapped[str | None] = mapped_column(String(10))  # by what it is known: jobs.call_costs.CostSource
     outcome: Mapped[str | None] = mapped_column(String(30))  # core.failures.Outcome

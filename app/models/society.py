@@ -42,6 +42,8 @@ class Society(JobMixin, LeaseMixin, Model):
     failed_calls: Mapped[int] = mapped_column(default=0)
     prompt_tokens: Mapped[int] = mapped_column(BigInteger, default=0)
     completion_tokens: Mapped[int] = mapped_column(BigInteger, default=0)
+    # Of answers whose server counts none; 0 in jobs of before they were estimated.
+    estimated_tokens: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     cost: Mapped[float] = mapped_column(default=0.0)  # USD, as far as known, by the prices of when each call was made
     unpriced_calls: Mapped[int | None] = mapped_column(default=0)  # None: of before they were counted
 

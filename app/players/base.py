@@ -47,6 +47,7 @@ class Generation:
     reasoning_tokens: int | None = None  # part of completion_tokens
     cached_tokens: int | None = None  # read from the server's cache; part of prompt_tokens
     cache_write_tokens: int | None = None  # likewise
+    estimated_tokens: int | None = None  # about how many tokens the server did not count
     cost: float | None = None  # USD; None: unknown, or a model that costs nothing
     cost_source: CostSource | None = None  # by what it is known
     outcome: Outcome | None = None  # what came of it, of a model that was asked
@@ -55,14 +56,15 @@ class Generation:
 def priced(generation: Generation, prices: Prices | None, server_cost: float | None = None) -> Generation:
     """The call with its cost: what its server says, else what its tokens cost by these prices, if they are known.
 
-    Tokens of an answer that the server does not count are estimated, so that budgets in money hold there, too.
+    Tokens of an answer that the server does not count are estimated, so that budgets hold there, too.
     """
+    uncounted = _uncounted(generation)
+    failed = generation.error is not None or generation.outcome not in (None, "move")
+    if uncounted and not failed:
+        generation = replace(generation, estimated_tokens=sum(uncounted.values()))
     if server_cost is not None:
         return replace(generation, cost=server_cost, cost_source="server")
-    if prices is None:
-        return generation
-    uncounted = _uncounted(generation)
-    if uncounted and (generation.error is not None or generation.outcome not in (None, "move")):
+    if prices is None or (uncounted and failed):
         return generation
     tokens = tokens_of(replace(generation, **uncounted))
     return replace(generation, cost=cost_of(prices, tokens), cost_source="estimate" if uncounted else "prices")

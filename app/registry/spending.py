@@ -99,7 +99,8 @@ def spent_on_calls(session: Session, *which: ColumnElement[bool]) -> Spent:
     for number, *row in session.execute(chosen):
         found = CallSums.of(row)
         cost = found.cost(prices_of_model(session.get_one(LanguageModel, number)))
-        total += Spent(found.stored_cost if cost is None else cost, found.prompt_tokens + found.completion_tokens)
+        tokens = found.prompt_tokens + found.completion_tokens + found.estimated_tokens
+        total += Spent(found.stored_cost if cost is None else cost, tokens, found.estimated_tokens)
     return total
 
 
@@ -109,6 +110,8 @@ class CallSums(NamedTuple):
     stored_cost: float
     prompt_tokens: int
     completion_tokens: int
+    estimated_tokens: int
+    unpriced_estimate: int
     unpriced: TokenCounts
 
     @staticmethod
@@ -120,17 +123,19 @@ class CallSums(NamedTuple):
             table.reasoning_tokens,
         )  # fmt: skip
         unpriced = [func.sum(case((table.cost.is_(None), column))) for column in counted]
-        return [func.sum(table.cost), *(func.sum(column) for column in counted[:2]), *unpriced]
+        estimated = [table.estimated_tokens, case((table.cost.is_(None), table.estimated_tokens))]
+        return [func.sum(table.cost), *(func.sum(column) for column in (*counted[:2], *estimated)), *unpriced]
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "CallSums":
-        cost, prompt, completion, *unpriced = (each or 0 for each in row)
-        return cls(float(cost), int(prompt), int(completion), TokenCounts(*map(int, unpriced)))
+        cost, *tokens = (each or 0 for each in row)
+        prompt, completion, estimated, unpriced_estimate, *unpriced = map(int, tokens)
+        return cls(float(cost), prompt, completion, estimated, unpriced_estimate, TokenCounts(*unpriced))
 
     def cost(self, prices: Prices | None) -> float | None:
         """US dollars, with these prices for calls without a cost; None where there are some and prices are unknown."""
         if prices is None:
-            return None if any(self.unpriced) else self.stored_cost
+            return None if any(self.unpriced) or self.unpriced_estimate else self.stored_cost
         return self.stored_cost + cost_of(prices, self.unpriced)
 
 

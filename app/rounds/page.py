@@ -21,7 +21,7 @@ from app.rounds.returned_models import changes
 
 _COUNTS = (
     "matches", "finished", "aborted", "moves", "violations", "lenient_moves", "calls", "failed_calls",
-    "prompt_tokens", "completion_tokens",
+    "prompt_tokens", "completion_tokens", "estimated_tokens",
 )  # fmt: skip
 _ORDERS = {
     "in-order": Phrase("of the list"), "shuffled": Phrase("shuffled, each once"),

@@ -11,7 +11,7 @@ from app.jobs.call_costs import Prices, TokenCounts, cost_of
 _WINDOW = 15.0  # seconds over which a pace is taken
 _COUNTS = (
     "matches", "finished", "aborted", "moves", "violations", "lenient_moves", "calls", "failed_calls",
-    "prompt_tokens", "completion_tokens", "error",
+    "prompt_tokens", "completion_tokens", "estimated_tokens", "error",
 )  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def figures(row: Any, state: str, pace: tuple[float, float] | None, prices: Pric
     `left` is in seconds; it is None where nothing goes on, and `cost` is None where it is unknown or nobody is paid.
     """
     found: JSON = {"status": state, **{name: getattr(row, name) for name in _COUNTS}}
-    found["tokens"] = row.prompt_tokens + row.completion_tokens
+    found["tokens"] = row.prompt_tokens + row.completion_tokens + row.estimated_tokens
     found["percent"] = 100 * row.finished // max(1, row.matches)
     going = state == states.RUNNING and pace is not None
     found["matches_a_second"] = round(pace[0], 2) if going and pace else None

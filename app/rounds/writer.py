@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from app.core.extensions import DATABASE_AWAY, insist, reason_of
 from app.games.base import Event
 from app.jobs.call_costs import Prices, is_unpriced
-from app.jobs.spending import SpendingGate, Spent, spent_on
+from app.jobs.spending import SPENT, SpendingGate, Spent, spent_on
 from app.matches import store
 from app.matches.events import Aborted, Ended, Violated
 from app.matches.selfplay import MatchRunner, RoundBlocked
@@ -193,7 +193,7 @@ class RoundWriter:
             calls = [call for each in entries for call in each.calls]
             async with self._gate.books:
                 self._lose(await self.in_thread(lambda session: self._store(session, entries, done)))
-                self._gate.wrote(sum(map(_spent_on_call, calls), Spent()), len(calls))
+                self._gate.wrote(sum(map(spent_on, calls), Spent()), len(calls))
             for start in done:
                 self._ranges.pop(start, None)
             self._notify(self._round_id)
@@ -258,9 +258,7 @@ class RoundWriter:
             "lenient_moves": sum(isinstance(event, Event) and event.original is not None for event in new),
             "calls": sum(1 + call["retries"] for call in calls),
             "failed_calls": sum(call["error"] is not None for call in calls),
-            "prompt_tokens": sum(call["prompt_tokens"] or 0 for call in calls),
-            "completion_tokens": sum(call["completion_tokens"] or 0 for call in calls),
-            "cost": sum(call["cost"] or 0.0 for call in calls),
+            **{name: sum(call[name] or 0 for call in calls) for name in SPENT},
             "unpriced_calls": sum(
                 is_unpriced(call["cost"], call["error"], self._prices[call["language_model_id"]]) for call in calls
             ),
@@ -274,7 +272,3 @@ class RoundWriter:
             return insist(self._database, work, MOST_SECONDS_AWAY)
         except DATABASE_AWAY as error:
             raise DatabaseAway(f"the database took nothing for {MOST_SECONDS_AWAY:g} s: {reason_of(error)}") from None
-
-
-def _spent_on_call(call: Mapping[str, Any]) -> Spent:
-    return spent_on(call["cost"], call["prompt_tokens"], call["completion_tokens"])

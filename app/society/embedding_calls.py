@@ -58,6 +58,7 @@ class SocietyEmbedder:
                     calls=1 + call.retries,
                     failed_calls=int(call.error is not None),
                     prompt_tokens=call.prompt_tokens or 0,
+                    estimated_tokens=call.estimated_tokens or 0,
                     cost=call.cost or 0.0,
                     unpriced_calls=int(is_unpriced(call.cost, call.error, self._prices)),
                 )

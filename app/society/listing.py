@@ -75,6 +75,7 @@ def figures_of(session: Session, rows: Sequence[Society]) -> dict[int, JSON]:
             "iteration": item.row.iteration,
             # Files do not say how an imported one was made.
             **{name: None if item.row.imported else getattr(item.row, name) for name in COUNTS},
+            "estimated_tokens": item.row.estimated_tokens or None,
             "cost": _cost(session, item.row, unpriced),
             "at": f"{item.state} {item.row.iteration}",
         }

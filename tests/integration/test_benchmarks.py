@@ -270,6 +270,35 @@ def test_a_benchmark_stops_at_its_budget_and_resumed_with_more_asks_for_the_rest
 
 
 @on_sqlite
+def test_a_benchmark_of_a_model_whose_tokens_nobody_counts_stops_at_its_budget_in_tokens_by_an_estimate(
+    engine: Engine, desk: Desk, stub: StubServer
+) -> None:
+    with writing(engine) as session:
+        options = {"model": "uncounted", "base_url": stub.url, "key_env": "", "in_flight": 4, "retries": 0}
+        add_api_model(session, "uncounted", None, [], options)
+    stub.script("uncounted", Reply("A", usage=False))
+    number = make_benchmark(
+        engine, "uncounted", "everyday-reasoning-letters", item_limit=12, budget={"tokens": 200, "usd": None}
+    )
+    runner.run(desk(), number)
+    row = row_of(engine, number)
+    with reading(engine) as session:
+        used = usage_of(session, [row])[number]
+    assert (used.prompt_tokens, used.completion_tokens, used.cost) == (0, 0, None)  # its price is not known
+    assert row.error == (
+        f"budget of 200 tokens reached: {used.estimated_tokens} spent, {used.estimated_tokens} of them by estimate;"
+        " resume with a higher one"
+    )
+    asked = len(stub.requests_of("uncounted"))
+    assert asked < 12
+    with writing(engine) as session:
+        BENCHMARK.resume(session, number, queued=False, budget=JobBudget(tokens=1_000_000))
+    runner.run(desk(), number)
+    assert row_of(engine, number).status == states.DONE
+    assert len(stub.requests_of("uncounted")) == 12
+
+
+@on_sqlite
 def test_a_chat_without_an_answer_stops_the_benchmark_and_resumed_it_asks_for_the_rest(
     engine: Engine, desk: Desk, chooser: str, stub: StubServer
 ) -> None:

@@ -59,6 +59,7 @@ def stub() -> Iterator[StubServer]:
             server.script(name, Reply(opinion, delay=0.01))
         server.script("haggler", Reply(haggler, delay=0.01))
         server.script("uncounted", Reply(opinion, delay=0.01, usage=False))
+        server.script("uncounted-haggler", Reply(haggler, delay=0.01, usage=False))
         yield server
 
 
@@ -67,7 +68,7 @@ def settings(app: Flask, engine: Engine, stub: StubServer) -> Settings:
     add_chat_models(engine, stub.url, "paid", "dear", "uncounted", in_flight=AT_ONCE, **PRICES)
     add_chat_models(engine, stub.url, "single", in_flight=1, **PRICES)
     add_chat_models(engine, stub.url, "unpriced", in_flight=AT_ONCE)
-    add_models(engine, stub.url, "haggler", in_flight=AT_ONCE, **PRICES)
+    add_models(engine, stub.url, "haggler", "uncounted-haggler", in_flight=AT_ONCE, **PRICES)
     stub.requests.clear()
     found: Settings = app.config["SETTINGS"]
     return found
@@ -165,6 +166,41 @@ def test_tokens_have_a_budget_whatever_they_cost(engine: Engine, settings: Setti
     tokens = row.prompt_tokens + row.completion_tokens
     assert row.status == states.FAILED
     assert row.error == f"budget of 1500 tokens reached: {tokens} spent; resume with a higher one"
+
+
+UNCOUNTED: dict[str, Callable[[Engine], int]] = {
+    "society": lambda engine: make_society(engine, "uncounted"),
+    "round": lambda engine: make_round(engine, "uncounted-haggler", "scripted", matches=12),
+    "assessment": lambda engine: make_assessment(engine, "uncounted", "paid", "uncounted"),
+}
+
+
+@pytest.mark.parametrize("made", UNCOUNTED)
+def test_a_server_that_counts_no_tokens_is_held_to_a_budget_in_tokens_by_an_estimate(
+    app: Flask, engine: Engine, settings: Settings, stub: StubServer, made: str
+) -> None:
+    kind, _, run = MADE[made]
+    number = UNCOUNTED[made](engine)
+    with_budget(engine, kind, number, tokens=1500)
+    run(engine, settings, number)
+    row = row_of(engine, kind, number)
+    tokens = row.prompt_tokens + row.completion_tokens + row.estimated_tokens
+    assert row.status == states.FAILED
+    assert row.error == (
+        f"budget of 1500 tokens reached: {tokens} spent, {row.estimated_tokens} of them by estimate; resume with a"
+        " higher one"
+    )
+    calls = _generations(engine)
+    uncounted = [call for call in calls if call.prompt_tokens is None]
+    said = [(*(each["content"] for each in call.prompt), call.text or "") for call in uncounted]
+    assert row.estimated_tokens == pytest.approx(sum(len("".join(each)) for each in said) / 3.5, rel=0.01)
+    assert (len(calls), len(uncounted) > 0) == (len(stub.requests), True)
+    page = signed_in(app).get(f"/admin/{'societies' if made == 'society' else f'{made}s'}/{number}").text
+    assert f'<dt>Tokens, estimated</dt><dd><span data-figure="estimated_tokens">{row.estimated_tokens:,}</span>' in page
+
+    resumed(engine, kind, number, tokens=1_000_000_000)
+    run(engine, settings, number)
+    assert row_of(engine, kind, number).status == states.DONE
 
 
 def test_two_workers_at_once_spend_no_more_than_what_was_under_way(
@@ -376,6 +412,19 @@ def test_a_file_of_questions_ends_with_its_budget_and_goes_on_with_more(
     assert answered == len(stub.requests)
     assert flask(*ask, "--budget", "100").exit_code == 0
     assert len(out.read_text().splitlines()) == len(stub.requests) == 60
+
+
+def test_a_file_of_questions_ends_with_its_budget_in_tokens_where_none_are_counted(
+    flask: Run, engine: Engine, settings: Settings, stub: StubServer, tmp_path: Path
+) -> None:
+    questions, out = tmp_path / "questions.txt", tmp_path / "answers.jsonl"
+    questions.write_text("".join(f"What is {number}?\n" for number in range(60)))
+    ended = flask("model", "ask", "uncounted", "--file", str(questions), "--out", str(out), "--budget-tokens", "150")
+    assert ended.exit_code == 1
+    said = re.search(r"budget of 150 tokens reached: (\d+) spent, (\d+) of them by estimate", ended.stderr)
+    assert said is not None
+    assert said[1] == said[2]
+    assert 0 < len(out.read_text().splitlines()) == len(stub.requests) < 60
 
 
 def with_settings(shell: Shell, settings: Settings, **update: Any) -> Run:

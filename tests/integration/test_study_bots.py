@@ -157,14 +157,14 @@ def test_a_rehearsal_stops_where_the_models_that_bots_meet_have_used_up_its_budg
             session.add(
                 GenerationRow(
                     match_id=met(), seat=0, ply=0, attempt=0, language_model_id=model, model="m", prompt=[], text="",
-                    sampling={}, prompt_tokens=8, completion_tokens=2, latency=0.1, retries=0, at=datetime.now(UTC),
+                    sampling={}, prompt_tokens=8, estimated_tokens=2, latency=0.1, retries=0, at=datetime.now(UTC),
                 )
             )  # fmt: skip
         worker.join(PATIENCE)
         with reading(engine) as session:
             row = job.REHEARSAL.get(session, number)
             assert row.status == "failed"
-            assert row.error == "budget of 9 tokens reached: 10 spent; resume with a higher one"
+            assert row.error == "budget of 9 tokens reached: 10 spent, 2 of them by estimate; resume with a higher one"
             assert session.get_one(Wave, row.wave_id).status == "closed"
 
 
