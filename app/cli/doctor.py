@@ -1,21 +1,22 @@
 """`flask doctor`: whether everything that Parlor needs is there, and what to do where it is not."""
 
-import asyncio
 from collections.abc import Iterator
-from typing import cast
+from functools import partial
 
 import click
+from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.cli import checks, model_checks
 from app.cli.base import Command, ensure_database, print_json, settings
-from app.cli.checks import FAIL, OK, Finding
+from app.cli.checks import FAIL, OK, WARN, Finding
 from app.core.errors import AppError
-from app.model_calls.test_call import SEED, opening, sampling_of
+from app.core.extensions import writing
+from app.model_calls import request_lifecycle
+from app.model_calls.request_runner import make_here
+from app.model_calls.test_call import opening, sampling_of
 from app.models import LanguageModel
-from app.players import make_player
-from app.players.base import ModelPlayer
-from app.registry import player_spec
+from app.registry.spending import spending_limit
 
 
 @click.command(cls=Command)
@@ -58,17 +59,24 @@ def _findings(call: bool) -> Iterator[Finding]:
     yield from reached
     yield from checks.workers(current, all(finding.state == OK for finding in reached))
     yield from checks.upkeep(database)
-    yield from model_checks.models(database, current.home, _call if call else lambda _row: None)
+    yield from model_checks.models(database, current.home, partial(_call, database) if call else lambda _row: None)
     database.dispose()
 
 
-def _call(row: LanguageModel) -> Finding:
-    """Have the model make the first move of a match that nobody stores."""
+def _call(database: Engine, row: LanguageModel) -> Finding:
+    """Have the model make the first move of a match that nobody stores; the call is kept as those of questions are."""
+    subject = f"model {row.name}"
     try:
-        player = cast(ModelPlayer, make_player(player_spec(row), settings().home))
-        generation = asyncio.run(player.complete(opening(row), sampling_of(row), str(SEED)))
-    except AppError as error:
+        with writing(database) as session:
+            if row.kind == "api" and (limit := spending_limit(session, settings())) is not None:
+                return Finding(subject, WARN, f"not called: {limit}")
+            asked = request_lifecycle.QUESTION, opening(row), sampling_of(row)
+            number = request_lifecycle.create(session, row, *asked).id
+    except SQLAlchemyError:
+        return Finding(subject, FAIL, "not called, because the database is not ready", "mend the database first")
+    result = make_here(database, settings(), number)
+    if not result["ok"]:
         remedy = f"mend its server or its options, or flask model set {row.name} --rounds off --people off"
-        return Finding(f"model {row.name}", FAIL, error.message, remedy)
-    took = f"{generation.model} answered in {generation.latency:.1f} s"
-    return Finding(f"model {row.name}", OK, f"{took} with {len(generation.text or '')} characters")
+        return Finding(subject, FAIL, result["error"], remedy)
+    took = f"{result['model']} answered in {result['latency']:.1f} s"
+    return Finding(subject, OK, f"{took} with {len(result['text'])} characters")

@@ -9,10 +9,13 @@ from itsdangerous import BadSignature, URLSafeSerializer
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from app.core.config import Settings
 from app.core.errors import Invalid, Phrase, TooMany
 from app.models import Arm, Enrolment, Participant, StudyVersion
+from app.registry.spending import spending_limit
 from app.studies.enrolment import new_progress
 from app.studies.progress import StudyProgress, unknown_link
+from app.studies.store import models_of
 
 PREVIEW = "preview"
 _PREVIEW_SALT = "parlor.study-preview"
@@ -58,6 +61,12 @@ def is_used_up(session: Session, preview: Preview) -> bool:
     """Whether a preview link has made its ten walks."""
     walks = preview_walks(session, preview.version_id)
     return walks.get(preview.arm_id, 0) >= (preview.part + 1) * MOST_WALKS
+
+
+def is_over_budget(session: Session, settings: Settings, preview: Preview) -> bool:
+    """Whether a walk would meet models behind an API while the budget of the installation is used up."""
+    models = models_of(session, session.get_one(StudyVersion, preview.version_id)).values()
+    return any(model.kind == "api" for model in models) and spending_limit(session, settings) is not None
 
 
 def enter_preview(session: Session, preview: Preview, device: str) -> StudyProgress:

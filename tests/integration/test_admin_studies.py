@@ -25,6 +25,7 @@ from app.studies.endings import EndingName
 from app.studies.monitor import funnel
 from app.studies.participant_steps import steps
 from app.studies.payments import settle
+from app.studies.previews import preview_token
 from app.studies.progress import advance, find_progress, note
 from app.studies.reports import REPORT
 from app.web.admin import study_uploads
@@ -98,6 +99,8 @@ def test_pages_say_that_matches_go_beyond_a_budget_that_is_used_up(make_app: Cal
             versions = {other: store.load(session, each)[0] for other, each in loaded.items()}
             pages = {other: f"/admin/studies/{each.study_id}" for other, each in versions.items()}
             wave = f"/admin/studies/waves/{wave_of(session, versions['far'].id).id}"
+            secret = app.config["SETTINGS"].secret_key
+            previews = {other: f"/s/preview/{preview_token(secret, each.id)}" for other, each in versions.items()}
             session.add(
                 GenerationRow(
                     attempt=0, language_model_id=model.id, model="far", prompt=[], text="", sampling={},
@@ -109,10 +112,18 @@ def test_pages_say_that_matches_go_beyond_a_budget_that_is_used_up(make_app: Cal
         for page in (pages["far"], wave):
             assert note + "Matches of this study begin and go on all the same" in words(client.get(page).text), page
         assert note not in words(client.get(pages["casual"]).text)
+        refused = client.post(previews["far"])
+        assert refused.status_code == 409
+        for page in (refused, client.get(previews["far"])):
+            assert "The budget for models is used up. Partners in this study cost money, so no preview of" in words(
+                page.text
+            )
+        assert client.post(previews["casual"]).status_code == 303
     enough = make_app(SPENDING_LIMIT_USD=0.7)
     with enough.app_context():
         for page in ("/admin/", wave):
             assert note not in words(signed_in(enough).get(page).text)
+        assert enough.test_client().post(previews["far"]).status_code == 303
 
 
 def test_an_example_is_tried_with_one_press(make_app: Callable[..., Flask]) -> None:

@@ -37,11 +37,10 @@ def states(found: dict[str, list[dict[str, Any]]], name: str) -> list[str]:
     return [check["state"] for check in found[name]]
 
 
-def add_api(url: str, key_env: str = "", model: str = "stub-negotiator") -> None:
+def add_api(url: str, key_env: str = "", model: str = "stub-negotiator", **options: Any) -> None:
+    options |= {"model": model, "base_url": url, "key_env": key_env, "retries": 0}
     with writing() as session:
-        add_api_model(
-            session, "mine", None, ["negotiation"], {"model": model, "base_url": url, "key_env": key_env, "retries": 0}
-        )
+        add_api_model(session, "mine", None, ["negotiation"], options)
 
 
 def test_what_does_not_run_is_found_with_its_remedy(app: Flask) -> None:
@@ -142,6 +141,24 @@ def test_a_model_is_looked_at_and_only_called_when_asked(app: Flask) -> None:
     _, found = ask(app)
     assert states(found, "model mine") == ["warn"]
     assert "cannot be reached" in found["model mine"][0]["detail"]
+
+
+def test_calls_count_to_the_budget_of_the_installation_and_none_is_made_beyond_it(
+    make_app: Callable[..., Flask],
+) -> None:
+    with StubServer() as stub:
+        app = make_app(SPENDING_LIMIT_USD=0.5)
+        with app.app_context():
+            add_api(stub.url, price_in=10_000, price_out=10_000)
+            _, found = ask(app, "--call")
+            assert states(found, "model mine") == ["ok"]
+            assert len(stub.requests) == 1
+            _, found = ask(app, "--call")
+        assert states(found, "model mine") == ["warn"]
+        said = found["model mine"][0]["detail"]
+        assert said.startswith("not called: budget of $0.50 a month of this installation reached: $")
+        assert said.endswith(", UTC; raise SPENDING_LIMIT_USD or wait for the next month")
+        assert len(stub.requests) == 1
 
 
 def test_a_call_that_fails_fails_the_check(app: Flask) -> None:

@@ -8,7 +8,7 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.core.errors import NotAllowed, TooMany
+from app.core.errors import Conflict, NotAllowed, TooMany
 from app.core.extensions import reading
 from app.models import StudyVersion, Wave
 from app.studies import extra_time, previews
@@ -94,6 +94,10 @@ def begin_preview(signed: str) -> ResponseReturnValue:
     """Begin a walk through a version."""
     found = previews.read_preview(settings().secret_key, signed)
     device = _device()
+    with reading() as database:
+        over_budget = previews.is_over_budget(database, settings(), found)
+    if over_budget:
+        return _preview(found), Conflict.status
     try:
         token = write(lambda database: str(previews.enter_preview(database, found, device).enrolment.token))
     except TooMany as error:  # the page says so, and what to do
@@ -105,10 +109,12 @@ def _preview(found: previews.Preview) -> str:
     with reading() as database:
         design = design_of(database.get_one(StudyVersion, found.version_id))
         used_up = previews.is_used_up(database, found)
+        over_budget = previews.is_over_budget(database, settings(), found)
     use_language(design.language)
     return render_template(
-        "study/entry.html", design=design, preview=True, used_up=used_up, status=OPEN, served=True, known=True
-    )
+        "study/entry.html", design=design, preview=True, used_up=used_up, over_budget=over_budget, status=OPEN,
+        served=True, known=True,
+    )  # fmt: skip
 
 
 def remember(token: str) -> None:
