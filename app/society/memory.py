@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from app.society.embedders.base import Embedder, Vectors
+from app.society.embedders.base import Embedder, EmbedderFailed, Vectors
 from app.society.interaction import Recall
 
 FIRST = -1  # the iteration of what an agent remembers at the start
@@ -31,11 +31,19 @@ class QuestionVectors:
         self._distances: OrderedDict[str, npt.NDArray[np.float32]] = OrderedDict()
 
     def add(self, questions: Iterable[str]) -> None:
-        """Embed those that are new, together. It blocks as the embedder does. Raises EmbedderFailed."""
+        """Embed those that are new, together. It blocks as the embedder does.
+
+        Raises EmbedderFailed, also where vectors are of another length than those before.
+        """
         new = [question for question in dict.fromkeys(questions) if question not in self._rows]
         if not new:
             return
         vectors = self._embedder.embed(new)
+        if self._rows and vectors.shape[1] != self._vectors.shape[1]:
+            width = self._vectors.shape[1]
+            raise EmbedderFailed(
+                f"{self._embedder.name}: expected vectors of {width} numbers as before, got some of {vectors.shape[1]}"
+            )
         self._vectors = np.concatenate([self._vectors, vectors]) if self._rows else vectors
         self._is_zero = np.concatenate([self._is_zero, ~vectors.any(axis=1)])
         self._rows.update({question: len(self._rows) + at for at, question in enumerate(new)})

@@ -3,7 +3,7 @@
 import copy
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from app.models import TrainingJob
 from app.players.api.options import read_options
 from tests.integration.test_jobs_openai import add_base, cancel, make_job, write_dataset
 from tests.jobs import row_of, run
+from tests.odd_answers import ODD, altered, places_of
 from tests.stub_fine_tuning import LOST
 from tests.stub_openai import KEY, Reply, StubServer
 
@@ -26,10 +27,6 @@ pytestmark = [
     pytest.mark.usefixtures("vendor_environment"),
     pytest.mark.parametrize("database_url", ["sqlite"], indirect=True),  # the answers are the same on both
 ]
-ABSENT = object()
-ODD: tuple[Any, ...] = (
-    ABSENT, None, True, -1, 2**70, 1e400, float("nan"), 0.5, "", "x" * 5000, "nul\0", "\ud800", [], [[]], {}, {"id": 7},
-)  # fmt: skip
 CALLS: dict[str, Callable[[FineTuningClient, Path], Any]] = {
     "upload": lambda client, path: client.upload(path, "rows.jsonl"),
     "list_files": lambda client, _: client.find_files("nobody's.jsonl"),
@@ -42,29 +39,6 @@ CALLS: dict[str, Callable[[FineTuningClient, Path], Any]] = {
     "events": lambda client, _: client.events("ftjob-1", ()),
 }
 METHOD = {"type": "supervised", "supervised": {"hyperparameters": {}}}
-
-
-def places_of(body: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where an answer has a value, the whole answer first."""
-    yield place
-    items = body.items() if isinstance(body, dict) else enumerate(body) if isinstance(body, list) else ()
-    for key, value in items:
-        yield from places_of(value, (*place, key))
-
-
-def altered(body: Any, place: tuple[Any, ...], value: Any) -> Any:
-    """An answer with another value at a place, or none."""
-    if not place:
-        return None if value is ABSENT else value
-    changed = copy.deepcopy(body)
-    inner = changed
-    for key in place[:-1]:
-        inner = inner[key]
-    if value is not ABSENT:
-        inner[place[-1]] = value
-    else:
-        del inner[place[-1]]
-    return changed
 
 
 def refusal_of(call: Callable[[], Any]) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from app.players.api.answers import Usage, read_usage
+from app.players.api.answers import Usage, count, mapping, read_usage
 from app.players.api.client import EMBEDDINGS, ChatFailure, ChatResponse
 from app.players.api.options import ApiOptions
 from app.players.api.sending import send
@@ -19,6 +19,7 @@ from training.marks import FAMILIES
 # Where questions of one meaning end: the published distance is that of the model that it was found for.
 THRESHOLDS = {"text-embedding-ada-002": 0.3}
 USUAL_THRESHOLD = 0.5
+MOST_NUMBERS = 65_536  # of a vector; the widest models have some ten thousand
 
 
 class ApiEmbedder:
@@ -36,7 +37,7 @@ class ApiEmbedder:
             return np.zeros((0, 1), dtype=np.float32)
         return unit_rows(asyncio.run(self._embed(texts)), len(texts), self.name)
 
-    async def _embed(self, texts: Sequence[str]) -> list[Any]:
+    async def _embed(self, texts: Sequence[str]) -> list[list[float]]:
         batches = [texts[at : at + BATCH] for at in range(0, len(texts), BATCH)]
         # All of them have ended before one fails, so that each is among the calls.
         found = await asyncio.gather(*map(self._batch, batches), return_exceptions=True)
@@ -44,7 +45,7 @@ class ApiEmbedder:
             raise failed
         return [row for rows in found if not isinstance(rows, BaseException) for row in rows]
 
-    async def _batch(self, texts: Sequence[str]) -> list[Any]:
+    async def _batch(self, texts: Sequence[str]) -> list[list[float]]:
         texts = [FAMILIES.broken(text) for text in texts]  # an embedder's tokenizer knows control tokens, too
         # Servers refuse an empty text or embed it as they like.
         wanted = {"model": self._options.model, "input": [text if text.strip() else "." for text in texts]}
@@ -52,11 +53,10 @@ class ApiEmbedder:
         self.calls.append(self._call(texts, found))
         if isinstance(found, ChatFailure):
             raise EmbedderFailed(found.what)
-        data = found.body["data"]
-        rows = {each.get("index"): each.get("embedding") for each in data if isinstance(each, dict)}
-        if len(data) != len(texts) or set(rows) != set(range(len(texts))):
-            raise EmbedderFailed(f"{self.name}: expected {len(texts)} embeddings, each with its index, got {len(data)}")
-        return [rows[at] for at in range(len(texts))]
+        try:
+            return read_rows(found.body["data"], len(texts))
+        except ValueError as error:
+            raise EmbedderFailed(f"{self.name}: {error}") from None
 
     def _call(self, texts: Sequence[str], found: ChatResponse | ChatFailure) -> Generation:
         """A request as calls of models are stored: its texts are the prompt, and there is no answer to show."""
@@ -73,3 +73,24 @@ class ApiEmbedder:
             error=found.what if isinstance(found, ChatFailure) else None,
         )
         return priced(call, None, usage.cost)
+
+
+def read_rows(data: Sequence[Any], texts: int) -> list[list[float]]:
+    """The vectors of an answer, one for each of so many texts in their order; their numbers may be infinite.
+
+    Raises ValueError, which says what was expected and what came, and quotes nothing: a server may repeat the key.
+    """
+    rows: dict[int, list[float]] = {}
+    for each in map(mapping, data):
+        index, vector = count(each.get("index")), each.get("embedding")
+        if index is None or index >= texts or index in rows:
+            got = "none" if index is None else f"{index} {'twice' if index in rows else ''}".strip()
+            raise ValueError(f"expected each index from 0 to {texts - 1} once, got {got}")
+        if not isinstance(vector, list) or any(type(number) not in (int, float) for number in vector):
+            raise ValueError(f"expected a list of numbers as embedding {index}, got something else")
+        if not 0 < len(vector) <= MOST_NUMBERS:
+            raise ValueError(f"expected 1 to {MOST_NUMBERS} numbers in embedding {index}, got {len(vector)}")
+        rows[index] = vector
+    if len(rows) != texts:
+        raise ValueError(f"expected {texts} embeddings, got {len(rows)}")
+    return [rows[at] for at in range(texts)]

@@ -1,7 +1,7 @@
 """What tells how similar two questions are: an embedder makes a vector of each text."""
 
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -35,18 +35,23 @@ class EmbedderFailed(AppError):
     status = 502
 
 
-def unit_rows(rows: object, texts: int, name: str) -> Vectors:
+def unit_rows(rows: Sequence[Sequence[float]] | npt.NDArray[Any], texts: int, name: str) -> Vectors:
     """Rows of length 1 of the same directions; those of zeros stay. Raises EmbedderFailed for anything else."""
-    try:
-        made = np.asarray(rows, dtype=np.float32)
-    except (TypeError, ValueError):
-        made = np.empty(0, dtype=np.float32)
-    if made.ndim != 2 or len(made) != texts or not np.isfinite(made).all():
+    widths = sorted({len(row) for row in rows})
+    if len(rows) != texts or len(widths) > 1:
         raise EmbedderFailed(
-            f"{name}: expected a vector of finite numbers, all of one length, for each of {texts} texts"
+            f"{name}: expected a vector for each of {texts} texts, all of one length, got {len(rows)} of"
+            f" {' and '.join(map(str, widths[:2]))} numbers"
         )
-    lengths = np.linalg.norm(made, axis=1, keepdims=True)
-    scaled: Vectors = np.divide(made, lengths, out=np.zeros_like(made), where=lengths > 0)
+    try:
+        with np.errstate(over="ignore"):
+            made = np.asarray(rows, dtype=np.float32)
+    except OverflowError:  # a whole number with hundreds of digits
+        made = np.full((texts, 1), np.inf, dtype=np.float32)
+    if not np.isfinite(made).all():
+        raise EmbedderFailed(f"{name}: expected finite numbers of at most 3e38, got another one")
+    lengths = np.sqrt(np.einsum("nd,nd->n", made, made, dtype=np.float64))[:, None]  # squares may be too large
+    scaled: Vectors = np.divide(made, lengths, out=np.zeros_like(made), where=lengths > 0, casting="same_kind")
     return scaled
 
 

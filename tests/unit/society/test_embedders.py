@@ -1,16 +1,20 @@
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 
 from app.core.errors import Invalid
+from app.players.api.options import read_options
 from app.society.embedders import check_embedder, find_embedder
 from app.society.embedders.api import BATCH
 from app.society.embedders.base import Embedder, EmbedderFailed, unit_rows
-from tests.stub_openai import Reply, StubServer
+from tests.odd_answers import ODD, altered, places_of
+from tests.stub_openai import KEY, Reply, StubServer
 
 CORPUS = ["How do I bake bread?", "How do I mend a bicycle?", "Which bread keeps longest?"]
 
@@ -96,19 +100,90 @@ def test_api_tries_again_when_the_server_is_busy(stub: StubServer) -> None:
     assert len(find_embedder(f"api:stub-embeddings@{stub.url}", []).embed(["abc"])) == 1
 
 
+TWO = {
+    "object": "list",
+    "data": [{"object": "embedding", "index": at, "embedding": [1 - at, 0.25, 3e-7]} for at in (1, 0)],
+    "model": "odd",
+    "usage": {"prompt_tokens": 5, "total_tokens": 5},
+}
+
+
+def odd_embedder(stub: StubServer, body: bytes, key_env: str = "", **reply: Any) -> Embedder:
+    """An embedder whose server answers so, and is asked once."""
+    stub.script("odd", Reply(body=body, **reply))
+    options = {"model": "odd", "base_url": stub.url, "key_env": key_env, "retries": 0}
+    return find_embedder("model:odd", [], read_options(options))
+
+
+def test_an_answer_of_an_api_is_read_or_refused_in_one_line_whatever_a_field_is(
+    stub: StubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCAL_API_KEY", KEY)
+
+    def is_readable(place: tuple[Any, ...], value: Any) -> bool:
+        if place[:1] != ("data",):
+            return bool(place)
+        is_number = type(value) in (int, float) and -3e38 < value < 3e38
+        return place[-1] == "object" or (len(place) == 4 and is_number)
+
+    for place in places_of(TWO):
+        for value in (*ODD, KEY, 10**400):
+            embedder = odd_embedder(stub, json.dumps(altered(TWO, place, value)).encode(), "LOCAL_API_KEY")
+            if is_readable(place, value):
+                rows = embedder.embed(["abc", "bcd"])
+                np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+            else:
+                with pytest.raises(
+                    EmbedderFailed, match=r"^(model:odd|odd at http\S+): expected .+, got .+$"
+                ) as failed:
+                    embedder.embed(["abc", "bcd"])
+                assert failed.value.message.isprintable(), (place, value)
+                assert KEY not in failed.value.message
+            assert len(embedder.calls) == 1, (place, value)
+
+
+def vectors(*rows: list[float], **fields: Any) -> bytes:
+    """An answer with these vectors in their order."""
+    return json.dumps({"data": [{"index": at, "embedding": row} for at, row in enumerate(rows)], **fields}).encode()
+
+
 @pytest.mark.parametrize(
-    ("body", "message"),
+    ("body", "reply", "line"),
     [
-        (b'{"data": []}', "expected embeddings with data, got none of them"),
-        (b'{"data": [{"index": 0, "embedding": ["a"]}]}', "expected a vector of finite numbers"),
-        (b'{"data": [{"index": 0, "embedding": [NaN]}]}', "expected a vector of finite numbers"),
-        (b'{"data": [{"index": 1, "embedding": [1]}]}', "each with its index"),
+        (b"<html>Welcome</html>", {}, "expected embeddings, got '<html>Welcome</html>'"),
+        (b'{"object": "list"}', {}, "expected embeddings with data, got "),
+        (b'{"data": []}', {}, "expected embeddings with data, got none of them"),
+        (b'{"error": {"message": "Overloaded"}, "data": []}', {}, "expected embeddings with data, got Overloaded"),
+        (vectors([1.0]), {}, "expected 2 embeddings, got 1"),
+        (vectors([1.0], [2.0], [3.0]), {}, "expected each index from 0 to 1 once, got 2"),
+        (b'{"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}', {},
+         "expected each index from 0 to 1 once, got 0 twice"),
+        (b'{"data": [{"embedding": [1]}, {"embedding": [1]}]}', {}, "expected each index from 0 to 1 once, got none"),
+        (vectors([1.0], [1.0, 2.0]), {},
+         "expected a vector for each of 2 texts, all of one length, got 2 of 1 and 2 numbers"),
+        (vectors([], []), {}, "expected 1 to 65536 numbers in embedding 0, got 0"),
+        (b'{"data": [{"index": 0, "embedding": ["0.5"]}]}', {}, "expected a list of numbers as embedding 0, got "),
+        (vectors([1.0], [float("nan")]), {}, "expected finite numbers of at most 3e38, got another one"),
+        (vectors([1.0], [10**400]), {}, "expected finite numbers of at most 3e38, got another one"),
+        (vectors([1.0], [0.25] * 600_000), {}, "expected 1 to 65536 numbers in embedding 1, got 600000"),  # 3 MB
+        (vectors([1.0], [0.25] * 1_600_000), {}, "expected an answer of at most 8 MB, got a longer one"),
+        (b"", {"status": 302, "headers": {"Location": "http://elsewhere.example/v1"}},
+         "expected an answer, got a redirect (HTTP 302) that leads to elsewhere.example, and none is followed"),
+        (b'data: {"choices": [{"delta": {"content": "Hi"}}]}\n\ndata: [DONE]\n\n', {},
+         "expected embeddings with data, got "),
     ],
-)
-def test_vectors_that_are_none_are_refused_in_one_line(stub: StubServer, body: bytes, message: str) -> None:
-    stub.script("odd", Reply(body=body))
-    with pytest.raises(EmbedderFailed, match=message):
-        find_embedder(f"api:odd@{stub.url}", []).embed(["abc"])
+)  # fmt: skip
+def test_vectors_that_are_none_are_refused_in_one_line(
+    stub: StubServer, body: bytes, reply: dict[str, Any], line: str
+) -> None:
+    with pytest.raises(EmbedderFailed) as failed:
+        odd_embedder(stub, body, **reply).embed(["abc", "bcd"])
+    assert line in failed.value.message
+
+
+def test_very_large_and_very_small_vectors_have_their_directions(stub: StubServer) -> None:
+    rows = odd_embedder(stub, vectors([3e30, 4e30], [3e-30, 4e-30])).embed(["abc", "bcd"])
+    np.testing.assert_allclose(rows, [[0.6, 0.8], [0.6, 0.8]], rtol=1e-5)
 
 
 def test_a_server_that_refuses_says_why_in_one_line(stub: StubServer) -> None:

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from app.society.embedders.base import Vectors, unit_rows
+from app.society.embedders.base import EmbedderFailed, Vectors, unit_rows
 from app.society.interaction import Recall
 from app.society.memory import AgentMemory, QuestionVectors
 
@@ -102,6 +102,20 @@ def test_each_question_is_embedded_once_for_all_agents() -> None:
         memory.remember("60", "c", 0)
         memory.recall("60", 1)
     assert sorted(embedder.asked) == sorted({"0", "1", "2", "3", "50", "60"})
+
+
+def test_vectors_of_another_length_than_those_before_are_refused_in_one_line() -> None:
+    class ChangedEmbedder(AngleEmbedder):
+        def embed(self, texts: Sequence[str]) -> Vectors:
+            width = 3 if self.asked else 2
+            self.asked += texts
+            return np.ones((len(texts), width), dtype=np.float32)
+
+    vectors = QuestionVectors(ChangedEmbedder())
+    vectors.add(["0", "30"])
+    with pytest.raises(EmbedderFailed, match=r"^angles: expected vectors of 2 numbers as before, got some of 3$"):
+        vectors.add(["60"])
+    assert len(vectors.distances("30")) == 2
 
 
 def test_distances_are_those_of_all_questions_though_some_came_later(vectors: QuestionVectors) -> None:
