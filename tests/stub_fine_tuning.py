@@ -70,6 +70,7 @@ class StubFineTuning:
         self.most_rows = 10_000  # of a page
         self.alter: Callable[[str, Any], Any] = lambda _call, body: body  # what is sent instead of a usual answer
         self.late: dict[str, threading.Event] = {}  # calls that are carried out, and answered when it is set
+        self.held: dict[str, threading.Event] = {}  # calls that are never carried out, and broken off when it is set
         self._on_the_way: list[Callable[[], Any]] = []
         self._scripted: dict[str, deque[Any]] = defaultdict(deque)
         self._lock = threading.Lock()
@@ -107,6 +108,9 @@ class StubFineTuning:
                 scripted = self._scripted[name].popleft() if self._scripted[name] else None
             if scripted is not None and scripted not in (LOST, LATE):
                 return scripted, None
+            if (held := self.held.get(name)) is not None:
+                held.wait(60)
+                return LOST, None
             query = {key: values[0] for key, values in parse_qs(url.query).items()}
             call = partial(getattr(self, f"_{name}"), *found.groups(), headers=headers, raw=raw, query=query)
             if scripted == LATE:

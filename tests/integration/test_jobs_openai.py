@@ -1,9 +1,11 @@
 """A training at OpenAI: one job there for one of ours, whatever is lost, refused or killed on the way."""
 
 import hashlib
+import itertools
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -1035,8 +1037,8 @@ def test_a_worker_that_is_killed_while_the_job_is_created_leaves_one_job_there(
         assert (len(vendor.jobs), len(vendor.contents), models(engine)) == (1, 1, 3)
 
 
-@pytest.mark.parametrize("call", ["upload", "cancel", "delete_file"])
-@pytest.mark.parametrize("queue", [False, True])
+@pytest.mark.parametrize(("arrives", "queue"), [(True, False), (False, True)])
+@pytest.mark.parametrize("call", ["upload", "create", "retrieve", "cancel", "delete_file"])
 def test_a_job_whose_terminal_is_killed_while_it_is_cancelled_is_cancelled_by_resume(
     app: Flask,
     engine: Engine,
@@ -1044,22 +1046,26 @@ def test_a_job_whose_terminal_is_killed_while_it_is_cancelled_is_cancelled_by_re
     dataset: Dataset,
     base: str,
     stub: StubServer,
+    monkeypatch: pytest.MonkeyPatch,
     call: str,
     queue: bool,
+    arrives: bool,
 ) -> None:
-    vendor = stub.fine_tuning
+    """The terminal is killed in a call that reaches the vendor, or does not; in `retrieve` before it asks to cancel."""
+    monkeypatch.setitem(app.config, "SETTINGS", settings)
+    vendor, is_last = stub.fine_tuning, call in ("cancel", "delete_file")
     vendor.statuses = ["running"] * 500
-    vendor.late[call] = threading.Event()
+    unanswered = vendor.late if arrives else vendor.held
+    unanswered[call] = threading.Event()
     job_id = make_job(engine, queued=False)
     terminal = resumed_in_terminal(engine, settings, job_id, TRAIN_POLL="0.1")
-    wait_until(
-        lambda: vendor.files if call == "upload" else row_of(engine, job_id).remote_status, "a file or a job there"
-    )
+    wait_until(lambda: row_of(engine, job_id).remote_status if is_last else call in vendor.calls, "a job there")
     assert cancel(engine, job_id) == states.CANCELLING
     wait_until(lambda: call in vendor.calls, "the call that is not answered")
     terminal.kill()
     terminal.wait()
-    vendor.late.pop(call).set()
+    assert ("cancel" in vendor.calls) == is_last
+    unanswered.pop(call).set()
 
     wait_for_end_of_lease(engine, job_id)
     line = ["training", "resume", str(job_id), *(["--queue"] if queue else [])]
@@ -1067,10 +1073,69 @@ def test_a_job_whose_terminal_is_killed_while_it_is_cancelled_is_cancelled_by_re
     assert resumed.exit_code == 0, resumed.stderr
     if queue:
         assert resumed.stdout.startswith("Job 1 waits for a worker")
-        look(engine, settings, job_id, is_over)
+        look(engine, settings, job_id, is_over, most=1000)
     else:
         assert resumed.stdout.startswith("Job 1 is cancelled at ")
     assert (row_of(engine, job_id).status, row_of(engine, job_id).error) == (states.CANCELLED, None)
-    assert [body["status"] for body in vendor.bodies()] == ["cancelled"] * (call != "upload")
+    is_created = call != "upload" and (call != "create" or arrives)
+    assert [body["status"] for body in vendor.bodies()] == ["cancelled"] * is_created
     assert vendor.files == {}
-    assert len(vendor.contents) == 1
+    assert len(vendor.contents) == (call != "upload" or arrives)
+    assert charges_of(engine, job_id) == []
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+def test_a_job_that_is_killed_at_any_write_while_it_is_cancelled_is_cancelled_by_resume(
+    app: Flask,
+    engine: Engine,
+    settings: Settings,
+    dataset: Dataset,
+    base: str,
+    stub: StubServer,
+    monkeypatch: pytest.MonkeyPatch,
+    is_written: bool,
+) -> None:
+    """Process after process is killed right before its next write, or right after it, until one comes to the end."""
+    monkeypatch.setitem(app.config, "SETTINGS", settings)
+    vendor, killed = stub.fine_tuning, 0
+    while True:
+        vendor.statuses = ["running"] * 500
+        job_id = make_job(engine, f"tuned-{killed}", queued=False)
+        stop = threading.Event()
+        run(engine, settings, job_id, stop, notify=lambda _events, stop=stop: stop.set())
+        assert cancel(engine, job_id) == states.CANCELLING
+        worker = os.fork()
+        if worker == 0:
+            engine.dispose(close=False)
+            die_at_write(killed, is_written=is_written)
+            run(engine, settings, job_id)
+            os._exit(0)
+        [_, status] = os.waitpid(worker, 0)
+        if os.waitstatus_to_exitcode(status) == 0:
+            break
+        killed += 1
+        with writing(engine) as session:
+            TRAINING.get(session, job_id).lease_until = None
+        if row_of(engine, job_id).status == states.CANCELLING:  # else that was the last write
+            resumed = app.test_cli_runner().invoke(args=["training", "resume", str(job_id)])
+            assert resumed.exit_code == 0, resumed.stderr
+        assert (row_of(engine, job_id).status, row_of(engine, job_id).error) == (states.CANCELLED, None)
+        assert {body["status"] for body in vendor.bodies()} == {"cancelled"}
+        assert (vendor.files, len(vendor.contents), charges_of(engine, job_id)) == ({}, killed, [])
+    assert killed > 3
+
+
+def die_at_write(number: int, *, is_written: bool) -> None:
+    """Have this process be killed at one of the transactions in which a job is stored, before it or after it."""
+    usual, left = TrainingEventWriter.settle, itertools.count(number, -1)
+
+    def settle(record: TrainingEventWriter, also: Callable[[Any], Any]) -> Any:
+        is_last = next(left) == 0
+        if is_last and not is_written:
+            os.kill(os.getpid(), signal.SIGKILL)
+        found = usual(record, also)
+        if is_last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return found
+
+    TrainingEventWriter.settle = settle  # type: ignore[method-assign, assignment]
