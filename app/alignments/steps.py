@@ -21,7 +21,7 @@ from app.datasets import register, store
 from app.finetuning import lifecycle as trainings
 from app.finetuning.spec import TrainingSpec
 from app.jobs import states
-from app.jobs.chained import AwaitedJob, is_done
+from app.jobs.chained import AwaitedJob
 from app.jobs.context import JobContext
 from app.jobs.kind import LEASE, fail, finish, requester_of
 from app.models import Alignment, LanguageModel, TrainingJob
@@ -91,7 +91,7 @@ def _next(session: Session, row: Alignment, context: JobContext) -> AwaitedJob |
                 return begun
             setattr(row, part.column, begun)
         awaited = AwaitedJob(part.kind, getattr(row, part.column))
-        if not is_done(session, row, awaited):
+        if not ALIGNMENT.is_done(session, row, awaited):
             return awaited if row.status == states.RUNNING else None
     finish(row)
     return None

@@ -24,7 +24,7 @@ from app.finetuning.job import TRAINING
 from app.finetuning.spec import TrainingSpec
 from app.games.base import JSON
 from app.jobs import states
-from app.jobs.chained import AwaitedJob, is_done
+from app.jobs.chained import AwaitedJob
 from app.jobs.context import JobContext
 from app.jobs.kind import LEASE, fail, finish, requester_of
 from app.models import Campaign, CampaignEvaluation, CampaignIteration, CampaignRound, LanguageModel, TrainingJob
@@ -132,12 +132,12 @@ def _in_iteration(
             return _cut(session, row, spec, done) if playing is None else _waiting(row, playing)
         if now.job_id is None:
             now.job_id = _job(session, row, spec, done, home)
-        if not is_done(session, row, AwaitedJob(TRAINING, now.job_id)):
+        if not CAMPAIGN.is_done(session, row, AwaitedJob(TRAINING, now.job_id)):
             return _waiting(row, AwaitedJob(TRAINING, now.job_id))
         now.model_id = session.get_one(TrainingJob, now.job_id).model_id
     if now.evaluation_id is None:
         now.evaluation_id = rounds.evaluate(session, row, spec, now.number, now.model_id, spec.as_played)
-    if not is_done(session, row, AwaitedJob(ROUND, now.evaluation_id)):
+    if not CAMPAIGN.is_done(session, row, AwaitedJob(ROUND, now.evaluation_id)):
         return _waiting(row, AwaitedJob(ROUND, now.evaluation_id))
     if now.figures is None:
         return _Analysis(now.number, None, now.evaluation_id, done[0].evaluation_id)
@@ -156,7 +156,7 @@ def _self_play(
             if taught
             else rounds.play(session, row, spec, now.number, before.model_id)
         )
-    if not is_done(session, row, AwaitedJob(ROUND, now.round_id)):
+    if not CAMPAIGN.is_done(session, row, AwaitedJob(ROUND, now.round_id)):
         return AwaitedJob(ROUND, now.round_id)
     for partner in () if taught else spec.matches_against:
         begun = session.get(CampaignRound, (row.id, now.number, partner))
@@ -164,7 +164,7 @@ def _self_play(
             number = rounds.play_with(session, row, spec, now.number, before.model_id, partner)
             begun = CampaignRound(campaign_id=row.id, iteration=now.number, partner=partner, round_id=number)
             session.add(begun)
-        if not is_done(session, row, AwaitedJob(ROUND, begun.round_id)):
+        if not CAMPAIGN.is_done(session, row, AwaitedJob(ROUND, begun.round_id)):
             return AwaitedJob(ROUND, begun.round_id)
     return None
 
@@ -202,7 +202,7 @@ def _further(
             number = rounds.evaluate(session, row, spec, now.number, now.model_id, each)
             begun = CampaignEvaluation(campaign_id=row.id, iteration=now.number, label=each.label, round_id=number)
             session.add(begun)
-        if not is_done(session, row, AwaitedJob(ROUND, begun.round_id)):
+        if not CAMPAIGN.is_done(session, row, AwaitedJob(ROUND, begun.round_id)):
             return _waiting(row, AwaitedJob(ROUND, begun.round_id))
         if begun.figures is None:
             base = session.get_one(CampaignEvaluation, (row.id, 0, each.label)).round_id

@@ -45,14 +45,28 @@ class ChainedKind(JobKind[R], Generic[R]):
         Raises BudgetReached where nothing is left.
         """
         own = JobBudget(usd=row.budget_usd, tokens=row.budget_tokens)
-        spent = Spent()
-        for part in self.begun_jobs(session, row) if own != NO_BUDGET else ():
-            found = part.row(session)
-            if part.kind.may_spend(found) and part != but:
-                spent += spent_by(found)
+        spent = self._spent(session, row, but) if own != NO_BUDGET else Spent()
         if (line := reached(own, spent)) is not None:
             raise BudgetReached(line)
         return JobBudget(usd=own.usd and own.usd - spent.usd, tokens=own.tokens and own.tokens - spent.tokens)
+
+    def _spent(self, session: Session, row: R, but: AwaitedJob | None = None) -> Spent:
+        """What the jobs that a job has begun have spent, without one of them."""
+        begun = [(part.kind, part.row(session)) for part in self.begun_jobs(session, row) if part != but]
+        return sum((spent_by(found) for kind, found in begun if kind.may_spend(found)), Spent())
+
+    def is_done(self, session: Session, row: R, part: AwaitedJob) -> bool:
+        """Whether what a job waits for is over as it should be; if it is over otherwise, the job fails.
+
+        A job that waits for one which had what was left of its budget says that its own is reached.
+        """
+        found = part.row(session)
+        if found.status in _OVER:
+            why = found.error or f"it was {found.status}"
+            own = JobBudget(usd=row.budget_usd, tokens=row.budget_tokens)
+            line = reached(own, self._spent(session, row)) if why.startswith("budget of") else None
+            fail(row, line or f"{part.kind.name} {part.number}: {why}")
+        return bool(found.status == states.DONE)
 
     def states_of(self, session: Session, rows: Sequence[R]) -> dict[int, str]:
         """The statuses; interrupted is one that nobody is at, nor at what it waits for, if nobody will come."""
@@ -91,12 +105,3 @@ class ChainedKind(JobKind[R], Generic[R]):
             left = self.budget_left(session, row, part) if spends else NO_BUDGET
             part.kind.resume(session, part.number, queued=queued, budget=left)
         return row
-
-
-def is_done(session: Session, row: Any, part: AwaitedJob) -> bool:
-    """Whether what a job waits for is over as it should be; if it is over otherwise, the job fails."""
-    found = part.row(session)
-    if found.status in _OVER:
-        why = found.error or f"it was {found.status}"
-        fail(row, f"{part.kind.name} {part.number}: {why}")
-    return bool(found.status == states.DONE)

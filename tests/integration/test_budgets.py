@@ -1,6 +1,7 @@
 """Budgets: a job whose calls have cost so much stops, keeps what was under way, and goes on with a higher one."""
 
 import asyncio
+import html
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,15 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, func, select, update
 
+from app.alignments import steps as alignment_steps
+from app.alignments.job import ALIGNMENT
 from app.assessments.job import ASSESSMENT
 from app.campaigns import steps as campaign_steps
 from app.campaigns.job import CAMPAIGN
 from app.core.config import Settings
 from app.core.errors import Conflict, Invalid
 from app.core.extensions import reading, writing
+from app.finetuning.job import TRAINING
 from app.job_kinds import JOB_KINDS
 from app.jobs import states
 from app.jobs.context import JobContext
@@ -36,9 +41,9 @@ from app.rounds.job import ROUND
 from app.society.job import SOCIETY
 from app.society.runner import run_society
 from scripts.translations import job_specs
-from tests.assessments import make_assessment
+from tests.assessments import make_alignment, make_assessment, pretend_rated
 from tests.assessments import run as run_assessment
-from tests.campaigns import add_local, campaign_of
+from tests.campaigns import add_local, campaign_of, pretend_trained
 from tests.experimenter import signed_in
 from tests.rounds import add_models, haggler, make_round
 from tests.rounds import play as play_round
@@ -329,12 +334,62 @@ def test_the_jobs_of_a_campaign_share_its_budget(engine: Engine, settings: Setti
         first = ROUND.get(session, part.number)
         first.cost, first.status, first.error = 0.3, states.FAILED, "budget of $0.30 reached: $0.3 spent"
     campaign_steps.take_steps(context, number)
-    assert row_of(engine, CAMPAIGN, number).error == f"round {part.number}: budget of $0.30 reached: $0.3 spent"
+    error = "budget of $0.30 reached: $0.30 spent; resume with a higher one"
+    assert row_of(engine, CAMPAIGN, number).error == error
     resumed(engine, CAMPAIGN, number, usd=0.5)
     assert (row_of(engine, ROUND, part.number).budget_usd, row_of(engine, CAMPAIGN, number).budget_usd) == (0.5, 0.5)
     with reading(engine) as session:
         left = CAMPAIGN.budget_left(session, CAMPAIGN.get(session, number))
     assert left.usd == pytest.approx(0.2)
+
+
+def carried(engine: Engine, settings: Settings, number: int) -> Any:
+    """The row of an alignment after all that it does by itself, with trainings and ratings that are made up."""
+    context = JobContext(engine, settings, uuid.uuid4().hex)
+    while (part := alignment_steps.take_steps(context, number)) is not None:
+        if part.kind is SOCIETY:
+            run_made(engine, settings, part.number)
+        elif part.kind is TRAINING:
+            pretend_trained(engine, part.number)
+        else:
+            pretend_rated(engine, part.number)
+    return row_of(engine, ALIGNMENT, number)
+
+
+@pytest.mark.parametrize("spent_in", ["society_id", "second_society_id"])
+def test_an_alignment_stops_in_its_middle_and_goes_on_with_a_higher_budget_asking_nothing_twice(
+    app: Flask, engine: Engine, settings: Settings, stub: StubServer, spent_in: str
+) -> None:
+    folder = settings.home / "checkpoints" / "mine"
+    folder.mkdir(parents=True)
+    add_local(engine, "mine", str(folder))
+    wanted = {
+        "agents": {"paid": 1.0}, "share": 1e-6, "observers": ["paid"], "seed": 3,
+        "society": {"critics": 1, "iterations": 2},
+    }  # fmt: skip
+
+    def spent(row: Any) -> float:
+        societies = [row_of(engine, SOCIETY, each) for each in (row.society_id, row.second_society_id) if each]
+        return sum(each.cost for each in societies)
+
+    whole = carried(engine, settings, make_alignment(engine, "mine", "whole", **wanted))
+    asked, first = len(stub.requests), row_of(engine, SOCIETY, whole.society_id).cost
+    enough = first / 2 if spent_in == "society_id" else first + (spent(whole) - first) / 2
+
+    row = carried(engine, settings, make_alignment(engine, "mine", "halved", budget={"usd": enough}, **wanted))
+    assert getattr(row, spent_in) is not None
+    assert row.assessment_id is None
+    stopped = f"budget of {dollars(enough)} reached: {dollars(spent(row))} spent; resume with a higher one"
+    assert (row.status, row.error) == (states.FAILED, stopped)
+    page = signed_in(app).get(f"/admin/alignments/{row.id}").text
+    assert stopped in html.unescape(page)
+    assert re.search(rf'name="budget_usd"[^>]* value="{re.escape(f"{Decimal(str(enough)).normalize():f}")}"', page)
+
+    resumed(engine, ALIGNMENT, row.id, usd=1000)
+    row = carried(engine, settings, row.id)
+    assert (whole.status, row.status, row.error) == (states.DONE, states.DONE, None)
+    assert len(stub.requests) == 2 * asked
+    assert spent(row) == pytest.approx(spent(whole))
 
 
 # ---- The whole installation ------------------------------------------------------------
