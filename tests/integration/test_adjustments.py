@@ -161,7 +161,9 @@ def test_the_cap_is_gone_over_only_with_a_typed_reason(app: Flask, engine: Engin
     assert send(app, wave, {**form, "over_cap": "the board agreed"}) == 303
     assert sums(engine) == [Decimal("30.00")]
     with reading(engine) as session:
-        (kept,) = session.scalars(select(StudyEvent.body).where(StudyEvent.kind == "adjustment"))
+        (kept,) = session.scalars(
+            select(StudyEvent.body).where(StudyEvent.kind == "adjustment").order_by(StudyEvent.id)
+        )
     assert kept["over_cap"] == "the board agreed"
 
 

@@ -297,7 +297,7 @@ def test_deleting_leaves_nothing_that_the_person_wrote_and_all_that_is_needed(
         visits = session.execute(select(Submission.enrolment_id, Submission.external_id).order_by(Submission.id)).all()
         assert visits == [(ann, None), (ben, "visit of ben")]
         assert session.get_one(Participant, enrolment.participant_id).person_hash
-        log = session.scalars(select(StudyEvent.body).where(StudyEvent.kind == "report")).all()
+        log = session.scalars(select(StudyEvent.body).where(StudyEvent.kind == "report").order_by(StudyEvent.id)).all()
         assert log == [{"match": match}]
         kept = session.get_one(Dataset, dataset.id)
         assert (kept.sha256, kept.unusable_at is None) == (dataset.sha256, False)

@@ -40,7 +40,9 @@ def ann(app: Flask) -> int:
 
 def given() -> list[dict[str, str]]:
     with reading() as session:
-        return list(session.scalars(select(StudyEvent.body).where(StudyEvent.kind == EXTRA_TIME)))
+        return list(
+            session.scalars(select(StudyEvent.body).where(StudyEvent.kind == EXTRA_TIME).order_by(StudyEvent.id))
+        )
 
 
 def test_clocks_are_longer_from_the_next_match_on(app: Flask, ann: int, tmp_path: Path) -> None:

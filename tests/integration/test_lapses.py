@@ -85,7 +85,9 @@ def test_after_one_missed_turn_a_person_goes_on_with_a_press(engine: Engine, app
     with reading(engine) as session:
         assert session.get_one(MatchRow, match).reason == "timeout"
         assert session.scalars(select(MatchRow.id).where(MatchRow.position == 2)).all() == [match]  # not played again
-        kept = session.scalars(select(StudyEvent.body).where(StudyEvent.kind == "still there")).all()
+        kept = session.scalars(
+            select(StudyEvent.body).where(StudyEvent.kind == "still there").order_by(StudyEvent.id)
+        ).all()
         assert kept == [{"match": match}]
 
 

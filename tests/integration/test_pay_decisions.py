@@ -98,7 +98,9 @@ def test_who_is_returned_rejected_or_unknown_is_left_out_until_it_is_decided(
     flask(app, "study", "pay", WAVE, "draft")
     assert lines(engine, 2) == ["backid,1.00", "goneid,1.00"]
     with reading(engine) as session:
-        rows = session.scalars(select(StudyEvent.body).where(StudyEvent.kind == "pay decision")).all()
+        rows = session.scalars(
+            select(StudyEvent.body).where(StudyEvent.kind == "pay decision").order_by(StudyEvent.id)
+        ).all()
     assert [(row["doubt"], row["keep"], row["reason"]) for row in rows] == [
         ("returned", True, "Returned it by mistake"), ("unknown", True, "Came by a link of ours"),
     ]  # fmt: skip

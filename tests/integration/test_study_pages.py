@@ -601,7 +601,9 @@ def test_a_report_is_kept_and_may_end_the_study(app: Flask, client: FlaskClient)
     ann.client.post(f"{ann.address}/report", data={"reason": "other", "text": "It was rude.", "then": "leave"})
     assert "You have left the study." in ann.look()
     with reading() as session:
-        reports = session.scalars(select(StudyEvent.body).where(StudyEvent.kind == "report")).all()
+        reports = session.scalars(
+            select(StudyEvent.body).where(StudyEvent.kind == "report").order_by(StudyEvent.id)
+        ).all()
     assert [report["text"] for report in reports] == ["The page is slow.", "It was rude."]
 
 

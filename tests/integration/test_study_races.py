@@ -95,7 +95,9 @@ def check_ended_once(engine: Engine, enrolment_id: int, match_id: str, *endings:
     with reading(engine) as session:
         enrolment = session.get_one(Enrolment, enrolment_id)
         assert enrolment.ending in endings
-        logged = session.scalars(select(StudyEvent.body).where(StudyEvent.kind == "ending")).all()
+        logged = session.scalars(
+            select(StudyEvent.body).where(StudyEvent.kind == "ending").order_by(StudyEvent.id)
+        ).all()
         assert [body["ending"] for body in logged] == [enrolment.ending]
         assert sorted(session.scalars(select(Payment.key))) == ["base", "bonus"]
         record = load(session, match_id)

@@ -29,7 +29,9 @@ LATER = (datetime.now(UTC) + timedelta(days=3)).strftime("%Y-%m-%d %H:%M")
 
 def logged() -> list[Any]:
     with reading() as session:
-        return list(session.scalars(select(StudyEvent.body).where(StudyEvent.kind == "changed")))
+        return list(
+            session.scalars(select(StudyEvent.body).where(StudyEvent.kind == "changed").order_by(StudyEvent.id))
+        )
 
 
 def test_more_places_let_those_in_who_came_to_a_full_wave(app: Flask, flask: Callable[..., Finished]) -> None:
