@@ -27,7 +27,7 @@ class Event:
     """An accepted move: its kind, who made it, its text, and what the judge made of it.
 
     `data` is JSON and holds every verdict, so that `apply` never judges and a log replays for ever. `original` is what
-    a model wrote whose move was read leniently; games leave it None.
+    a model wrote whose move was read leniently, or asked for as JSON; games leave it None.
     """
 
     kind: str
@@ -165,6 +165,17 @@ class Game(ABC, Generic[S]):
     def prompt_words(self, facts: JSON, sections: Mapping[str, str]) -> Mapping[str, str]:  # noqa: ARG002
         """What the rules in a prompt name beside the facts of the view; `sections` are those of the template."""
         return {}
+
+    def answer_forms(self, view: View) -> Mapping[str, Schema]:  # noqa: ARG002  most games take moves as text alone
+        """What the seat that sees `view` may answer where its moves are asked for as JSON: a schema for each form."""
+        return {}
+
+    def written_move(self, view: View, form: str, content: Any) -> str | None:  # noqa: ARG002  likewise
+        """The text of the move that such an answer says; None for a form or content that the seat is never asked for.
+
+        What only the rules forbid is written all the same: `parse` says what is wrong with it.
+        """
+        return None
 
     @abstractmethod
     def utility_range(self, config: Mapping[str, Any]) -> tuple[Decimal, Decimal]:

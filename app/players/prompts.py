@@ -11,6 +11,9 @@ by its name (`$limit`, `$counts_book`). Once a match was played with it a file n
 A template may have wordings, TEMPLATE-NUMBER.txt from 2 on, which state the same in other words. Nobody is prompted
 with them at play: they are for rows of datasets that are rephrased.
 
+Where moves are asked for as JSON, a prompt has `answer`, the name of a text beside the templates, `json-NUMBER.txt`,
+that says so behind the rules and may word other sections anew. Moves stand in the chat as their text all the same.
+
 What is told holds words of others: partners, people who wrote contexts, the model itself. The marks by which models
 know turns and roles are broken in all of it (`training.marks`); events keep what was written. A prompt names the
 version of the renderer that does so, and one of before there was a second has none and is told as it was.
@@ -34,13 +37,16 @@ FOLDER = ROOT / "data" / "prompts"
 Message = dict[str, str]
 USUAL_STYLE = "full"  # how who has no style of their own is prompted
 
+_ANSWER = "answer"  # of a prompt
+_JSON = "json"  # how the texts are called that ask for moves as JSON
+
 _FILE = re.compile(r"(?P<template>(?P<style>[a-z]+)-(?P<number>[0-9]+))(\.[a-z]+)?\.txt")
 _HEADING = re.compile(r"^=== (.+) ===\n", re.MULTILINE)
 
 
 def templates(game: str) -> Mapping[str, tuple[str, ...]]:
     """The templates of a game by their style, `full` first and the oldest first. Raises NotFound for a game without."""
-    return _templates(game)
+    return {style: names for style, names in _templates(game).items() if style != _JSON}
 
 
 def styles(games: Iterable[str]) -> list[str]:
@@ -54,6 +60,26 @@ def default_prompt(game: str, style: str = USUAL_STYLE) -> JSON:
     if style not in styles:
         raise NotFound(None, expected=either(styles), got=style, subject=f"prompt style of {game}")
     return {"style": style, "template": styles[style][-1], "renderer": RENDERER}
+
+
+def has_json_form(game: str) -> bool:
+    """Whether a game's moves can be asked for as JSON."""
+    return _JSON in _templates(game)
+
+
+def asking_for_json(game: str, prompt: JSON) -> JSON:
+    """A prompt of a game that `has_json_form` that asks for each move as JSON, in the newest words."""
+    return {**prompt, _ANSWER: _templates(game)[_JSON][-1]}
+
+
+def asks_for_json(prompt: JSON | None) -> bool:
+    """Whether a seat is asked for its moves as JSON; None is of who is not prompted."""
+    return prompt is not None and _ANSWER in prompt
+
+
+def asking_for_text(prompt: JSON) -> JSON:
+    """A prompt that asks for moves as they are, with the same template."""
+    return {name: value for name, value in prompt.items() if name != _ANSWER}
 
 
 def renderer_of(prompt: JSON) -> int:
@@ -80,6 +106,8 @@ def messages(view: View, prompt: JSON, refused: Sequence[Refused] = ()) -> list[
     """
     words = _template_sections(view, prompt)
     opening = rules(view, prompt)
+    if asks_for_json(prompt):
+        opening = f"{opening}\n\n{words['answer']}"
     moves = list(view.transcript)
     if moves and moves[0].by == "partner":
         chat = [_user(f"{opening}\n\n{words['partner moved first']}\n\n{_partners(moves.pop(0), words)}")]
@@ -119,7 +147,8 @@ def _partners(move: TranscriptEntry, words: Mapping[str, str]) -> str:
 
 
 def _template_sections(view: View, prompt: JSON) -> Mapping[str, str]:
-    return _sections(view.game, _template_of(view.game, prompt), view.role)
+    words = _sections(view.game, _template_of(view.game, prompt), view.role)
+    return {**words, **_sections(view.game, prompt[_ANSWER], view.role)} if asks_for_json(prompt) else words
 
 
 def _template_values(view: View, words: Mapping[str, str]) -> dict[str, str]:

@@ -18,6 +18,8 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from app.core.errors import Invalid, Phrase
+from app.core.validation import Schema
+from app.games.answers import object_schema
 from app.games.base import JSON, Event, Game, Outcome, TypicalCalls, View, Violation, transcript
 from app.games.config import GameConfig
 from app.games.negotiation.contexts import ITEMS, POINTS, Context, Counts, context_of, generate_context, three
@@ -34,6 +36,7 @@ Split = tuple[Counts, Counts]
 
 _END = re.compile(r"\[end\]", re.IGNORECASE)
 _PREFIX = re.compile(r"\[(message|propose)\]", re.IGNORECASE)
+_MESSAGE = re.compile(r"\A\s*\[message\]", re.IGNORECASE)  # which a model may have put into an answer that says so
 _PROPOSAL = re.compile(
     r"\(\s*([0-9]{1,6})\s+books?\s*,\s*([0-9]{1,6})\s+hats?\s*,\s*([0-9]{1,6})\s+balls?\s*\)", re.IGNORECASE
 )
@@ -201,6 +204,22 @@ class Negotiation(Game[State]):
         if isinstance(allocation[0], str):
             return Violation(seat, text, *allocation)
         return Event("proposal", seat, move, {"allocation": list(allocation)})
+
+    def answer_forms(self, view: View) -> Mapping[str, Schema]:
+        """A message, or what the seat wants of each item: whichever its turn allows."""
+        counts: Mapping[str, int] = view.facts["counts"]
+        wanted = {item: {"type": "integer", "enum": [*range(count + 1)]} for item, count in counts.items()}
+        forms: Mapping[str, Schema] = {"message": {"type": "string"}, "proposal": object_schema(wanted)}
+        return {move["kind"]: forms[move["kind"]] for move in view.may}
+
+    def written_move(self, view: View, form: str, content: Any) -> str | None:  # noqa: ARG002  both seats write alike
+        if form == "message" and isinstance(content, str):
+            return f"[message] {_MESSAGE.sub('', content).strip()}"
+        if form != "proposal" or not isinstance(content, dict) or content.keys() != {*ITEMS}:
+            return None
+        if any(type(number) is not int for number in content.values()):
+            return None
+        return "[propose] ({book} books, {hat} hats, {ball} balls)".format(**content)
 
     def apply(self, state: State, event: Event) -> State:
         return State(state.config, state.context, state.first, (*state.events, event))

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
+from app.core.validation import Schema
 from app.games.base import JSON, Event, Game, Outcome, TypicalCalls, View, Violation, transcript
 from app.games.config import GameConfig
 from app.games.taboo.judges import judge
@@ -22,6 +23,8 @@ from app.games.taboo.spelling import is_blank
 from app.games.taboo.words import TargetWords, read_word, target_words
 
 _TYPICAL_TURNS = 5  # of each side, that the typical figures are for
+
+_FORMS = {"message": "message", "declaration": "guess"}  # of answers, by the kind of the move
 
 _WINNERS: Mapping[str, tuple[int | None, tuple[float, float]]] = {
     ATTACKER_WINS: (ATTACKER, (1, -1)),
@@ -113,6 +116,15 @@ class Taboo(Game[State]):
             return Event("message", seat, move, {"said": verdict.said})
         data = {"said": verdict.said, "guess": verdict.guess, "right": verdict.right}
         return Event("declaration", seat, move, data)
+
+    def answer_forms(self, view: View) -> Mapping[str, Schema]:
+        """What the seat says, or, where it may declare one, its guess."""
+        return {_FORMS[move["kind"]]: {"type": "string"} for move in view.may}
+
+    def written_move(self, view: View, form: str, content: Any) -> str | None:
+        if form not in self.answer_forms(view) or not isinstance(content, str) or is_blank(content):
+            return None
+        return content if form == "message" else f"I know the word! It is `{content.strip()}`!"
 
     def apply(self, state: State, event: Event) -> State:
         return State(state.config, state.word, (*state.events, event))

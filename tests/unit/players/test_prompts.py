@@ -27,8 +27,11 @@ RELEASED = {
     "negotiation/full-1-2.txt": "378cf8bd0d7efa0948fb33e126487517f5ff51c7050abf54e18b9efb6617884f",
     "negotiation/full-1-3.txt": "374420a8d3c14d2e3316be602abce6f22a1790896ccfc4d8b30617ef3e3130fe",
     "negotiation/full-1-4.txt": "ba46e6a8faded4afe3a499a145379bf9a74dacb71bf5e412152e831075ccfd7a",
+    "negotiation/json-1.txt": "72bda15f987e7b4a3c50aa760ef8c87921955580c1186c780e170623e098d2f3",
     "taboo/compact-1.attacker.txt": "914d1af98ec8deb30ca6b193e337121f37b16c96afc9a2d84eca3582be5cec2b",
     "taboo/compact-1.defender.txt": "d9371b3cac295465274927f42e8ba059cf8e079c7f7a86c6fcf4bfd8ef855eef",
+    "taboo/json-1.attacker.txt": "48d6faeac14b5596b2573819a6f0ef632030c2862cd32ecdd87fe00ce97879cd",
+    "taboo/json-1.defender.txt": "00b088afbaa4da102d7c36b7b59affe54a65f5be4c3d92783ec76d739c94f688",
     "taboo/full-1.attacker.txt": "c0b3d7ab4476faa199fdb1ee99f1b412da6688faf5efe250b741ab2b441a0a18",
     "taboo/full-1.defender.txt": "a829c539bf32b6c8b191000564558c1823c9875a86683cf576725157ca8aa7bf",
     "taboo/full-1-2.attacker.txt": "097e11ddb7170dfb493e5d0228e924028ffb63afce7929f4508ee60c957e22ea",
@@ -112,6 +115,27 @@ def test_the_prompt_of_a_turn_is_a_strict_prefix_of_the_next_one(match) -> None:
         now, earlier = chat(game.view(state, seat)), before[seat]
         assert len(now) > len(earlier)
         assert now[: len(earlier)] == earlier
+        before[seat] = now
+
+
+@UNHURRIED
+@given(match_texts())
+def test_a_prompt_that_asks_for_json_is_the_same_but_for_the_form_of_answers_and_grows_as_well(match) -> None:
+    game = find_game(match[0])
+    prompt = prompts.asking_for_json(game.name, prompts.default_prompt(game.name))
+    before: dict[int, list[dict[str, str]]] = {0: [], 1: []}
+    for state in states_of(*match):
+        seat = game.to_move(state)
+        if seat is None:
+            continue
+        view = game.view(state, seat)
+        now, as_text, earlier = prompts.messages(view, prompt), chat(view), before[seat]
+        assert len(now) > len(earlier)
+        assert now[: len(earlier)] == earlier
+        assert "THE FORM OF YOUR ANSWERS" in now[0]["content"]
+        own = [each["content"] for each in now if each["role"] == "assistant"]
+        assert own == [each["content"] for each in as_text if each["role"] == "assistant"]
+        assert prompts.messages(view, prompts.asking_for_text(prompt)) == as_text
         before[seat] = now
 
 
@@ -393,6 +417,14 @@ def test_the_example_of_each_wording_ends_as_it_claims(view: View, prompt: dict)
     assert outcome is not None
     assert outcome.reason == ends
     assert state.ply == len(moves)
+
+
+def test_words_that_ask_for_json_are_no_style() -> None:
+    for game in ("negotiation", "taboo"):
+        assert list(prompts.templates(game)) == ["full", "compact"]
+        assert prompts.asking_for_json(game, prompts.default_prompt(game))["answer"] == "json-1"
+    with pytest.raises(NotFound, match="expected full or compact, got 'json'"):
+        prompts.default_prompt("taboo", "json")
 
 
 def test_an_unknown_game_or_style_is_named() -> None:
