@@ -147,7 +147,7 @@ def _log(seat: int, moves: Sequence[_Move], system: str | None, notice: str | No
 def _our_words(events: tuple[LogEvent, ...]) -> tuple[list[str], str]:
     """The rules as our prompt puts them to each seat, and what it says in place of a partner's proposal."""
     match = engine.replay(events[:1])
-    used = [prompt or prompts.default_prompt(match.game.name) for prompt in match.prompts]
+    used = [prompts.asking_for_text(each or prompts.default_prompt(match.game.name)) for each in match.prompts]
     views = [match.view(seat) for seat in range(2)]
     system = [prompts.rules(view, prompt) for view, prompt in zip(views, used, strict=True)]
     return system, f"{PROPOSE} {prompts.instead_of(views[0], used[0], 'proposal')}"

@@ -17,7 +17,7 @@ from app.games import find_game
 from app.games.base import JSON, Event
 from app.matches.events import LogEvent, Started, from_json
 from app.models import EventRow, GenerationRow, LanguageModel
-from app.players.prompts import Message, messages, rendered_as, renderer_of
+from app.players.prompts import Message, asking_for_text, messages, rendered_as, renderer_of
 from training.marks import FIRST_RENDERER, OTHERS, broken_chat
 
 Turn = tuple[str, int]  # a match and the ply of a move in it
@@ -102,10 +102,13 @@ def transcripts(session: Session, wanted: Mapping[str, TranscriptRequest]) -> di
 
 
 def _prompt_of(log: "_Log", seat: int, request: TranscriptRequest) -> JSON:
-    """The prompt in which a seat's chat begins: that of its model, unless there was none or a wording is asked for."""
+    """The prompt in which a seat's chat begins: that of its model, unless there was none or a wording is asked for.
+
+    Moves that were asked for as JSON are told as if they had been asked for as they are.
+    """
     own, wording = log.started.prompts[seat], request.wordings.get(seat)
     if wording is None:
-        return own or request.prompt
+        return request.prompt if own is None else asking_for_text(own)
     return wording if own is None else rendered_as(wording, own)
 
 
@@ -194,7 +197,7 @@ def _thoughts(session: Session, matches: Collection[str]) -> dict[tuple[str, int
 
 
 def _written(move: Event) -> str | None:
-    """What was written for a move, of which a lenient reading may have left less."""
+    """What was written for a move, which may be wrapped, or JSON that says it."""
     return move.text if move.original is None else move.original
 
 

@@ -13,10 +13,12 @@ from typing import Any
 from app.core.errors import Invalid, Verbatim
 from app.core.failures import MODEL_FAULT, Fault
 from app.games import find_game
+from app.games.answers import move_of_answer
 from app.games.base import JSON, Event, Game, View, Violation
 from app.matches.clocks import IDLE, NO_CLOCKS, TURN, Clocks
 from app.matches.events import Aborted, Ended, LogEvent, Resigned, ServerAway, Started, TimedOut, Violated
-from app.matches.lenient import read_leniently
+from app.matches.lenient import read_leniently, unwrapped
+from app.players.prompts import asks_for_json
 
 BAD_ATTEMPTS = 5  # the fifth refused attempt of one turn aborts a model's match
 RESIGNED, TIMEOUT, ABANDONED, ABORTED = "resigned", "timeout", "abandoned", "aborted"
@@ -110,7 +112,7 @@ def apply(match: Match, event: LogEvent) -> Match:
             state = match.game.apply(match.state, event)
             mover = match.game.to_move(state)
             rest = match.prompts, match.clocks, (), match.violations, None, None, mover
-            return Match(match.game, state, *rest, match.lenient_moves + (event.original is not None))
+            return Match(match.game, state, *rest, match.lenient_moves + was_read_leniently(match, event))
         case Violated():
             return replace(match, refused=(*match.refused, event), violations=match.violations + 1)
         case Resigned() | TimedOut() | Aborted():
@@ -161,9 +163,28 @@ def advance(
     return [move, ended], apply(after, ended)
 
 
+def was_read_leniently(match: Match, event: LogEvent) -> bool:
+    """Whether an event of a match is a move that was read leniently, and not out of an answer in JSON."""
+    return isinstance(event, Event) and event.original is not None and not asks_for_json(match.prompts[event.seat])
+
+
 def _read_move(match: Match, seat: int, text: str, *, lenient: bool) -> Event | Violation:
+    if asks_for_json(match.prompts[seat]):
+        return _read_answer(match, seat, text, lenient=lenient)
     read = read_leniently(match.game, match.state, seat, text) if lenient else None
     return match.game.parse(match.state, seat, text) if read is None else read
+
+
+def _read_answer(match: Match, seat: int, text: str, *, lenient: bool) -> Event | Violation:
+    """The move that an answer in JSON says, with the answer as its `original`; one that is wrapped, if `lenient`."""
+    game, view = match.game, match.view(seat)
+    answers = (text, *unwrapped(text, game.roles, seat, is_free=False)) if lenient else (text,)
+    moves = (move_of_answer(game, view, each) for each in answers)
+    move = next((each for each in moves if each is not None), None)
+    if move is None:
+        return Violation(seat, text, "no_json", "Answer with one JSON object of the form that was asked for.")
+    read = _unreadable(seat, move) or game.parse(match.state, seat, move)
+    return replace(read, original=text) if isinstance(read, Event) else read
 
 
 def _refused_move_events(match: Match, violation: Violation, tried: str, most_attempts: int | None) -> list[LogEvent]:

@@ -19,8 +19,8 @@ class Started:
     """The match exists: the resolved config, in which nothing is left to chance, and how each model is prompted.
 
     `prompts` has one entry a seat: {"style", "template", "renderer"} of a language model, the last left out by logs of
-    before it had versions; None of anyone else. `clocks` has the seconds of those that run: {"turn", "match"}, or is
-    None.
+    before it had versions, and "answer" where its moves are asked for as JSON; None of anyone else. `clocks` has the
+    seconds of those that run: {"turn", "match"}, or is None.
     """
 
     game: str

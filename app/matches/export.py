@@ -58,8 +58,8 @@ MOVES = ExportTable(
                ' keep_default_na=False, na_values=[""].', "[message] hello | [propose] (1 books, 2 hats, 0 balls)",
                lambda row: row.body["text"]),
         Column("at", "time", "When the move was accepted.", "ISO 8601 in UTC, 2026-01-31T12:00:00.000Z"),
-        Column("original", "text", "What the model wrote, where the move was read leniently and text is what was left.",
-               "empty for all other moves", lambda row: row.body.get("original")),
+        Column("original", "text", "What the model wrote, where text is what was left by a lenient reading, or what its"
+               " JSON says.", "empty for all other moves", lambda row: row.body.get("original")),
     ),
     _events().where(EventRow.kind.not_in(sorted(RESERVED))),
 )  # fmt: skip

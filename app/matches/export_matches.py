@@ -128,6 +128,10 @@ def _prompt_version(seat: int) -> Callable[[Any], str | None]:
     return lambda row: (prompt := _prompt(row, seat)) and prompt["template"].rpartition("-")[2]
 
 
+def _answer_form(seat: int) -> Callable[[Any], Any]:
+    return lambda row: (_prompt(row, seat) or {}).get("answer")
+
+
 def _prompt(row: Any, seat: int) -> Any:
     return row.started and row.started["prompts"][seat]
 
@@ -211,6 +215,8 @@ MATCHES = ExportTable(
                lambda row: row.started and row.started["game_version"]),
         Column("lenient_moves", "integer", "Accepted moves of models that were read without what was wrapped around"
                " them; moves.csv has what was written.", "from 0"),
+        *(Column(f"answer_form_{seat}", "text", f"In which form the model in seat {seat} was asked for its moves.",
+                 "json-1 | …; empty for text, a person or a scripted player", _answer_form(seat)) for seat in (0, 1)),
     ),
     _select_matches(),
 )  # fmt: skip

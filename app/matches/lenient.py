@@ -43,7 +43,7 @@ def read_leniently(game: Game[Any], state: Any, seat: int, text: str) -> Event |
     if not _may_be_wrapped(text, game.roles[seat]):
         return None
     whole = read = _move(game, state, seat, text)
-    for left in _unwrapped(text, game.roles, seat, is_free=whole is not None):
+    for left in unwrapped(text, game.roles, seat, is_free=whole is not None):
         move = _move(game, state, seat, left)
         if move is None:
             continue
@@ -67,7 +67,7 @@ def _differ(one: Event, other: Event) -> bool:
 def _has_another(game: Game[Any], state: Any, seat: int, text: str) -> bool:
     """Whether a further line is a move by itself, wrapped or not; only asked where a game does not take any text."""
     for line in text.strip().splitlines()[1:]:
-        forms = (line, *_unwrapped(line, game.roles, seat, is_free=False))
+        forms = (line, *unwrapped(line, game.roles, seat, is_free=False))
         if any(_move(game, state, seat, form) is not None for form in forms):
             return True
     return False
@@ -89,7 +89,7 @@ def _may_be_wrapped(text: str, role: str) -> bool:
     )
 
 
-def _unwrapped(text: str, roles: tuple[str, str], seat: int, *, is_free: bool) -> Iterator[str]:
+def unwrapped(text: str, roles: tuple[str, str], seat: int, *, is_free: bool) -> Iterator[str]:
     """The text with one layer taken off after the other. `is_free`: the game takes any text, so that only what is
     around a whole text is a layer.
     """

@@ -17,7 +17,7 @@ from app.matches.events import Ended, LogEvent, ServerAway, from_json
 from app.matches.options import BOTH, MatchOptions
 from app.models import EventRow, LanguageModel, MatchRow, SeatRow
 from app.players.base import PlayerSpec
-from app.players.prompts import USUAL_STYLE, default_prompt
+from app.players.prompts import USUAL_STYLE, asking_for_json, default_prompt
 from app.registry import PERSON, player_spec
 
 MODEL = "model"
@@ -45,7 +45,8 @@ class StoredSeat:
         """How whoever sits here is prompted, as a match's first event names it; None for who is not."""
         if self.spec is None or not self.is_prompted:
             return None
-        return default_prompt(game, self.spec.prompt_style or USUAL_STYLE)
+        prompt = default_prompt(game, self.spec.prompt_style or USUAL_STYLE)
+        return asking_for_json(game, prompt) if self.spec.structured else prompt
 
 
 @dataclass(frozen=True, slots=True)

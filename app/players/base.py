@@ -26,6 +26,7 @@ class PlayerSpec:
     name: str
     options: JSON = field(default_factory=dict)
     prompt_style: str | None = None  # of a model that is prompted
+    structured: bool = False  # whether it is asked for its moves as JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ class ChatSampling(NamedTuple):
     top_k: int | None = None  # only local models have it
     max_tokens: int | None = None  # of the answer
     no_repeat_ngram: int | None = None  # so many tokens in a row never come twice; only local models have it
-    answer_schema: str | None = None  # JSON Schema of the answer; only API models with structured_output have it
+    answer_schema: str | None = None  # JSON Schema of the answer; only API models are told it
 
 
 class PlayerFailed(AppError):

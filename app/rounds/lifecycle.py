@@ -25,7 +25,7 @@ from app.registry.prices import check_budget
 from app.rounds import ranges
 from app.rounds.job import ROUND, SELFPLAY
 from app.rounds.plan import RoundPlan, usual_pick
-from app.rounds.sampling import player_of
+from app.rounds.sampling import check_structured, player_of
 from app.rounds.spec import MOST_MATCHES, RoundSpec
 
 USUAL_MATCHES = 100
@@ -142,6 +142,8 @@ def _new_row(
     check_budget(spec.budget, models)
     for model in models:
         read_options(player_of(model, sampling))  # refused here rather than by every worker
+    if spec.sampling.structured:
+        check_structured(game.name, models)
     config = _checked_config(game, spec, material)
     return ROUND.new_row(
         queued=queued,

@@ -1,21 +1,61 @@
-"""How the models of a round are sampled: laid over each model's own options."""
+"""How the models of a round are asked and sampled: laid over each model's own options."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
+from app.core.errors import Invalid, Phrase
 from app.games.base import JSON
 from app.models import LanguageModel
+from app.players.api.server_errors import FORMAT_FIELD
+from app.players.api.server_findings import Extent, read_findings
 from app.players.base import PlayerSpec
+from app.players.prompts import has_json_form
 from app.registry import player_spec
+from app.rounds.spec import STRUCTURED
+
+_FOUND = {
+    "local": Phrase("a local model"),
+    "ignored": Phrase("its server ignores them"),
+    "refused": Phrase("its server refuses them"),
+    "not tried": Phrase("not tested"),
+}
 
 
 def player_of(model: LanguageModel, sampling: JSON) -> PlayerSpec:
-    """The player of a model, sampled as the round says. A scripted player is not sampled."""
+    """The player of a model, asked and sampled as the round says. A scripted player is neither."""
     spec = player_spec(model)
     if spec.kind == "scripted" or not sampling:
         return spec
-    if spec.kind == "local":
-        return replace(spec, options={**spec.options, **sampling})
-    options = {**spec.options, **{name: value for name, value in sampling.items() if name != "top_k"}}
-    if "top_k" in sampling:  # no field of the vendor's API, but of most servers that speak its language
-        options["extra"] = {**(options.get("extra") or {}), "top_k": sampling["top_k"]}
-    return replace(spec, options=options)
+    laid = {name: value for name, value in sampling.items() if name != STRUCTURED}
+    if spec.kind == "api" and "top_k" in laid:  # no field of the vendor's API, but of most servers that speak like it
+        laid["extra"] = {**(spec.options.get("extra") or {}), "top_k": laid.pop("top_k")}
+    return replace(spec, options={**spec.options, **laid}, structured=sampling.get(STRUCTURED, False))
+
+
+def check_structured(game: str, models: Iterable[LanguageModel]) -> None:
+    """Raises Invalid where moves of a game cannot be asked for as JSON, or not of one of the models.
+
+    What a server does is known from the model's test call, and from what it has refused since. Scripted players are
+    asked for nothing.
+    """
+    if not has_json_form(game):
+        raise Invalid(STRUCTURED, expected=Phrase("a game whose moves can be asked for as JSON"), got=game)
+    for model in models:
+        state = "local" if model.kind == "local" else _keeps_to_schemas(model)
+        if model.kind == "scripted" or state == "yes":
+            continue
+        test = Phrase("make its test call: `flask model test %(name)s`", name=model.name)
+        raise Invalid(
+            STRUCTURED,
+            expected=Phrase("models whose servers keep to JSON Schemas, as a test call finds out"),
+            got=Phrase("%(name)s (%(found)s)", name=model.name, found=_FOUND[state]),
+            remedy=test if state == "not tried" else Phrase("ask for moves as text"),
+        )
+
+
+def _keeps_to_schemas(model: LanguageModel) -> Extent:
+    """What is known of whether the server of a model does."""
+    if FORMAT_FIELD in model.options.get("refused_fields", ()):
+        return "refused"
+    found = read_findings(model.findings)
+    return "not tried" if found is None else found.structured_output

@@ -14,6 +14,7 @@ from app.rounds.plan import Pick, usual_pick
 
 MOST_MATCHES = 1_000_000
 MOST_MODELS = 20  # of a cross-play
+STRUCTURED = "structured"  # the field of the sampling that says whether moves are asked for as JSON
 _SAMPLED = "; ".join(
     f"{game.name}: {', '.join(f'{name} {value:g}' for name, value in game.sampling.items())}"
     for game in GAMES.values()
@@ -47,7 +48,7 @@ def asked_material(**said: Any) -> Any:
 
 
 class RoundSampling(SpecPart):
-    """How the models of a round are sampled: laid over each model’s own options."""
+    """How the models of a round are asked and sampled: laid over each model’s own options."""
 
     temperature: float | None = asked(
         "Temperature", "0, which is greedy, to 2.", None, unset="each model’s own", metavar="T", ge=0, le=2
@@ -77,6 +78,12 @@ class RoundSampling(SpecPart):
         False,
         note=_SAMPLED,
     )
+    structured: bool = asked(
+        "Moves as JSON",
+        "Language models are asked for each move as a JSON object, by a schema of the game that their servers keep to."
+        " The log keeps the objects; partners, files and trainings see the moves as text.",
+        False,
+    )
 
     @model_validator(mode="after")
     def _one_temperature(self) -> Self:
@@ -85,10 +92,11 @@ class RoundSampling(SpecPart):
         return self
 
     def of_game(self, game: str) -> JSON:
-        """What is laid over the options of models that play a game: `temperature`, `top_k`, `max_tokens`."""
+        """What is laid over the options of a game’s models: `temperature`, `top_k`, `max_tokens`, `structured`."""
         own = self.model_dump(include={"temperature", "top_k", "max_tokens"}, exclude_none=True)
         greedy = {"temperature": 0.0} if self.greedy else {}
-        return {**(find_game(game).sampling if self.for_training else {}), **own, **greedy}
+        structured = {STRUCTURED: True} if self.structured else {}
+        return {**(find_game(game).sampling if self.for_training else {}), **own, **greedy, **structured}
 
 
 class RoundSpec(JobSpec):
@@ -143,7 +151,7 @@ class RoundSpec(JobSpec):
         "Sampling",
         "Of all models.",
         RoundSampling(),
-        heading="How models are sampled",
+        heading="How models are asked and sampled",
         without=("greedy", "for_training"),  # a form begins with these values in its fields
     )
     name: str = asked(

@@ -21,6 +21,7 @@ from app.games.base import Event
 from app.jobs.call_costs import Prices, is_unpriced
 from app.jobs.spending import SPENT, SpendingGate, Spent, spent_on
 from app.matches import store
+from app.matches.engine import was_read_leniently
 from app.matches.events import Aborted, Ended, Violated
 from app.matches.selfplay import MatchRunner, RoundBlocked
 from app.matches.stored import StoredMatch
@@ -248,14 +249,15 @@ class RoundWriter:
 
     def _increments(self, entries: Sequence[MatchUpdate]) -> dict[str, Any]:
         """What the entries add to the figures of their round."""
-        new = [logged.event for each in entries for logged in each.record.log[each.stored :]]
+        logged = [(each.record.match, new.event) for each in entries for new in each.record.log[each.stored :]]
+        new = [event for _, event in logged]
         calls = [call for each in entries for call in each.calls]
         added = {
             "finished": sum(isinstance(event, Ended) for event in new),
             "aborted": sum(isinstance(event, Aborted) for event in new),
             "moves": sum(isinstance(event, Event) for event in new),
             "violations": sum(isinstance(event, Violated) for event in new),
-            "lenient_moves": sum(isinstance(event, Event) and event.original is not None for event in new),
+            "lenient_moves": sum(was_read_leniently(match, event) for match, event in logged),
             "calls": sum(1 + call["retries"] for call in calls),
             "failed_calls": sum(call["error"] is not None for call in calls),
             **{name: sum(call[name] or 0 for call in calls) for name in SPENT},

@@ -21,6 +21,7 @@ _FACTS: Mapping[str, str] = {
     "first": N_("Moves first"), "guess": N_("Guess"), "right": N_("Guessed right"),
     "lenient": N_("Lenient reading of moves"), "limit": N_("Most moves"), "max_new_tokens": N_("Most tokens of a move"),
     "prompt_sha256": N_("Hash of the prompt's tokens"), "said": N_("Word said"),
+    "structured": N_("Moves as JSON"),
     "tokenizer": N_("Tokenizer"), "values": N_("Worth to each seat"), "word": N_("Word"),
 }  # fmt: skip
 _OF_ONE_SEAT: Mapping[str, str] = {"values": N_("Worth")}  # what a seat's own ones are called
@@ -63,6 +64,8 @@ def fact(value: Any, name: str = "") -> str:
     if isinstance(value, int | float):
         return str(format_decimal(value, "0.######")).replace("-", "−")
     if isinstance(value, Mapping):
+        if name == "response_format":  # with a schema, for which files are the place
+            return str(value.get("type"))
         return ", ".join(f"{fact_label(key)}: {fact(each, key)}" for key, each in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
         between = " / " if any(isinstance(each, Sequence) and not isinstance(each, str) for each in value) else ", "

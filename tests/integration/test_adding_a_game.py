@@ -37,7 +37,7 @@ from tests import jobs
 from tests.campaigns import campaign_form
 from tests.datasets import cut, own_moves, rows_of
 from tests.experimenter import signed_in
-from tests.rounds import check, play, round_form, row_of
+from tests.rounds import check, make_round, play, round_form, row_of
 
 DOC = (ROOT / "docs" / "adding-a-game.md").read_text(encoding="utf-8")
 
@@ -189,6 +189,12 @@ def test_a_bad_config_is_refused_by_field(chain: Game[Any]) -> None:
         with pytest.raises(Invalid) as refused:
             chain.config(raw)
         assert refused.value.field == field
+
+
+def test_its_moves_cannot_be_asked_for_as_json_before_it_says_in_which_form(engine: Engine, chain: Game[Any]) -> None:
+    with pytest.raises(Invalid) as refused:
+        make_round(engine, "scripted", game="chain", material=None, sampling={"structured": True})
+    assert refused.value.message == "structured: expected a game whose moves can be asked for as JSON, got 'chain'"
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)  # the trainings take long; other games' run on both

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from app.core.failures import CONSEQUENCES, Outcome
 from app.games import find_game
+from app.games.answers import answer_schema
 from app.games.base import JSON, View
 from app.players import prompts
 from app.players.api.answers import Answer, read_answer
@@ -22,7 +23,7 @@ from app.players.api.reasoning import reasoning_fields
 from app.players.api.sending import one_line, send
 from app.players.api.server_errors import FORMAT_FIELD
 from app.players.api.server_findings import sampling_state
-from app.players.api.structured import OFF, response_format
+from app.players.api.structured import response_format
 from app.players.base import MOST_TOKENS, ChatSampling, Generation, PlayerFailed, PlayerSpec, Refused, priced
 from training.marks import broken_chat
 
@@ -86,7 +87,9 @@ class ApiPlayer:
         seed: str | None = None,  # noqa: ARG002 - the server draws
     ) -> Generation:
         """Ask for a move. A model that had room and wrote nothing made the move "", which a game's parser refuses."""
-        sampling = ChatSampling(max_tokens=self.options.max_tokens or find_game(view.game).most_tokens)
+        game = find_game(view.game)
+        schema = answer_schema(game, view) if prompts.asks_for_json(prompt) else None
+        sampling = ChatSampling(max_tokens=self.options.max_tokens or game.most_tokens, answer_schema=schema)
         return await self._ask(prompts.messages(view, prompt, refused), sampling)
 
     async def complete(
@@ -161,7 +164,7 @@ def _template(options: ApiOptions, sampling: ChatSampling) -> _RequestTemplate:
         "top_p": options.top_p if sampling.top_p is None else sampling.top_p,
         "seed": options.seed,
     }
-    if sampling.answer_schema is not None and options.structured_output != OFF:
+    if sampling.answer_schema is not None:
         wanted[FORMAT_FIELD] = response_format(sampling.answer_schema, options.structured_form)
     wanted = {name: value for name, value in wanted.items() if value is not None}
     refused = [name for name in wanted if name in options.refused_fields]
