@@ -8,6 +8,7 @@ from app.games.base import JSON
 from app.models import LanguageModel
 from app.players.api.server_errors import FORMAT_FIELD
 from app.players.api.server_findings import Extent, read_findings
+from app.players.api.structured import JSON_SCHEMA, check_extra
 from app.players.base import PlayerSpec
 from app.players.prompts import has_json_form
 from app.registry import player_spec
@@ -41,6 +42,7 @@ def check_structured(game: str, models: Iterable[LanguageModel]) -> None:
     if not has_json_form(game):
         raise Invalid(STRUCTURED, expected=Phrase("a game whose moves can be asked for as JSON"), got=game)
     for model in models:
+        check_extra(JSON_SCHEMA, model.options.get("extra") or {})
         state = "local" if model.kind == "local" else _keeps_to_schemas(model)
         if model.kind == "scripted" or state == "yes":
             continue

@@ -351,6 +351,27 @@ def test_a_round_is_refused_before_it_starts_where_a_server_has_no_structured_ou
         assert make_round(engine, "scripted", name)
 
 
+def test_a_model_that_sends_a_form_of_its_own_is_refused(engine: Engine, tested: Asked) -> None:
+    tested()
+    with writing(engine) as session:
+        row = get_model(session, "m")
+        row.options = {**row.options, "extra": {"response_format": {"type": "text"}}}
+    with pytest.raises(Invalid, match="extra: expected no field that the option structured_output sends"):
+        make_round(engine, "m", **STRUCTURED)
+
+
+def test_a_round_that_was_broken_off_goes_on_as_it_began(
+    engine: Engine, settings: Settings, stub: StubServer, tested: Asked
+) -> None:
+    tested()
+    number = make_round(engine, "m", matches=8, **STRUCTURED)
+    play(engine, settings, number, until=lambda: len(asked_for_json(stub)) >= 10)
+    play(engine, settings, number)
+    check(engine, number, 8)
+    assert (row_of(engine, number).aborted, row_of(engine, number).violations) == (0, 0)
+    assert all("original" in each for each in events(engine, number, "message", "proposal"))
+
+
 def test_scripted_players_are_asked_for_nothing(engine: Engine, settings: Settings) -> None:
     number = played(engine, settings, "scripted", matches=2, **STRUCTURED)
     assert (row_of(engine, number).finished, row_of(engine, number).violations) == (2, 0)
