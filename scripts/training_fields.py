@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from app.core.config import ROOT
-from app.finetuning.openai.fields import fields as openai_fields
+from app.finetuning.openai.fields import OpenAIFields
 from app.finetuning.tinker import fields as tinker
 from scripts.page_tables import between
 from training.methods import all_methods
-from training.methods.base import HERE_ONLY, Config, FromCheckpoint
+from training.methods.base import HERE_ONLY, Config, FromCheckpoint, fields_of
 
 PAGE = ROOT / "docs" / "training.md"
 MARKS = "<!-- fields: python -m scripts.training_fields -->", "<!-- end of fields -->"
@@ -27,7 +27,7 @@ def tables() -> str:
         own = {field: schema for field, schema in method.fields.items() if schema != known.get(field)}
         if own:
             parts.append(f"`{name}` has fields and defaults of its own:\n\n{_table(own)}")
-    parts.append(f"A job with `--backend openai` takes these, and no others:\n\n{_table(openai_fields())}")
+    parts.append(f"A job with `--backend openai` takes these, and no others:\n\n{_table(fields_of(OpenAIFields))}")
     own = {name: schema for name, schema in tinker.fields_of("sft").items() if schema != base.get(name)}
     without = ", ".join(f"`{name}`" for name in HERE_ONLY)
     parts.append(

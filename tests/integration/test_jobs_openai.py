@@ -27,7 +27,8 @@ from app.finetuning import lifecycle as jobs
 from app.finetuning import listing
 from app.finetuning.event_writer import TrainingEventWriter, TrainingLeaseLost
 from app.finetuning.job import TRAINING
-from app.finetuning.openai import runner
+from app.finetuning.openai import vendor as openai
+from app.finetuning.vendors import runner
 from app.jobs import states
 from app.jobs.context import JobContext
 from app.jobs.spec import JobBudget
@@ -663,7 +664,7 @@ def test_a_worker_that_stood_still_while_its_job_was_cancelled_sends_nothing(
         session.execute(update(TrainingJob).where(TrainingJob.id == job_id).values(lease_until=past))
     assert cancel(engine, job_id) == states.CANCELLED
     with pytest.raises(TrainingLeaseLost):
-        runner.follow_vendor(JobContext(engine, settings, "slow"), job_id, record)
+        openai.follow(JobContext(engine, settings, "slow"), job_id, record)
     assert (row_of(engine, job_id).status, stub.fine_tuning.calls) == (states.CANCELLED, [])
 
 

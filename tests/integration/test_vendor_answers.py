@@ -12,8 +12,8 @@ from flask import Flask
 from sqlalchemy import Engine
 
 from app.core.errors import AppError
-from app.finetuning.openai import runner
-from app.finetuning.openai.client import FineTuningClient
+from app.finetuning.openai.client import OpenAIClient
+from app.finetuning.vendors import runner
 from app.jobs import states
 from app.models import TrainingJob
 from app.players.api.options import read_options
@@ -27,18 +27,21 @@ pytestmark = [
     pytest.mark.usefixtures("vendor_environment"),
     pytest.mark.parametrize("database_url", ["sqlite"], indirect=True),  # the answers are the same on both
 ]
-CALLS: dict[str, Callable[[FineTuningClient, Path], Any]] = {
+CALLS: dict[str, Callable[[OpenAIClient, Path], Any]] = {
     "upload": lambda client, path: client.upload(path, "rows.jsonl"),
     "list_files": lambda client, _: client.find_files("nobody's.jsonl"),
     "file": lambda client, _: client.has_file("file-1"),
     "delete_file": lambda client, _: client.delete_file("file-1"),
-    "create": lambda client, _: client.create("mini", "file-1", METHOD, "token", None, None),
+    "create": lambda client, _: client.create(BODY),
     "list_jobs": lambda client, _: client.find_jobs("token", "file-1", 1.0),
     "retrieve": lambda client, _: client.retrieve("ftjob-1"),
     "cancel": lambda client, _: client.cancel("ftjob-1"),
     "events": lambda client, _: client.events("ftjob-1", ()),
 }
-METHOD = {"type": "supervised", "supervised": {"hyperparameters": {}}}
+BODY = {
+    "model": "mini", "training_file": "file-1", "metadata": {"parlor_token": "token"},
+    "method": {"type": "supervised", "supervised": {"hyperparameters": {}}},
+}  # fmt: skip
 
 
 def refusal_of(call: Callable[[], Any]) -> str | None:
@@ -58,7 +61,7 @@ def test_a_call_brings_an_answer_or_one_line_whatever_a_field_is(
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes"}]}\n')
     options = read_options({"model": "mini", "base_url": stub.url})
-    client = FineTuningClient(options, app.config["SETTINGS"].api_hosts)
+    client = OpenAIClient(options, app.config["SETTINGS"].api_hosts)
     usual: list[Any] = []
 
     def keep(name: str, body: Any) -> Any:
@@ -69,7 +72,7 @@ def test_a_call_brings_an_answer_or_one_line_whatever_a_field_is(
     def prepare() -> None:
         vendor.files, vendor.contents, vendor.jobs = {}, {}, []
         vendor.alter = lambda _name, body: body
-        client.create("mini", client.upload(rows, "rows.jsonl"), METHOD, "token", None, None)
+        client.create({**BODY, "training_file": client.upload(rows, "rows.jsonl")})
         client.retrieve("ftjob-1"), client.retrieve("ftjob-1")  # it runs, and has events with figures
 
     try:

@@ -5,19 +5,18 @@ has it.
 Source: openai 3.51, `openai.types.fine_tuning.job_create_params` and `supervised_hyperparameters_param`.
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from app.core.errors import Invalid, Phrase
-from app.finetuning.config import Fields, read_fields, refuse_fault
+from app.finetuning.vendors.answers import TOKEN
+from app.finetuning.vendors.request import VendorRequest
 from app.games.base import JSON
-from training.methods.base import FieldFault, fields_of, first_fault
+from training.methods.base import FieldFault
 
-METHODS = ("sft",)  # those of ours that the vendor has under another name: supervised
 MOST_SUFFIX = 64  # characters
-AUTO = "auto"  # the vendor chooses
+_USUAL_EPOCHS, _MOST_EPOCHS = 3, 25
+_FEWEST_SEEN, _MOST_SEEN = 100, 25_000  # rows times epochs
 
 
 class OpenAIFields(BaseModel):
@@ -65,30 +64,32 @@ class OpenAIFields(BaseModel):
         raise FieldFault("suffix", expected=expected, got=got)
 
 
-def fields() -> Fields:
-    """The JSON Schema of each field."""
-    return fields_of(OpenAIFields)
+def epochs_of(config: JSON, rows: int) -> int:
+    """The epochs of a training with these fields, on so many rows: where OpenAI chooses, few rows are seen more often,
+    and very many once.
+
+    Source: OpenAI's cookbook, "Data preparation and analysis for chat model fine-tuning".
+    """
+    given = OpenAIFields.model_validate(config).n_epochs
+    if isinstance(given, int):
+        return given
+    if rows * _USUAL_EPOCHS < _FEWEST_SEEN:
+        return min(_MOST_EPOCHS, _FEWEST_SEEN // max(1, rows))
+    if rows * _USUAL_EPOCHS > _MOST_SEEN:
+        return max(1, _MOST_SEEN // rows)
+    return _USUAL_EPOCHS
 
 
-def check_method(method: str) -> None:
-    """Raises Invalid for a method that the vendor has not."""
-    if method not in METHODS:
-        expected = Phrase("%(methods)s, which is all that OpenAI trains with", methods=", ".join(METHODS))
-        raise Invalid("method", expected=expected, got=method)
-
-
-def read_config(raw: Mapping[str, Any]) -> JSON:
-    """The given fields, checked; numbers may have come as text, and null stands for the default. Raises Invalid."""
-    found = read_fields(fields(), raw, "openai")
-    try:
-        OpenAIFields.model_validate(found)
-    except ValidationError as error:
-        refuse_fault(first_fault(OpenAIFields, error))
-    return found
-
-
-def method_of(config: Mapping[str, Any]) -> JSON:
-    """The vendor's `method` of a job with these fields: each hyperparameter, `auto` where it was not given."""
-    given = OpenAIFields.model_validate(config)
+def body_of(asked: VendorRequest) -> JSON:
+    """The body of the request that creates a job: each hyperparameter, `auto` where it was not given."""
+    given = OpenAIFields.model_validate(asked.config)
     names = ("n_epochs", "batch_size", "learning_rate_multiplier")
-    return {"type": "supervised", "supervised": {"hyperparameters": {name: getattr(given, name) for name in names}}}
+    method = {"type": "supervised", "supervised": {"hyperparameters": {name: getattr(given, name) for name in names}}}
+    more = {"suffix": given.suffix, "seed": given.seed}
+    return {
+        "model": asked.model,
+        "training_file": asked.file_id,
+        "method": method,
+        "metadata": {TOKEN: asked.token},
+        **{name: value for name, value in more.items() if value is not None},
+    }

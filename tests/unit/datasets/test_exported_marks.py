@@ -6,7 +6,7 @@ import pytest
 
 from app.datasets.exporters.flat import TEMPLATES, flatten
 from app.datasets.exporters.row_formats import FORMATS, export_rows
-from app.finetuning.openai.rows import vendor_row
+from app.finetuning.openai.rows import chat_rows
 from app.model_calls.question_templates import ALPACA, chat_of
 
 MARKS = ("<|im_end|>", "<|eot_id|>", "[INST]", "</s>", "<think>")
@@ -29,8 +29,7 @@ def test_no_form_of_rows_holds_a_mark_of_what_was_written(name: str) -> None:
 
 
 def test_rows_for_a_training_at_openai_hold_no_mark() -> None:
-    row = vendor_row({"messages": CHAT}, 1, "d")
-    assert row is not None
+    [row] = chat_rows({"messages": CHAT})
     assert not [mark for mark in MARKS if mark in json.dumps(row)]
     assert [each["role"] for each in row["messages"]] == [each["role"] for each in CHAT]
 

@@ -14,7 +14,8 @@ from app.datasets.exporters.row_formats import FORMATS as EXPORTS
 from app.datasets.importers.training_rows import FORMATS as IMPORTS
 from app.datasets.importers.training_rows import line_of
 from app.datasets.row_files import read_rows
-from app.finetuning.openai.rows import vendor_rows
+from app.finetuning.openai.rows import chat_rows
+from app.finetuning.vendors.rows import vendor_rows
 from training.methods.base import COMPARISONS, CONVERSATIONS
 
 Row = dict[str, Any]
@@ -219,7 +220,7 @@ def test_what_is_uploaded_to_openai_ends_with_an_answer() -> None:
         *CHATS["that end with the user or the system"],
         {"messages": [user("a"), move("b"), user("c"), move("d", weight=0), user("e")]},
     ]
-    uploaded = [json.loads(line)["messages"] for line in vendor_rows(map(line_of, rows), "chats@1")]
+    uploaded = [json.loads(line)["messages"] for line in vendor_rows(map(line_of, rows), "chats@1", chat_rows)]
     assert [[each["content"] for each in chat] for chat in uploaded] == [list("ab"), list("abcd"), list("abcd")]
     assert {chat[-1]["role"] for chat in uploaded} == {"assistant"}
 

@@ -6,8 +6,9 @@ import pytest
 
 from app.core.errors import Invalid
 from app.finetuning.config import check_model_name, find_method, read_config
-from app.finetuning.openai import fields as openai_fields
+from app.finetuning.openai.fields import OpenAIFields
 from training.methods import all_methods
+from training.methods.base import fields_of
 
 ITS_OWN = {
     "data", "output", "run", "resume", "base", "base_sha256", "eval_data", "chat_template", "reference",
@@ -33,7 +34,7 @@ def test_every_field_has_a_title_a_sentence_of_help_and_a_default_or_what_holds_
 def test_the_schemas_of_fields_are_made_once_however_often_a_page_asks_for_them() -> None:
     for method in all_methods().values():
         assert method.fields is method.fields
-    assert openai_fields.fields() is openai_fields.fields()
+    assert fields_of(OpenAIFields) is fields_of(OpenAIFields)
 
 
 def test_numbers_may_come_as_text_and_null_is_the_default() -> None:

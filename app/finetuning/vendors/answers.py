@@ -1,7 +1,8 @@
 """What a vendor of trainings answers, as far as it is used here. Pure.
 
-A server that is like OpenAI's leaves out what OpenAI sends, or sends it in another form. Nothing but an id is needed of
-an answer: a field that is absent, or of another type than it has there, is None.
+The fields are those of OpenAI; other vendors' answers are read into them. A server that is like a vendor's leaves out
+what that sends, or sends it in another form. Nothing but an id is needed of an answer: a field that is absent, or of
+another type than it has there, is None.
 """
 
 import json
@@ -19,6 +20,7 @@ from pydantic import (
 from pydantic import WrapValidator as Wrap
 
 A = TypeVar("A", bound="VendorAnswer")
+TOKEN = "parlor_token"  # noqa: S105 - the key of a job's metadata that says which of our jobs it is
 _LARGEST = 2**53  # of numbers, which a database and a page can take
 _LONGEST = 200  # characters of what the vendor calls things
 
@@ -99,6 +101,7 @@ class VendorEvent(VendorAnswer):
     """An event of a job."""
 
     created_at: Number = None  # seconds since 1970
+    level: Text = None
     message: Text = None
     data: Annotated[StepFigures | None, Wrap(_or_none)] = None
 

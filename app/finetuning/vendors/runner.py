@@ -1,4 +1,4 @@
-"""One worker at one job that OpenAI trains: upload, create, look, until the model is registered.
+"""One worker at one job that a vendor runs: upload, create, look, until the model is registered.
 
 Each look takes a second or so. A job of the workers is released after it and taken up again when the next look is due,
 so that no worker is held for hours; a command in a terminal stays and waits itself. What the vendor calls things is
@@ -9,7 +9,6 @@ So no answer that was lost makes a second job to be paid. Each upload is told of
 still arrive is waited for and deleted when a job is cancelled. With the token a training is counted to the budgets.
 """
 
-import os
 import threading
 import time
 import uuid
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import structlog
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.core.disk import is_full
@@ -32,13 +32,12 @@ from app.finetuning import charges, lifecycle, listing
 from app.finetuning.event_writer import TrainingEventWriter, TrainingLeaseLost
 from app.finetuning.files import JobFiles
 from app.finetuning.job import CANCELLED, FAILED, OVER, SUCCEEDED, TRAINING
-from app.finetuning.openai import fields
-from app.finetuning.openai.answers import VendorEvent, VendorJob
-from app.finetuning.openai.client import FineTuningClient, VendorAway, VendorRefused
-from app.finetuning.openai.estimate import estimate
-from app.finetuning.openai.fields import AUTO
-from app.finetuning.openai.rows import vendor_rows
 from app.finetuning.runner import TICK
+from app.finetuning.vendors.answers import VendorEvent, VendorJob
+from app.finetuning.vendors.client import VendorAway, VendorClient, VendorRefused
+from app.finetuning.vendors.estimate import estimate
+from app.finetuning.vendors.request import VendorRequest
+from app.finetuning.vendors.rows import RowReader, vendor_rows
 from app.games.base import JSON
 from app.jobs import states
 from app.jobs.context import JobContext
@@ -49,7 +48,6 @@ from app.registry.training_charges import price_of_training
 
 MOST_FAILURES = 30  # calls in a row without an answer, after which a job is given up
 LONGEST_PAUSE = 600.0  # seconds between two of them
-GOING_ON = ("validating_files", "queued", "running")  # the vendor's words for a job that is not over
 _UNKNOWN = 404
 # Events of ours: an upload begins; these files are known; an upload that was not answered is waited for.
 _UPLOADING, _UPLOADED, _AWAITED = "uploading", "uploaded", "awaited"
@@ -62,9 +60,20 @@ T = TypeVar("T")
 log = structlog.get_logger()
 
 
-def follow_vendor(context: JobContext, job_id: int, record: TrainingEventWriter) -> None:
+@dataclass(frozen=True, slots=True)
+class Vendor:
+    """What the steps of a job have to know of a vendor."""
+
+    client: type[VendorClient]
+    going_on: tuple[str, ...]  # its words for a job that is not over; one that is has ours
+    rows: RowReader
+    epochs: Callable[[JSON, int], int]  # of a training with these fields, on so many rows
+    body: Callable[[VendorRequest], JSON]  # of the request that creates a job
+
+
+def follow_vendor(vendor: Vendor, context: JobContext, job_id: int, record: TrainingEventWriter) -> None:
     """Take the steps of a job that are due, all of them where nobody else will. Raises TrainingLeaseLost."""
-    _VendorRunner(context, job_id, record).work()
+    _VendorRunner(vendor, context, job_id, record).work()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +94,12 @@ class _JobState:
 class _VendorRunner:
     """See `follow_vendor`."""
 
-    def __init__(self, context: JobContext, job_id: int, record: TrainingEventWriter) -> None:
+    def __init__(self, vendor: Vendor, context: JobContext, job_id: int, record: TrainingEventWriter) -> None:
+        self._description = vendor
         self._context = context
         self._job_id = job_id
         self._record = record
-        self._client: FineTuningClient | None = None
+        self._client: VendorClient | None = None
 
     def work(self) -> None:
         """Look until the job is over, or somebody else is to look at it later. Raises TrainingLeaseLost."""
@@ -183,9 +193,14 @@ class _VendorRunner:
             self._files = JobFiles(self._context.settings.home, row.id, row.name)
             self._dataset = session.get_one(Dataset, row.dataset_id)
             base = session.get_one(LanguageModel, row.base_id)
+            self._method, self._backend = row.method, row.backend
+            made_base = select(TrainingJob.id).where(
+                TrainingJob.model_id == base.id, TrainingJob.backend == row.backend
+            )
+            self._is_tuned = session.scalar(made_base) is not None
             self._price = price_of_training(base)
             self._options: ApiOptions = read_options(base.options)
-        self._client = FineTuningClient(self._options, self._context.settings.api_hosts)
+        self._client = self._description.client(self._options, self._context.settings.api_hosts)
 
     def _begin(self, state: _JobState, token: str) -> None:
         """Count the training by its estimate, and store the token; nothing where that was done before.
@@ -196,7 +211,7 @@ class _VendorRunner:
         with reading(self._context.database) as session:
             if session.get(TrainingCharge, token) is not None:
                 return
-        expected = estimate(self._rows(), state.config.get("n_epochs", AUTO), self._price)
+        expected = estimate(self._rows(), lambda rows: self._description.epochs(state.config, rows), self._price)
         with reading(self._context.database) as session:
             row = TRAINING.get(session, self._job_id)
             base = session.get_one(LanguageModel, row.base_id)
@@ -210,7 +225,8 @@ class _VendorRunner:
     def _rows(self) -> Iterator[bytes]:
         """The rows as the vendor reads them. Raises NotFound and Invalid."""
         called = f"{self._dataset.name}@{self._dataset.version}"
-        return self._while_renewing(vendor_rows(_dataset_lines(self._context.settings.home, self._dataset), called))
+        lines = _dataset_lines(self._context.settings.home, self._dataset)
+        return self._while_renewing(vendor_rows(lines, called, self._description.rows))
 
     def _find(self, state: _JobState) -> VendorJob | None:
         """The job that an earlier worker has created, whose answer it could not store; None if there is none.
@@ -271,10 +287,10 @@ class _VendorRunner:
         return None
 
     def _created(self, state: _JobState, file_id: str, *, again: bool) -> VendorJob:
-        config = state.config
-        method, suffix, seed = fields.method_of(config), config.get("suffix"), config.get("seed")
-        request = (self._options.model, file_id, method, str(state.token), suffix, seed)
-        call = self._call_in_thread(self._vendor.create, *request)
+        request = VendorRequest(
+            self._options.model, self._is_tuned, file_id, self._method, state.config, str(state.token)
+        )
+        call = self._call_in_thread(self._vendor.create, self._description.body(request))
         try:
             job = self._wait_for(call)
             self._store_created(job, again=again)
@@ -298,7 +314,7 @@ class _VendorRunner:
         """Write the rows as the vendor reads them, and upload them; the id of the file, which is stored."""
         private_folder(self._files.folder.parent)
         private_folder(self._files.folder)
-        path, name = self._files.folder / "openai.jsonl", self._file_name(state)
+        path, name = self._files.folder / f"{self._backend}.jsonl", self._file_name(state)
         replace_file(path, self._rows(), private=True)
         self._tell(_UPLOADING, message=name)
         self._is_cancelling()  # by which it is stored before anything is sent
@@ -379,8 +395,8 @@ class _VendorRunner:
         self._store(
             remote_status=status,
             **({} if lacks_model else {"remote_failures": 0, "error": None}),
-            **({} if job.trained_tokens is None else {"trained_tokens": job.trained_tokens}),
-            **({"remote_model": job.fine_tuned_model} if job.fine_tuned_model else {}),
+            **({} if job.trained_tokens is None or not over else {"trained_tokens": job.trained_tokens}),
+            **({"remote_model": job.fine_tuned_model} if job.fine_tuned_model and status == SUCCEEDED else {}),
         )
         if lacks_model:
             raise VendorAway(f"expected the name of the model that {job.id} has made, got none")
@@ -419,7 +435,7 @@ class _VendorRunner:
         status = self._vendor.clean(job.status or "no status")[:80]
         if status != before:
             self._tell("status", message=status)
-            if status not in (*GOING_ON, *OVER):
+            if status not in (*self._description.going_on, *OVER):
                 self._tell("warning", message=f"{status} is no status that is known here; looking on")
         return status
 
@@ -427,16 +443,16 @@ class _VendorRunner:
         """Why a job has failed, in the vendor's words."""
         error = job.error
         said = None if error is None else (error.message or error.code)
+        if said is None:  # some say it in an event
+            said = next((each["message"] for each in reversed(self._events()) if each.get("is_error")), None)
         where = host_of(self._options.base_url)
         return self._vendor.clean(f"{where} has ended {job.id}: {said or 'it gave no reason'}")
 
     def _unknown(self, remote_id: str, refused: VendorRefused) -> str:
         """What to say of a job that the vendor does not know: more likely is that another account has created it."""
-        key, organisation = self._options.key_env, self._options.organisation or os.environ.get("OPENAI_ORG_ID")
-        account = f"the key in {key}" + (f" and the organisation {organisation}" if organisation else "")
         return self._vendor.clean(
-            f"{remote_id} is not known with {account}, it may go on and be charged; resume this job with the key and"
-            f" the organisation that have created it, or start over with a new job ({refused})"
+            f"{remote_id} is not known with {self._vendor.account}, it may go on and be charged; resume this job with"
+            f" the account that has created it, or start over with a new job ({refused})"
         )
 
     def _delete_files(self, state: _JobState) -> None:
@@ -481,6 +497,8 @@ class _VendorRunner:
         facts: JSON = {"id": event.id, "at": time.time() if event.created_at is None else event.created_at}
         if found is None or None in (found.step, found.total_steps, found.train_loss):
             facts |= {"event": "vendor", "message": self._vendor.clean(event.message or "an event without a text")}
+            if (event.level or "").lower() == "error":
+                facts["is_error"] = True
         else:
             facts |= {"event": "step", "step": found.step, "steps": found.total_steps, "loss": found.train_loss}
         self._record.add(self._record.following, facts)
@@ -491,7 +509,7 @@ class _VendorRunner:
     # ---- What all steps share ------------------------------------------------------------
 
     @property
-    def _vendor(self) -> FineTuningClient:
+    def _vendor(self) -> VendorClient:
         if self._client is None:
             raise RuntimeError("expected a client that was opened, got none")
         return self._client

@@ -1,0 +1,37 @@
+"""What a training at a vendor will be charged for, before it is begun.
+
+Vendors charge for every token of the rows, learnt or not, in each epoch; what they say in the end is what counts.
+Source: OpenAI's cookbook, "Data preparation and analysis for chat model fine-tuning": tokens around messages.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from app.finetuning.estimate import TrainingEstimate
+from app.jobs.call_costs import estimated_tokens
+
+_OF_MESSAGE, _OF_ROW = 4, 3  # tokens around each
+
+
+def estimate(rows: Iterable[bytes], epochs: Callable[[int], int], price: float | None) -> TrainingEstimate:
+    """What training on these rows will take, lines of JSON as the vendor reads them; `epochs` of so many rows."""
+    count = tokens = 0
+    for line in rows:
+        count += 1
+        tokens += _tokens_of(json.loads(line))
+    seen = epochs(count)
+    return TrainingEstimate(tokens * seen, seen, price)
+
+
+def _tokens_of(row: Mapping[str, Any]) -> int:
+    """Those of a chat, or of two that differ in their last answer."""
+    if "messages" in row:
+        return _tokens_of_chat(row["messages"])
+    before = row["input"]["messages"]
+    return sum(_tokens_of_chat([*before, *row[each]]) for each in ("preferred_output", "non_preferred_output"))
+
+
+def _tokens_of_chat(messages: list[Mapping[str, Any]]) -> int:
+    contents = [each["content"] for each in messages]
+    return estimated_tokens(contents) + _OF_MESSAGE * len(contents) + _OF_ROW
