@@ -7,7 +7,7 @@ from app.core.config import ROOT
 from app.finetuning.openai.fields import OpenAIFields
 from app.finetuning.tinker import fields as tinker
 from scripts.page_tables import between
-from training.methods import all_methods
+from training.methods import methods_here
 from training.methods.base import HERE_ONLY, Config, FromCheckpoint, fields_of
 
 PAGE = ROOT / "docs" / "training.md"
@@ -19,10 +19,10 @@ def tables() -> str:
     common = Config.model_json_schema()["properties"]
     parts = ["Every method takes these:\n\n" + _table(common)]
     base = FromCheckpoint.model_json_schema()["properties"]
-    going_on = [f"`{name}`" for name, method in all_methods().items() if method.goes_on_from_base]
+    going_on = [f"`{name}`" for name, method in methods_here().items() if method.goes_on_from_base]
     own = {name: schema for name, schema in base.items() if name not in common}
     parts.append(f"Methods that go on from a checkpoint ({', '.join(going_on)}) take these, too:\n\n{_table(own)}")
-    for name, method in all_methods().items():
+    for name, method in methods_here().items():
         known = base if method.goes_on_from_base else common
         own = {field: schema for field, schema in method.fields.items() if schema != known.get(field)}
         if own:

@@ -31,7 +31,7 @@ from training.errors import (
     one_line,
     shown,
 )
-from training.methods import all_methods
+from training.methods import methods_here
 from training.methods.base import Method
 from training.processes import INTERRUPTED, process_number, stop_without
 from training.progress import Progress, StopRequest
@@ -67,7 +67,7 @@ def main(
     gc.set_threshold(50_000, 20, 20)
     atexit.register(gc.freeze)
     arguments = sys.argv[1:] if arguments is None else arguments
-    known = (*all_methods(), CHECK)
+    known = (*methods_here(), CHECK)
     if arguments and not arguments[0].startswith("-") and arguments[0] not in known:
         print(f"error: method: expected {' or '.join(known)}, got {shown(arguments[0])}", file=sys.stderr)
         return 2
@@ -85,7 +85,7 @@ def main(
     try:
         events = options.progress if process_number() == 0 else Path(os.devnull)
         with event_stream(events) as stream:
-            return _run_training(partial(train, all_methods()[options.method], options.config), Progress(stream), stop)
+            return _run_training(partial(train, methods_here()[options.method], options.config), Progress(stream), stop)
     except TrainingRefused as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -166,7 +166,7 @@ def event_stream(path: Path | None) -> Iterator[TextIO]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m training", description="Train a model on what was played.")
     commands = parser.add_subparsers(dest="method", required=True, metavar="METHOD")
-    for name, each in all_methods().items():
+    for name, each in methods_here().items():
         method = commands.add_parser(name, help=each.title, description=f"{each.title}. {each.summary}")
         method.add_argument("--config", type=Path, required=True, metavar="FILE", help="YAML or JSON; docs/training.md")
         method.add_argument("--parent", type=int, metavar="PID", help="stop, as by SIGTERM, when that process is gone")

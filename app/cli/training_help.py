@@ -10,7 +10,7 @@ from app.core.validation import choices_in
 from app.finetuning.backends import all_backends
 from app.finetuning.config import JOB_DEFAULTS, LOCAL
 from app.jobs.spec import usual_of
-from training.methods import all_methods
+from training.methods import all_methods, methods_here
 
 
 class TrainingCommand(Command):
@@ -26,8 +26,8 @@ class TrainingCommand(Command):
 
 
 def training_fields() -> Iterator[tuple[str, Sequence[tuple[str, str]]]]:
-    """A heading for the fields of every method, each method and each backend, with the fields and their meanings."""
-    methods = all_methods()
+    """A heading for the fields of every method here, each of these and each backend, with fields and meanings."""
+    methods = methods_here()
     fields = {name: method.job_fields for name, method in methods.items()}
     common = set.intersection(*(set(each) for each in fields.values()))
     first = next(iter(fields.values()))
@@ -41,7 +41,7 @@ def training_fields() -> Iterator[tuple[str, Sequence[tuple[str, str]]]]:
         own = [_row(field, schema) for field, schema in fields[name].items() if field not in common]
         yield f"{name}: {method.title}. {method.summary}", [*usual, *own]
     for name, backend in all_backends().items():
-        for called in methods if name != LOCAL else ():
+        for called in all_methods() if name != LOCAL else ():
             if found := backend.fields(called):
                 heading = f"{called} with --backend {name} has these fields in place of its own. {backend.summary}"
                 yield heading, [_row(field, schema) for field, schema in found.items()]

@@ -11,7 +11,7 @@ from typing import Any
 from app.core.errors import Invalid, Phrase, Verbatim, either
 from app.core.validation import read_value
 from app.games.base import JSON
-from training.methods import all_methods
+from training.methods import all_methods, methods_here
 from training.methods.base import (
     COMPARISONS,
     CONVERSATIONS,
@@ -54,6 +54,13 @@ def preset_fields(method: str, preset: str | None) -> Mapping[str, Any]:
 def read_config(method: str, raw: Mapping[str, Any]) -> JSON:
     """The given fields, checked; numbers may have come as text, and null stands for the default. Raises Invalid."""
     known = find_method(method)
+    if not known.loss:
+        raise Invalid(
+            "method",
+            expected=Phrase("%(methods)s, which are trained with here", methods=either(methods_here())),
+            got=method,
+            remedy=Phrase("train at a vendor that has it"),
+        )
     fields = known.job_fields
     try:
         given = with_new_names(raw)

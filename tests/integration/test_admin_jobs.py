@@ -107,7 +107,7 @@ def test_a_model_from_nothing_needs_no_base(client: FlaskClient, engine: Engine,
         ({"config": "lr = 1"}, 400, "lr: expected a field of tiny", "config"),
         ({"config": "no mark"}, 400, "Further fields: expected a line such as width = 64", "config"),
         ({"config": "epochs = 1"}, 400, "Further fields: expected a field that has no box", "config"),
-        ({"method": "dpo"}, 400, f"method: expected {' or '.join(all_methods())}", None),
+        ({"method": "ppo"}, 400, f"method: expected {' or '.join(all_methods())}", None),
     ],
 )
 def test_what_cannot_be_trained_is_said_on_the_form_as_it_was_filled_in(

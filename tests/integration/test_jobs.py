@@ -167,7 +167,7 @@ def test_a_job_in_a_terminal_that_nobody_runs_is_interrupted(engine: Engine, dat
 @pytest.mark.parametrize(
     ("wish", "line"),
     [
-        ({"method": "dpo"}, f"method: expected {' or '.join(all_methods())}, got 'dpo'"),
+        ({"method": "ppo"}, f"method: expected {' or '.join(all_methods())}, got 'ppo'"),
         ({"backend": "moon"}, "backend: expected local or openai or tinker, got 'moon'"),
         ({"dataset": "nowhere"}, "dataset: expected the number, name or name@version of one that exists"),
         ({"name": "../up"}, "name: expected 1 to 80 letters, digits, dots, dashes and underscores"),

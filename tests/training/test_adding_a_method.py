@@ -11,7 +11,7 @@ from app.finetuning.config import find_method, read_config
 from app.finetuning.spec import TrainingSpec
 from tests.training.conftest import events_in
 from training import methods
-from training.methods import all_methods
+from training.methods import all_methods, methods_here
 
 
 @pytest.fixture
@@ -61,5 +61,5 @@ def test_the_spec_of_trainings_has_the_fields_of_a_method_that_is_added(mine: st
 def test_an_unknown_method_is_one_line(
     train: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert train("dpo", tmp_path / "none.json") == 2
-    assert capsys.readouterr().err == (f"error: method: expected {' or '.join(all_methods())} or check, got 'dpo'\n")
+    assert train("ppo", tmp_path / "none.json") == 2
+    assert capsys.readouterr().err == (f"error: method: expected {' or '.join(methods_here())} or check, got 'ppo'\n")

@@ -13,7 +13,7 @@ from app.datasets.importers.training_rows import FORMATS, line_of
 from tests.checkpoints import WORDS
 from tests.training.conftest import Row, events_in, write_rows
 from training.checkpoints import load
-from training.methods import all_methods
+from training.methods import methods_here
 from training.methods.tiny import TinyConfig
 from training.rendering import Renderer, marked_text
 from training.tiny import make_model, make_tokenizer
@@ -207,7 +207,7 @@ def test_offline_po_learns_episodes_with_one_long_move(
     assert {name: begun[name] for name in counts} == {name: made[name] for name in counts} == counts
 
 
-@pytest.mark.parametrize("method", all_methods())
+@pytest.mark.parametrize("method", methods_here())
 def test_every_method_refuses_or_leaves_out_what_is_too_long_where_it_is_told_to(
     method: str, models: dict[str, Path], config_file: Callable[..., Path], train: Callable[..., int],
     capsys: pytest.CaptureFixture[str], tmp_path: Path,

@@ -27,3 +27,8 @@ def all_methods() -> Mapping[str, Method]:
             raise ValueError(f"training/methods/{module}.py: expected a method of that name, got {method.name}")
         found[method.name] = method
     return {each.name: each for each in sorted(found.values(), key=lambda method: (bool(method.needs), method.name))}
+
+
+def methods_here() -> Mapping[str, Method]:
+    """Those that are trained with here."""
+    return {name: method for name, method in all_methods().items() if method.loss}

@@ -376,7 +376,8 @@ class RowSchema:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A method of training. `loss` is a module of `training.losses`, loaded by name when the training starts.
+    """A method of training. `loss` is a module of `training.losses`, loaded by name when the training starts; empty
+    for a method that vendors alone train with.
 
     `new_model` is the module with a `make(config)` that makes model and tokenizer; None for a method whose config is a
     `FromCheckpoint`. `presets` are fields by the name of where they come from.

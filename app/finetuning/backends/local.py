@@ -50,7 +50,8 @@ class LocalBackend:
 
     def fields(self, method: str) -> Fields:
         """Those of the method that are not the job's own."""
-        return find_method(method).job_fields
+        known = find_method(method)
+        return known.job_fields if known.loss else {}
 
     def read_config(self, method: str, raw: Mapping[str, Any]) -> JSON:
         """The given fields, checked. Raises Invalid."""

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.datasets import store
 from app.finetuning import lifecycle
-from app.finetuning.backends import backend_of
+from app.finetuning.backends import backend_of, find_backend
 from app.finetuning.config import LOCAL, preset_fields
 from app.finetuning.job import TRAINING
 from app.finetuning.spec import TrainingSpec
@@ -50,9 +50,12 @@ class _TrainingForm(JobForm[TrainingJob, TrainingSpec]):
         kind = next((each.kind for each in datasets if str(each.id) == dataset), CONVERSATIONS)
         backends = {each.name: backend_of(each) for each in list_models(session, archived=False)}
         base = given.get("base") or next((name for name in reversed(backends) if backends[name] == LOCAL), "")
+        backend = backends.get(base) or LOCAL
         fitting = [each for each in all_methods().values() if each.rows.kind == kind]
-        method = next((each.name for each in fitting if each.goes_on_from_base == bool(base)), fitting[0].name)
-        found = {"dataset": dataset, "base": base, "method": method, "backend": backends.get(base) or LOCAL, **fields}
+        likely = [each for each in fitting if each.goes_on_from_base == bool(base)]
+        known = (each for each in (*likely, *fitting) if find_backend(backend).fields(each.name))
+        method = next(known, fitting[0]).name
+        found = {"dataset": dataset, "base": base, "method": method, "backend": backend, **fields}
         return {**found, "name": _free_name(session, base or method), **given}
 
     def spec_of(self, session: Session, row: TrainingJob) -> JSON:

@@ -111,7 +111,7 @@ def _backends() -> tuple[Choices, Any]:
 def _row_formats() -> tuple[Choices, Any]:
     """The formats of rows, each with an example and what it is for."""
     kinds = {
-        COMPARISONS: gettext("Comparisons, for stable-alignment."),
+        COMPARISONS: gettext("Comparisons, for stable-alignment and dpo."),
         CONVERSATIONS: gettext("Conversations, for the other methods."),
     }
     example = Markup('{} <code class="breaks" lang="en">{}</code>')

@@ -7,7 +7,7 @@ import pytest
 from app.core.errors import Invalid
 from app.finetuning.config import check_model_name, find_method, read_config
 from app.finetuning.openai.fields import OpenAIFields
-from training.methods import all_methods
+from training.methods import all_methods, methods_here
 from training.methods.base import fields_of
 
 ITS_OWN = {
@@ -50,7 +50,12 @@ def test_a_field_may_be_given_under_its_old_name() -> None:
 @pytest.mark.parametrize(
     ("method", "fields", "complaint"),
     [
-        ("dpo", {}, f"method: expected {' or '.join(all_methods())}, got 'dpo'"),
+        ("ppo", {}, f"method: expected {' or '.join(all_methods())}, got 'ppo'"),
+        (
+            "dpo",
+            {},
+            f"method: expected {' or '.join(methods_here())}, which are trained with here, got 'dpo'; train at",
+        ),
         ("sft", {"lr": 1}, "lr: expected a field of sft (max_length, too_long, seed, epochs, "),
         ("sft", {"width": 64}, "width: expected a field of sft "),
         ("sft", {"output": "elsewhere"}, "output: expected a field of sft "),
