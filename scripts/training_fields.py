@@ -6,6 +6,7 @@ from typing import Any
 from app.core.config import ROOT
 from app.finetuning.openai.fields import OpenAIFields
 from app.finetuning.tinker import fields as tinker
+from app.finetuning.together.fields import DpoFields
 from scripts.page_tables import between
 from training.methods import methods_here
 from training.methods.base import HERE_ONLY, Config, FromCheckpoint, fields_of
@@ -28,6 +29,10 @@ def tables() -> str:
         if own:
             parts.append(f"`{name}` has fields and defaults of its own:\n\n{_table(own)}")
     parts.append(f"A job with `--backend openai` takes these, and no others:\n\n{_table(fields_of(OpenAIFields))}")
+    parts.append(
+        "A job with `--backend together` takes these, and no others, `dpo_beta` with `dpo` alone:\n\n"
+        + _table(fields_of(DpoFields))
+    )
     own = {name: schema for name, schema in tinker.fields_of("sft").items() if schema != base.get(name)}
     without = ", ".join(f"`{name}`" for name in HERE_ONLY)
     parts.append(

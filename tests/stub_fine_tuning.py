@@ -13,7 +13,7 @@ import json
 import re
 import threading
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -57,13 +57,17 @@ class RemoteJob:
 class StubFineTuning:
     """Files and jobs. `calls` are the names of those that came in, in order."""
 
+    routes: Sequence[tuple[str, str, str]] = _ROUTES
+    usual: Sequence[str] = USUAL  # statuses that a job goes through
+    over: Sequence[str] = OVER
+
     def __init__(self) -> None:
         self.files: dict[str, dict[str, Any]] = {}
         self.contents: dict[str, bytes] = {}
         self.jobs: list[RemoteJob] = []
         self.calls: list[str] = []
         self.headers: list[Mapping[str, str]] = []
-        self.statuses: list[str] = [*USUAL]
+        self.statuses: list[str] = [*self.usual]
         self.error: dict[str, Any] | None = None  # of jobs that fail
         self.steps = 2  # that a job tells of while it runs
         self.losses: dict[int, float] = {}  # of steps whose loss is not the usual
@@ -98,7 +102,7 @@ class StubFineTuning:
         Raises Refused.
         """
         url = urlsplit(address)
-        for verb, pattern, name in _ROUTES:
+        for verb, pattern, name in self.routes:
             found = re.fullmatch(r"(?:/v1)?" + pattern, url.path) if verb == method else None
             if found is None:
                 continue
@@ -129,21 +133,30 @@ class StubFineTuning:
         head = b"Content-Type: " + headers["content-type"].encode() + b"\r\n\r\n"
         message = email.message_from_bytes(head + raw, policy=email.policy.HTTP)
         parts = {part.get_param("name", header="content-disposition"): part for part in message.iter_parts()}
-        file = parts["file"]
-        content = file.get_payload(decode=True)
-        if parts["purpose"].get_payload().strip() != "fine-tune":
+        content = parts["file"].get_payload(decode=True)
+        said = {name: part.get_payload().strip() for name, part in parts.items() if name != "file"}
+        if said["purpose"] != "fine-tune":
             raise Refused(400, "Purpose is not fine-tune.")
         for number, line in enumerate(content.splitlines(), 1):
-            for each in json.loads(line)["messages"]:
-                if set(each) - {"role", "content", "weight"} or each.get("weight", 1) not in (0, 1):
-                    raise Refused(400, f"Line {number} has a key or a weight that is not allowed.", "invalid_file")
+            if not self._is_row(json.loads(line)):
+                raise Refused(400, f"Line {number} has a key or a weight that is not allowed.", "invalid_file")
         number = f"file-{len(self.contents) + 1}"
         self.contents[number] = content
         self.files[number] = {
-            "id": number, "object": "file", "bytes": len(content), "created_at": BEGAN, "status": "processed",
-            "filename": file.get_filename(), "purpose": "fine-tune",
+            "id": number, "object": "file", "bytes": len(content), "created_at": BEGAN, "purpose": "fine-tune",
+            **self._file_fields(parts["file"].get_filename(), said),
         }  # fmt: skip
         return self.files[number]
+
+    def _is_row(self, row: Any) -> bool:
+        """Whether the vendor takes a row."""
+        return all(
+            set(each) <= {"role", "content", "weight"} and each.get("weight", 1) in (0, 1) for each in row["messages"]
+        )
+
+    def _file_fields(self, filename: str, _said: Mapping[str, str]) -> dict[str, Any]:
+        """Further fields of a file."""
+        return {"filename": filename, "status": "processed"}
 
     def _list_files(self, query: Mapping[str, str], **_: Any) -> Any:
         return self._page([*self.files.values()][::-1], query)
@@ -187,7 +200,7 @@ class StubFineTuning:
 
     def _cancel(self, number: str, **_: Any) -> Any:
         job = self._job(number)
-        if job.body["status"] in OVER:
+        if job.body["status"] in self.over:
             raise Refused(400, f"Job has already {job.body['status']}.")
         if job.left == deque(["cancelled"]):
             self._reach(job, job.left.popleft())

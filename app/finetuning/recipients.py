@@ -12,6 +12,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.core.errors import Invalid, Phrase
+from app.finetuning.together.address import HOSTS
 from app.models import Dataset, DatasetRow, Enrolment, LanguageModel, SeatRow, StudyVersion
 from app.players.api.addresses import host_of
 from app.players.api.options import read_options
@@ -21,7 +22,7 @@ from app.registry import PERSON
 NAMES: Mapping[str, str] = {
     "api.openai.com": "OpenAI",
     "tinker.thinkingmachines.dev": "Tinker",
-    "api.together.xyz": "Together",
+    **dict.fromkeys(HOSTS, "Together"),
 }
 
 

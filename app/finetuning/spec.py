@@ -42,8 +42,8 @@ class TrainingBudget(JobBudget):
     """What a training at a vendor may cost. A training here calls nobody."""
 
     usd: float | None = asked_usd(
-        "Of a training at a vendor. It stops until it is resumed with more: at OpenAI before anything is sent, if by"
-        " its estimate it would cost more with earlier tries; at Tinker when so much is spent."
+        "Of a training at a vendor. It stops until it is resumed with more: at OpenAI and Together before anything is"
+        " sent, if by its estimate it would cost more with earlier tries; at Tinker when so much is spent."
     )
     tokens: int | None = asked_tokens("The same for trained tokens, those of all epochs, whatever they cost.")
 

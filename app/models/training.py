@@ -19,7 +19,7 @@ class TrainingJob(JobMixin, LeaseMixin, Model):
 
     name: Mapped[str] = mapped_column(String(80))  # of the model that it is to make
     method: Mapped[str] = mapped_column(String(20))
-    backend: Mapped[str] = mapped_column(String(20))  # local, openai
+    backend: Mapped[str] = mapped_column(String(20))  # local, or a vendor's: openai
     dataset_id: Mapped[int] = mapped_column(ForeignKey("dataset.id"), index=True)
     base_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), index=True)  # none: from nothing
     config: Mapped[dict[str, Any]] = mapped_column(Json)  # the fields of the training that were given

@@ -81,7 +81,7 @@ def test_a_job_says_what_was_done_with_rows_that_are_too_long(app: Flask, engine
         ("train tiny --dataset other --name x", "dataset: expected the number, name or name@version"),
         ("train tiny --dataset rows --name a/b", "name: expected 1 to 80 letters, digits, dots, dashes"),
         ("train tiny --dataset rows", "name: expected a value, got none"),
-        ("train tiny --dataset rows --name x --backend moon", "backend: expected local or openai or tinker, got"),
+        ("train tiny --dataset rows --name x --backend moon", "backend: expected local or openai or tinker or toget"),
         ("job show 9", "training: expected the number of one that exists, got 9; `flask training list` shows them"),
         ("job cancel 1", "job 1: expected one that is waiting or running, got one that is failed"),
         ("job resume nine", "Invalid value for 'TRAINING': 'nine' is not a valid integer"),

@@ -506,6 +506,8 @@ def test_rows_of_people_go_to_a_vendor_only_where_their_consent_named_it(
         add_api_model(session, "mini", None, ["negotiation"], options)
         options |= {"base_url": "http://127.0.0.1:9/v1", "key_env": "OTHER_KEY"}
         add_api_model(session, "elsewhere", None, ["negotiation"], options)
+        options |= {"base_url": "https://api.together.ai/v1", "key_env": "TOGETHER_API_KEY"}
+        add_api_model(session, "open", None, ["negotiation"], options)
         waves = []
         for recipients in (("openai", "Tinker"), ()):
             consent = {"training_recipients": recipients}
@@ -533,6 +535,8 @@ def test_rows_of_people_go_to_a_vendor_only_where_their_consent_named_it(
     train(named, "mini")
     with pytest.raises(Invalid, match=refusal("127.0.0.1", "named", "2 of 2")):
         train(named, "elsewhere")
+    with pytest.raises(Invalid, match=refusal("Together", "named", "2 of 2")):
+        train(named, "open", "together")
     people.wave = waves[1]
     people.play(people.come("ben", training=True))
     guest = people.play(ann)

@@ -254,6 +254,8 @@ def test_the_schema_of_a_training_has_the_fields_of_the_place_where_it_is_traine
         for each in TrainingSpec.model_json_schema()["allOf"]
     }
     assert {method for method, backend in told if backend == "openai"} == {"sft"}
+    assert {method for method, backend in told if backend == "together"} == {"sft", "dpo"}
+    assert ("dpo", "local") not in told
     here, there = (
         told["sft", backend]["then"]["properties"]["config"]["properties"] for backend in ("local", "openai")
     )

@@ -168,7 +168,7 @@ def test_a_job_in_a_terminal_that_nobody_runs_is_interrupted(engine: Engine, dat
     ("wish", "line"),
     [
         ({"method": "ppo"}, f"method: expected {' or '.join(all_methods())}, got 'ppo'"),
-        ({"backend": "moon"}, "backend: expected local or openai or tinker, got 'moon'"),
+        ({"backend": "moon"}, "backend: expected local or openai or tinker or together, got 'moon'"),
         ({"dataset": "nowhere"}, "dataset: expected the number, name or name@version of one that exists"),
         ({"name": "../up"}, "name: expected 1 to 80 letters, digits, dots, dashes and underscores"),
         ({"name": "scripted"}, "name: expected one that is not taken, got 'scripted'"),
@@ -461,7 +461,7 @@ def test_a_backend_is_added_by_one_module_and_the_form_offers_it(
 ) -> None:
     (tmp_path / "toy.py").write_text(TOY)
     monkeypatch.setattr(backends, "__path__", [*backends.__path__, str(tmp_path)])
-    assert backends.backend_names() == ("local", "openai", "tinker", "toy")
+    assert backends.backend_names() == ("local", "openai", "tinker", "together", "toy")
     client = signed_in(app)
     assert 'name="backend" value="toy"' in client.get("/admin/jobs/new").text
     form = {"dataset": str(dataset.id), "method": "tiny", "name": "small", "backend": "toy"}

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -918,10 +918,17 @@ def test_a_wish_that_cannot_be_is_refused_in_one_line(
     assert "\n" not in refused.value.message
 
 
-def write_dataset(engine: Engine, settings: Settings, name: str, weights: list[float], **more: float) -> Dataset:
-    """A dataset of one row for each weight, which that row's only move has, with what `more` there is."""
+def write_dataset(
+    engine: Engine,
+    settings: Settings,
+    name: str,
+    weights: list[float],
+    before: Sequence[Any] = ({"role": "user", "content": "Hi"},),
+    **more: float,
+) -> Dataset:
+    """A dataset of one row for each weight, which that row's last move has, with what `more` there is."""
     moves = [{"role": "assistant", "content": "Yes", "weight": weight, **more} for weight in weights]
-    rows = [{"messages": [{"role": "user", "content": "Hi"}, move]} for move in moves]
+    rows = [{"messages": [*before, move]} for move in moves]
     content = "".join(json.dumps({**row, "group": f"match:{at}"}) + "\n" for at, row in enumerate(rows)).encode()
     row = Dataset(
         name=name, version=1, spec={"prompts": {}, "style": "compact", "rounds": []}, size=len(content),

@@ -93,11 +93,11 @@ def _spag_rows(row: Row, template: str) -> Iterator[JSON]:
         yield found | ({"role": move["player_role"]} if "player_role" in move else {})
 
 
-def openai_row(row: Row) -> JSON | None:
+def openai_row(row: Row, vendor: str = "OpenAI") -> JSON | None:
     """A chat as OpenAI reads it: role and text of each message, and weights of 0 or 1. None if nothing in it is learnt.
 
     It ends with the last answer, as OpenAI asks for. Raises Invalid for other weights, and for a move with a negative
-    reward: OpenAI knows no rewards.
+    reward: OpenAI knows no rewards. `vendor` is what errors call whoever is to read it.
     """
     messages: list[JSON] = []
     end = max((at for at, each in enumerate(row["messages"], 1) if each["role"] == "assistant"), default=0)
@@ -108,7 +108,7 @@ def openai_row(row: Row) -> JSON | None:
             if weight not in (0, 1):
                 raise Invalid(
                     "dataset",
-                    expected=Phrase("0 or 1, the only weights that OpenAI accepts"),
+                    expected=Phrase("0 or 1, the only weights that %(vendor)s accepts", vendor=vendor),
                     got=weight,
                     remedy=Phrase("build the dataset with `--no-role-weights`, or choose another format"),
                     subject=Verbatim("weight"),
@@ -136,7 +136,7 @@ def _prompt_completion(row: Row, _template: str) -> Iterator[JSON]:
         yield {"prompt": [_plain_message(each) for each in before], "completion": [_plain_message(move)], **extra}
 
 
-def _preference(row: Row, _template: str) -> Iterator[JSON]:
+def preference_pairs(row: Row) -> Iterator[JSON]:
     """The best response of a query against each one that is rated lower and says something else."""
     best = max(range(len(row["scores"])), key=lambda at: (row["scores"][at], -at))
     before = [_plain_message(each) for each in row.get("history") or ()]
@@ -145,6 +145,10 @@ def _preference(row: Row, _template: str) -> Iterator[JSON]:
     for answer, score in zip(answers, row["scores"], strict=True):
         if score < row["scores"][best] and answer != answers[best]:
             yield {"prompt": prompt, "chosen": answers[best], "rejected": answer}
+
+
+def _preference(row: Row, _template: str) -> Iterator[JSON]:
+    return preference_pairs(row)
 
 
 def _refuse_negative(move: Mapping[str, Any]) -> None:

@@ -55,6 +55,10 @@ class Backend(Protocol):
     queue: str  # of the workers that run its jobs
     runner: str  # "module:function", loaded by the worker that calls it with its context, a job's number and its record
 
+    @property
+    def vendor(self) -> str | None:
+        """Who runs its jobs. None: a process here does, whoever has the weights."""
+
     def fields(self, method: str) -> Fields:
         """The fields that a job of that method may be given; none for a method that it does not train with."""
 

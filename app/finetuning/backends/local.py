@@ -44,6 +44,7 @@ class LocalBackend:
 
     title = "Here"
     summary = "A worker of this installation trains it. The checkpoint stays here."
+    vendor = None
     bases = Phrase("local model")
     queue = TRAIN
     runner = "app.finetuning.runner:follow_process"

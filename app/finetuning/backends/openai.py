@@ -10,6 +10,7 @@ from app.finetuning.backends import Backend
 from app.finetuning.openai.fields import OpenAIFields
 from app.finetuning.openai.rows import chat_rows
 from app.finetuning.tinker.address import service_of
+from app.finetuning.together.address import is_there
 from app.finetuning.vendors.backend import VendorBackend
 from app.models import LanguageModel
 
@@ -29,14 +30,15 @@ class OpenAIBackend(VendorBackend):
     rows = staticmethod(chat_rows)
 
     def check_base(self, base: LanguageModel, field: str = "base") -> None:
-        """As for all vendors, and for a model at Tinker."""
+        """As for all vendors, and for a model that is at another one."""
         super().check_base(base, field)
-        if service_of(base) is not None:
+        vendor = "Tinker" if service_of(base) is not None else "Together" if is_there(base) else None
+        if vendor is not None:
             raise Invalid(
                 field,
                 expected=Phrase("an API model at OpenAI"),
-                got=Phrase("%(name)s, which is at Tinker", name=base.name),
-                remedy=Phrase("set backend to tinker"),
+                got=Phrase("%(name)s, which is at %(vendor)s", name=base.name, vendor=vendor),
+                remedy=Phrase("set backend to %(backend)s", backend=vendor.lower()),
             )
 
 

@@ -45,6 +45,7 @@ class TinkerBackend:
         "Tinker trains adapters on an open model: its server sees the rows as tokens, and losses are computed here."
         " This costs money, and needs no GPU."
     )
+    vendor = None
     bases = Phrase("API model at Tinker")
     queue = TRAIN
     runner = "app.finetuning.runner:follow_process"

@@ -1,1 +1,1 @@
-"""Trainings at OpenAI: the fields of a job, its rows as the vendor reads them, the calls, and the steps of a job."""
+"""Trainings at OpenAI: the fields of a job, its rows as the vendor reads them, and what differs in its calls."""

@@ -25,7 +25,8 @@ _LARGEST = 2**53  # of numbers, which a database and a page can take
 _LONGEST = 200  # characters of what the vendor calls things
 
 
-def _or_none(value: Any, read: ValidatorFunctionWrapHandler, _info: ValidationInfo) -> Any:
+def or_none(value: Any, read: ValidatorFunctionWrapHandler, _info: ValidationInfo) -> Any:
+    """What is not of a field's type is None."""
     try:
         return read(value)
     except ValidationError:
@@ -34,7 +35,7 @@ def _or_none(value: Any, read: ValidatorFunctionWrapHandler, _info: ValidationIn
 
 def _error_or_none(value: Any, read: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
     """A text is an error's message."""
-    return _or_none({"message": value} if isinstance(value, str) else value, read, info)
+    return or_none({"message": value} if isinstance(value, str) else value, read, info)
 
 
 def _check_printable(name: str) -> str:
@@ -44,10 +45,10 @@ def _check_printable(name: str) -> str:
 
 
 Identifier = Annotated[str, Field(min_length=1, max_length=_LONGEST), AfterValidator(_check_printable)]
-Text = Annotated[str | None, Wrap(_or_none)]
-Name = Annotated[Identifier | None, Wrap(_or_none)]
-Whole = Annotated[Annotated[int, Field(ge=0, le=_LARGEST)] | None, Wrap(_or_none)]
-Number = Annotated[Annotated[float, Field(ge=-_LARGEST, le=_LARGEST, allow_inf_nan=False)] | None, Wrap(_or_none)]
+Text = Annotated[str | None, Wrap(or_none)]
+Name = Annotated[Identifier | None, Wrap(or_none)]
+Whole = Annotated[Annotated[int, Field(ge=0, le=_LARGEST)] | None, Wrap(or_none)]
+Number = Annotated[Annotated[float, Field(ge=-_LARGEST, le=_LARGEST, allow_inf_nan=False)] | None, Wrap(or_none)]
 
 
 class VendorAnswer(BaseModel):
@@ -80,7 +81,7 @@ class VendorJob(VendorAnswer):
 
     status: Text = None
     created_at: Number = None  # seconds since 1970
-    metadata: Annotated[dict[str, Any] | None, Wrap(_or_none)] = None
+    metadata: Annotated[dict[str, Any] | None, Wrap(or_none)] = None
     training_file: Name = None
     fine_tuned_model: Name = None
     trained_tokens: Whole = None
@@ -103,7 +104,7 @@ class VendorEvent(VendorAnswer):
     created_at: Number = None  # seconds since 1970
     level: Text = None
     message: Text = None
-    data: Annotated[StepFigures | None, Wrap(_or_none)] = None
+    data: Annotated[StepFigures | None, Wrap(or_none)] = None
 
 
 def read_json(content: bytes) -> Any:

@@ -29,7 +29,7 @@ class VendorBackend:
     `configs` are the fields by method, of those methods that the vendor has.
     """
 
-    vendor: ClassVar[str]
+    vendor: str
     configs: ClassVar[Mapping[str, type[BaseModel]]]
     rows: RowReader  # a static method
     queue = BATCH  # a look at a job takes a second, and must not wait behind a training here

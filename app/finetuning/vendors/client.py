@@ -79,8 +79,10 @@ class VendorClient:
     one line without the key.
     """
 
+    pages: ClassVar[bool] = True  # whether lists come page by page
     upload_path: ClassVar[str]
     jobs_path: ClassVar[str]
+    file_kind: ClassVar[type[VendorFile]] = VendorFile
     job_kind: ClassVar[type[VendorJob]] = VendorJob
     headers: ClassVar[tuple[str, ...]] = ()  # further ones that are sent
 
@@ -120,7 +122,7 @@ class VendorClient:
         with path.open("rb") as file:
             sent = {"body": self._about(name), "files": {"file": (name, file)}}
             form = {"headers": {"Content-Type": "multipart/form-data"}}
-            return self._ask(VendorFile, "post", self.upload_path, **sent, options=form).id
+            return self._ask(self.file_kind, "post", self.upload_path, **sent, options=form).id
 
     def _about(self, name: str) -> JSON:  # noqa: ARG002 - for vendors that want to know it
         """What is said of a file of that name that is uploaded."""
@@ -128,7 +130,7 @@ class VendorClient:
 
     def find_files(self, name: str) -> list[str]:
         """The ids of the uploaded files of that name: several where an upload was made again that had arrived."""
-        listed = self._list_pages(VendorFile, "/files", purpose=PURPOSE)
+        listed = self._list_pages(self.file_kind, "/files", purpose=PURPOSE)
         return [each.id for each in listed if each.filename == name]
 
     def has_file(self, file_id: str) -> bool:
@@ -140,7 +142,7 @@ class VendorClient:
         return found.status != "error" and (found.expires_at is None or found.expires_at > time.time())
 
     def _file(self, file_id: str) -> VendorFile:
-        return self._ask(VendorFile, "get", f"/files/{_quoted(file_id)}")
+        return self._ask(self.file_kind, "get", f"/files/{_quoted(file_id)}")
 
     def delete_file(self, file_id: str) -> None:
         """Delete an uploaded file."""
@@ -186,7 +188,7 @@ class VendorClient:
     def events(self, job_id: str, seen: Collection[str]) -> list[VendorEvent]:
         """The events of a job that are not among those seen, the oldest first."""
         found = []
-        for event in self._list_pages(VendorEvent, f"{self.jobs_path}/{_quoted(job_id)}/events"):
+        for event in self._list_pages(VendorEvent, self._of(job_id, "/events")):
             if event.id in seen:
                 break  # they come with the latest first
             found.append(event)
@@ -198,7 +200,8 @@ class VendorClient:
         """What is listed and has an id, page by page."""
         place: dict[str, str] = {}
         for _ in range(_MOST_LISTED // _PAGE):
-            page = self._content_of("get", path, options={"params": {**query, "limit": _PAGE, **place}})
+            asked = {"params": {**query, "limit": _PAGE, **place}} if self.pages else {}
+            page = self._content_of("get", path, options=asked)
             items = page.get("data") if isinstance(page, dict) else None
             if not isinstance(items, list):
                 raise VendorAway(self._line("expected a list, got something else"))
@@ -218,8 +221,12 @@ class VendorClient:
         except ValueError as error:
             raise VendorAway(self._line(str(error))) from None
 
+    def _of(self, job_id: str, about: str = "") -> str:
+        """Where a job is, or something about it."""
+        return f"{self.jobs_path}/{_quoted(job_id)}{about}"
+
     def _ask_about(self, job_id: str, verb: str, about: str = "") -> VendorJob:
-        job = self._ask(self.job_kind, verb, f"{self.jobs_path}/{_quoted(job_id)}{about}")
+        job = self._ask(self.job_kind, verb, self._of(job_id, about))
         if job.id != job_id:
             raise VendorAway(self._line(f"expected the job {job_id}, got {job.id}"))
         return job

@@ -15,6 +15,7 @@ from app.analysis.training_figures import method_curves
 from app.campaigns.listing import place_of
 from app.core.extensions import reading
 from app.finetuning import listing
+from app.finetuning.backends import find_backend
 from app.finetuning.job import TRAINING
 from app.games.base import JSON
 from app.models import TrainingJob
@@ -56,6 +57,7 @@ def _fields(session: Session, item: listing.TrainingListItem) -> Mapping[str, An
         "method_chart": method_chart_of(row, events),
         "further": [place] if place else [],
         "poll": settings().TRAIN_POLL,
+        "vendor": find_backend(row.backend).vendor,
     }
 
 
