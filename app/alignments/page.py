@@ -44,7 +44,7 @@ def _lead(item: AlignmentListItem) -> list[Phrase]:
 
 
 _ASKED = (
-    *spec_facts(AlignmentSpec, lambda each: each.row.spec, "name", "questions", "priors", "held_out"),
+    *spec_facts(AlignmentSpec, lambda each: each.row.spec, "name", "questions", "priors", "held_out", "budget"),
     _material("questions", "Questions"),
     _material("held_out", "Held-out questions"),
     _material("priors", "First memories from"),

@@ -12,6 +12,7 @@ from app.core.config import ENGLISH
 from app.core.errors import AppError
 from app.finetuning.backends import all_backends
 from app.games import GAMES
+from app.jobs.spec import JobBudget, fields_of
 from app.web.game_options import field_titles
 from app.web.translations import N_
 from training.methods import all_methods
@@ -25,9 +26,11 @@ _FIELDS = [
 TRAINING_TITLES: Mapping[str, str] = {name: schema["title"] for name, schema in _FIELDS}
 _OF_TRAININGS = {name: schema["title"] for name, schema in _FIELDS if "rank" in schema}  # those with a box in the form
 _OF_GAMES = dict(names for game in GAMES.values() for names in field_titles(game))
+_OF_BUDGETS = {name: schema["title"] for name, schema in fields_of(JobBudget).items()}
 LABELS: Mapping[str, str] = {
     **_OF_TRAININGS,
     **_OF_GAMES,
+    **_OF_BUDGETS,
     "adjustment": N_("Adjustment"),
     "agents": N_("Agents"), "backend": N_("Where it is trained"), "base": N_("Base"), "base_url": N_("Address"),
     "amount": N_("Amount"), "arm": N_("Arm"), "batch": N_("Batch"), "bots": N_("Bots"), "campaign": N_("Campaign"),

@@ -295,16 +295,20 @@ def test_a_page_says_why_it_stopped_and_raises_the_budget(app: Flask, engine: En
         page = client.get(f"/admin/{path}/{number}").text
         assert "budget of $0.10 reached" in page
         assert re.search(r'name="budget_usd"[^>]* value="0\.1"', page)
+        assert "All that was made is kept: Resume goes on from there." in page
         assert "budget of $0.10 reached" in client.get(f"/admin/{path}").text
         answer = client.post(f"/admin/{path}/{number}", data={"action": "resume", "budget_usd": "x"})
         assert answer.status_code == 400
+        assert "Budget, USD: expected a number above 0, got &#39;x&#39;" in answer.text
         client.post(f"/admin/{path}/{number}", data={"action": "resume", "budget_usd": "20"})
         row = row_of(engine, kind, number)
         assert (row.status, row.budget_usd, row.error) == (states.WAITING, 20.0, None)
-        with_budget(engine, kind, number, tokens=12_000_000)
+        with_budget(engine, kind, number, usd=0.1 + 0.2, tokens=12_000_000)
         with writing(engine) as session:
             kind.cancel(session, number)
-        assert re.search(r'name="budget_tokens"[^>]* value="12000000"', client.get(f"/admin/{path}/{number}").text)
+        page = client.get(f"/admin/{path}/{number}").text
+        assert re.search(r'name="budget_usd"[^>]* value="0\.3"', page)
+        assert re.search(r'name="budget_tokens"[^>]* value="12000000"', page)
 
 
 def test_whatever_can_be_given_a_budget_is_resumed_with_a_higher_one() -> None:
@@ -383,6 +387,8 @@ def test_an_alignment_stops_in_its_middle_and_goes_on_with_a_higher_budget_askin
     assert (row.status, row.error) == (states.FAILED, stopped)
     page = signed_in(app).get(f"/admin/alignments/{row.id}").text
     assert stopped in html.unescape(page)
+    assert "All that was made is kept. Resume goes on from this step." in page
+    assert page.count("<dt>Budget, USD</dt>") == 1
     assert re.search(rf'name="budget_usd"[^>]* value="{re.escape(f"{Decimal(str(enough)).normalize():f}")}"', page)
 
     resumed(engine, ALIGNMENT, row.id, usd=1000)

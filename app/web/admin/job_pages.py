@@ -123,7 +123,7 @@ def budget_fields(kind: JobKind[Any], row: Any) -> list[tuple[str, str, str]]:
     if not kind.may_spend(row) or not has_one:
         return []
     fields, budget = fields_of(JobBudget), {name: getattr(row, f"budget_{name}") for name in JobBudget.model_fields}
-    shown = {name: f"{Decimal(str(most)).normalize():f}" if most else "" for name, most in budget.items()}
+    shown = {name: f"{Decimal(f'{most:.15g}').normalize():f}" if most else "" for name, most in budget.items()}
     return [(f"budget_{name}", fields[name]["title"], shown[name]) for name in fields]
 
 
