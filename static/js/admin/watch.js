@@ -74,6 +74,7 @@ export function show(place, change) {
   }
   for (const bar of findAll("[data-figure=bar]", place, HTMLProgressElement)) {
     bar.max = change.steps ?? change.of ?? bar.max;
-    bar.value = change.finished ?? change.step ?? change.done ?? bar.value;
+    // The step of some kinds is a text, such as that of a benchmark: 8 of 30 chats.
+    bar.value = change.finished ?? (typeof change.step === "number" ? change.step : null) ?? change.done ?? bar.value;
   }
 }
