@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,7 +11,7 @@ from sqlalchemy import select
 
 from app.models import EventRow, GenerationRow, MatchRow
 from tests.participant import JSON, Participant
-from tests.stack import TURNS_ALONE, Stack, another_worker, put_to_sleep, running_parlor, wait_until
+from tests.stack import PATIENCE, TURNS_ALONE, Stack, another_worker, put_to_sleep, running_parlor, wait_until
 from tests.stub_openai import Messages, Reply, StubServer
 from tests.tables import add_model, database, negotiation, taboo
 
@@ -21,6 +22,7 @@ ENV = {
     "TURN_LEASE": "2",
     "UPKEEP_EVERY": "0.5",
     "GUEST_MATCHES_PER_MINUTE": "0",
+    "PROCESS_TIMEOUT": "0",  # what is put to sleep must not be replaced, however slow the machine is
     **TURNS_ALONE,
 }
 CHATTY, LABEL = "chatty", "Partner Blue"
@@ -35,10 +37,13 @@ def chat(messages: Messages) -> str:
     return DEAL if "has made a proposal" in messages[-1]["content"] else f"[message] {answer}"
 
 
+THINKING = Reply(chat, delay=THINKS)
+
+
 @pytest.fixture(scope="module")
 def stub() -> Iterator[StubServer]:
     with StubServer() as server:
-        server.script(CHATTY, Reply(chat, delay=THINKS))
+        server.script(CHATTY, THINKING)
         yield server
 
 
@@ -120,7 +125,14 @@ def test_a_match_of_each_game_outlives_any_process(embedded: Stack, stub: StubSe
 
 
 def test_a_worker_that_slept_beyond_its_lease_writes_nothing(embedded: Stack, stub: StubServer) -> None:
+    may_answer = threading.Event()  # the one who is put to sleep; its answer must not come before that
+
+    def answer_later(messages: Messages) -> str:
+        may_answer.wait(PATIENCE)
+        return chat(messages)
+
     table = negotiation(embedded, opponent=LABEL)
+    stub.script(CHATTY, Reply(answer_later), THINKING)
     with Participant(table) as person:
         asked = len(stub.requests)
         assert person.move("[message] Line 1.")["ok"]
@@ -131,6 +143,7 @@ def test_a_worker_that_slept_beyond_its_lease_writes_nothing(embedded: Stack, st
         with another_worker(embedded, "turns"):
             person.wait(lambda: person.view["ply"] == 2, "an answer by the other worker")
             os.killpg(sleeper, signal.SIGCONT)
+            may_answer.set()
             said = embedded.home / "logs" / "turns.log"
             wait_until(lambda: f"somebody else' match='{table.match}'" in said.read_text(), "a worker that gives up")
         assert person.move("[propose] (1 books, 0 hats, 0 balls)")["ok"]
