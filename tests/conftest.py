@@ -32,7 +32,7 @@ TEST_DATABASE_URL = os.environ.get(_kept + "DATABASE_URL", "")
 TEST_REDIS_URL = os.environ.get(_kept + "REDIS_URL", "")
 REQUIRE_SERVICES = os.environ.get("REQUIRE_SERVICES", "") not in ("", "0")
 
-HOPELESS = 900.0  # seconds, more than any test's time-out
+HOPELESS = 300.0  # seconds after a test's time-out
 _stderr = pytest.StashKey[int]()  # as it was before pytest captured it
 
 # Empty rather than absent: an absent variable would be looked up in a developer's .env.
@@ -81,7 +81,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
     That exception can get lost in an event loop. `pytest -n` then calls the test failed and goes on in a new process.
     """
-    faulthandler.dump_traceback_later(HOPELESS, exit=True, file=item.config.stash[_stderr])
+    own = item.get_closest_marker("timeout")
+    usual = float(item.config.getini("timeout"))
+    until = max(usual, own.args[0] if own else 0) + HOPELESS
+    faulthandler.dump_traceback_later(until, exit=True, file=item.config.stash[_stderr])
     try:
         return (yield)
     finally:
