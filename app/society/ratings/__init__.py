@@ -40,7 +40,6 @@ _CORRECTION = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, CORRECTIONS))})",
 _EXAMPLE = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, EXAMPLES))})\W{{0,6}}\Z", re.IGNORECASE)
 _LINE_START = re.compile(r"(?:^|\n)[\s#*_`>•·\-–+(\[{|]*(?:\d{1,2}\s?[.)]\s+[*_]*)?\Z")
 _BEFORE_LABEL = 40  # characters of a line that marks before a label may take
-_SEPARATORS = frozenset((":", "=", "→", "–", "-"))
 _REASON = re.compile(
     r"(?:reason(?:ing|s)?|explanation|rationale|justification|feedback|comment|because)[\"']?\s*:\s*[\"']?",
     re.IGNORECASE,
@@ -147,7 +146,7 @@ def _outside(spans: Spans, text: str, tokens: Tokens, found: Sequence[Candidate]
 
 
 def _reason_labels(tokens: Tokens) -> list[int]:
-    """The tokens that are labels of reasons: "Reason:", or a line of its own."""
+    """The tokens that are labels of reasons: "Reason:", "Reason for it:", or a line of its own."""
     found = []
     for at, each in enumerate(tokens):
         if each.kind != WORD or REASON not in each.roles:
@@ -155,7 +154,7 @@ def _reason_labels(tokens: Tokens) -> list[int]:
         behind = tokens[at + 1] if at + 1 < len(tokens) else None
         before = tokens[at - 1] if at else None
         is_line = (before is None or before.kind == LINE) and (behind is None or behind.kind == LINE)
-        if is_line or behind is None or behind.text in _SEPARATORS:
+        if is_line or behind is None or tokens.is_reason(at):
             found.append(at)
     return found
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from app.society.ratings import words
-from app.society.ratings.clauses import BULLETS, SEPARATORS, Before, Clauses, separates
+from app.society.ratings.clauses import BULLETS, Before, Clauses, separates
 from app.society.ratings.labels import Label, LabelReader, roles_in
-from app.society.ratings.text import LINE, MARK, NUMBER, OURS, WORD, Token, Tokens
+from app.society.ratings.text import LINE, MARK, NUMBER, OURS, SEPARATORS, WORD, Token, Tokens
 from app.society.ratings.values import Value, value_at
 
 
@@ -43,6 +43,7 @@ _MOST_OF_HEADING = 8  # tokens
 _SENTENCE = 30  # tokens on either side of a number in which its sentence is looked at
 _SENTENCE_ENDS = frozenset(".!?;\n…")
 _OPENERS = frozenset("([<=:~≈>)]")
+_DIVIDERS = frozenset("#|/-–")  # between a number and the label of the reason
 _ARTICLES = frozenset(("a", "eine", "un", "une", "una", "um", "uma", "een"))
 _SO = frozenset(("so", "thus", "hence", "therefore", "also", "donc", "quindi"))
 
@@ -261,7 +262,9 @@ class Finder:
         mark = self._tokens.text(end)
         is_spaced = not self._tokens.touches(end + 1)
         is_added = mark in (":", ";", ",", "–", "(") or (mark in (".", ")", "-") and is_spaced)
-        return is_added or (words.REASON in self._tokens.roles(end) and self._tokens.text(end + 1) in SEPARATORS)
+        while self._tokens.text(end) in _DIVIDERS:
+            end += 1
+        return is_added or mark == "#" or self._tokens.is_reason(end)
 
     def _is_list_number(self, value: Value) -> bool:
         """Whether a number may count points: "1." may be the first of a list that breaks off."""

@@ -5,10 +5,9 @@ from typing import NamedTuple
 
 from app.society.ratings import words
 from app.society.ratings.labels import MOST_WORDS, LabelReader
-from app.society.ratings.text import LINE, MARK, NUMBER, WORD, Token, Tokens
+from app.society.ratings.text import LINE, MARK, NUMBER, SEPARATORS, WORD, Token, Tokens
 
 _FAR = MOST_WORDS + 8  # tokens of a clause, with brackets
-SEPARATORS = frozenset((":", "=", "→", "->", "=>", "–", "-"))
 _CLAUSE_ENDS = frozenset(".!?;|{}#,…")
 _FIELD_ENDS = frozenset("{,|#.;!}(?…")
 _BRACKETS = frozenset("()[]#<•·")

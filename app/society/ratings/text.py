@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple, overload
 
-from app.society.ratings.words import folded, known_words, number_words, roles_of
+from app.society.ratings.words import REASON, folded, known_words, number_words, roles_of
 
 NUMBER, WORD, MARK, LINE, OURS = "number", "word", "mark", "line", "ours"
 
@@ -143,11 +143,12 @@ def _shown_tag(match: re.Match[str]) -> str:
 
 # ---- Tokens ---------------------------------------------------------------------------
 
-_MARKS_OF_WORDS = (
-    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f\u0951-\u0957"
-    "\u0962\u0963\u0980-\u0983\u09bc-\u09cd\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u200c\u200d"
+# Marks that are written over, under or behind letters, from the Latin ones to those of India and Tibet.
+_MARKS_OF_WORDS = "\u200c\u200d" + "".join(
+    chr(code) for code in range(0x300, 0x1000) if unicodedata.category(chr(code)) in ("Mn", "Mc")
 )
-_JOINED = "\u2e80-\u2fff\u3005-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff"  # scripts in which words run together
+# scripts in which words run together
+_JOINED = "\u0e00-\u0e7f\u2e80-\u2fff\u3005-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff"
 _LETTER = rf"[^\W\d_{_JOINED}]"
 _JOINED_WORDS = sorted((word for word in known_words() if re.match(rf"[{_JOINED}]", word)), key=len, reverse=True)
 _TOKEN = re.compile(
@@ -159,6 +160,8 @@ _TOKEN = re.compile(
 )
 _HUMPS = re.compile("([a-z]+)([A-Z][a-z]+)")  # the keys of programs: "alignmentScore"
 _UNSEEN = "\"'"
+SEPARATORS = frozenset((":", "=", "→", "->", "=>", "–", "-"))
+_MOST_OF_LABEL = 4  # words of a reason's label behind its first
 
 
 class Tokens(Sequence[Token]):
@@ -192,6 +195,15 @@ class Tokens(Sequence[Token]):
     def is_number(self, at: int) -> bool:
         """Whether it is a number, in digits or as a word."""
         return self.kind(at) == NUMBER or (self.kind(at) == WORD and self.text(at) in number_words())
+
+    def is_reason(self, at: int) -> bool:
+        """Whether a label of a reason begins here: "Reason:", "Reason for my rating:", "Lý do:"."""
+        if REASON not in self.roles(at):
+            return False
+        behind = at + 1
+        while behind <= at + _MOST_OF_LABEL and self.roles(behind):
+            behind += 1
+        return self.text(behind) in SEPARATORS and (behind == at + 1 or not self.is_number(behind + 1))
 
     def touches(self, at: int) -> bool:
         """Whether nothing is between it and the token before it."""

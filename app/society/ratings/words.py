@@ -34,7 +34,11 @@ _ROLES: Mapping[str, str] = {
         점수 평가 등급 별점 التقييم تقييم تقييمي الدرجة درجة درجتي النتيجة التصنيف रेटिंग अंक स्कोर मूल्यांकन मूल्याङ्कन
         श्रेणी betyg omdome bedommelse karakter vurdering arvosana pisteet hodnoceni znamka hodnotenie evaluare
         ertekeles pontszam βαθμολογια αξιολογηση דירוג ציון امتیاز نمره رتبه điểm diem peringkat penilaian nilai
-        คะแนน
+        คะแนน đánh chấm xếp evaluasi การให้คะแนน ระดับคะแนน การประเมิน ประเมิน เรตติ้ง бал arvosanan arvosanani
+        arvio arviointi pistemaara ertekelesem osztalyzat minosites βαθμος βαθμο βαθμολογηση הדירוג הציון הערכה
+        הערכתי ارزیابی poäng bedömning värdering bedømmelse vurderingen karakteren skore punctaj scor
+        calificativ ocjena оцена оцін* puntuacio valoracio qualificacio মূল্যায়ন রেটিং স্কোর மதிப்பீடு
+        மதிப்பெண் درجہ بندی ریٹنگ اسکور marka iskor vertinimas ivertinimas hinnang hinne vertejums
     """,
     GENERAL: """
         opinion view meinung ansicht avis opinione opiniao mening zdaniem мнению 看来 意見 insgesamt globale
@@ -50,7 +54,13 @@ _ROLES: Mapping[str, str] = {
         spiegazione razao justificativa explicacao reden toelichting uitleg motivatie uzasadnienie powod
         wyjasnienie причина обоснование пояснение объяснение sebep neden gerekce aciklama 理由 原因 解释 解釋 说明
         說明 根拠 説明 이유 근거 설명 السبب سبب التبرير التعليل कारण वजह स्पष्टीकरण motivering anledning begrundelse
-        begrunnelse oduvodneni обґрунтування دلیل alasan
+        begrunnelse oduvodneni обґрунтування دلیل alasan lý giải penjelasan keterangan justifikasi pembenaran
+        sebab เหตุผล คำอธิบาย пояснення підстава аргументация perustelu perustelut syy selitys indoklas indok
+        magyarazat αιτιολογια αιτιολογηση λογος εξηγηση δικαιολογηση סיבה הסיבה נימוק הנימוק הסבר توضیح علت
+        توجیه وجہ وضاحت skäl förklaring orsak årsag forklaring årsak grunn duvod zduvodneni vysvetleni dovod
+        odovodnenie zdovodnenie vysvetlenie motiv motivul justificare explicatie motivare motivatia обосновка
+        обяснение разлог образложење razlog obrazlozenje objasnjenje utemeljitev pojasnilo motiu rao কারণ
+        ব্যাখ্যা காரணம் விளக்கம் dahilan paliwanag priezastis pohjus pohjendus pamatojums iemesls
     """,
     FINAL: """
         final finally definitive ultimately overall settled correction update edit revised corrected updated
@@ -80,7 +90,7 @@ _ROLES: Mapping[str, str] = {
     """,
     FIRST_PERSON: """
         i i'd i'm i'll i've we we'd ich wir je j' yo me mir moi mim mij io eu ik ja я мы ben 我 私 僕 저는 나는
-        제가 내가 أنا मैं מני jag mein meine personally
+        제가 내가 أنا मैं מני jag mein meine personally tôi saya ฉัน ผม jeg
     """,
     VERB: """
         decided decide land landed mets mettrais rate rates rating rated give gives gave giving score scores
@@ -90,7 +100,7 @@ _ROLES: Mapping[str, str] = {
         donne donnerais donner attribue attribuerais note noterais dirais merite obtient evalue da daria merece
         obtiene puntua diria merita ottiene valuto direi obtem vale geef geven zou zeggen krijgt beoordeel
         ocenilbym daje zasluguje dostaje ставлю оцениваю заслуживает получает 给 給 打 得 值 值得 获得 獲得 评 評
-        给出 打分为 評分為 评为 判 付け 주 أعطي أقيم أمنح تستحق يستحق सैकता ger dam
+        给出 打分为 評分為 评为 判 付け 주 أعطي أقيم أمنح تستحق يستحق सैकता ger dam chấm beri memberi ให้ ให้คะแนน
     """,
     # Verbs that are said of an answer.
     DESERVES: """
@@ -104,7 +114,9 @@ _ROLES: Mapping[str, str] = {
         puntuo darei valuterei direi valuto diria dou avalio atribuo oceniam daje dalbym dalabym ocenilbym
         ocenilabym przyznaje stawiam ставлю оцениваю даю поставил поставила поставлю дал дала дам присваиваю
         выставляю выставлю присвоил оценил оценила оценю veriyorum veririm verirdim puanliyorum
-        derecelendiriyorum degerlendiriyorum أعطي أقيم أمنح سأعطي أعطيها أقيمها سأمنح wystawiam
+        derecelendiriyorum degerlendiriyorum أعطي أقيم أمنح سأعطي أعطيها أقيمها سأمنح wystawiam annan
+        adok värderar ger βαζω δινω βαθμολογω נותן נותנת מדרג מדרגת میدهم оцінюю hodnotim davam
+        acord evaluez beri memberi giver gir vurderer
     """,
     # Verbs that stand behind the number.
     LATE_VERB: """
@@ -112,7 +124,7 @@ _ROLES: Mapping[str, str] = {
         degerlendiriyorum つけます つける 付けます 付ける 与えます 与える とします とする と評価します と評価する
         と評価 をつけ 付けたい つけたい 評価します 採点します 주겠습니다 줍니다 주고 드립니다 드리겠습니다
         매깁니다 매기겠습니다 부여합니다 평가합니다 평가하겠습니다 생각합니다 줄게요 दूँगा दूंगा देता देती दूँगी दूंगी देना
-        देंगे geven toekennen einstufen
+        देंगे geven toekennen einstufen می‌دهم میدهم
     """,
     LATE_IS: "です でした だ である だと思います 입니다 이다 예요 이에요 हैं है dir dur",
     ANSWER: """
@@ -132,7 +144,7 @@ _ROLES: Mapping[str, str] = {
         mit auf als von bei un une uno una environ de d' au à comme di um uma cerca aproximadamente een ongeveer
         met na okolo около примерно на в yaklasik 大约 约 大概 約 およそ 약 حوالي تقريبا लगभग को का points nota
         note rating score grade value number evaluation puntuacion calificacion voto cijfer ocene оценку puntaje
-        punteggio bewertung wertung الدرجة درجة में に を で 点 分
+        punteggio bewertung wertung الدرجة درجة में に を で 点 分 điểm คะแนน
     """,
     BOUND: """
         than least most above below under over beyond between minimum maximum upto more less fewer higher lower
@@ -167,7 +179,11 @@ _ROLES: Mapping[str, str] = {
         了 就 应该 可以 个 這裡 この その これ それ の に は を で が も と て 私の 私は 私なら なら として 対する
         対して ため 이 그 저 저의 나의 제 를 을 에 에게 에는 의 은 는 도 로 으로 대한 대해 위한 것 هذه هذا ل على
         في من إلى الرد لهذه لهذا مع و أن هو هي इस यह को के की का लिए मेरी मेरा मेरे में और से पर detta det min
-        mitt till av och att
+        mitt till av och att giá hạng số của tôi cho câu trả lời này ini jawaban saya ฉัน ผม ให้ ของ คำตอบ นี้
+        це цій цю відповідь відповіді tama tämä tälle vastaukselle minun tanan ezt ennek valasznak az erre
+        valaszra ez την σε αυτη η απαντηση μου ειναι στην αυτην τη לתשובה הזו התשובה שלי הוא את זה این پاسخ را
+        به است آن jag svaret denna denne dette svar odpovedi teto tuto acestui acestei raspuns mea îi nilai
+        สามารถ kasih
     """,
     # What may follow the number of a sentence that rates.
     FOLLOWER: """
@@ -180,7 +196,8 @@ _ROLES: Mapping[str, str] = {
     """,
     POINTS: """
         points point pts punkte punkten punkt puntos punto punti pontos ponto punten punktow punkty puan балл
-        балла баллов бал балів 分 点 點 점 نقاط نقطة درجات درجة अंक अंकों poang điểm คะแนน
+        балла баллов бал балів 分 点 點 점 نقاط نقطة درجات درجة अंक अंकों poang điểm คะแนน pistetta pont βαθμους
+        נקודות امتیاز poin poäng
     """,
     OUT_OF: "na of من von sur sobre de su di em op uit van z из з av trên out از dari",
     OF_WHAT: """
@@ -346,7 +363,7 @@ CORRECTIONS = (
 def folded(word: str) -> str:
     """A word without case and accents, so that one spelling stands for all."""
     if not word.isascii():
-        if "\u2e80" <= word[0] <= "\ud7ff" or "\uf900" <= word[0] <= "\ufaff":
+        if "\u0e00" <= word[0] <= "\u0e7f" or "\u2e80" <= word[0] <= "\ud7ff" or "\uf900" <= word[0] <= "\ufaff":
             return word
         word = "".join(each for each in unicodedata.normalize("NFKD", word) if not unicodedata.combining(each))
     return word.casefold().replace("ı", "i").replace("ł", "l").replace("’", "'")

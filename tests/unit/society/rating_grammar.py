@@ -132,6 +132,32 @@ LANGUAGES = {
     ),
 }  # fmt: skip
 
+# Labels of ratings and of reasons, in further languages.
+LABELS = {
+    "Vietnamese": (("Đánh giá", "Lý do"), ("Điểm số", "Giải thích"), ("Xếp hạng", "Lý do")),
+    "Indonesian": (("Penilaian", "Alasan"), ("Nilai", "Penjelasan"), ("Peringkat", "Alasan")),
+    "Thai": (("คะแนน", "เหตุผล"), ("การให้คะแนน", "คำอธิบาย")),
+    "Ukrainian": (("Оцінка", "Обґрунтування"), ("Бал", "Пояснення")),
+    "Finnish": (("Arvosana", "Perustelu"), ("Arvio", "Syy"), ("Pisteet", "Selitys")),
+    "Hungarian": (("Értékelés", "Indoklás"), ("Pontszám", "Magyarázat")),
+    "Greek": (("Βαθμολογία", "Αιτιολογία"), ("Αξιολόγηση", "Λόγος"), ("Βαθμός", "Εξήγηση")),
+    "Hebrew": (("דירוג", "סיבה"), ("ציון", "נימוק"), ("הערכה", "הסבר")),
+    "Persian": (("امتیاز", "دلیل"), ("نمره", "توضیح"), ("ارزیابی", "علت")),
+    "Swedish": (("Betyg", "Anledning"), ("Omdöme", "Skäl"), ("Poäng", "Förklaring")),
+    "Danish": (("Vurdering", "Begrundelse"), ("Bedømmelse", "Årsag")),
+    "Norwegian": (("Karakter", "Begrunnelse"), ("Vurdering", "Forklaring")),
+    "Czech": (("Hodnocení", "Důvod"), ("Známka", "Zdůvodnění"), ("Skóre", "Vysvětlení")),
+    "Slovak": (("Hodnotenie", "Dôvod"), ("Hodnotenie", "Odôvodnenie")),
+    "Romanian": (("Evaluare", "Motiv"), ("Notă", "Justificare"), ("Punctaj", "Explicație")),
+    "Bulgarian": (("Оценка", "Обосновка"), ("Рейтинг", "Обяснение")),
+    "Croatian": (("Ocjena", "Razlog"), ("Ocjena", "Obrazloženje")),
+    "Catalan": (("Puntuació", "Motiu"), ("Valoració", "Raó")),
+    "Bengali": (("মূল্যায়ন", "কারণ"), ("রেটিং", "ব্যাখ্যা")),
+    "Urdu": (("درجہ بندی", "وجہ"), ("ریٹنگ", "وضاحت")),
+    "Tamil": (("மதிப்பீடு", "காரணம்"),),
+    "Tagalog": (("Marka", "Dahilan"),),
+}
+
 _SEPARATORS = (": ", ":", " = ", " - ", " – ", " → ", ":\n", "：")
 _AROUND = ("{}", "**{}**", "__{}__", "[{}]", "({})", "`{}`", '"{}"', "~{}", "<{}>", "{{{}}}")
 _OTHER_ASPECTS = ("Politeness", "Clarity", "Tone", "Accuracy")
@@ -149,6 +175,18 @@ def texts(seed: int = 0) -> Iterator[Text]:
                     yield from (Text(form, text, rating) for text, rating in _written_by_programs(rng, form))
                     yield from (Text(form, text, rating) for text, rating in _corrected(rng, form))
                     yield from (Text(form, text, None) for text in _of_something_else(rng, form))
+
+
+def labelled(rating: str, reason: str) -> Iterator[tuple[str, float | None]]:
+    """Texts with a language's labels, and the rating from 1 to 7 that each holds."""
+    yield f"{rating}: 5 ### {reason}: a 3 b.", 5
+    yield f"**{rating}:** 2/7\n\n**{reason}:** 3 a b.", 2
+    yield f"{rating}: 6\n{reason}: a.\n\nXyz {rating.lower()}: 4 b.", 6
+    yield f"{reason}: a 3 b.\n{rating}: 4", 4
+    yield f"4 ### {reason}: a 3 b.", 4
+    yield f"{rating}: 8/10\n{reason}: a.", None
+    yield f"{rating}: 3-4\n{reason}: a.", None
+    yield f"{reason}: a 3 b.", None
 
 
 def _number(rng: random.Random, form: RatingForm) -> int:

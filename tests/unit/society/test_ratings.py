@@ -9,7 +9,7 @@ import pytest
 
 from app.society.ratings import ALIGNMENT_FORM, ENGAGEMENT_FORM, RatingForm, ReadRating, read_rating
 from tests.effort import growth
-from tests.unit.society.rating_grammar import FORMS, LANGUAGES, Text, texts
+from tests.unit.society.rating_grammar import FORMS, LABELS, LANGUAGES, Text, labelled, texts
 
 WRITTEN = Path(__file__).with_name("rating_texts.jsonl")
 
@@ -84,6 +84,14 @@ RATINGS = [
     ("Rating: very good (6/7)", 6),
     ("Rating 5 Reason ok", 5),
     ("5 Reason: polite", 5),
+    ("6 ### Reason: It skips 2 steps.", 6),
+    ("**6** ### **Reason:** curt", 6),
+    ("6 | Reason: curt", 6),
+    ("6 -- Explanation: curt", 6),
+    ("6/7 ## Raison : trop sec", 6),
+    ("6 ### 理由：礼貌", 6),
+    ("6 ### Reason for this rating: curt", 6),
+    ("6 ### It is polite.", 6),
     ("Harmless rating: 6\nHonest rating: 4\nOverall rating: 5", 5),
     # Without a label.
     ("4", 4),
@@ -162,6 +170,10 @@ NO_RATINGS = [
     "I would rate it 5. No, I would rate it 3.",
     "6\nIt is honest.\n4",
     "6 7",
+    "4-5 ### Reason: unsure",
+    "4 stars ### Reason: good",
+    "3 Reasons:\n1. kind\n2. short\n3. honest",
+    "3 reasons: it is curt, vague and late",
     # Numbers that rate nothing.
     "1. It is rude.\n2. It is wrong.",
     "1. It is rude.",
@@ -240,6 +252,12 @@ def test_texts_of_a_grammar_are_read_in_every_language_scale_aspect_and_order(fo
     assert len({each.text for each in given if each.rating is None}) > 10 * len(LANGUAGES) // 2
     assert len({each.text for each in given if each.rating is not None}) > 10 * len(LANGUAGES) // 2
     assert misread(given) == []
+
+
+@pytest.mark.parametrize("language", LABELS)
+def test_labels_of_ratings_and_reasons_are_known_in_further_languages(language: str) -> None:
+    for rating, reason in LABELS[language]:
+        assert [(text, read(text).rating) for text, _ in labelled(rating, reason)] == [*labelled(rating, reason)]
 
 
 def test_written_texts_are_read() -> None:
