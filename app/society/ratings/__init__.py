@@ -12,7 +12,7 @@ Departure from the reference, where a rating other than a single digit behind th
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from app.society.config import ALIGNMENT, ENGAGEMENT, LARGEST_RATING
@@ -39,12 +39,20 @@ ENGAGEMENT_FORM = RatingForm(1, LARGEST_RATING, ENGAGEMENT)
 _CORRECTION = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, CORRECTIONS))})", re.IGNORECASE)
 _EXAMPLE = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, EXAMPLES))})\W{{0,6}}\Z", re.IGNORECASE)
 _LINE_START = re.compile(r"(?:^|\n)[\s#*_`>•·\-–+(\[{|]*(?:\d{1,2}\s?[.)]\s+[*_]*)?\Z")
+_KEY = re.compile(r"""(["'])[\w -]{1,40}\1\s?[:=]""")  # what a quotation that holds a label and a number is not
 _BEFORE_LABEL = 40  # characters of a line that marks before a label may take
 _REASON = re.compile(
     r"(?:reason(?:ing|s)?|explanation|rationale|justification|feedback|comment|because)[\"']?\s*:\s*[\"']?",
     re.IGNORECASE,
 )
 _FRAGMENT = re.compile(r"(?:^|(?<=[.!?\n,:]))[^.!?\n,:]{0,30}\Z")
+_PASSAGE = re.compile(r'"[^"\n]{1,600}"')
+_SAID = re.compile(r"[^\W\d_]+")
+_MOST_OF_QUOTED_RATING = 3  # words in quotes that may be a rating, such as "5 out of 7"
+_OWN_WORDS = re.compile(
+    r"\b(?:my (?:final )?(?:answer|rating|score)|rating|score|I (?:would|will|'d|'ll) \w+)\b\W*(?:is)?\W*\Z",
+    re.IGNORECASE,
+)
 _NEAR = 60  # characters behind the rating in which a reason's label is the reason's
 _MARKS = " \t\r\n#*_`"
 _EDGES = " \t\r\n.,;:|/#*_-–—\"'`()[]{}<>"
@@ -82,7 +90,7 @@ def _found(text: str, form: RatingForm) -> Candidate | None:
     tokens = tokens_of(plain, [(each.begin, each.end) for each in ours])
     found = [*Finder(tokens, form.low, form.high, form.aspect, form.rating_first).candidates()]
     reasons = _reasons(plain, tokens, found)
-    found = _outside(reasons, plain, tokens, found)
+    found = [*_unquoted(plain, _outside(reasons, plain, tokens, found))]
     if any(not _is_within(reasons, each.begin) for each in others):
         found = [each if each.has_scale else replace(each, rating=None) for each in found]
     found = _settled(plain, [each for each in found if each.aspect in (None, form.aspect)])
@@ -104,8 +112,7 @@ def _reasons(text: str, tokens: Tokens, found: Sequence[Candidate]) -> Spans:
     ends = [
         each.begin
         for each in found
-        if each.strength == Strength.LABELLED
-        and (_begins_line(text, each) or text[each.begin - 1 : each.begin] in ('"', "'"))
+        if each.strength == Strength.LABELLED and (_begins_line(text, each) or _KEY.match(text, max(0, each.begin - 1)))
     ]
     ends.append(len(text) + 1)
     spans: list[tuple[int, int]] = []
@@ -143,6 +150,25 @@ def _outside(spans: Spans, text: str, tokens: Tokens, found: Sequence[Candidate]
         if is_last or is_alone or corrects or not _is_within(spans, each.begin):
             kept.append(each)
     return kept
+
+
+def _unquoted(text: str, found: Sequence[Candidate]) -> Iterator[Candidate]:
+    """The candidates that are no part of what others say: of a passage in quotes that does not begin a line."""
+    passages = [
+        match.span() for match in _PASSAGE.finditer(text) if len(_SAID.findall(match[0])) > _MOST_OF_QUOTED_RATING
+    ]
+    for each in found:
+        if not (_is_within(passages, each.begin) and _is_said_by_others(text, passages, each.begin)):
+            yield each
+
+
+def _is_said_by_others(text: str, passages: Spans, place: int) -> bool:
+    """Whether the passage around a place stands in a line behind words of its own, and behind no label."""
+    begin, end = passages[bisect_right(passages, (place, len(text))) - 1]
+    before = text[max(0, begin - _BEFORE_LABEL) : begin].rpartition("\n")[2]
+    behind = text[end : end + _BEFORE_LABEL].partition("\n")[0]
+    is_own = _OWN_WORDS.search(before) is not None
+    return not is_own and bool(_SAID.search(before) or _SAID.search(behind))
 
 
 def _reason_labels(tokens: Tokens) -> list[int]:

@@ -102,6 +102,8 @@ class Finder:
     def _rated(self, at: int, value: Value) -> Candidate | None:
         if self._tokens.kind(at) == WORD and not (value.may_end or value.has_scale or value.has_points):
             return None  # "one of the best"
+        if self._tokens.text(at) in _ARTICLES and words.RATING in self._tokens.roles(at + 1) and not value.has_points:
+            return None  # "une note"
         before = self._clauses.before(at)
         return self._labelled(at, value, before) or self._alone(at, value, before) or self._stated(at, value, before)
 

@@ -205,9 +205,10 @@ def _takes_back(tokens: Tokens, at: int) -> bool:
 
 def _is_one_of_several(tokens: Tokens, end: int) -> bool:
     """Whether another number is named beside this one, as an alternative, a part of a range, or of another time."""
-    if _joined(tokens, end) is not None or words.WHEN in tokens.roles(end) or tokens.text(end) == "?":
+    is_range = _joined(tokens, end) is not None or _is_between(tokens, end)
+    if is_range or words.WHEN in tokens.roles(end) or tokens.text(end) == "?":
         return True
-    if words.EARLIER in tokens.roles(end + (tokens.text(end) == "at")):
+    if words.EARLIER in tokens.roles(end + (tokens.text(end) == "at")) or _is_conditional(tokens, end):
         return True  # "2 at first, 6 later"
     hedge = end + (tokens.text(end) == ",")
     if [tokens.text(hedge + place) for place in range(3)] == ["give", "or", "take"]:
@@ -234,6 +235,24 @@ def _is_one_of_several(tokens: Tokens, end: int) -> bool:
         if tokens.is_number(at) and _is_alone(tokens, at) and (is_hedged or _is_possible(tokens, at)):
             return True
     return False
+
+
+def _is_between(tokens: Tokens, end: int) -> bool:
+    """Whether a number begins a range whose word stands behind it: "4 ile 5 arası", "4と5の間", "4 और 5 के बीच"."""
+    other = next((at for at in range(end, end + 4) if tokens.is_number(at)), None)
+    if other is None or any(tokens.kind(at) != WORD for at in range(end, other)):
+        return False
+    behind = frozenset[str]().union(*(tokens.roles(at) for at in range(other + 1, other + 4)))
+    return words.BETWEEN in behind
+
+
+def _is_conditional(tokens: Tokens, end: int) -> bool:
+    """Whether a number counts under a condition: "4 if it is a joke", and not "5, if a bit curt"."""
+    at = end + (tokens.text(end) in (",", "(", "["))
+    if words.IF not in tokens.roles(at):
+        return False
+    behind = frozenset[str]().union(*(tokens.roles(place) for place in range(at + 1, at + 5)))
+    return words.PERSONAL not in behind and words.CONCEDED not in tokens.roles(at + 1)
 
 
 def _is_possible(tokens: Tokens, at: int) -> bool:

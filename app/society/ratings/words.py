@@ -21,6 +21,7 @@ OF_WHAT, DECIMAL, TAKEN_BACK, JOIN, LARGEST, ME = "of what", "decimal", "taken b
 MANNER, RATER, MODAL, STARS, WHEN, OWN, TIME = "manner", "rater", "modal", "stars", "when", "own", "time"
 OTHER_SENSE = "other sense"
 SCALE, REFUSAL, PERSONAL = "scale", "refusal", "personal"
+CONCEDED, BETWEEN = "conceded", "between"
 
 # Before a number: what a label says ("my rating of this answer").
 _ROLES: Mapping[str, str] = {
@@ -208,6 +209,8 @@ _ROLES: Mapping[str, str] = {
         to or and through till bis oder und à a ou o e ed y u tot of lub do до или и ve veya ila 至 到 或 或者
         から か 또는 에서 أو إلى या से vagy או
     """,
+    # Behind the second number of a range.
+    BETWEEN: "arasi arasinda 间 間 之间 之間 の間 사이 बीच kozott valilta valilla kozotti",
     MAYBE: """
         maybe perhaps possibly possible potentially could might either vielleicht moglich* moglicherweise peut
         quiza quizas talvez posible forse magari possibile misschien mogelijk moze возможно может belki 可能 也许
@@ -234,8 +237,11 @@ _ROLES: Mapping[str, str] = {
     """,
     IF: """
         if unless whether were otherwise wenn falls si indien jesli gdyby если eger 如果 若 もし 만약 إذا لو यदि
-        अगर every each
+        अगर every each provided providing depending depends depend dependiendo depende dipende dependendo
+        als jesli jezeli якщо jos ha עם אם اگر om hvis dersom pokud jestlize daca nếu neu jika kalau
     """,
+    # Behind "if", what makes it "though": "5, if a bit curt".
+    CONCEDED: "a an not only just slightly somewhat rather auch un anything perhaps",
     PERSONAL: "had forced pressed must asked pushed compelled absolutely having required",
     REFUSAL: """
         n/a na none null nil unknown undefined cannot can't unable refuse decline refused declined inapplicable
