@@ -235,6 +235,20 @@ def test_the_grid_holds_every_rating_in_tenths(client: FlaskClient, engine: Engi
     assert [button(page, agent).partition(": ")[2] for agent in (0, 1, 2)] == ["5.4", "not rated", "failed"]
 
 
+def test_what_an_agent_is_at_is_said_as_over_once_the_society_has_stopped(
+    client: FlaskClient, engine: Engine, done: int
+) -> None:
+    table = SocietyInteraction
+    of = table.society_id == done, table.iteration == 0, table.agent == 2
+    for status, said in (("running", "It is at this just now."), ("failed", "It had begun with this when")):
+        with writing(engine) as session:
+            session.execute(update(table).where(*of).values(status="open"))
+            session.execute(update(Society).where(Society.id == done).values(status=status))
+        page = client.get(f"/admin/societies/{done}/agents/2/1").text
+        assert said in page
+        assert page.count("It is at this") + page.count("It had begun") == 1
+
+
 def test_charts_say_the_same_as_the_command_line(client: FlaskClient, engine: Engine, done: int) -> None:
     with reading(engine) as session:
         whole = iteration_figures(read_interactions(session, done))
