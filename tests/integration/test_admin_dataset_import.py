@@ -132,7 +132,7 @@ def test_the_form_of_trainings_says_which_methods_a_dataset_is_for(client: Flask
     groups = re.findall(r'<optgroup label="([^"]+)">(.*?)</optgroup>', page)
     assert [(label, re.findall(r"<option[^>]*>([^<]+)", options)) for label, options in groups] == [
         ("Conversations, for sft, tiny, offline-po, sft-kl", ["chats, version 1"]),
-        ("Comparisons, for stable-alignment", ["rated, version 1"]),
+        ("Comparisons, for dpo, stable-alignment", ["rated, version 1"]),
     ]
     assert re.search(r'name="method" value="stable-alignment" checked', page)
     assert '<option value="1" selected' in client.get("/admin/jobs/new").text
