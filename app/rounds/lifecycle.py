@@ -25,6 +25,7 @@ from app.registry.prices import check_budget
 from app.rounds import ranges
 from app.rounds.job import ROUND, SELFPLAY
 from app.rounds.plan import RoundPlan, usual_pick
+from app.rounds.returned_models import Names
 from app.rounds.sampling import check_structured, player_of
 from app.rounds.spec import MOST_MATCHES, RoundSpec
 
@@ -207,9 +208,12 @@ def seated(session: Session, row: RoundRow) -> list[LanguageModel]:
 # ---- From state to state --------------------------------------------------------
 
 
-def lock(session: Session, round_id: int) -> None:
-    """Keep others from the round's row until the transaction ends; before anything else that they might lock."""
-    session.execute(select(RoundRow.id).where(RoundRow.id == round_id).with_for_update())
+def lock(session: Session, round_id: int) -> Names | None:
+    """Keep others from the round's row until the transaction ends; before anything else that they might lock.
+
+    Returns the names that its models have called themselves so far: read with the lock, so that no other's are lost.
+    """
+    return session.scalar(select(RoundRow.returned_models).where(RoundRow.id == round_id).with_for_update())
 
 
 def begin(session: Session, round_id: int) -> bool:

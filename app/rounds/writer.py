@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 import structlog
-from sqlalchemy import Engine, select, update
+from sqlalchemy import Engine, update
 from sqlalchemy.orm import Session
 
 from app.core.extensions import DATABASE_AWAY, insist, reason_of
@@ -225,7 +225,7 @@ class RoundWriter:
     def _store(self, session: Session, entries: Sequence[MatchUpdate], done: Sequence[int]) -> set[int]:
         """Write entries and mark ranges, as far as they are ours. Returns the ranges that are not."""
         # The round's row first, as everybody does who takes more than one lock.
-        lifecycle.lock(session, self._round_id)
+        names = lifecycle.lock(session, self._round_id)
         starts = {entry.start for entry in entries} | set(done)
         ours = set(ranges.renew(session, self._round_id, starts, self._owner, self._seconds, progress=True))
         entries = [entry for entry in entries if entry.start in ours]
@@ -237,7 +237,6 @@ class RoundWriter:
         store.insert_generations(session, [call for each in entries for call in each.calls])
         store.set_tokens(session, [(each.record.id, each.tokens) for each in entries if each.tokens is not None])
         added = self._increments(entries)
-        names = session.scalar(select(RoundRow.returned_models).where(RoundRow.id == self._round_id))
         calls = (call for each in entries for call in each.calls)
         if (now := returned_models.with_calls(names, calls)) != names:
             added["returned_models"] = now

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import chain, pairwise, repeat
 from typing import Any
 
 import pytest
@@ -19,11 +19,12 @@ from app.jobs.leases import MOST_DEATHS
 from app.matches import export
 from app.matches.filter import read_choice
 from app.matches.sweep import take_forgotten_turns
-from app.models import EventRow, MatchRow, RoundRange, RoundRow
+from app.models import EventRow, GenerationRow, MatchRow, RoundRange, RoundRow
 from app.registry import add_api_model, get_model
 from app.rounds import lifecycle, ranges, runner
 from app.rounds.job import ROUND
 from app.rounds.listing import waits_behind
+from tests.model_servers import changing
 from tests.rounds import CONTEXTS, add_models, calls_of, check, facts, haggler, make_round, play, row_of
 from tests.stack import PATIENCE, wait_until
 from tests.stub_openai import GARBAGE, HALF, Messages, Reply, StubServer, hanging, rate_limited
@@ -182,6 +183,21 @@ def test_a_round_that_nobody_plays_is_cancelled_at_once(engine: Engine) -> None:
     round_id = make_round(engine, "scripted")
     with writing(engine) as session:
         assert ROUND.cancel(session, round_id).status == states.CANCELLED
+
+
+def test_workers_that_write_at_once_lose_no_name_that_another_has_heard(
+    engine: Engine, settings: Settings, stub: StubServer
+) -> None:
+    """Each name but the last comes once, so that one which is lost never comes back."""
+    names = [f"m-{number}" for number in range(10)]
+    stub.answer_with("m", changing(chain(*([name, *["m-9"] * 11] for name in names), repeat("m-9"))))
+    add_models(engine, stub.url, "m")
+    number = make_round(engine, "m", matches=60)
+    play(engine, settings, number, workers=3)
+    with reading(engine) as session:
+        heard = set(session.scalars(select(GenerationRow.model)))
+        [kept] = (session.get_one(RoundRow, number).returned_models or {}).values()
+    assert heard == set(kept) == set(names)
 
 
 # One at a time: then most matches of what is taken away were not begun.
