@@ -18,7 +18,9 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy
 import torch
@@ -35,9 +37,10 @@ _MODELS = "/oai/api/v1"
 
 
 class _Refused(Exception):
-    def __init__(self, status: int, text: str) -> None:
+    def __init__(self, status: int, text: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
         super().__init__(text)
         self.status = status
+        self.headers = headers
 
 
 class _Run:
@@ -57,7 +60,9 @@ class StubTinker:
     def __init__(self, folder: Path, speaker: Speaker = negotiator) -> None:
         self.folder = folder
         self.speaker = speaker
+        self.paths: list[str] = []  # of all requests
         self.carried_out: list[str] = []
+        self.inputs: list[list[int]] = []  # the tokens of all data
         self.metadata: list[Any] = []  # of training runs
         self.adam: list[dict[str, Any]] = []  # of optimizer steps
         self.asked: list[Request] = []  # for chats
@@ -94,9 +99,9 @@ class StubTinker:
         """What to do at the request of that name and number (from 1 on), before or after it is carried out."""
         self._hooks[name, number, when] = do
 
-    def refuse(self, name: str, status: int, text: str) -> None:
+    def refuse(self, name: str, status: int, text: str, **headers: str) -> None:
         """Answer all requests of that name with an error."""
-        self.refusals[name] = _Refused(status, text)
+        self.refusals[name] = _Refused(status, text, headers)
 
     def paid(self) -> int:
         """How many forward and backward passes were carried out."""
@@ -106,6 +111,7 @@ class StubTinker:
 
     def handle(self, method: str, path: str, headers: Mapping[str, str], raw: bytes) -> tuple[str, bytes]:
         """The type and the bytes of an answer. Raises _Refused."""
+        self.paths.append(path)
         if headers.get("x-api-key") != KEY:
             raise _Refused(401, f"Invalid API key {headers.get('x-api-key')}")
         if found := re.fullmatch(r"/api/v1/training_runs/([^/]+)/checkpoints(?:/(.+))?", path):
@@ -151,7 +157,7 @@ class StubTinker:
                 raise _Refused(503, "gone")
 
     def _answer_client_config(self, _body: Any) -> Any:
-        return {"use_pyqwest_transport": False}
+        return {}
 
     def _answer_client_dynamic_config(self, _body: Any) -> Any:
         return {}
@@ -200,6 +206,7 @@ class StubTinker:
         for each in message.data:
             ids = [numpy.frombuffer(chunk.encoded_text.tokens, numpy.int32) for chunk in each.model_input]
             inputs = torch.tensor(numpy.concatenate(ids).astype(numpy.int64))
+            self.inputs.append(inputs.tolist())
             targets = torch.tensor(numpy.frombuffer(each.loss_fn_inputs["target_tokens"].dense, numpy.int64).copy())
             weights = torch.tensor(numpy.frombuffer(each.loss_fn_inputs["weights"].dense, numpy.float32).copy())
             assert inputs.shape == targets.shape == weights.shape
@@ -288,7 +295,7 @@ class _Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length", 0))
         raw = self.rfile.read(length)
         headers = {name.lower(): value for name, value in self.headers.items()}
-        path = self.path.partition("?")[0].removeprefix("/services/tinker")
+        path = urlsplit(self.path).path.removeprefix("/services/tinker")  # a proxy is asked for whole addresses
         if path == f"{_MODELS}/chat/completions":
             request = Request(0.0, path, headers, json.loads(raw))
             reply = self.stub.complete(request)
@@ -298,10 +305,13 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             self._send(200, *self.stub.handle(method, path, headers, raw))
         except _Refused as refused:
-            self._send(refused.status, "application/json", _json({"detail": str(refused)}))
+            body = _json({"detail": str(refused)})
+            self._send(refused.status, "application/json", body, refused.headers)
 
-    def _send(self, status: int, kind: str, body: bytes) -> None:
+    def _send(self, status: int, kind: str, body: bytes, headers: Mapping[str, str] = MappingProxyType({})) -> None:
         self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

@@ -1,6 +1,7 @@
 """Trainings at Tinker: the same losses, steps and weights as here, on a server that really trains."""
 
 import json
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -39,11 +40,12 @@ def tinker(start: Path) -> Iterator[StubTinker]:
 
 @pytest.fixture
 def at_tinker(tinker: StubTinker, tmp_path: Path, train: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Trains there: takes a method, rows, fields of the place, and of the training."""
+    """Trains there: takes a method, rows, the name of the host, and fields of the training."""
     monkeypatch.setenv("SOME_KEY", KEY)
 
-    def run(method: str, data: Path, *, model: str = OPEN_MODEL, tokenizer: str | None = None, **fields: Any) -> int:
-        place = {"service": tinker.service, "model": model, "key_env": "SOME_KEY", "tokenizer": tokenizer, "label": "m"}
+    def run(method: str, data: Path, *, host: str = "127.0.0.1", **fields: Any) -> int:
+        service = tinker.service.replace("127.0.0.1", host)
+        place = {"service": service, "model": OPEN_MODEL, "key_env": "SOME_KEY", "tokenizer": None, "label": "m"}
         usual = {"data": str(data), "output": str(tmp_path / "result.json"), "run": str(tmp_path / "run")}
         config = tmp_path / "there.json"
         config.write_text(json.dumps({**usual, "lora_rank": 8, "save_every": 1, **fields, "at": place}))
@@ -79,3 +81,57 @@ def test_each_step_has_the_loss_that_it_has_here_and_comes_to_the_same_weights(
     assert set(tinker.saved) == {made["model"], made["model"].replace("/sampler_weights/", "/weights/")}
     assert (tinker.paid(), len(tinker.adam)) == (6, 6)
     assert {each["learning_rate"] for each in tinker.adam} == {0.003}
+
+
+# ---- Connections -----------------------------------------------------------------
+
+
+def failure(tmp_path: Path) -> str:
+    [message] = [each["message"] for each in events_in(tmp_path / "there.jsonl") if each["event"] == "failed"]
+    assert KEY not in message
+    return str(message)
+
+
+def test_a_name_that_leads_to_a_metadata_service_by_the_time_of_a_call_is_not_called(
+    data: Path, at_tinker: Callable[..., int], tinker: StubTinker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leads_to = ["127.0.0.1"]
+    real = socket.getaddrinfo
+
+    def look_up(host: Any, port: Any, *more: Any, **named: Any) -> Any:
+        return real(leads_to[-1] if host == "tinker.example" else host, port, *more, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    tinker.on("optim_step", 1, "after", lambda: leads_to.append("169.254.169.254"))
+    assert at_tinker("sft", data, host="tinker.example", **FIELDS) == 2
+    assert failure(tmp_path) == (
+        "tinker.example: expected the address of a model's server, got 169.254.169.254, an address of a link or of a"
+        " cloud's metadata service, which no model is at"
+    )
+    assert (tinker.paid(), len(tinker.adam)) == (1, 1)
+
+
+@pytest.mark.parametrize("status", [302, 307])
+def test_no_redirect_is_followed_with_the_key(
+    status: int, start: Path, data: Path, at_tinker: Callable[..., int], tinker: StubTinker, tmp_path: Path
+) -> None:
+    with StubTinker(start) as other:
+        tinker.refuse("get_server_capabilities", status, "moved", Location=f"{other.service}/api/v1/capabilities")
+        assert at_tinker("sft", data, **FIELDS) == 2
+        assert other.paths == []
+    assert failure(tmp_path) == (
+        f"127.0.0.1: expected an answer, got a redirect (HTTP {status}), and none is followed; add the base with the"
+        " address where it is"
+    )
+
+
+@pytest.mark.parametrize("proxied", [False, True])
+def test_a_proxy_of_the_environment_is_used(
+    proxied: bool, data: Path, at_tinker: Callable[..., int], tinker: StubTinker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stub answers whoever asks it for the address of another host, as a proxy would."""
+    monkeypatch.setenv("HTTP_PROXY", tinker.service.removesuffix("/services/tinker"))
+    monkeypatch.setenv("NO_PROXY", "" if proxied else "127.0.0.1")
+    host = "somewhere.invalid" if proxied else "127.0.0.1"
+    assert at_tinker("sft", data, host=host, **FIELDS) == 0
+    assert tinker.paid() == 6

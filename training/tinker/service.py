@@ -44,6 +44,8 @@ class TinkerService:
         self._place = place
         self._host = urlsplit(place.service).hostname or place.service
         self.types: Any = self._sdk.types
+        self._guard = import_module("training.tinker.connections").ConnectionGuard(place.service)
+        self._guard.install()
         self._rest: Any = self.ask(lambda: self._sdk.RestClient(base_url=place.service, api_key=self._key))
         self._service: Any = None
 
@@ -61,6 +63,8 @@ class TinkerService:
         except (TrainingRefused, TrainingFailed):
             raise
         except Exception as error:  # the SDK raises its own errors, ValueError and those of its transports
+            if self._guard.refused is not None:
+                raise TrainingRefused(f"{self._host}: {self._guard.refused}") from None
             cause = error.__cause__ if getattr(error.__cause__, "status_code", None) else error
             line = f"{self._host}: expected an answer, got {one_line(error, 300)}".replace(self._key, "[key]")
             is_of_key = isinstance(error, self._sdk.TinkerError) and "api_key" in str(error)

@@ -6,7 +6,6 @@ is sent but what the call needs. No call is repeated here: whoever looks at a jo
 """
 
 import re
-import socket
 import time
 from collections.abc import Collection, Iterator
 from contextlib import suppress
@@ -29,12 +28,13 @@ from app.finetuning.vendors.answers import (
     read_json,
 )
 from app.games.base import JSON
-from app.players.api.addresses import ForbiddenAddress, check_address, check_host, host_of
-from app.players.api.client import CONNECT_SECONDS, MOST_ANSWER, ordered_pause, proxy_of
+from app.players.api.addresses import check_host, host_of
+from app.players.api.client import CONNECT_SECONDS, MOST_ANSWER, ordered_pause
 from app.players.api.keys import read_key
 from app.players.api.options import ApiOptions
 from app.players.api.redaction import without_key
 from app.players.api.server_errors import DENIED_CODES
+from training.addresses import ForbiddenAddress, checked_addresses, proxy_of
 
 PURPOSE = "fine-tune"
 SECONDS = 60.0  # of a call
@@ -365,13 +365,8 @@ class _LimitedStream(httpx2.SyncByteStream):
 def _addresses(host: str, port: int) -> list[str]:
     """The addresses of a host, each allowed. Raises ConnectError and _Forbidden."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        raise httpx2.ConnectError(f"expected an address of {host}, got {error}") from None
-    addresses = list(dict.fromkeys(str(info[4][0]) for info in found))
-    try:
-        for address in addresses:
-            check_address(address)
+        return checked_addresses(host, port)
     except ForbiddenAddress as error:
         raise _Forbidden(str(error)) from None
-    return addresses
+    except OSError as error:
+        raise httpx2.ConnectError(str(error)) from None

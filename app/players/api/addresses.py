@@ -16,33 +16,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from app.core.errors import Invalid, Phrase, Verbatim, shown
+from training.addresses import Address, check_address, is_forbidden
 
-_NETWORKS = tuple(
-    map(
-        ipaddress.ip_network,
-        (
-            "169.254.0.0/16",  # link-local; most clouds' metadata at 169.254.169.254
-            "fe80::/10",
-            "fd00:ec2::254/128",  # AWS
-            "fd20:ce::254/128",  # Google
-            "100.100.100.200/32",  # Alibaba
-            "168.63.129.16/32",  # Azure's host
-            "192.0.0.192/32",  # Oracle
-            "224.0.0.0/4",  # nobody answers a call to many
-            "ff00::/8",
-            "255.255.255.255/32",
-        ),
-    )
-)
 _NAMES = frozenset({"metadata", "metadata.google.internal", "metadata.goog", "instance-data"})
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
-NEVER = "an address of a link or of a cloud's metadata service, which no model is at"
-
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-
-
-class ForbiddenAddress(OSError):
-    """A connection was about to be made to where no model is."""
 
 
 def host_of(base_url: str) -> str:
@@ -58,7 +34,7 @@ def is_within(host: str, domain: str) -> bool:
 def check_host(base_url: str, hosts: Sequence[str] = ()) -> None:
     """Raises Invalid for an address where no model may be. `hosts` are the only ones allowed; none: any."""
     host = host_of(base_url)
-    if host in _NAMES or _is_forbidden(_literal(host)):
+    if host in _NAMES or is_forbidden(_literal(host)):
         raise Invalid(
             "base_url",
             expected=Phrase("the address of a model's server"),
@@ -94,16 +70,6 @@ def open_socket(info: tuple[Any, ...]) -> socket.socket:
     return socket.socket(family, kind, protocol)
 
 
-def check_address(address: str) -> None:
-    """Raises ForbiddenAddress for a resolved address where no model is."""
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        found = None
-    if _is_forbidden(found):
-        raise ForbiddenAddress(f"expected the address of a model's server, got {address}, {NEVER}")
-
-
 def _literal(host: str) -> Address | None:
     """The address that a host is, in any of the ways in which one can be written; None for a name."""
     try:
@@ -114,13 +80,3 @@ def _literal(host: str) -> Address | None:
         return ipaddress.IPv4Address(socket.inet_aton(host))  # 2852039166, 0xa9fea9fe, 169.254.43518
     except (OSError, UnicodeError):
         return None
-
-
-def _is_forbidden(address: Address | None) -> bool:
-    if address is None:
-        return False
-    inner: Address | None = None
-    if isinstance(address, ipaddress.IPv6Address):
-        embedded = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF) if address in _NAT64 else None
-        inner = address.ipv4_mapped or address.sixtofour or embedded
-    return any(address in network for network in _NETWORKS) or _is_forbidden(inner)

@@ -16,7 +16,6 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from aiohttp import (
     ClientConnectorCertificateError,
@@ -36,11 +35,12 @@ from app.core.config import load_settings
 from app.core.errors import Invalid
 from app.core.failures import Outcome
 from app.games.base import JSON
-from app.players.api.addresses import ForbiddenAddress, check_host, open_socket
+from app.players.api.addresses import check_host, open_socket
 from app.players.api.answers import error_in, read_body, read_usage
 from app.players.api.connection_errors import broken_connection
 from app.players.api.limits import RateLimits
 from app.players.api.server_errors import read_error
+from training.addresses import ForbiddenAddress, proxy_of
 
 CONNECT_SECONDS = 10.0  # a server that is there accepts sooner, whatever the answer takes
 MOST_ANSWER = 8_000_000  # bytes, unpacked; the longest answers have some ten thousand
@@ -251,16 +251,6 @@ def _refused_address(base_url: str) -> str | None:
     except Invalid as error:
         return error.message
     return None
-
-
-def proxy_of(base_url: str) -> str | None:
-    """The environment's proxy for an address. Asked once: aiohttp's own `trust_env` would ask at every request."""
-    address = urlsplit(base_url)
-    proxies = getproxies()
-    proxy = proxies.get(address.scheme.lower()) or proxies.get("all")
-    if not proxy or proxy_bypass(address.netloc):
-        return None
-    return proxy if "://" in proxy else f"http://{proxy}"
 
 
 # ---- What an attempt brought --------------------------------------------------------
