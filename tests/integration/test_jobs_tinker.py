@@ -28,7 +28,7 @@ from app.lineage import origin_of
 from app.models import Dataset, LanguageModel, TrainingJob
 from app.registry import add_api_model
 from app.registry.training_charges import spent_on_trainings
-from tests.checkpoints import word_model
+from tests.checkpoints import CHATML, bytes_model, word_model
 from tests.datasets import cut
 from tests.experimenter import signed_in
 from tests.jobs import events_of, model_of, row_of, run
@@ -184,6 +184,35 @@ def test_a_cancelled_training_saves_its_step_and_goes_on_from_it(
         TRAINING.resume(session, job_id, queued=True)
     run(engine, settings, job_id)
     assert (row_of(engine, job_id).status, len(tinker.adam)) == (states.DONE, 4)
+
+
+def test_a_training_renders_with_the_arguments_of_the_template_that_were_sent_in_play(
+    engine: Engine, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bytes_model(tmp_path / "open", template="{% if not enable_thinking %}quick\n{% endif %}{{ tone }}" + CHATML)
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    with StubTinker(tmp_path / "open") as tinker:
+        add_base(engine, tinker.url, reasoning="off")
+        arguments = {"enable_thinking": True, "tone": "polite"}
+        add_base(engine, tinker.url, "polite", extra={"chat_template_kwargs": arguments})
+        for base, sent in (("open", {"enable_thinking": False, "thinking": False}), ("polite", arguments)):
+            tinker.asked.clear()
+            tinker.inputs.clear()
+            rows = played(engine, settings, base, base)
+            assert {str(each.body["chat_template_kwargs"]) for each in tinker.asked} == {str(sent)}
+            job_id = make_job(engine, rows, f"{base}-1", base, max_steps=1, batch=100, max_length=1024)
+            run(engine, settings, job_id)
+            assert row_of(engine, job_id).error is None
+            trained = [tinker.tokenizer.decode(each) for each in tinker.inputs]
+            prompts = [
+                tinker.tokenizer.apply_chat_template(
+                    each.body["messages"], tokenize=False, add_generation_prompt=True, **sent
+                )
+                for each in tinker.asked
+            ]
+            assert prompts
+            assert all(any(text.startswith(prompt) for text in trained) for prompt in prompts)
+            assert trained[0].startswith({"open": "quick\n<|im_start|>", "polite": "polite<|im_start|>"}[base])
 
 
 def spent_of(engine: Engine) -> float:

@@ -114,7 +114,13 @@ class _Training:
                 f" {one_line(error)}; name another in the field tokenizer"
             ) from None
         most = longest or _USUAL_LENGTH
-        return Renderer(tokenizer, most, max_length=self._config.max_length, too_long=self._config.too_long)
+        return Renderer(
+            tokenizer,
+            most,
+            max_length=self._config.max_length,
+            too_long=self._config.too_long,
+            template_arguments=self._config.template_arguments,
+        )
 
     def _reference(self, config: WithReference, render: Renderer) -> ReferenceModel:
         """The base at Tinker as the reference model."""

@@ -29,7 +29,8 @@ from app.jobs.process import JobProcess
 from app.models import Dataset, LanguageModel, TrainingJob
 from app.players.api.addresses import check_host
 from app.players.api.keys import read_key
-from app.players.api.options import read_options
+from app.players.api.options import read_options, template_arguments
+from app.players.local.options import read_template_arguments
 from app.registry import add_api_model
 
 PROGRAM = (sys.executable, "-m", "training.tinker")
@@ -100,6 +101,8 @@ class TinkerBackend:
             fields.TOKENIZER: given.pop(fields.TOKENIZER, None) or _tokenizer_of(session, base),
         }  # fmt: skip
         given |= row_files(session, files.home, row)
+        if arguments := read_template_arguments(template_arguments(options)):
+            given["template_arguments"] = arguments
         given |= {"output": str(files.folder / _RESULT), "run": str(files.run), "at": place}
         replace_file(files.config, [json.dumps(given, indent=2).encode()], private=True)
 

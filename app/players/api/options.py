@@ -13,7 +13,15 @@ from app.core.validation import real_number, whole_number
 from app.games.base import JSON
 from app.jobs.call_costs import Prices
 from app.players.api import structured
-from app.players.api.reasoning import ROOM, SERVER, check_extra, read_form, read_reasoning, reasoning_fields
+from app.players.api.reasoning import (
+    ROOM,
+    SERVER,
+    TEMPLATE_FIELD,
+    check_extra,
+    read_form,
+    read_reasoning,
+    reasoning_fields,
+)
 from app.players.api.server_errors import REFUSABLE_FIELDS, SAMPLING_FIELDS, TOKEN_FIELDS
 from app.players.api.server_findings import SAMPLING_STATES, UNVERIFIED
 
@@ -125,6 +133,11 @@ def read_options(raw: Mapping[str, Any]) -> ApiOptions:
         structured_output=structured_output,
         structured_form=structured.read_form(raw.get("structured_form"), base_url),
     )
+
+
+def template_arguments(options: ApiOptions) -> object:
+    """The variables of the chat template that are sent with each chat, by reasoning or in `extra`; not read yet."""
+    return {**reasoning_fields(options.reasoning, options.reasoning_form), **options.extra}.get(TEMPLATE_FIELD)
 
 
 def _price(raw: Mapping[str, Any], option: str) -> float | None:

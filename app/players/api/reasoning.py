@@ -13,7 +13,8 @@ FORMS = (
     EFFORT := "effort", SWITCH := "switch", THINKING := "thinking", BUDGET := "budget", REASONING := "reasoning",
     TEMPLATE := "template",
 )  # fmt: skip
-FIELDS = ("reasoning_effort", "reasoning", "thinking", "chat_template_kwargs", "thinking_token_budget")
+TEMPLATE_FIELD = "chat_template_kwargs"
+FIELDS = ("reasoning_effort", "reasoning", "thinking", TEMPLATE_FIELD, "thinking_token_budget")
 _NUMBERED = (BUDGET, REASONING, TEMPLATE)  # take a number of tokens
 _FORM_OF_HOST = {
     "openai.com": EFFORT, "azure.com": EFFORT, "googleapis.com": EFFORT, "groq.com": EFFORT, "fireworks.ai": EFFORT,
@@ -69,7 +70,7 @@ def reasoning_fields(reasoning: str | int, form: str) -> JSON:
     if form == REASONING:
         return {"reasoning": {"enabled": False} if not on else _effort_or_tokens(reasoning)}
     limit = {"thinking_token_budget": reasoning} if isinstance(reasoning, int) else {}
-    return {"chat_template_kwargs": {"enable_thinking": on, "thinking": on, **effort}, **limit}
+    return {TEMPLATE_FIELD: {"enable_thinking": on, "thinking": on, **effort}, **limit}
 
 
 def _effort_or_tokens(reasoning: str | int) -> JSON:
