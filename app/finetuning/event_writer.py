@@ -126,7 +126,7 @@ def _row_changes(event: Mapping[str, Any]) -> dict[str, Any]:
     """What an event changes on the job's row."""
     if event["event"] in ("started", "created"):
         return {"device": str(event["device"])[:120]}
+    trained = {"trained_tokens": event["trained_tokens"]} if "trained_tokens" in event else {}
     if event["event"] == "step":
-        trained = {"trained_tokens": event["trained_tokens"]} if "trained_tokens" in event else {}
         return {"step": event["step"], "steps": event["steps"], "loss": event["loss"], **trained}
-    return {}
+    return trained

@@ -186,6 +186,37 @@ def test_a_cancelled_training_saves_its_step_and_goes_on_from_it(
     assert (row_of(engine, job_id).status, len(tinker.adam)) == (states.DONE, 4)
 
 
+def test_a_training_that_evaluates_registers_its_best_step_whatever_is_killed(
+    client: FlaskClient, engine: Engine, settings: Settings, base: str, tinker: StubTinker
+) -> None:
+    """So high a learning rate makes each step worse than the one before."""
+    rows = played(engine, settings, base, "first")
+    job_id = make_job(engine, rows, eval_share=0.3, eval_every=1, learning_rate=2.0, max_grad_norm=0)
+    kill = killer(settings, job_id)
+    stages = [
+        ("forward", 1, "before"), ("forward", 2, "after"), ("save_weights", 2, "before"), ("save_weights", 3, "after"),
+        ("save_weights_for_sampler", 1, "before"),
+    ]  # fmt: skip
+    for name, number, when in stages:
+        tinker.on(name, number, when, kill)
+    while row_of(engine, job_id).status in states.LIVE:
+        assert run(engine, settings, job_id)
+    assert not tinker._hooks
+    row, made = row_of(engine, job_id), model_of(engine, "tuned")
+    assert made is not None
+    evaluated = {each["step"]: each["loss"] for each in events_of(engine, job_id, "eval")}
+    best = min(evaluated, key=lambda step: evaluated[step])
+    assert [*evaluated] == [1, 2, 3, 4]
+    assert best < 4
+    assert (row.status, row.error, row.registered_step) == (states.DONE, None, best)
+    [finished] = events_of(engine, job_id, "finished")
+    assert (finished["step"], finished["metrics"]["eval_loss"]) == (best, evaluated[best])
+    assert sum("/weights/" in path for path in tinker.saved) == 1
+    page = client.get(f"/admin/jobs/{job_id}").text
+    assert "held out" in page
+    assert f"step {best}" in page
+
+
 def test_a_training_renders_with_the_arguments_of_the_template_that_were_sent_in_play(
     engine: Engine, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,6 +83,59 @@ def test_each_step_has_the_loss_that_it_has_here_and_comes_to_the_same_weights(
     assert {each["learning_rate"] for each in tinker.adam} == {0.003}
 
 
+@pytest.mark.parametrize("every", [None, 2])
+@pytest.mark.parametrize("method", LOSSES)
+def test_rows_that_are_kept_aside_are_evaluated_on_as_here(
+    method: str, every: int | None, start: Path, data: Path, data_of: dict[str, Path], config_file: Config,
+    train: Callable[..., int], at_tinker: Callable[..., int], tinker: StubTinker, tmp_path: Path,
+) -> None:  # fmt: skip
+    rows, fields = rows_for(method, data, data_of), FIELDS | LOSSES[method]
+    fields |= {"max_grad_norm": 0, "eval_share": 0.25, "eval_every": every}
+    assert train(method, config_file(data=str(rows), base=str(start), **fields), tmp_path / "here.jsonl") == 0
+    assert at_tinker(method, rows, **fields) == 0
+    found = []
+    for events in (events_in(tmp_path / "here.jsonl"), events_in(tmp_path / "there.jsonl")):
+        evaluated = [each for each in events if each["event"] == "eval"]
+        where = [(each["step"], each["steps"]) for each in evaluated]
+        aside = [each["eval_rows"] for each in events if each["event"] == "started"]
+        finished = [(each["step"], set(each["metrics"])) for each in events if each["event"] == "finished"]
+        found.append((where, aside, finished, [each["loss"] for each in evaluated]))
+    here, there = found
+    assert there[:2] == here[:2]
+    assert len(there[0]) > 1
+    assert there[3] == pytest.approx(here[3], abs=1e-4)
+    assert there[2][0][0] == here[2][0][0]
+    assert here[2][0][1] <= there[2][0][1]
+
+
+def test_the_best_evaluation_becomes_the_result_and_patience_ends_the_training(
+    start: Path, data: Path, config_file: Config, train: Callable[..., int], at_tinker: Callable[..., int],
+    tinker: StubTinker, tmp_path: Path,
+) -> None:  # fmt: skip
+    """With so high a learning rate the first evaluations are worse again and again."""
+    fields = FIELDS | {"learning_rate": 0.5, "max_steps": 20, "eval_share": 0.25, "eval_every": 1, "patience": 2}
+    fields["max_grad_norm"] = 0
+    assert train("sft", config_file(data=str(data), base=str(start), **fields), tmp_path / "here.jsonl") == 0
+    kept: dict[str, Any] = {}
+    for step in range(1, 21):
+        tinker.on("save_weights", step, "after", lambda: kept.update(tinker.saved))
+    assert at_tinker("sft", data, **fields) == 0
+    found = [
+        [(each["event"], each["step"]) for each in events_in(tmp_path / name) if each["event"] in ("eval", "finished")]
+        for name in ("here.jsonl", "there.jsonl")
+    ]
+    assert found[1] == found[0]
+    assert len(found[0]) < 20
+    best = found[1][-1][1]
+    assert best < found[1][-2][1]
+    made = json.loads((tmp_path / "result.json").read_text())
+    [at_best] = [state for path, state in kept.items() if path.endswith(f"/step-{best}")]
+    there = tinker.saved[made["model"]]["model"]
+    assert all(torch.equal(weights, there[name]) for name, weights in at_best["model"].items())
+    assert made["step"] == best
+    assert set(tinker.saved) == {made["model"], made["model"].replace("/sampler_weights/", "/weights/")}
+
+
 # ---- Connections -----------------------------------------------------------------
 
 

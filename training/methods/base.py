@@ -28,10 +28,10 @@ TRUNCATE: Final = "truncate"
 SKIP: Final = "skip"
 REFUSE: Final = "refuse"
 LARGEST = 1e6  # of a reward, a weight or a log-probability in a row, in size: none is meant to be larger
-# Fields without a meaning where a vendor holds the weights: what they are computed on, and how they are evaluated.
+# Fields without a meaning where a vendor holds the weights: what they are computed on, and how they are kept.
 HERE_ONLY = (
-    "eval_share", "eval_every", "patience", "keep", "log_every", "device", "precision", "packing",
-    "gradient_checkpointing", "threads", "lora_alpha", "lora_dropout", "lora_targets",
+    "keep", "log_every", "device", "precision", "packing", "gradient_checkpointing", "threads", "lora_alpha",
+    "lora_dropout", "lora_targets",
 )  # fmt: skip
 RENAMED = {"clip": "max_grad_norm"}  # fields under their names of before 0.2, which files and checkpoints still have
 

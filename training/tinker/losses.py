@@ -5,6 +5,7 @@ loss of `sft` for weights that are divided by their sum; the others are computed
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -45,6 +46,13 @@ def token_loss(data: Sequence[Any], outputs: Sequence[Mapping[str, Any]]) -> flo
     return sum(float(-(each.loss_fn_inputs["weights"].to_torch() * log_probs_of(of)).sum()) for each, of in pairs)
 
 
+def mean_token_loss(sequences: Sequence[MarkedTokens], log_probs: Sequence[Tensor]) -> float:
+    """Σ −w·log p / Σ w of sequences, by their log-probabilities (T − 1,) each."""
+    weights = [torch.tensor(each.weights[1:], dtype=torch.float64) for each in sequences]
+    total = sum(float((-of * weight).sum()) for of, weight in zip(log_probs, weights, strict=True))
+    return total / sum(float(each.sum()) for each in weights)
+
+
 def log_probs_of(output: Mapping[str, Any]) -> Tensor:
     """The log-probabilities of a datum's target tokens. Shape (T − 1,)."""
     found: Tensor = output["logprobs"].to_torch()
@@ -72,6 +80,12 @@ class SpanStepLoss:
         self._batch = SpanCollator(_PADDING)([(number, item) for number, item in enumerate(items)])
         self.value = float("nan")
         self.figures: dict[str, float] = {}
+
+    def loss_of(self, log_probs: Sequence[Tensor]) -> float:
+        """The loss alone, NaN and infinity included, without a gradient."""
+        with suppress(StepFailed):
+            self((), log_probs)
+        return self.value
 
     def __call__(self, _data: Sequence[Any], log_probs: Sequence[Tensor]) -> tuple[Tensor, dict[str, float]]:
         """Raises StepFailed where the loss is no number: Tinker then computes no gradient."""

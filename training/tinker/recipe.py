@@ -22,7 +22,15 @@ from training.rendering import TOO_LONG, MarkedTokens, Renderer
 from training.rows import ReferenceModel, TrainingRows, render_config_rows
 from training.span_data import SpanRows
 from training.tinker.config import TinkerPlace
-from training.tinker.losses import SpanStepLoss, bare_data, log_probs_of, sequence_log_probs, token_data, token_loss
+from training.tinker.losses import (
+    SpanStepLoss,
+    bare_data,
+    log_probs_of,
+    mean_token_loss,
+    sequence_log_probs,
+    token_data,
+    token_loss,
+)
 from training.tinker.service import SavedState, TinkerService
 from training.tinker.state import read_state, write_whole
 
@@ -70,36 +78,48 @@ class _Training:
         """Train, or finish what a kill has left."""
         last, result = self._saved()
         if result is not None:
-            self._finish(result, {})
+            self._finish(result)
             return
         longest = self._service.longest()
-        self._client = self._begin() if last is None else self._service.resume(last.path)
-        info = self._client.get_info()
-        self._state.runs.append(str(info.model_id))
-        self._state.write()
+        info = self._use(self._begin() if last is None else self._service.resume(last.path))
         render = self._renderer(info.model_data, longest)
         found = render_config_rows(self._method, self._config, render, lambda config: self._reference(config, render))
-        self._refuse_empty(found.rows, render)
+        self._refuse_empty(found.rows, "learn from", render)
+        if found.aside is not None:
+            self._refuse_empty(found.aside, "evaluate on", render)
         steps = _Steps(found.rows, self._config)
         self._state.steps = steps.count
         self._state.write()
         self._tell_started(found, render, info, last)
         self._stop.gentle = True
-        self._take_steps(found.rows, steps, 0 if last is None else last.step)
+        self._take_steps(found, steps, 0 if last is None else last.step)
         self._stop.gentle = False
-        self._finish(self._service.save_result(self._client), self._figures)
+        if self._state.best not in (None, self._state.path):
+            self._use(self._service.resume(self._state.best))
+        self._finish(self._service.save_result(self._client))
 
     def _saved(self) -> tuple[SavedState | None, str | None]:
         """The last state, and the result where there is one, by what Tinker says and what is known here."""
         found, result = self._service.saved(self._state.runs)
         last = max(filter(None, (found, self._state.last)), default=None)
+        if result is None:
+            done = 0 if last is None else last.step
+            self._state.evaluations = [each for each in self._state.evaluations if each[0] <= done]
         if last is not None:
-            self._state.step, self._state.path = last
+            self._state.saved(last)
         return last, result
 
     def _begin(self) -> Any:
         """A client with the weights that the training starts from."""
         return self._service.begin(self._config.lora_rank, self._config.seed)
+
+    def _use(self, client: Any) -> Any:
+        """Train with a client from now on; what Tinker says of its run."""
+        self._client = client
+        info = client.get_info()
+        self._state.runs.append(str(info.model_id))
+        self._state.write()
+        return info
 
     # ---- Rows ----------------------------------------------------------------------
 
@@ -132,52 +152,85 @@ class _Training:
     def _log_probs_under_the_base(self, sequences: Sequence[MarkedTokens]) -> list[Any]:
         """The log-probabilities of sequences (T − 1,) under the weights that the training starts from."""
         fresh = self._state.path is None
-        client = self._client if fresh else self._begin()
+        return self._log_probs(self._client if fresh else self._begin(), sequences)
+
+    def _log_probs(self, client: Any, sequences: Sequence[MarkedTokens]) -> list[Any]:
+        """The log-probabilities of sequences (T − 1,) under the weights of a client, without a gradient."""
         self._state.count(_tokens(sequences))
         data = bare_data(self._service.types, sequences)
         outputs = self._service.ask(lambda: client.forward(data, "cross_entropy")).loss_fn_outputs
         return [log_probs_of(each) for each in outputs]
 
     @staticmethod
-    def _refuse_empty(rows: Rows, render: Renderer) -> None:
+    def _refuse_empty(rows: Rows, purpose: str, render: Renderer) -> None:
         if not len(rows):
             raise TrainingRefused(
-                f"expected a row to learn from, got none that fits into {render.longest} tokens; raise max_length, or"
+                f"expected a row to {purpose}, got none that fits into {render.longest} tokens; raise max_length, or"
                 " set too_long to truncate"
             )
 
     def _tell_started(self, found: TrainingRows, render: Renderer, info: Any, last: SavedState | None) -> None:
-        rows = found.rows
-        counts = {"rows": found.read, "sequences": len(rows.sequences), "eval_rows": 0, "targets": rows.targets}
+        rows, aside = found.rows, found.aside
+        counts = {"rows": found.read, "sequences": len(rows.sequences), "eval_rows": found.read_aside}
         rank = info.lora_rank or self._config.lora_rank
         names = {*self._method.job_fields} - {*HERE_ONLY}
         settings = {name: value for name, value in self._config if name in names}
         self._progress.tell(
-            "started", method=self._method.name, parameters=None, trained=None, **counts, **found.counts,
+            "started", method=self._method.name, parameters=None, trained=None, targets=rows.targets, **counts,
+            **found.counts,
             device=f"Tinker ({info.model_data.model_name}, adapters of rank {rank})",
-            **{name: rows.too_long[name] for name in TOO_LONG}, processes=1,
+            **{name: rows.too_long[name] + (aside.too_long[name] if aside else 0) for name in TOO_LONG}, processes=1,
             resumed_from=None if last is None else f"step {last.step}",
             config={**settings, "max_length": render.longest},
         )  # fmt: skip
 
     # ---- Steps ---------------------------------------------------------------------
 
-    def _take_steps(self, rows: Rows, steps: "_Steps", done: int) -> None:
+    def _take_steps(self, found: TrainingRows, steps: "_Steps", done: int) -> None:
         """The steps after the first `done`. Raises KeyboardInterrupt where the training was to stop."""
         for step, chosen in enumerate(steps, 1):
             if step <= done:
                 continue
+            if self._is_patience_over():
+                return
             began = time.perf_counter()
-            sequences, self._figures = self._take_step(rows, chosen, steps.learning_rate(step), step)
+            sequences, self._figures = self._take_step(found.rows, chosen, steps.learning_rate(step), step)
+            where = {"step": step, "steps": steps.count, "epoch": step / steps.in_epoch}
             self._progress.tell(
-                "step", step=step, steps=steps.count, epoch=step / steps.in_epoch, lr=steps.learning_rate(step),
-                gradient_norm=None, memory_mb=None, trained_tokens=self._state.tokens, **self._figures,
+                "step", **where, lr=steps.learning_rate(step), gradient_norm=None, memory_mb=None,
+                trained_tokens=self._state.tokens, **self._figures,
                 tokens_per_second=round(_tokens(sequences) / max(time.perf_counter() - began, 1e-9), 1),
             )  # fmt: skip
-            if step % (self._config.save_every or 1) == 0 or self._stop.asked:
+            aside = found.aside if steps.ends_in_evaluation(step) else None
+            if aside is not None:
+                loss = self._held_out_loss(aside, step)
+                self._state.evaluations.append((step, {**self._figures, "eval_loss": loss}))
+                self._state.write()
+                self._progress.tell("eval", **where, loss=loss, trained_tokens=self._state.tokens)
+            if aside is not None or step % (self._config.save_every or 1) == 0 or self._stop.asked:
                 self._save(step)
-            if self._stop.asked and step < steps.count:
+            if self._stop.asked and step < steps.count and not self._is_patience_over():
                 raise KeyboardInterrupt
+
+    def _is_patience_over(self) -> bool:
+        """Whether so many evaluations as `patience` says have come after the best one."""
+        best = self._state.best_evaluation
+        after = sum(step > best[0] for step, _ in self._state.evaluations) if best else 0
+        return 0 < self._config.patience <= after
+
+    def _held_out_loss(self, rows: Rows, step: int) -> float:
+        """The loss over the rows kept aside, as `training.trainer` and `training.span_trainer` have it."""
+        sequences = rows.sequences
+        log_probs: list[Any] = []
+        for begin in range(0, len(sequences), _AT_ONCE):
+            log_probs += self._log_probs(self._client, sequences[begin : begin + _AT_ONCE])
+        if isinstance(rows, SpanRows):
+            loss = SpanStepLoss(self._method.loss, self._config, rows.items).loss_of(log_probs)
+        else:
+            loss = mean_token_loss(sequences, log_probs)
+        if not math.isfinite(loss):
+            raise StepFailed(f"step {step}: expected an evaluation loss that is a number, got {loss}")
+        return loss
 
     def _take_step(
         self, rows: Rows, chosen: Sequence[int], rate: float, step: int
@@ -209,23 +262,23 @@ class _Training:
         return sequences, figures
 
     def _save(self, step: int) -> None:
-        """Save a state; then the one before it goes."""
-        before, saved = self._state.path, self._service.save_state(self._client, step)
-        self._state.step, self._state.path = saved
-        self._state.write()
+        """Save a state; then those go that nobody goes on from any more."""
+        saved = self._service.save_state(self._client, step)
+        stale = self._state.saved(saved)
         self._progress.tell("saved", step=step, checkpoint=saved.path)
-        if before is not None:
-            self._service.delete(before)
+        for path in stale:
+            self._service.delete(path)
 
-    def _finish(self, result: str, metrics: dict[str, float]) -> None:
+    def _finish(self, result: str) -> None:
         """Write down what Tinker calls the result, and delete the states that nobody goes on from any more."""
+        step, metrics = self._state.best_evaluation or (self._state.steps, self._figures)
         made = {
-            "model": result, "step": self._state.steps, "tokens": self._state.tokens, "base": self._place.model,
+            "model": result, "step": step, "tokens": self._state.tokens, "base": self._place.model,
             "runs": self._state.runs, "data_sha256": file_hash(self._config.data), "metrics": metrics,
         }  # fmt: skip
         write_whole(self._config.output, json.dumps(made, indent=2))
         self._service.delete_but(self._state.runs, result)
-        self._progress.tell("finished", output=result, step=self._state.steps, steps=self._state.steps, metrics=metrics)
+        self._progress.tell("finished", output=result, step=step, steps=self._state.steps, metrics=metrics)
 
 
 class _BaseLogProbs(ReferenceLogProbs):
@@ -259,6 +312,12 @@ class _Steps:
             chosen = list(self._order)
             for at in range(min(self.in_epoch, self.count - epoch * self.in_epoch)):
                 yield chosen[at * self._size : (at + 1) * self._size]
+
+    def ends_in_evaluation(self, step: int) -> bool:
+        """Whether the rows kept aside are evaluated on after a step, from 1 on."""
+        if self._config.eval_every is not None:
+            return step % self._config.eval_every == 0
+        return step % self.in_epoch == 0 or step == self.count
 
     def learning_rate(self, step: int) -> float:
         """That of a step, from 1 on. No step has none: each is paid for."""

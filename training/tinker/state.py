@@ -1,4 +1,4 @@
-"""What a training at Tinker keeps here to go on after a kill: its runs there, the last state, and the tokens sent."""
+"""What a training at Tinker keeps here to go on after a kill: its runs and states there, and what it came to so far."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -14,8 +14,9 @@ _NAME = "tinker.json"
 class RunState:
     """`runs` are the training runs at Tinker, one a life; `steps` is how many the training has in all.
 
-    `path` is the last state that is known here to be saved, after `step` steps. `tokens` counts those of all requests
-    that are paid for.
+    `path` is the last state that is known here to be saved, after `step` steps, and `best` that of the best evaluation.
+    `evaluations` are the steps that were evaluated, in order, each with its metrics, of which `eval_loss` is one.
+    `tokens` counts those of all requests that are paid for.
     """
 
     folder: Path
@@ -23,12 +24,29 @@ class RunState:
     steps: int = 0
     step: int = 0
     path: str | None = None
+    best: str | None = None
+    evaluations: list[tuple[int, dict[str, float]]] = field(default_factory=list)
     tokens: int = 0
 
     @property
     def last(self) -> SavedState | None:
         """The last state that is known here to be saved."""
         return None if self.path is None else SavedState(self.step, self.path)
+
+    @property
+    def best_evaluation(self) -> tuple[int, dict[str, float]] | None:
+        """The first of the evaluations with the lowest loss: its step and metrics."""
+        return min(self.evaluations, key=lambda each: each[1]["eval_loss"], default=None)
+
+    def saved(self, state: SavedState) -> set[str]:
+        """Note that a state was saved, or found. Returns the paths of those that nobody goes on from any more."""
+        before = {self.path, self.best}
+        self.step, self.path = state
+        best = self.best_evaluation
+        if best is not None and best[0] == self.step:
+            self.best = self.path
+        self.write()
+        return {each for each in before - {self.path, self.best} if each is not None}
 
     def write(self) -> None:
         """Write it down; a kill leaves the old one or the new one."""
