@@ -429,6 +429,19 @@ WRAPPED = {
 REASONED = {
     **{piece: repeated(piece, after="a") for piece in (" ", "\n", "<think>", "</think>", "<think> </think> ", "<")},
     "blanks behind a mark": repeated(" ", before="<think>", after="a"),
+    **{
+        piece: repeated(piece, after="a")
+        for piece in (
+            "<|start|>",
+            "<|start|>a",
+            "<|channel|>",
+            f"<|start|>{'a' * 64}<|channel|>{'a' * 216}<|constrain|>{'a' * 64}",
+            "<|channel|>a<|message|>",
+            "<|channel|>final<|message|><|end|>",
+        )
+    },
+    "blanks behind a channel": repeated(" ", before="<|channel|>analysis<|message|>", after="a"),
+    "bare channels": repeated("analysis ", after="a"),
 }
 LANGUAGES = {
     "names": numbered("a{0},"),

@@ -63,7 +63,7 @@ def usage(completion_tokens: int, reasoning_tokens: int) -> dict[str, Any]:
     return {"prompt_tokens": 90, "completion_tokens": completion_tokens, "completion_tokens_details": details}
 
 
-def _thought(name: str, reply: Reply, text: str = MOVE, reasoning: str = THOUGHT) -> Sample:
+def _thought(name: str, reply: Reply, text: str = MOVE, reasoning: str | None = THOUGHT) -> Sample:
     return Sample(name, reply, text=text, reasoning=reasoning)
 
 
@@ -80,6 +80,8 @@ _DETAILS = [
     {"type": "reasoning.text", "text": THOUGHT},
     {"type": "reasoning.encrypted", "data": "AAAA"},
 ]
+_ANALYSIS, _FINAL = "<|channel|>analysis<|message|>", "<|channel|>final<|message|>"
+_CHANNELS = f"{_ANALYSIS}{THOUGHT}<|end|><|start|>assistant{_FINAL}{MOVE}"
 _TOOL = [{"id": "t", "type": "function", "function": {"name": "propose", "arguments": "{}"}}]
 _UNSUPPORTED = "Unsupported parameter: '%s' is not supported with this model."
 
@@ -124,11 +126,27 @@ SAMPLES = (
     _thought("LM Studio: lone closing mark twice", completion({"content": f"A</think>\n{THOUGHT}</think>{MOVE}"}),
              reasoning=f"A\n{THOUGHT}"),
     _thought("llama.cpp: reasoning_content", completion({"content": MOVE, "reasoning_content": THOUGHT}, timings={})),
+    _thought("llama.cpp: channels", completion({"content": _CHANNELS})),
+    _thought("llama.cpp: channels to the last mark", completion({"content": f"{_CHANNELS}<|return|>"})),
+    _thought("llama.cpp: channels, the first head in the prompt",
+             completion({"content": _CHANNELS.removeprefix(_ANALYSIS)})),
+    _thought("llama.cpp: channels without analysis", completion({"content": f"{_FINAL}{MOVE}"}), reasoning=None),
+    _no_room("llama.cpp: channels cut off", completion({"content": f"{_ANALYSIS}{THOUGHT}"}, "length")),
+    _no_room("llama.cpp: channels cut off in a head",
+             completion({"content": _CHANNELS.partition("final")[0]}, "length")),
     _failed("llama.cpp: too long", "too_long", "settings",
             error(400, "Too large.", type="exceed_context_size_error", code=400, n_prompt_tokens=9, n_ctx=8),
             said="n_prompt_tokens 9, n_ctx 8"),
     _failed("`transformers serve`: unknown field", "misconfigured", "settings",
             Reply(status=422, body=b'{"detail": [{"loc": ["body", "top_k"], "msg": "Extra inputs"}]}')),
+    _thought("`transformers serve`: channels without marks",
+             completion({"content": f"analysis{THOUGHT}assistantfinal{MOVE}"})),
+    _thought("vLLM: channels, and comments",
+             completion({"content": _CHANNELS.replace("<|start|>assistant", "<|start|>assistant<|channel|>commentary"
+                                                      "<|message|>I deal.<|end|><|start|>assistant")}),
+             reasoning=f"{THOUGHT}\nI deal."),
+    _thought("vLLM: channels with a schema", completion({"content": _CHANNELS.replace(
+        "final<|message|>", "final <|constrain|>json<|message|>")})),
     _thought("`transformers serve`: thinking marks", completion({"content": f"<thinking>{THOUGHT}</thinking>{MOVE}"})),
     _thought("OpenRouter: details alone", completion({"content": MOVE, "reasoning_details": _DETAILS})),
     _failed("OpenRouter: no credits in a 200", "denied", "settings",

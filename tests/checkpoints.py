@@ -12,14 +12,20 @@ from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 from tokenizers.trainers import BpeTrainer
 from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    GenerationMixin,
     GPT2Config,
     GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
     MistralConfig,
     MistralForCausalLM,
+    PretrainedConfig,
+    PreTrainedModel,
     PreTrainedTokenizerFast,
 )
+from transformers.modeling_outputs import CausalLMOutput
 
 from app.core.extensions import writing
 from app.registry import add_local_model
@@ -42,6 +48,15 @@ STRIPS = (
     "{% if message.role == 'assistant' and loop.last %}<think>{{ message.reasoning_content or '' }}</think>{% endif %}"
     "{{ message.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n"
     "{% if enable_thinking is defined and not enable_thinking %}<think></think>{% endif %}{% endif %}"
+)
+# As gpt-oss's, in messages of channels (harmony): reasoning stands before the last answer alone.
+CHANNELS = (
+    "{% for message in messages %}"
+    "{% if message.role == 'assistant' and loop.last and not add_generation_prompt %}{% if message.thinking %}"
+    "<|start|>assistant<|channel|>analysis<|message|>{{ message.thinking }}<|end|>{% endif %}"
+    "<|start|>assistant<|channel|>final<|message|>{{ message.content }}<|return|>"
+    "{% else %}<|start|>{{ message.role }}{% if message.role == 'assistant' %}<|channel|>final{% endif %}<|message|>"
+    "{{ message.content }}<|end|>{% endif %}{% endfor %}{% if add_generation_prompt %}<|start|>assistant{% endif %}"
 )
 # As DeepSeek-R1's: the prompt opens the block, and no answer is rendered with one.
 OPENS = CHATML.removesuffix("{% endif %}") + "<think>\n{% endif %}"
@@ -110,6 +125,65 @@ def thinking_tokenizer(template: str) -> PreTrainedTokenizerFast:
     tokenizer = bytes_tokenizer(template)
     tokenizer.add_tokens([AddedToken(mark, special=False, normalized=False) for mark in ("<think>", "</think>")])
     return tokenizer
+
+
+def channels_tokenizer(template: str = CHANNELS) -> PreTrainedTokenizerFast:
+    """Pieces of bytes, and the control tokens of messages in channels."""
+    return PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer.from_str(_pieces()), eos_token="<|return|>", chat_template=template,
+        additional_special_tokens=["<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|constrain|>", "<|call|>"],
+    )  # fmt: skip
+
+
+class RecitingConfig(PretrainedConfig):  # type: ignore[misc]
+    """Of a model that says `recited` (tokens). It attends in windows, as gpt-oss does."""
+
+    model_type = "reciting"
+
+    def __init__(self, vocab_size: int = 0, recited: Sequence[int] = (), **fields: Any) -> None:
+        self.vocab_size, self.recited = vocab_size, list(recited)
+        self.hidden_size, self.num_hidden_layers, self.max_position_embeddings = 4, 1, 1024
+        self.layer_types, self.sliding_window = ["sliding_attention"], 8
+        super().__init__(**fields)
+
+
+class RecitingModel(PreTrainedModel, GenerationMixin):  # type: ignore[misc]
+    """Goes on with what it recites: from where a sequence ends in the longest beginning of that."""
+
+    config_class = RecitingConfig
+
+    def __init__(self, config: RecitingConfig) -> None:
+        super().__init__(config)
+        self.embedding = torch.nn.Embedding(config.vocab_size, config.hidden_size)
+        self.post_init()
+
+    def get_input_embeddings(self) -> torch.nn.Module:
+        return self.embedding
+
+    def prepare_inputs_for_generation(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None = None, **_: Any
+    ) -> dict[str, Any]:
+        return {"input_ids": input_ids}
+
+    def forward(self, input_ids: torch.Tensor, **_: Any) -> CausalLMOutput:
+        recited = self.config.recited
+        logits = torch.zeros((*input_ids.shape, self.config.vocab_size))
+        for row, ids in enumerate(input_ids.tolist()):
+            known = max(at for at in range(len(recited)) if ids[len(ids) - at :] == recited[:at])
+            logits[row, -1, recited[known]] = 99
+        return CausalLMOutput(logits=logits)
+
+
+def reciting_model(folder: Path, says: str) -> str:
+    """A model that answers each prompt in messages of channels with the same text, marks included; returns its hash."""
+    AutoConfig.register("reciting", RecitingConfig, exist_ok=True)
+    AutoModelForCausalLM.register(RecitingConfig, RecitingModel, exist_ok=True)
+    tokenizer = channels_tokenizer()
+    model = RecitingModel(RecitingConfig(len(tokenizer), tokenizer(says)["input_ids"]))
+    model.generation_config.eos_token_id = tokenizer.convert_tokens_to_ids(["<|return|>", "<|call|>"])
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return write_provenance(folder, {})
 
 
 def bytes_tokenizer(template: str | None = CHATML, begins: bool = False) -> PreTrainedTokenizerFast:

@@ -1,27 +1,43 @@
 """Where reasoning begins and ends in what a model writes, and in the prompts of chat templates. Loads no torch."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 MOST_REASONING = 200_000  # characters that are kept
+ANALYSIS = "<|channel|>analysis<|message|>"
+# What messages of channels are made of (harmony, the form of gpt-oss): a token each.
+CHANNEL_TOKENS = ("<|start|>", "<|channel|>", "<|message|>", "<|end|>")
+MESSAGE_END, FINAL = CHANNEL_TOKENS[-1], "final"
 CLOSING_OF = {  # an opening mark and the closing one that goes with it
     "<think>": "</think>",
     "<thinking>": "</thinking>",
     "[THINK]": "[/THINK]",
     "◁think▷": "◁/think▷",
-    "<|channel|>analysis<|message|>": "<|channel|>final<|message|>",
+    ANALYSIS: "<|channel|>final<|message|>",
 }
 _OPEN, _CLOSE = ("|".join(map(re.escape, marks)) for marks in (CLOSING_OF, CLOSING_OF.values()))
 OPENING, CLOSING = re.compile(_OPEN), re.compile(_CLOSE)
-MARK = re.compile(f"{_OPEN}|{_CLOSE}")
+# The head of a message in a channel, or what there is of one that was cut off.
+_HEAD = (
+    r"(?:<\|start\|>[^<]{0,64}+)?<\|channel\|>(\w{0,16}+)"
+    r"(?:[^<]{0,200}+(?:<\|constrain\|>[^<]{0,64}+)?<\|message\|>|\Z)"
+)
+_MESSAGE_HEAD, _AFTER_MESSAGE = re.compile(_HEAD), re.compile(r"<\|(?:end|return|call)\|>.*", re.DOTALL)
+_BARE_CHANNELS = re.compile(r"\s*analysis(.*?)assistantfinal(.*)", re.DOTALL)  # which some servers send without marks
+MARK = re.compile(f"{_OPEN}|{_CLOSE}|{_HEAD}")
 
 
 def split_reasoning(content: str) -> tuple[str, str]:
     """The text of a move and the reasoning in what a model wrote.
 
     What stands before the last closing mark is reasoning, but for text before the first opening one; after an opening
-    mark that nothing closes, all is.
+    mark that nothing closes, all is. Of messages in channels the move is the first in the channel `final`, and all else
+    is reasoning.
     """
+    if heads := list(_MESSAGE_HEAD.finditer(content)):
+        return _split_channels(content, heads)
+    if bare := _BARE_CHANNELS.match(content):
+        return bare[2].strip(), bare[1].strip()
     if not MARK.search(content):
         return content, ""
     closings = list(CLOSING.finditer(content))
@@ -33,6 +49,27 @@ def split_reasoning(content: str) -> tuple[str, str]:
     if cut := OPENING.search(rest):
         thought, rest = f"{thought}\n{rest[cut.start() :]}", rest[: cut.start()]
     return f"{before}{rest}".strip(), MARK.sub("", thought).strip()
+
+
+def _split_channels(content: str, heads: Sequence[re.Match[str]]) -> tuple[str, str]:
+    """The text of a move and the reasoning in messages with these heads, and in what is before the first of them."""
+    channels = ["", *(head[1] for head in heads)]
+    begins, ends = [0, *(head.end() for head in heads)], [*(head.start() for head in heads), len(content)]
+    said = [
+        _AFTER_MESSAGE.sub("", content[begin:end], count=1).strip() for begin, end in zip(begins, ends, strict=True)
+    ]
+    move = said.pop(channels.index(FINAL)) if FINAL in channels else ""
+    return move, "\n".join(filter(None, said))
+
+
+def as_block(thought: str, mark: str, *, is_open: bool) -> str:
+    """Reasoning as a text from its opening mark to the move, or from behind that mark where the prompt has it."""
+    if mark == ANALYSIS:
+        rest = f"{thought}{MESSAGE_END}<|start|>assistant{CLOSING_OF[mark]}"
+    else:
+        rest = f"{thought}\n{CLOSING_OF[mark]}\n\n"
+        mark = f"{mark}\n"
+    return rest if is_open else mark + rest
 
 
 def left_open(prompt: str) -> str:

@@ -31,7 +31,16 @@ from jinja2 import TemplateError
 from training.errors import TrainingRefused
 from training.marks import BEGINNING_RENDERER, FIRST_RENDERER, RENDERER, ROLE_LABELS, Marks
 from training.methods.base import REFUSE, SKIP
-from training.reasoning import CLOSING, CLOSING_OF, MARK, OPENING, left_open, without_block_at_end
+from training.reasoning import (
+    ANALYSIS,
+    CLOSING,
+    CLOSING_OF,
+    MARK,
+    OPENING,
+    as_block,
+    left_open,
+    without_block_at_end,
+)
 
 Message = Mapping[str, Any]
 
@@ -271,10 +280,9 @@ class Renderer:
             return _Turn(prompt, [], self._split(prompt, whole))
         mark = opening or self._opening
         if thought and thought not in lead:
-            lead = f"{thought}\n{CLOSING_OF[mark]}\n\n"
-            lead = lead if opening else f"{mark}\n{lead}"
-        elif opening and not lead:
-            lead = f"\n{CLOSING_OF[mark]}\n\n"
+            lead = as_block(thought, mark, is_open=bool(opening))
+        elif opening and lead in ("", CLOSING_OF[ANALYSIS]):
+            lead = as_block("", mark, is_open=True)
         ids, end = self._pieces([lead, move])
         if thought:
             return _Turn(prompt, [], ids + self._up_to_end(end))

@@ -5,8 +5,10 @@ from typing import Any, NamedTuple
 
 from app.inference.requests import GenerationRequest
 from training.reasoning import (
+    CHANNEL_TOKENS,
     CLOSING,
     MARK,
+    MESSAGE_END,
     MOST_REASONING,
     OPENING,
     left_open,
@@ -33,7 +35,14 @@ class ReasoningTokens:
         special = {*tokenizer.all_special_ids}
         self._openings = frozenset(token for text, token in added.items() if OPENING.fullmatch(text))
         self._closings = frozenset(token for text, token in added.items() if CLOSING.fullmatch(text))
-        self.special = (self._openings | self._closings) & special
+        has_channels = {*CHANNEL_TOKENS} <= {*added}
+        channels = {text: added[text] for text in CHANNEL_TOKENS} if has_channels else {}
+        self._last_of_head: int | None = None  # the token in which the head of a message in a channel ends
+        self.message_ends: frozenset[int] = frozenset()  # tokens that end the answer where they end its move
+        if has_channels:
+            self._openings |= {channels["<|channel|>"]}
+            self._last_of_head, self.message_ends = channels["<|message|>"], frozenset({channels[MESSAGE_END]})
+        self.special = (self._openings | self._closings | {*channels.values()}) & special
         self._tokenizer = tokenizer
 
     def prepare(self, request: GenerationRequest) -> None:
@@ -49,8 +58,12 @@ class ReasoningTokens:
     def follow(self, request: GenerationRequest) -> None:
         """Set the limit of an answer of which a token was sampled: the move has the same room however long it thinks.
 
-        There is room for reasoning from where it is opened, and where it is closed the room of the move begins.
+        There is room for reasoning from where it is opened, and where it is closed the room of the move begins. A
+        message in a channel that ends is all there is room for, unless it was reasoning.
         """
+        if request.sampled[-1] in self.message_ends and self.part(request, request.sampled[:-1]).text:
+            request.limit = len(request.sampled)
+            return
         if request.most == request.most_of_move or request.has_closed:
             return
         if self._ends_in(request.sampled, self._closings, CLOSING):
@@ -93,6 +106,8 @@ class ReasoningTokens:
     def _ends_in(self, sampled: Sequence[int], tokens: frozenset[int], mark: Any) -> bool:
         if tokens:
             return sampled[-1] in tokens
+        if self._last_of_head not in (None, sampled[-1]):
+            return False
         return mark.search(self._text(sampled[-_REACH:])) is not None
 
     def _text(self, tokens: Sequence[int]) -> str:

@@ -141,7 +141,7 @@ class ModelRunner:
         _give_memory_back()
 
     def _completion(self, request: GenerationRequest) -> Completion:
-        ended = bool(request.sampled) and request.sampled[-1] in self._ends
+        ended = bool(request.sampled) and request.sampled[-1] in self._ends | self._reasoning.message_ends
         words = request.sampled[:-1] if ended else request.sampled
         answer = self._reasoning.part(request, words)
         if answer.reasoning is None and len(words) > request.most_of_move:  # there was room, and nothing was thought
@@ -177,7 +177,7 @@ class ModelRunner:
             ends.add(example.ids[-1])
         except (TrainingRefused, ValueError):
             pass  # a template that cannot take so short a chat, or a model that knows no "a"
-        return frozenset(end for end in ends if end is not None)
+        return frozenset(end for end in ends if end is not None) - self._reasoning.message_ends
 
     def _logit_mask(self) -> Tensor:
         """What is added to logits (V,) so that no answer holds what is no text: control tokens but those that mark

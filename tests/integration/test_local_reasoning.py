@@ -20,10 +20,10 @@ from app.core.failures import SETTINGS_FAULT, UNSUITED
 from app.inference import scheduler as engines
 from app.inference.prefix_cache import PrefixCache
 from app.inference.requests import Checkpoint, Completion, GenerationRequest, Sampling
-from app.models import GenerationRow, MatchRow
+from app.models import EventRow, GenerationRow, MatchRow
 from app.players.base import ChatSampling, Generation, PlayerFailed, PlayerSpec
 from app.players.local.player import make
-from tests.checkpoints import CHATML, OPENS, STRIPS, register, scripted_model
+from tests.checkpoints import CHATML, OPENS, STRIPS, reciting_model, register, scripted_model
 from tests.datasets import cut, rows_of
 from tests.jobs import make_dataset, make_job, model_of
 from tests.jobs import run as train
@@ -110,6 +110,84 @@ def test_a_model_with_a_sliding_window_reasons_likewise(tmp_path: Path) -> None:
         found = answer(tmp_path, sha256, most=most, reasoning=8)
         assert (found.text, found.reasoning, found.reasoning_tokens) == (text, "qz", 4)
         assert len(found.token_ids or ()) == found.completion_tokens == min(7, 4 + most)
+
+
+# ---- Channels -----------------------------------------------------------------------
+
+ANALYSIS, FINAL, AGAIN = "<|channel|>analysis<|message|>", "<|channel|>final<|message|>", "<|end|><|start|>assistant"
+SAYS = f"{ANALYSIS}qz{AGAIN}{FINAL}no<|return|>"
+
+
+@pytest.mark.parametrize(
+    ("says", "reasoning"),
+    [
+        (SAYS, "qz"),
+        (f"{FINAL}no<|return|>", None),
+        (
+            SAYS.replace("<|return|>", f"{AGAIN}{ANALYSIS}more"),
+            "qz",
+        ),  # a message that ends with the move is the last one
+        (SAYS.replace("qz", f"q{AGAIN}<|channel|>commentary<|message|>z"), "q\nz"),
+    ],
+    ids=["analysis", "no analysis", "goes on", "commentary"],
+)
+def test_of_messages_in_channels_the_move_is_that_of_the_channel_final(
+    tmp_path: Path, says: str, reasoning: str | None
+) -> None:
+    found = answer(tmp_path, reciting_model(tmp_path, says), reasoning=100)
+    assert (found.text, found.reasoning, found.outcome) == ("no", reasoning, "move")
+    assert found.sampling["finish_reason"] == "stop"
+    ends = "<|return|>" if says.endswith("<|return|>") else "<|end|>"
+    raw = AutoTokenizer.from_pretrained(tmp_path).decode(found.token_ids)
+    assert raw == f"{says.partition('no')[0]}no{ends}"
+    marks = AutoTokenizer.from_pretrained(tmp_path)(says.partition("no")[0])["input_ids"]
+    assert found.reasoning_tokens == len(marks)
+
+
+def test_a_move_in_a_channel_has_its_own_room_beside_that_of_reasoning(tmp_path: Path) -> None:
+    found = answer(tmp_path, reciting_model(tmp_path, SAYS.replace("no", "nx")), most=1)
+    assert (found.text, found.reasoning, found.sampling["finish_reason"]) == ("n", "qz", "length")
+
+
+def test_an_answer_that_is_cut_off_before_its_move_is_none_wherever_that_is(tmp_path: Path) -> None:
+    sha256 = reciting_model(tmp_path, SAYS)
+    before_move = AutoTokenizer.from_pretrained(tmp_path)(SAYS.partition("no")[0])["input_ids"]
+    for most in range(1, len(before_move) + 1):
+        with pytest.raises(PlayerFailed) as failed:
+            answer(tmp_path, sha256, most=most, reasoning_room=0)
+        assert failed.value.kind == UNSUITED
+        kept = failed.value.generation
+        assert (kept.text, kept.outcome, kept.completion_tokens) == (None, "no_room", most)
+        assert "qz".startswith(kept.reasoning or "")
+
+
+def test_matches_in_channels_hold_the_moves_alone_and_are_trained_on_as_they_were_sent(
+    engine: Engine, settings: Settings, home: Path, tmp_path: Path
+) -> None:
+    register(engine, "mine", tmp_path, reciting_model(tmp_path, SAYS))
+    number = make_round(engine, "mine", game="taboo", matches=1, config={"max_turns": 2})
+    play(engine, settings, number)
+    with reading(engine) as session:
+        wanted = select(GenerationRow).order_by(GenerationRow.seat, GenerationRow.ply)
+        calls = session.scalars(wanted.options(undefer(GenerationRow.reasoning))).all()
+        said = [each["text"] for each in session.scalars(select(EventRow.body)) if "text" in each]
+    assert said == ["no"] * 4
+    assert [(call.text, call.reasoning, call.outcome) for call in calls] == [("no", "qz", "move")] * 4
+    assert not any(each["content"] != "no" for call in calls for each in call.prompt if each["role"] == "assistant")
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    for kept, learnt in ((False, "no<|return|>"), (True, SAYS)):
+        dataset = cut(engine, home, rounds=[number], filter="all", reasoning="keep" if kept else "drop")
+        rows = rows_of(home, dataset)
+        conversations = [Conversation("", "", tuple(row["messages"]), row.get("tokenizer")) for row in rows]
+        bare = [Conversation("", "", tuple(_without_ids(row["messages"]))) for row in rows]
+        for each in (conversations, bare):  # as it was sampled, and as the template has it
+            sequences = render_rows(each, Renderer(tokenizer, 1024)).sequences
+            spans = [(sequence.ids, span) for sequence in sequences for span in sequence.spans]
+            for call, (ids, span) in zip(calls, spans, strict=True):
+                assert ids_hash(ids[: call.prompt_tokens]) == call.sampling["prompt_sha256"]
+                assert call.prompt_tokens is not None
+                assert tokenizer.decode(ids[call.prompt_tokens : span.begin]) == ("" if kept else FINAL)
+                assert tokenizer.decode(ids[span.begin : span.end]) == learnt
 
 
 # ---- Matches ----------------------------------------------------------------------

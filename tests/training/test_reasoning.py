@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.checkpoints import CHATML, OPENS, STRIPS, thinking_tokenizer
+from tests.checkpoints import CHANNELS, CHATML, OPENS, STRIPS, channels_tokenizer, thinking_tokenizer
 from training.rendering import MarkedTokens, Renderer, marked_text
 
 HEAD = "<|im_start|>user\nbooks<|im_end|>\n<|im_start|>assistant\n"
@@ -98,6 +98,44 @@ def test_printed_what_is_learnt_of_a_model_that_thinks() -> None:
     assert marked_text(first, tokenizer) == f"{HEAD}[<think>2</think>no, 2 hats<|im_end|>]"
     tokenizer, [one] = rendered(CHATML, {}, chat())
     assert marked_text(one, tokenizer).count("[") == 2
+
+
+ANALYSIS, FINAL = "<|channel|>analysis<|message|>", "<|channel|>final<|message|>"
+OPENS_ANALYSIS = CHANNELS.replace("<|start|>assistant{% endif %}", f"<|start|>assistant{ANALYSIS}{{% endif %}}")
+
+
+@pytest.mark.parametrize(
+    ("template", "before", "thought"),
+    [
+        (CHANNELS, FINAL, f"{ANALYSIS}2 I want<|end|><|start|>assistant{FINAL}"),
+        (OPENS_ANALYSIS, f"<|end|><|start|>assistant{FINAL}", f"2 I want<|end|><|start|>assistant{FINAL}"),
+    ],
+    ids=["the model opens", "the prompt opens"],
+)
+def test_messages_in_channels_are_trained_as_they_are_played(template: str, before: str, thought: str) -> None:
+    tokenizer = channels_tokenizer(template)
+    renderer = Renderer(tokenizer, 512)
+    assert renderer.lets_reason
+    for reasoning, unlearnt, learnt in ((None, before, ""), ("2 I want", "", thought)):
+        messages = chat(**({"reasoning": reasoning} if reasoning else {}))
+        messages[1]["reasoning"] = "hats"
+        sequences, _ = renderer.render(messages)
+        first, last = sequences  # a prompt has earlier answers without their reasoning
+        assert tokenizer.decode(last.ids).count("hats") == 1  # in the answer
+        prompt = renderer.prompt(messages[:3], 20)
+        assert last.ids[: len(prompt)] == prompt
+        [span] = last.spans
+        assert tokenizer.decode(last.ids[len(prompt) : span.begin]) == unlearnt
+        assert tokenizer.decode(last.ids[span.begin : span.end]) == f"{learnt}want balls<|return|>"
+        assert "hats<|end|><|start|>assistant" in tokenizer.decode(first.ids)
+
+
+def test_what_a_model_said_itself_in_channels_is_learnt_as_it_said_it() -> None:
+    tokenizer = channels_tokenizer()
+    said = [f"{ANALYSIS}I<|end|><|start|>assistant{FINAL}{text}<|return|>" for text in ("no, 2 hats", "want balls")]
+    ids = [tokenizer(each)["input_ids"] for each in said]
+    sequences, _ = Renderer(tokenizer, 512).render(chat(), ids)
+    assert [sequence.ids[span.begin : span.end] for sequence in sequences for span in sequence.spans] == ids
 
 
 def test_what_a_model_said_itself_is_learnt_as_it_said_it() -> None:
