@@ -378,7 +378,7 @@ def test_an_alignment_stops_in_its_middle_and_goes_on_with_a_higher_budget_askin
 
     whole = carried(engine, settings, make_alignment(engine, "mine", "whole", **wanted))
     asked, first = len(stub.requests), row_of(engine, SOCIETY, whole.society_id).cost
-    enough = first / 2 if spent_in == "society_id" else first + (spent(whole) - first) / 2
+    enough = round(first / 2 if spent_in == "society_id" else first + (spent(whole) - first) / 2, 4)
 
     row = carried(engine, settings, make_alignment(engine, "mine", "halved", budget={"usd": enough}, **wanted))
     assert getattr(row, spent_in) is not None
