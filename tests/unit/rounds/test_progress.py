@@ -16,7 +16,7 @@ def row(**values: Any) -> Any:
     base = {
         "id": 7, "matches": 100, "finished": 25, "aborted": 1, "moves": 200, "violations": 3, "lenient_moves": 0,
         "calls": 40, "failed_calls": 0, "prompt_tokens": 3_000_000, "completion_tokens": 1_000_000, "error": None,
-        "cost": 0.0, "unpriced_calls": 0,
+        "cost": 0.0, "unpriced_calls": 0, "estimated_tokens": 0,
         "started_at": BEGAN, "ended_at": None,
     }  # fmt: skip
     return SimpleNamespace(**base | values)
