@@ -295,20 +295,26 @@ class _VendorRunner:
             job = self._wait_for(call)
             self._store_created(job, again=again)
         except TrainingLeaseLost:
-            self._leave_to_the_other(call)
+            twice = "a training that was created twice may go on"
+            self._leave_to_the_other(lambda: call.result().id, "remote_job_id", self._vendor.cancel, twice)
             raise
         return job
 
-    def _leave_to_the_other(self, call: Future[VendorJob]) -> None:
-        """Another worker took the job while it was created; cancel ours, unless it is the one that he has found."""
+    def _leave_to_the_other(
+        self, made: Callable[[], str], column: str, undo: Callable[[str], object], failed: str
+    ) -> None:
+        """Another worker took the job during a call; undo what it made, unless it is what the other one has found.
+
+        `column` has the vendor's id of that, and `failed` is logged where it may be there twice.
+        """
         try:
-            remote_id = call.result().id
+            remote_id = made()
             with reading(self._context.database) as session:
-                theirs = TRAINING.get(session, self._job_id).remote_job_id
+                theirs = getattr(TRAINING.get(session, self._job_id), column)
             if theirs != remote_id:
-                self._vendor.cancel(remote_id)
+                undo(remote_id)
         except AppError as error:
-            log.warning("a training that was created twice may go on", job=self._job_id, error=str(error))
+            log.warning(failed, job=self._job_id, error=str(error))
 
     def _upload(self, state: _JobState) -> str:
         """Write the rows as the vendor reads them, and upload them; the id of the file, which is stored."""
@@ -324,20 +330,10 @@ class _VendorRunner:
             self._tell(_UPLOADED, message=name, files=[file_id])
             self._store(remote_file_id=file_id)
         except TrainingLeaseLost:
-            self._leave_file_to_the_other(call)
+            twice = "a file that was uploaded twice may be at the vendor"
+            self._leave_to_the_other(call.result, "remote_file_id", self._vendor.delete_file, twice)
             raise
         return file_id
-
-    def _leave_file_to_the_other(self, call: Future[str]) -> None:
-        """Another worker took the job during the upload; delete the file, unless it is the one that he has found."""
-        try:
-            file_id = call.result()
-            with reading(self._context.database) as session:
-                theirs = TRAINING.get(session, self._job_id).remote_file_id
-            if theirs != file_id:
-                self._vendor.delete_file(file_id)
-        except AppError as error:
-            log.warning("a file that was uploaded twice may be at the vendor", job=self._job_id, error=str(error))
 
     def _find_uploads(self, state: _JobState) -> list[str]:
         """The files of a job that the vendor has, among them those of uploads that brought no answer."""
