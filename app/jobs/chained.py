@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from app.jobs import states
 from app.jobs.kind import NO_BUDGET, JobKind, fail
 from app.jobs.spec import JobBudget
-from app.jobs.spending import BudgetReached, Spent, reached, spent_by
+from app.jobs.spending import BudgetReached, Spent, own_budget, reached, spent_by, stopped_by_budget
 
 BETWEEN = timedelta(seconds=5)  # how long a process may take from one step to what it has to run for the next
 _OVER = (states.FAILED, states.CANCELLED)
@@ -44,7 +44,7 @@ class ChainedKind(JobKind[R], Generic[R]):
 
         Raises BudgetReached where nothing is left.
         """
-        own = JobBudget(usd=row.budget_usd, tokens=row.budget_tokens)
+        own = own_budget(row)
         spent = self._spent(session, row, but) if own != NO_BUDGET else Spent()
         if (line := reached(own, spent)) is not None:
             raise BudgetReached(line)
@@ -63,8 +63,7 @@ class ChainedKind(JobKind[R], Generic[R]):
         found = part.row(session)
         if found.status in _OVER:
             why = found.error or f"it was {found.status}"
-            own = JobBudget(usd=row.budget_usd, tokens=row.budget_tokens)
-            line = reached(own, self._spent(session, row)) if why.startswith("budget of") else None
+            line = reached(own_budget(row), self._spent(session, row)) if stopped_by_budget(found) else None
             fail(row, line or f"{part.kind.name} {part.number}: {why}")
         return bool(found.status == states.DONE)
 

@@ -55,14 +55,24 @@ def spent_by(row: Any) -> Spent:
     return spent_on({name: getattr(row, name) for name in SPENT})
 
 
+def own_budget(row: Any) -> JobBudget:
+    """The budget that a job was given."""
+    return JobBudget(usd=row.budget_usd, tokens=row.budget_tokens)
+
+
 def budget_of(row: Any, settings: Settings) -> JobBudget:
     """What a job may spend: its own budget, or that of the settings."""
-    return with_usual_budget(JobBudget(usd=row.budget_usd, tokens=row.budget_tokens), settings)
+    return with_usual_budget(own_budget(row), settings)
 
 
 def with_usual_budget(budget: JobBudget, settings: Settings) -> JobBudget:
     """The budget, which is that of the settings where it has none in money."""
     return budget.model_copy(update={"usd": budget.usd or settings.JOB_BUDGET_USD or None})
+
+
+def stopped_by_budget(row: Any) -> bool:
+    """Whether what stopped a job is a budget, its own or another: the lines of all of them begin alike."""
+    return (row.error or "").startswith("budget of")
 
 
 def reached(budget: JobBudget, spent: Spent) -> str | None:

@@ -25,7 +25,7 @@ from app.jobs.kind import LARGEST, JobKind, R, Requester
 from app.jobs.listing import list_of
 from app.jobs.page import ASKED, Section, is_on_pages, page_of
 from app.jobs.spec import JobBudget, fields_of
-from app.jobs.spending import BudgetReached
+from app.jobs.spending import BudgetReached, stopped_by_budget
 from app.web.admin.blueprint import blueprint
 from app.web.admin.lists import ListLine, ListPage, ListView, add_address, add_list, register_list, show_list
 from app.web.form_writes import write
@@ -114,12 +114,13 @@ def job_actions(kind: JobKind[Any], row: Any, state: str) -> dict[str, Any]:
         "can_cancel": kind.may_cancel(row),
         "can_resume": kind.may_resume(row, state),
         "budgets": budget_fields(kind, row),
+        "stopped_by_budget": stopped_by_budget(row),
     }
 
 
 def budget_fields(kind: JobKind[Any], row: Any) -> list[tuple[str, str, str]]:
     """The fields in which a job that has a budget gets a higher one as it is resumed: name, title, the one so far."""
-    has_one = row.budget_usd or row.budget_tokens or (row.error or "").startswith("budget of")
+    has_one = row.budget_usd or row.budget_tokens or stopped_by_budget(row)
     if not kind.may_spend(row) or not has_one:
         return []
     fields, budget = fields_of(JobBudget), {name: getattr(row, f"budget_{name}") for name in JobBudget.model_fields}
