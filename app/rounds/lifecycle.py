@@ -211,7 +211,8 @@ def seated(session: Session, row: RoundRow) -> list[LanguageModel]:
 def lock(session: Session, round_id: int) -> Names | None:
     """Keep others from the round's row until the transaction ends; before anything else that they might lock.
 
-    Returns the names that its models have called themselves so far: read with the lock, so that no other's are lost.
+    Returns the names that its models have called themselves so far. They are read with the lock, so that the names that
+    another worker adds are not lost.
     """
     return session.scalar(select(RoundRow.returned_models).where(RoundRow.id == round_id).with_for_update())
 

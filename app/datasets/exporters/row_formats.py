@@ -97,7 +97,7 @@ def openai_row(row: Row, vendor: str = "OpenAI") -> JSON | None:
     """A chat as OpenAI reads it: role and text of each message, and weights of 0 or 1. None if nothing in it is learnt.
 
     It ends with the last answer, as OpenAI asks for. Raises Invalid for other weights, and for a move with a negative
-    reward: OpenAI knows no rewards. `vendor` is what errors call whoever is to read it.
+    reward: OpenAI knows no rewards. `vendor` names the reader in errors.
     """
     messages: list[JSON] = []
     end = max((at for at, each in enumerate(row["messages"], 1) if each["role"] == "assistant"), default=0)

@@ -57,7 +57,7 @@ class Backend(Protocol):
 
     @property
     def vendor(self) -> str | None:
-        """Who runs its jobs. None: a process here does, whoever has the weights."""
+        """Who runs its jobs; None where a process here does, even if the weights are elsewhere."""
 
     def fields(self, method: str) -> Fields:
         """The fields that a job of that method may be given; none for a method that it does not train with."""

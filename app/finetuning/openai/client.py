@@ -26,7 +26,7 @@ class OpenAIClient(VendorClient):
         return options.organisation or os.environ.get("OPENAI_ORG_ID")
 
     def create(self, body: JSON) -> VendorJob:
-        """As for all vendors; whoever it trains for no more is told so."""
+        """As for all vendors; where OpenAI refuses because it trains for nobody new, the line says so."""
         try:
             return super().create(body)
         except VendorRefused as refused:
