@@ -71,6 +71,8 @@ class GenerationRequest:
 
     `room` is how many tokens reasoning may take beside the `most_of_move`; with `room_if_needed` only where the chat
     template has the model reason. `limit` is how many the answer may have by what was sampled so far.
+
+    What is asked is what `__init__` takes; it travels between processes as JSON, but for `loop` and `future`.
     """
 
     messages: list[dict[str, str]]
@@ -83,18 +85,18 @@ class GenerationRequest:
     template_arguments: Mapping[str, Any] = field(default_factory=dict)
     room: int = 0
     room_if_needed: bool = False
-    result: Completion | GenerationFailure | Exception | None = None
+    result: Completion | GenerationFailure | Exception | None = field(default=None, init=False)
 
-    prompt: list[int] = field(default_factory=list)
-    lasting: int = 0  # tokens of the prompt with which the next one of the chat begins, too
-    opening: str = ""  # the mark of reasoning in which the prompt ends
-    most: int = 0  # tokens of the answer, reasoning included
-    limit: int = 0
-    has_closed: bool = False  # its reasoning
-    sampled: list[int] = field(default_factory=list)
-    log_probs: list[float] = field(default_factory=list)  # of what was sampled
-    rng: random.Random = field(default_factory=random.Random)
-    began: float = 0.0
+    prompt: list[int] = field(default_factory=list, init=False)
+    lasting: int = field(default=0, init=False)  # tokens of the prompt with which the next one of the chat begins, too
+    opening: str = field(default="", init=False)  # the mark of reasoning in which the prompt ends
+    most: int = field(default=0, init=False)  # tokens of the answer, reasoning included
+    limit: int = field(default=0, init=False)
+    has_closed: bool = field(default=False, init=False)  # its reasoning
+    sampled: list[int] = field(default_factory=list, init=False)
+    log_probs: list[float] = field(default_factory=list, init=False)  # of what was sampled
+    rng: random.Random = field(default_factory=random.Random, init=False)
+    began: float = field(default=0.0, init=False)
 
     @property
     def given_up(self) -> bool:
