@@ -69,7 +69,8 @@ def alive(pid: int) -> bool:
         return False
 
 
-_SIGNS = {"broker": "redis-server", "web": "gunicorn", "upkeep": "workers.upkeep"}  # in their command lines
+# In their command lines.
+_SIGNS = {"broker": "redis-server", "web": "gunicorn", "models": "workers.models", "upkeep": "workers.upkeep"}
 
 
 def _is_child(pid: int, name: str) -> bool:
@@ -138,7 +139,7 @@ class Stack:
         assert READY in self.output(), f"the supervisor ended with {self.process.returncode}:\n{self.output()}"
 
     def pid(self, name: str) -> int:
-        """The process number of a child: broker, web, turns or upkeep. Its file is there a moment before the number."""
+        """The process number of a child, such as web or turns. Its file is there a moment before the number."""
         path = self.home / "run" / f"{name}.pid"
         number = ""  # of one look: the next may be at the file of another life
 

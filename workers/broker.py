@@ -4,13 +4,11 @@ The same program and the same protocol as in production, so that nothing has to 
 """
 
 import contextlib
-import errno
 import importlib.util
 import os
 import re
 import shutil
 import socket as sockets
-import stat
 import subprocess
 import time
 from pathlib import Path
@@ -76,23 +74,6 @@ def command(program: Path, socket: Path, folder: Path) -> list[str]:
         "loglevel": "warning",
     }
     return [str(program), *(word for name, value in options.items() for word in (f"--{name}", value))]
-
-
-def make_folder_of(socket: Path) -> None:
-    """Make the folder of the socket, which nobody else may own or look into. Raises Invalid."""
-    try:
-        socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = socket.parent.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-            raise PermissionError(errno.EPERM, "it is somebody else's")
-        socket.parent.chmod(0o700)
-    except OSError as error:
-        raise Invalid(
-            "PARLOR_HOME",
-            expected="a folder for the broker's socket that this user alone may write to",
-            got=Verbatim(f"{socket.parent} ({error.strerror})"),
-            remedy="choose a shorter PARLOR_HOME, or set REDIS_URL",
-        ) from None
 
 
 def answers(url: str) -> bool:

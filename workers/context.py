@@ -10,7 +10,7 @@ from celery.signals import worker_shutting_down
 from app.core.config import Settings
 from app.core.extensions import open_engine
 from app.core.queues import make_publisher
-from app.inference import scheduler
+from app.inference import engines, scheduler
 from app.matches.turns import WorkerContext
 from app.rounds.runner import freeze_garbage_collector
 from workers import heartbeat
@@ -27,8 +27,9 @@ _state = _WorkerState()
 def open_context(settings: Settings) -> WorkerContext:
     """Set the process up. Called once, when the worker starts; returns what its tasks share."""
     scheduler.set_cache_limit(settings.INFERENCE_CACHE_MB)
+    engines.ask_process(settings.models_socket if settings.MODELS_PROCESS else None)
     loop = asyncio.new_event_loop()
-    loop.call_soon(_beat_on, loop)
+    loop.call_soon(heartbeat.beat_on, loop)
     threading.Thread(target=loop.run_forever, name="models", daemon=True).start()
     # A connection for every thread: while the database is locked, all of them wait with one.
     size, alive = settings.TURN_THREADS, not settings.database_url.startswith("sqlite")
@@ -37,12 +38,6 @@ def open_context(settings: Settings) -> WorkerContext:
     notify = make_publisher(settings.redis_url)
     _state.context = WorkerContext(database, settings, owner="", loop=loop, notify=notify)
     return _state.context
-
-
-def _beat_on(loop: asyncio.AbstractEventLoop) -> None:
-    """Give a sign of life once a second, for as long as the loop goes round."""
-    heartbeat.beat()
-    loop.call_later(heartbeat.EVERY, _beat_on, loop)
 
 
 def context_for_task() -> WorkerContext:

@@ -1,9 +1,10 @@
-"""Whether a process of docker-compose.yml is well: `python -m workers.health web|turns|batch|train|upkeep`.
+"""Whether a process of docker-compose.yml is well: `python -m workers.health web|turns|batch|train|models|upkeep`.
 
 Exit code 0 if so, 1 and a line if not. A worker is asked through the broker, so that one that is stopped, or cut off
-from the broker, is found out; upkeep holds a lease in the database; a web process answers a request.
+from the broker, is found out; upkeep holds a lease in the database; a web process and that of local models answer.
 """
 
+import asyncio
 import socket
 import sys
 import urllib.request
@@ -16,6 +17,7 @@ from app.core.config import Settings, load_settings
 from app.core.errors import AppError
 from app.core.extensions import open_engine, reading
 from app.core.queues import BATCH, TRAIN, TURNS, sign_of_worker
+from app.inference.client import EngineProcess
 from app.matches.sweep import UPKEEP, held_until
 
 SECONDS = 5.0
@@ -26,6 +28,12 @@ def web(settings: Settings) -> bool:
     address = f"http://127.0.0.1:{settings.PORT}/healthz"
     with urllib.request.urlopen(address, timeout=SECONDS) as response:
         return bool(response.status == 200)
+
+
+def models(settings: Settings) -> bool:
+    """Whether the process of local models answers. While it loads torch it may take a while to."""
+    asyncio.run(asyncio.wait_for(EngineProcess(settings.models_socket).figures(), 4 * SECONDS))
+    return True
 
 
 def upkeep(settings: Settings) -> bool:
@@ -58,6 +66,7 @@ def worker(queue: str) -> Callable[[Settings], bool]:
 
 CHECKS: dict[str, Callable[[Settings], bool]] = {
     "web": web,
+    "models": models,
     "upkeep": upkeep,
     **{queue: worker(queue) for queue in (TURNS, BATCH, TRAIN)},
 }

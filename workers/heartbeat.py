@@ -4,6 +4,7 @@ A process that is stopped, or whose event loop is stuck, writes none, and is rep
 and no clock that may jump.
 """
 
+import asyncio
 import contextlib
 import os
 
@@ -33,3 +34,9 @@ def beat() -> None:
     if (number := os.environ.get(VARIABLE)) is not None:
         with contextlib.suppress(OSError):  # a supervisor that does not read for an hour has a full pipe
             os.write(int(number), b".")
+
+
+def beat_on(loop: asyncio.AbstractEventLoop) -> None:
+    """Give a sign of life once a second, for as long as the loop goes round."""
+    beat()
+    loop.call_later(EVERY, beat_on, loop)

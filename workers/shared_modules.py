@@ -25,6 +25,7 @@ MODULES = (
     "workers.engines",
     "workers.jobs",
     "workers.model_requests",
+    "workers.models",
     "workers.polling",
     "workers.prepare",
     "workers.training_part",

@@ -1,9 +1,10 @@
 """Starts Parlor on one machine and keeps it running: `make run`, or `python -m workers.supervisor`.
 
-Checks what can be checked, starts the broker and the web process, brings the database up to date, starts the workers
-and upkeep, prints where to go, starts again whatever dies, and stops all of them on Ctrl-C, SIGTERM or SIGHUP.
-Workers and upkeep are forks of the supervisor, which loads what they share once (`workers.shared_modules`): they start
-at once and share its memory. The web process starts from scratch, as gevent has to patch before anything is loaded.
+Checks what can be checked, starts the broker and the web process, brings the database up to date, starts the workers,
+the process of local models and upkeep, prints where to go, starts again whatever dies, and stops all of them on Ctrl-C,
+SIGTERM or SIGHUP. All but broker and web process are forks of the supervisor, which loads what they share once
+(`workers.shared_modules`): they start at once and share its memory. The web process starts from scratch, as gevent has
+to patch before anything is loaded.
 The listening socket belongs to the supervisor and is handed down to the web process: a taken port is found out before
 anything else happens, and while the web process is being replaced, clients wait instead of being refused.
 """
@@ -30,10 +31,12 @@ from app.core import logs
 from app.core.config import NO_BROKER, QUEUES, ROOT, Settings, load_settings
 from app.core.disk import is_full
 from app.core.errors import AppError, Conflict, Invalid, Verbatim
+from app.core.queues import BATCH, TURNS
 from workers import broker
 from workers import training_part as installation
 from workers.forked_process import Entry, ForkedProcess
 from workers.managed_process import ManagedProcess, Pauses, Program, end_leftover, ending
+from workers.sockets import make_folder_of
 
 TICK = 0.1  # seconds between two looks at the children
 START_SECONDS = 60.0  # of waiting, after which a line says what is waited for
@@ -46,7 +49,7 @@ BACKLOG = 2048
 PRIVATE = 0o077  # whatever is written by Parlor's processes is its owner's alone
 WRONG_SETTING = 2  # exit code: somebody has to change a setting
 # Each group while what it needs is still there.
-STOPPING_ORDER = (("web",), ("turns", "batch", "train", "upkeep", "training-part"), ("broker",))
+STOPPING_ORDER = (("web",), ("turns", "batch", "train", "upkeep", "training-part"), ("models",), ("broker",))
 INSTALL_AGAIN = 600.0  # seconds until the training part is tried again, after a try that said why it failed
 
 
@@ -73,6 +76,8 @@ class Supervisor:
         self._environment = environment | os.environ
         if not settings.has_broker:
             self._environment["REDIS_URL"] = settings.REDIS_URL
+        if _holds_models(settings):
+            self._environment["MODELS_PROCESS"] = "true"
         # The web process loads while the database is brought up to date, and serves when the gate's far end is closed.
         near, far = os.pipe()
         self._gate = open(far, "wb")  # noqa: PTH123, SIM115 - a file descriptor, closed by _start or _stop
@@ -357,8 +362,11 @@ def programs(settings: Settings, server: Path | None, listener: int, gate: int) 
         "batch": worker("batch", settings.ROUND_THREADS, settings.WORK_NICENESS),
         "train": worker("train", 1, settings.WORK_NICENESS),
     }
+    # Pages go before models, and models before trainings: people may wait for either of the two first.
+    models = Entry("workers.models:main", nice=settings.WORK_NICENESS // 2)
     found = [
         Program("web", gunicorn, fds=(listener, gate)),
+        *([Program("models", models)] if _holds_models(settings) else ()),
         *(Program(queue, workers[queue]) for queue in QUEUES if queue in settings.worker_queues),
         Program("upkeep", Entry("workers.upkeep:main")),
     ]
@@ -367,6 +375,11 @@ def programs(settings: Settings, server: Path | None, listener: int, gate: int) 
         command = broker.command(server, settings.redis_socket, settings.home / "broker")
         found.insert(0, Program("broker", command, echo=False, answers=broker.Probe(settings.redis_socket)))
     return found
+
+
+def _holds_models(settings: Settings) -> bool:
+    """Whether workers start here that play with local models."""
+    return not {TURNS, BATCH}.isdisjoint(settings.worker_queues)
 
 
 def celery(queue: str, threads: int, nice: int = 0) -> Entry:
@@ -495,7 +508,7 @@ def _decide_on_broker(settings: Settings, server: Path | None) -> Settings:
         return settings.model_copy(update={"REDIS_URL": NO_BROKER})
     settings.no_broker_mark.unlink(missing_ok=True)
     if server is not None:
-        broker.make_folder_of(settings.redis_socket)
+        make_folder_of(settings.redis_socket)
     return settings
 
 

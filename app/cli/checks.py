@@ -3,6 +3,7 @@
 Nothing is asked but what the settings name, nothing waits long, and no password or key is shown.
 """
 
+import asyncio
 import os
 import re
 import stat
@@ -25,6 +26,7 @@ from app.core.disk import free_mb, low_disk
 from app.core.errors import AppError
 from app.core.extensions import open_engine, reading, writing
 from app.core.queues import BATCH, ENGINES, TRAIN, TURNS, producer, sign_of_worker
+from app.inference.client import EngineProcess, ProcessAway
 from app.matches.sweep import UPKEEP, held_until
 from app.models import Lease
 from app.schema import migrations
@@ -32,6 +34,7 @@ from app.schema import migrations
 WORK = ((TURNS, "play", "models' turns"), (BATCH, "play", "rounds"), (TRAIN, "train", "models"))
 OK, WARN, FAIL = "ok", "warn", "fail"
 SECONDS = 2.0  # the longest that a service may take to answer
+BUSY_SECONDS = 10.0  # the same for the process of local models, which says nothing while it loads torch
 ROOM_TO_WARN = 2000  # MB
 _PASSWORD = re.compile(r"([?&][^=&]*pass[^=&]*=)[^&]*", re.IGNORECASE)
 _START = "start Parlor: make run"
@@ -224,6 +227,24 @@ def _workers_without_broker(settings: Settings) -> Iterator[Finding]:
         yield Finding("workers", FAIL, "not asked, because the database is not ready", "mend the database first")
     finally:
         database.dispose()
+
+
+def models_process(settings: Settings) -> Iterator[Finding]:
+    """The process that holds local models answers, where there is to be one, and how its engines do."""
+    if not (settings.MODELS_PROCESS or settings.models_socket.exists()):
+        return  # each worker holds its own, and tells of them over the broker
+    subject = "local models"
+    try:
+        found = asyncio.run(asyncio.wait_for(EngineProcess(settings.models_socket).figures(), BUSY_SECONDS))
+    except ProcessAway as away:
+        yield Finding(subject, FAIL, str(away), f"{_START}, or python -m workers.models")
+    except TimeoutError:
+        busy = f"their process gave no answer within {BUSY_SECONDS:g} s, as when it loads one"
+        yield Finding(subject, WARN, busy, "ask again in a moment")
+    else:
+        yield Finding(subject, OK, f"their process answers and has answered with {counted(len(found), 'checkpoint')}")
+        for figures in found:
+            yield engine("models", figures)
 
 
 def engine(worker: str, figures: Mapping[str, Any]) -> Finding:

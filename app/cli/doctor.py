@@ -58,6 +58,7 @@ def _findings(call: bool) -> Iterator[Finding]:
     reached = list(checks.broker(current))
     yield from reached
     yield from checks.workers(current, all(finding.state == OK for finding in reached))
+    yield from checks.models_process(current)
     yield from checks.upkeep(database)
     yield from model_checks.models(database, current.home, partial(_call, database) if call else lambda _row: None)
     database.dispose()

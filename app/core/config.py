@@ -83,7 +83,14 @@ class Settings(BaseSettings):
     OPEN_MATCHES: int = Field(10, ge=0, le=20, description="Unfinished guest matches of one browser; 0: no limit.")
 
     INFERENCE_CACHE_MB: int = Field(
-        512, ge=1, description="Megabytes for keys and values of local models on the CPU, in each process."
+        512,
+        ge=1,
+        description="Megabytes for keys and values of local models on the CPU, in the process that holds them.",
+    )
+    MODELS_PROCESS: bool = Field(
+        False,
+        description="Whether workers ask the process `workers.models` for answers of local models, and hold none;"
+        " the supervisor sets it for its own.",
     )
     SMALL_MODELS: bool = Field(True, description="Whether the small models that Parlor comes with are registered.")
 
@@ -249,12 +256,21 @@ class Settings(BaseSettings):
 
     @property
     def redis_socket(self) -> Path:
-        """Where the embedded Redis server listens: in PARLOR_HOME, or elsewhere where that is too long for a socket."""
-        path = self.home / "run" / "redis.sock"
+        """Where the embedded Redis server listens."""
+        return self._socket("redis.sock")
+
+    @property
+    def models_socket(self) -> Path:
+        """Where the process that holds local models listens."""
+        return self._socket("models.sock")
+
+    def _socket(self, name: str) -> Path:
+        """A unix socket's path: in PARLOR_HOME, or elsewhere where that is too long for a socket."""
+        path = self.home / "run" / name
         if len(os.fsencode(path)) <= _LONGEST_SOCKET_PATH:
             return path
-        name = hashlib.sha256(os.fsencode(self.home)).hexdigest()[:16]
-        return Path("/tmp") / f"parlor-{os.getuid()}-{name}" / "redis.sock"  # noqa: S108 - private, by workers/broker.py
+        of_home = hashlib.sha256(os.fsencode(self.home)).hexdigest()[:16]
+        return Path("/tmp") / f"parlor-{os.getuid()}-{of_home}" / name  # noqa: S108 - private, by workers/sockets.py
 
     @property
     def has_broker(self) -> bool:

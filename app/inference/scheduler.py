@@ -9,7 +9,7 @@ import os
 import queue
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Container, Iterable
 from enum import Enum, auto
 from importlib import import_module
 from typing import Any
@@ -64,6 +64,7 @@ class Engine:
         self._under_way: set[GenerationRequest] = set()
         self._closed = False
         self.has_cache = False  # whether keys and values of this model take memory
+        self.is_loaded = False
         self._most = 1  # answers at once
         self._thread = threading.Thread(target=self._run_loop, name=f"engine of {checkpoint.folder.name}", daemon=True)
 
@@ -111,6 +112,7 @@ class Engine:
         try:
             runner = _load(self._checkpoint)
             self._note_slow(runner.slow)
+            self.is_loaded = True
             self._serve(runner)
         except UnusableCheckpoint as error:
             self._end(error.failure)
@@ -118,6 +120,7 @@ class Engine:
             log.exception("a local model broke", folder=str(self._checkpoint.folder))
             self._end(error)
         finally:
+            self.is_loaded = False
             self._figures.at_once = None
 
     def _serve(self, runner: Any) -> None:
@@ -274,13 +277,31 @@ def engine_figures() -> list[EngineFigures]:
     return list(_figures.values())
 
 
-def release_caches() -> None:
-    """Let go of what was kept of conversations, as far as no answer is being made: nobody will go on with them soon.
+def is_loaded(checkpoint: Checkpoint) -> bool:
+    """Whether the checkpoint is in memory, so that an answer does not wait for that."""
+    with _lock:
+        engine = _engines.get(checkpoint)
+        return engine is not None and engine.is_loaded
+
+
+def has_room() -> bool:
+    """Whether another checkpoint can be loaded without an idle one having to go for it."""
+    with _lock:
+        return len(_engines) < MOST_ENGINES
+
+
+def release_caches(checkpoints: Container[Checkpoint] | None = None) -> None:
+    """Let go of what was kept of conversations with these models (None: with all), as far as no answer is being made:
+    nobody will go on with them soon.
 
     Returns when it is done: a process that ends while torch is at work is aborted.
     """
     with _lock:
-        released = [engine.release_if_idle() for engine in _engines.values()]
+        released = [
+            engine.release_if_idle()
+            for checkpoint, engine in _engines.items()
+            if checkpoints is None or checkpoint in checkpoints
+        ]
     for each in released:
         if each is not None:
             each.wait()

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from app.core.errors import AppError, Phrase
 from app.core.extensions import DATABASE_AWAY, MOST_SECONDS_AWAY, insist, reading, writing
 from app.core.internal_errors import internal_error
-from app.inference import scheduler
+from app.inference import engines
 from app.jobs import states
 from app.jobs.context import JobContext
 from app.jobs.kind import JobKind
@@ -148,7 +148,7 @@ async def run_job(context: JobContext, kind: JobKind[Any], number: int, worker: 
     except JobLeaseLost:
         log.warning("a job went to somebody else", kind=kind.name, job=number)
     # What comes next in this process may need the memory.
-    await asyncio.to_thread(scheduler.release_caches)
+    await engines.release_caches()
 
 
 def _prepared(context: JobContext, kind: JobKind[Any], number: int, worker: type[Any]) -> Any:

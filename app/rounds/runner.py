@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session
 from app.core.errors import AppError
 from app.core.extensions import DATABASE_AWAY, reading, writing
 from app.core.internal_errors import internal_error
-from app.inference import scheduler
+from app.inference import engines
 from app.jobs import states
 from app.jobs.context import JobContext
 from app.jobs.leases import MOST_DEATHS
@@ -84,7 +84,7 @@ async def play_round(
         return False
     await runner.work()
     # Its matches are over, and what comes next in this process may need the memory.
-    await asyncio.to_thread(scheduler.release_caches)
+    await engines.release_caches()
     return True
 
 

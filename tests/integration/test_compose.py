@@ -99,13 +99,16 @@ def test_its_processes_play_a_round_together_and_say_how_they_are(
 
 def test_every_process_that_runs_in_production_is_in_it(compose: dict[str, Any]) -> None:
     services = compose["services"]
-    assert set(services) == {"web", "turns", "batch", "train", "upkeep", *ONCE, *IMAGES}
+    assert set(services) == {"web", "turns", "batch", "models", "train", "upkeep", *ONCE, *IMAGES}
     for name in ("turns", "batch", "train"):
         command = services[name]["command"]
         assert command[command.index("-Q") + 1] == name
+    for name in ("models", "train"):
         assert services[name]["image"] == "parlor-models"  # all others do without torch
         assert services[name]["build"]["args"]["REQUIREMENTS"] == "models"
-    for name in (*ONCE, "web", "upkeep"):
+    for name in ("turns", "batch"):
+        assert services[name]["environment"]["MODELS_PROCESS"] == "true"
+    for name in (*ONCE, "web", "turns", "batch", "upkeep"):
         assert services[name]["image"] == "parlor"
         assert "REQUIREMENTS" not in services[name]["build"]["args"]
 

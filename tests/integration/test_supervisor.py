@@ -23,8 +23,8 @@ from tests.tables import database, settings_of
 from workers import managed_process as children
 from workers.managed_process import ManagedProcess, Program, end_leftover
 
-CHILDREN = ("broker", "web", "turns", "batch", "train", "upkeep")
-LIVE_PLAY = ("broker", "web", "turns", "upkeep")  # with TURNS_ALONE
+CHILDREN = ("broker", "web", "models", "turns", "batch", "train", "upkeep")
+LIVE_PLAY = ("broker", "web", "models", "turns", "upkeep")  # with TURNS_ALONE
 
 
 def refused(home: Path, port: int, **env: str) -> str:
@@ -100,7 +100,7 @@ def test_whatever_is_killed_comes_back_and_a_line_says_so(parlor: Stack) -> None
 def test_each_process_is_named_by_the_command_that_starts_it_by_hand(parlor: Stack) -> None:
     celery = "celery --quiet -A workers.celery_app worker"
     commands = {queue: f"{celery} -n {queue}@%h -Q {queue} " for queue in ("turns", "batch", "train")}
-    commands["upkeep"] = "workers.upkeep"
+    commands |= {"models": "workers.models", "upkeep": "workers.upkeep"}
 
     def title(name: str) -> str:
         return Path(f"/proc/{parlor.pid(name)}/cmdline").read_text()
@@ -113,7 +113,7 @@ def test_each_process_is_named_by_the_command_that_starts_it_by_hand(parlor: Sta
 def test_workers_and_upkeep_share_memory_and_hold_no_file_of_another_process(parlor: Stack) -> None:
     listener = f"socket:[{_listening_inode(int(parlor.env['PORT']))}]"
     assert listener in _open_files(parlor.pid("web"))
-    for name in ("turns", "batch", "train", "upkeep"):
+    for name in ("models", "turns", "batch", "train", "upkeep"):
         sizes = Path(f"/proc/{parlor.pid(name)}/smaps_rollup").read_text()
         rss, pss = (int(re.search(rf"^{size}: +(\d+)", sizes, re.MULTILINE)[1]) for size in ("Rss", "Pss"))
         assert pss < 0.75 * rss

@@ -25,6 +25,7 @@ SIGNS = {
     "turns": "turns@%h",
     "batch": "batch@%h",
     "train": "train@%h",
+    "models": "workers.models",
     "upkeep": "workers.upkeep",
 }
 

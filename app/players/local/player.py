@@ -12,7 +12,7 @@ from pathlib import Path
 from app.core.failures import CONSEQUENCES
 from app.games import find_game
 from app.games.base import JSON, View
-from app.inference import scheduler
+from app.inference import engines
 from app.inference.requests import LENGTH, Checkpoint, Completion, GenerationFailure, GenerationRequest, Sampling
 from app.players import prompts
 from app.players.base import MOST_TOKENS, ChatSampling, Generation, PlayerFailed, PlayerSpec, Refused
@@ -31,6 +31,14 @@ class LocalPlayer:
     def at_once(self) -> int:
         """How many replies may be under way; they are made together."""
         return self.options.in_flight
+
+    @property
+    def _checkpoint(self) -> Checkpoint:
+        return Checkpoint(Path(self.options.path), self.options.sha256, self.options.device, self.options.dtype)
+
+    async def is_loaded(self) -> bool:
+        """Whether its checkpoint is in memory, so that a reply does not wait for that."""
+        return await engines.is_loaded(self._checkpoint)
 
     @property
     def _room(self) -> int:
@@ -75,8 +83,7 @@ class LocalPlayer:
             messages, used, most, seed, loop, loop.create_future(), renderer, options.template_arguments,
             room=self._room, room_if_needed=options.reasoning_room is None,
         )  # fmt: skip
-        checkpoint = Checkpoint(Path(options.path), options.sha256, options.device, options.dtype)
-        completion = await scheduler.complete(checkpoint, request, options.in_flight)
+        completion = await engines.complete(self._checkpoint, request, options.in_flight)
         recorded: JSON = {name: value for name, value in used._asdict().items() if value is not None}
         if options.template_arguments:
             recorded["template_arguments"] = options.template_arguments
