@@ -1,25 +1,42 @@
 """The process that holds local models for all workers of a machine: `python -m workers.models`.
 
 Workers ask it over a socket in PARLOR_HOME (`app.inference.client`), so each checkpoint is in memory once, whoever
-plays with it. It loads torch with the first model.
+plays with it. It loads torch with the first model: one that it is asked for, or one that people are offered.
 """
 
 import asyncio
 import os
 import signal
 import sys
+from typing import cast
+
+import structlog
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
 
 from app.core import logs
 from app.core.config import Settings, load_settings
 from app.core.errors import AppError
+from app.core.extensions import open_engine, reading
+from app.core.failures import UNSUITED
 from app.inference import scheduler
 from app.inference.server import EngineServer
+from app.players import make_player
+from app.players.base import ChatPlayer, ChatSampling, PlayerFailed, PlayerSpec
+from app.registry import partners, player_spec
 from workers import heartbeat
 from workers.sockets import make_folder_of
 
+LOOK_EVERY = 5.0  # seconds between two looks at which models people are offered; the first look waits as long
+
+log = structlog.get_logger()
+
 
 async def serve(settings: Settings) -> None:
-    """Answer workers until asked to end. Raises Invalid, Conflict and OSError where it cannot listen."""
+    """Answer workers, and load what people are offered, until asked to end.
+
+    Raises Invalid, Conflict and OSError where it cannot listen.
+    """
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
@@ -27,10 +44,49 @@ async def serve(settings: Settings) -> None:
     server = EngineServer()
     await server.start(settings.models_socket)
     heartbeat.beat_on(loop)
-    await stop.wait()
+    database = open_engine(settings.database_url, pool_pre_ping=True)
+    loading, ended = asyncio.create_task(_load_offered(database, settings)), asyncio.create_task(stop.wait())
+    await asyncio.wait({loading, ended}, return_when=asyncio.FIRST_COMPLETED)
     settings.models_socket.unlink(missing_ok=True)
     server.close()
+    if not loading.cancel():
+        await loading  # which raises what ended it
     await asyncio.to_thread(scheduler.release_caches)
+
+
+async def _load_offered(database: Engine, settings: Settings) -> None:
+    """Load each local model as soon as people are offered it, one after the other, as long as there is room: whoever
+    plays with it first does not wait for that.
+    """
+    tried: set[str] = set()
+    while True:
+        await asyncio.sleep(LOOK_EVERY)
+        try:
+            offered = await asyncio.to_thread(_offered, database)
+        except SQLAlchemyError:  # the database is away, or has no tables yet
+            continue
+        tried &= offered.keys()
+        for name, spec in offered.items():
+            if name not in tried and scheduler.has_room():
+                tried.add(name)
+                await _load(spec, settings)
+
+
+def _offered(database: Engine) -> dict[str, PlayerSpec]:
+    """The local models that people are offered, by their names."""
+    with reading(database) as session:
+        return {row.name: player_spec(row) for row in partners(session) if row.kind == "local"}
+
+
+async def _load(spec: PlayerSpec, settings: Settings) -> None:
+    """Have the model answer with one token."""
+    try:
+        player = cast(ChatPlayer, make_player(spec, settings.home))
+        await player.complete([{"role": "user", "content": "Hello"}], ChatSampling(max_tokens=1))
+    except Exception as error:
+        # One token is too little for a model that reasons, which is loaded all the same.
+        if not (isinstance(error, PlayerFailed) and error.kind == UNSUITED):
+            log.warning("a model that people are offered cannot be loaded", model=spec.name, error=str(error))
 
 
 def main() -> int:

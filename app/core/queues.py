@@ -33,6 +33,9 @@ TRANSPORT: dict[str, Any] = {
     "unacked_restore_throttle": 1,
 }
 
+# Whether the model that is to move has begun to write; None: not yet, because it is being loaded first.
+Typing = bool | None
+
 log = structlog.get_logger()
 
 
@@ -83,7 +86,7 @@ def _send(broker_url: str, task: str, *args: str | int, queue: str = TURNS) -> N
         log.warning("the broker is away", task=task, args=args, error=str(error))
 
 
-def make_publisher(redis_url: str) -> Callable[[str, bool], None]:
+def make_publisher(redis_url: str) -> Callable[[str, Typing], None]:
     """How a process tells the web processes, after the commit, that a match has moved: `tell(match, typing)`."""
     if not redis_url:  # the web processes look into the database by themselves
         return lambda _match_id, _typing: None
@@ -92,7 +95,7 @@ def make_publisher(redis_url: str) -> Callable[[str, bool], None]:
 
     channel = Redis.from_url(redis_url, socket_timeout=2, socket_connect_timeout=2)
 
-    def tell(match_id: str, typing: bool) -> None:
+    def tell(match_id: str, typing: Typing) -> None:
         try:
             channel.publish(CHANNEL, notice(match_id, typing))
         except (RedisError, OSError) as error:
@@ -101,12 +104,12 @@ def make_publisher(redis_url: str) -> Callable[[str, bool], None]:
     return tell
 
 
-def notice(match_id: str, typing: bool) -> str:
-    """What a worker says on the channel: the match has moved, or its model has begun to write."""
+def notice(match_id: str, typing: Typing) -> str:
+    """What a worker says on the channel: the match has moved, or its model has begun to write or is being loaded."""
     return json.dumps({"match": match_id, "typing": typing})
 
 
-def read_notice(data: bytes) -> tuple[str, bool]:
+def read_notice(data: bytes) -> tuple[str, Typing]:
     """The match and whether its model is writing, from what `notice` made."""
     raw = json.loads(data)
-    return raw["match"], bool(raw["typing"])
+    return raw["match"], raw["typing"]

@@ -25,6 +25,7 @@ from app.core.errors import AppError
 from app.core.extensions import DATABASE_AWAY, insist, reading, reason_of, writing
 from app.core.failures import BUSY, MODEL_FAULT, OUR_FAULT, Fault
 from app.core.internal_errors import internal_error
+from app.core.queues import Typing
 from app.jobs.context import JobContext
 from app.matches import live, turn_leases
 from app.matches.events import Violated
@@ -36,6 +37,7 @@ from app.matches.turn_leases import LeaseLost, Taken
 from app.models import MatchRow
 from app.players import make_player
 from app.players.base import Generation, ModelPlayer, PlayerFailed, PlayerSpec
+from app.players.local.player import LocalPlayer
 from app.registry.learnt import write_learnt
 
 LONGEST_PAUSE = 8.0  # seconds between two calls of a model that is away
@@ -55,7 +57,7 @@ class WorkerContext(JobContext):
     """
 
     loop: asyncio.AbstractEventLoop = field(kw_only=True)
-    notify: Callable[[str, bool], None] = field(kw_only=True)
+    notify: Callable[[str, Typing], None] = field(kw_only=True)
 
     def call(
         self, ask: Callable[[], Coroutine[Any, Any, Generation]], seconds: float | None = None
@@ -123,8 +125,21 @@ def _begin(context: WorkerContext, match_id: str) -> StoredMatch | None:
         record = load(session, match_id)
     with _preparing:
         record.match.game.prepare()
-    context.notify(match_id, record.model_to_move and _missing_part(record) is None)
+    begins = record.model_to_move and _missing_part(record) is None
+    context.notify(match_id, None if begins and _is_to_be_loaded(context, record) else begins)
     return record
+
+
+def _is_to_be_loaded(context: WorkerContext, record: StoredMatch) -> bool:
+    """Whether the model that is to move is a local one that is not in memory yet."""
+    spec = record.seats[cast(int, record.match.to_move)].spec
+    if spec is None or spec.kind != "local":
+        return False
+    try:
+        player = cast(LocalPlayer, make_player(spec, context.settings.home))
+    except AppError:  # the turn itself says why
+        return False
+    return not asyncio.run_coroutine_threadsafe(player.is_loaded(), context.loop).result()
 
 
 def _missing_part(record: StoredMatch) -> training_part.Lacking | None:

@@ -132,7 +132,7 @@ const line = connect(
       if (!isWhole(view)) line.ask("sync").catch(() => {});
     },
     presence: ({ on }) => showPresence(on ? "back" : "lost"),
-    typing: ({ on }) => showTyping(on && view.status === "playing", view.ply),
+    typing: ({ on, ready }) => showTyping(on && view.status === "playing", view.ply, ready),
     lost: () => inTrouble("lost"),
     back: () => inTrouble(null),
     refused: () => inTrouble("refused"),

@@ -1,4 +1,5 @@
-// "Your partner is typing": shown whenever they do, read out at most once a turn.
+// "Your partner is typing": shown whenever they do, read out at most once a turn. Of a partner who cannot begin yet
+// something else is said, which the server has written at the line.
 
 import { t } from "./words.js";
 
@@ -14,11 +15,16 @@ export function typingLine(line) {
   /**
    * @param {boolean} on
    * @param {number} [ply]
+   * @param {boolean} [ready]
    */
-  function show(on, ply) {
+  function show(on, ply, ready = true) {
     clearTimeout(forget);
     line.replaceChildren();
     if (!on) return;
+    if (!ready) {
+      line.textContent = line.dataset.notReady ?? "";
+      return;
+    }
     forget = setTimeout(() => line.replaceChildren(), FORGET);
     const dots = document.createElement("span");
     dots.className = "dots";

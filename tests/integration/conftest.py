@@ -16,6 +16,7 @@ from sqlalchemy import Engine, inspect
 from app.benchmarks import tasks
 from app.cli.commands import Commands
 from app.core.extensions import db, writing
+from app.core.queues import Typing
 from app.factory import create_app
 from app.finetuning.backends import local, tinker
 from app.jobs import process
@@ -183,7 +184,7 @@ def desk(app: Flask, engine: Engine) -> Iterator[Callable[..., WorkerContext]]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    told: list[tuple[str, bool]] = []
+    told: list[tuple[str, Typing]] = []
 
     def make(owner: str = "worker", **changes: Any) -> WorkerContext:
         settings = app.config["SETTINGS"].model_copy(update=changes)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, select
 
+from app.cli import checks
 from app.core.config import load_settings
 from app.core.extensions import reading
 from app.inference import protocol, scheduler
@@ -22,14 +23,23 @@ from app.inference.server import EngineServer
 from app.jobs import states
 from app.models import MatchRow
 from app.rounds.job import ROUND
-from tests.checkpoints import reciting_model, register, word_model
+from tests.checkpoints import CHATML, register, scripted_model, word_model
 from tests.participant import Participant
 from tests.rounds import check, make_round, row_of
 from tests.stack import PATIENCE, ROOT, Stack, running_parlor, wait_until
 from tests.tables import database, moves_of, settings_of, taboo
+from workers import health
 
-SAID = "what is it"
+SAID = "yes"  # each letter is a token
 MATCHES = 60
+ENV = {
+    "ROUND_LEASE": "4",
+    "TURN_LEASE": "2",
+    "TURN_SECONDS": "300",
+    "UPKEEP_EVERY": "0.4",
+    "WORKER_QUEUES": "turns,batch",
+    "PROCESS_TIMEOUT": "0",  # what is stopped must not be replaced, however slow the machine is
+}
 
 
 @pytest.fixture(scope="module")
@@ -157,31 +167,36 @@ def start(home: Path) -> subprocess.Popen[str]:
 
 def test_only_its_user_may_ask_and_a_second_one_is_refused(home: Path) -> None:
     home = home / ("a long näme " * 8)
-    process = start(home)
+    settings = load_settings({"PARLOR_HOME": home, "MODELS_PROCESS": True})
+    assert [(each.state, each.remedy) for each in checks.models_process(settings)] == [
+        ("fail", "start Parlor: make run, or python -m workers.models")
+    ]
+    process, socket = start(home), settings.models_socket
     try:
-        socket = load_settings({"PARLOR_HOME": home}).models_socket
         wait_until(socket.exists, "the socket")
         assert len(os.fsencode(socket)) <= 100
         assert stat.S_IMODE(socket.stat().st_mode) & 0o077 == stat.S_IMODE(socket.parent.stat().st_mode) & 0o077 == 0
-        assert asyncio.run(EngineProcess(socket).figures()) == []
         second = start(home)
         _, said = second.communicate(timeout=PATIENCE)
         assert (second.returncode, said.count("\n")) == (2, 1)
         assert said.startswith("error: expected no other process that holds local models for this PARLOR_HOME, got one")
-        assert asyncio.run(EngineProcess(socket).figures()) == []
+        assert [each.state for each in checks.models_process(settings)] == ["ok"]
+        assert health.models(settings)
     finally:
         process.terminate()
         _, said = process.communicate(timeout=PATIENCE)
     assert (process.returncode, said, socket.exists()) == (0, "", False)
+    socket.parent.rmdir()
 
 
-@pytest.fixture
-def parlor(tmp_path: Path) -> Iterator[Stack]:
-    """Parlor with a local model that says the same in each of its turns."""
-    sha256 = reciting_model(tmp_path / "model", SAID)
-    with running_parlor(ROUND_LEASE="4", TURN_LEASE="2", UPKEEP_EVERY="0.4", WORKER_QUEUES="turns,batch") as running:
+@pytest.fixture(scope="module")
+def parlor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Parlor with a local model that people are offered, and that says the same in each of its turns."""
+    folder = tmp_path_factory.mktemp("model")
+    sha256 = scripted_model(folder, CHATML, SAID)
+    with running_parlor(**ENV) as running:
         with database(running) as engine:
-            register(engine, "local", tmp_path / "model", sha256, in_flight=4)
+            register(engine, "local", folder, sha256, in_flight=4)
         yield running
 
 
@@ -189,26 +204,54 @@ def has_torch(pid: int) -> bool:
     return "libtorch" in Path(f"/proc/{pid}/maps").read_text()
 
 
+def answers(parlor: Stack) -> int:
+    """How many answers the process has made since its start."""
+    figures = asyncio.run(EngineProcess(settings_of(parlor).models_socket).figures())
+    return sum(each["answers"] for each in figures)
+
+
+def test_a_model_that_people_are_offered_is_loaded_before_anybody_plays_with_it(parlor: Stack) -> None:
+    wait_until(lambda: answers(parlor), "a model that is loaded")
+    found = {name: has_torch(parlor.pid(name)) for name in ("models", "turns", "batch")}
+    assert found == {"models": True, "turns": False, "batch": False}
+
+
+def test_a_person_is_told_of_a_partner_that_is_being_loaded(parlor: Stack) -> None:
+    table = taboo(parlor, "attacker", opponent="Label of local", config={"max_turns": 1})
+    os.kill(parlor.pid("models"), signal.SIGSTOP)  # as one that is busy with loading
+    with Participant(table) as person:
+        assert person.insist("Line 1.", "round-1", 0)["ok"]
+        person.wait(lambda: person.all_of("typing"), "what the partner is at")
+        os.kill(parlor.pid("models"), signal.SIGCONT)
+        person.wait(lambda: person.over, "the end")
+        assert person.all_of("typing")[:1] == [{"on": True, "ready": False}]
+    assert moves_of(parlor, table.match) == ["Line 1.", SAID]
+
+
 def test_a_round_and_a_live_match_outlive_the_process_that_holds_their_model(parlor: Stack) -> None:
     with database(parlor) as engine:
         round_id = make_round(engine, "local", game="taboo", queued=True, matches=MATCHES, config={"max_turns": 4})
         ROUND.enqueue(settings_of(parlor).broker_url, round_id)
-        wait_until(lambda: row_of(engine, round_id).finished >= 3, "some matches that are over")
-        loaded = {name: has_torch(parlor.pid(name)) for name in ("models", "turns", "batch")}
-        assert loaded == {"models": True, "turns": False, "batch": False}
+        wait_until(lambda: has_begun(engine, round_id), "some matches that are over")
         parlor.kill("models")
         table = taboo(parlor, "attacker", opponent="Label of local", config={"max_turns": 2})
         os.kill(parlor.pid("models"), signal.SIGSTOP)  # so that it cannot answer before it is killed
         with Participant(table) as person:
-            assert person.move("Line 1.")["ok"]
+            assert person.insist("Line 1.", "round-1", 0)["ok"]
             wait_until(lambda: is_at_work(engine, table.match), "a worker at the turn")
             parlor.kill("models")
             person.wait(lambda: person.view["ply"] == 2, "the answer")
-            assert person.move("Line 2.")["ok"]
+            assert person.insist("Line 2.", "round-2", 2)["ok"]
             person.wait(lambda: person.over, "the end")
         assert moves_of(parlor, table.match) == ["Line 1.", SAID, "Line 2.", SAID]
         wait_until(lambda: row_of(engine, round_id).status not in states.OPEN, "the end of the round")
         check(engine, round_id, MATCHES)
+
+
+def has_begun(engine: Engine, round_id: int) -> bool:
+    row = row_of(engine, round_id)
+    assert row.status in states.OPEN, row.error
+    return row.finished >= 3
 
 
 def is_at_work(engine: Engine, match: str) -> bool:

@@ -337,6 +337,7 @@ def test_a_hidden_partner_is_hidden_in_all_that_a_page_gets(engine: Engine, enro
     record = begin(engine, enrol(TABOO, first=None), "match 1")
     client = seated(engine, app, record)
     pages = client.get(f"/play/{record.id}").text
+    assert 'data-not-ready="Your partner is not ready yet."' in pages  # and not that it is being loaded
     with writing(engine) as session:
         live.submit(session, live.MoveSubmission(record.id, 0, None), instant=False)
     pages += client.get(f"/play/{record.id}/result").text

@@ -20,6 +20,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.core.extensions import reading
+from app.core.queues import Typing
 from app.games.base import JSON, Event, Game
 from app.matches.events import ServerAway
 from app.matches.stored import StoredMatch, load, load_log, move_times
@@ -50,7 +51,7 @@ class Room:
         self.just_read = True  # until the first socket is in
         self.read_at = -math.inf  # when a page last had the log read, on the monotonic clock
         self.reads_soon = False  # whether the log is read again when that is no longer fresh
-        self.typing = [False, False]
+        self.typing: list[Typing] = [False, False]
         self.away = [False, False]  # persons whose partner was told that their connection is lost
         self.lock = RLock()
         self._shown: dict[int, JSON] = {}  # the view that the pages of a seat hold, as long as it has any
@@ -99,12 +100,12 @@ class Room:
             if moves and not record.match.over:
                 self.tell_typing(moves[-1].seat, False, send)
 
-    def tell_typing(self, seat: int, on: bool, send: Send) -> None:
-        """Tell the other seat, once, that this one has begun or stopped writing."""
+    def tell_typing(self, seat: int, on: Typing, send: Send) -> None:
+        """Tell the other seat, once, that this one has begun or stopped writing, or cannot begin yet."""
         if self.typing[seat] != on:
             self.typing[seat] = on
             for sid in tuple(self.sockets[1 - seat]):
-                send("typing", sid, {"on": on})
+                send("typing", sid, _typing_payload(on))
 
     def waits(self, now: datetime) -> bool:
         """Whether somebody else is to act: a worker on a model's turn, or upkeep on a clock that has run out."""
@@ -169,8 +170,8 @@ class Rooms:
                 room.just_read = False
                 room.sockets[seat].add(sid)
                 self._send("view", sid, room.view(seat))
-                if room.typing[1 - seat]:
-                    self._send("typing", sid, {"on": True})
+                if (typing := room.typing[1 - seat]) is not False:
+                    self._send("typing", sid, _typing_payload(typing))
                 if room.away[1 - seat]:
                     self._send("presence", sid, {"on": False})
                 room.tell_presence(seat, self._send)
@@ -264,8 +265,11 @@ class Rooms:
                 elif row.lease_until is not None and row.lease_until > now:  # a worker is at the turn
                     self.typing(row.id, None, True)
 
-    def typing(self, match_id: str, seat: int | None, on: bool) -> None:
-        """Tell the other seat that this one is writing; None is the seat whose turn it is."""
+    def typing(self, match_id: str, seat: int | None, on: Typing) -> None:
+        """Tell the other seat that this one is writing; None is the seat whose turn it is.
+
+        A model that could not begin yet is told of until it has moved.
+        """
         room = self._rooms.get(match_id)
         if room is None or room.record.match.over:
             return
@@ -274,12 +278,17 @@ class Rooms:
                 seat = room.record.match.to_move
                 if seat is None or room.record.seats[seat].kind == PERSON:
                     return
+                on = None if on and room.typing[seat] is None else on
             room.tell_typing(seat, on, self._send)
 
     def _catch_up(self, room: Room) -> None:
         with reading(self._database) as session:
             new = load_log(session, room.id, after=len(room.record.log) - 1)
         room.follow(room.record.followed(new), self._send)
+
+
+def _typing_payload(on: Typing) -> JSON:
+    return {"on": True, "ready": False} if on is None else {"on": on}
 
 
 _compact = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
