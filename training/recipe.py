@@ -32,6 +32,7 @@ from training.errors import TrainingRefused
 from training.marks import FIRST_RENDERER
 from training.methods.base import Config, FromCheckpoint, Method, with_new_names
 from training.processes import LAUNCHED_WITH, process_number, processes
+from training.processor import slow_precision
 from training.progress import Progress, StopRequest
 from training.rendering import CUT, SHORTENED, SKIPPED, TOO_LONG, Renderer
 from training.rows import load_rows
@@ -111,6 +112,8 @@ def renderer(config: Config, model: Any, tokenizer: Any) -> Renderer:
 def run(method: Method, config: Config, progress: Progress, stop: StopRequest) -> None:
     """Makes or loads the first model, trains it and writes `output`. Raises as `train`."""
     prepare(config)
+    if slow := slow_precision(config.precision, "cuda" if uses_gpu(config) else "cpu"):
+        progress.tell("warning", message=f"precision: {slow}; float32, or a GPU, is faster")
     with failing_together(config.run_folder):
         model, tokenizer, base = _first_model(method, config)
         train(config, method, model, tokenizer, base, progress, stop)

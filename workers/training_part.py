@@ -23,6 +23,7 @@ from app import training_part
 from app.core import logs
 from app.core.config import ROOT, Settings, load_settings
 from app.training_part import Lacking
+from training.processor import has_gpu
 from workers import heartbeat
 
 FAILED = 3  # exit code: another try later may succeed
@@ -42,11 +43,6 @@ def is_possible() -> str:
     if (platform.system(), platform.machine()) == ("Darwin", "x86_64"):
         return "PyTorch has no builds for Macs with Intel processors any more"
     return ""
-
-
-def has_gpu() -> bool:
-    """Whether the machine has a GPU by NVIDIA, as far as its driver tells."""
-    return Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None
 
 
 def torch_index(settings: Settings) -> str:

@@ -5,7 +5,7 @@ import click
 from app.alignments import lifecycle, steps
 from app.alignments.job import ALIGNMENT
 from app.alignments.spec import AlignmentSpec
-from app.cli.base import Command, Interrupted, ensure_database, settings
+from app.cli.base import Command, Interrupted, ensure_database, settings, warn_of_bfloat16
 from app.cli.dataset_import import read_file
 from app.cli.jobs import Described, JobCommands, json_option, queue_option, run_job_here
 from app.cli.spec_options import read_files, spec_options
@@ -45,6 +45,9 @@ def run(spec: AlignmentSpec, imported: str | None, row_format: str | None, queue
         raise Invalid("--import", expected=expected, got=Verbatim("one of them"))
     if imported is not None and spec.demonstrations is not None:
         raise Invalid("--import", expected="it without --demonstrations", got=Verbatim("both"))
+    for field in ("sft", "train"):
+        fields = getattr(spec, field)
+        warn_of_bfloat16(f"{field}.precision", fields.get("precision"), fields.get("device"))
     material = read_files(spec)
     ensure_database()
     if imported is not None and row_format is not None:

@@ -22,6 +22,7 @@ from app.core.csv_tables import Column, to_csv
 from app.core.errors import AppError, Invalid, Verbatim
 from app.core.files import write_all
 from app.core.typed_numbers import is_plain_whole
+from training.processor import slow_precision
 
 T = TypeVar("T")
 
@@ -175,6 +176,12 @@ def print_result(as_json: bool, value: Any, *lines: str) -> None:
         return
     for line in lines:
         click.echo(line)
+
+
+def warn_of_bfloat16(field: str, precision: object, device: object) -> None:
+    """Say on stderr where computing in this precision would be slow on this machine."""
+    if (slow := slow_precision(str(precision), str(device))) is not None:
+        click.echo(f"warning: {field}: {slow}; float32, or a GPU, is faster", err=True)
 
 
 def counted(number: int, one: str, many: str = "") -> str:

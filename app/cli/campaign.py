@@ -27,6 +27,7 @@ from app.cli.base import (
     print_csv,
     print_json,
     settings,
+    warn_of_bfloat16,
 )
 from app.cli.drawing import write_as_named
 from app.cli.jobs import Described, JobCommands, json_option, queue_option
@@ -57,6 +58,7 @@ def run(spec: CampaignSpec, queue: bool, as_json: bool) -> None:
     against fixed opponents. Exit code 0: all iterations are done; 1: the campaign stopped; 130: interrupted, and a
     line says how to resume.
     """
+    warn_of_bfloat16("training.precision", spec.training.get("precision"), spec.training.get("device"))
     items = read_material(spec.game, spec.material, spec.config)
     ensure_database()
     material = parted(spec.game, items, spec.evaluation, spec.seed)

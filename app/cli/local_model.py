@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from app import training_part
-from app.cli.base import Command, ensure_database, print_json, read_value, settings
+from app.cli.base import Command, ensure_database, print_json, read_value, settings, warn_of_bfloat16
 from app.cli.model_format import described, next_steps
 from app.cli.model_options import games_option, given_options, label_option, number_options, style_option
 from app.core.config import ROOT
@@ -55,6 +55,7 @@ def add_local(
     options |= {option: read_value(options[option]) for option in _NUMBERS if option in options}
     if "template_arguments" in options:
         options["template_arguments"] = read_template_arguments(options["template_arguments"])
+    warn_of_bfloat16("dtype", options.get("dtype"), options.get("device"))
     facts = look_at(folder)
     options |= {"path": stored_path(home, folder), "sha256": facts["sha256"]}
     ensure_database()

@@ -6,7 +6,7 @@ from typing import Any
 import click
 from sqlalchemy.orm import Session
 
-from app.cli.base import Command, ensure_database, print_result, settings
+from app.cli.base import Command, ensure_database, print_result, settings, warn_of_bfloat16
 from app.cli.local_model import folder_at, look_at, stored_path
 from app.cli.model_format import described, next_steps
 from app.cli.model_options import (
@@ -100,6 +100,8 @@ def clone(
             hosts=settings().api_hosts, key_variables=settings().key_variables,
         )  # fmt: skip
         stored = described(row, home)
+    if "dtype" in options:
+        warn_of_bfloat16("dtype", options["dtype"], stored["options"].get("device"))
     _show(stored, f"Added {new_name}, which participants see as “{stored['label']}”.", as_json)
     if not as_json:
         click.echo(next_steps(stored))

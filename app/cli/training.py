@@ -12,6 +12,7 @@ from app.cli.base import (
     ensure_database,
     print_json,
     settings,
+    warn_of_bfloat16,
 )
 from app.cli.jobs import Described, JobCommands, json_option, queue_option, stop_on_signals
 from app.cli.progress_bar import TrainingBar
@@ -39,6 +40,8 @@ def train(spec: TrainingSpec, queue: bool, as_json: bool) -> None:
     Exit code 0: the model is registered; 1: the training failed; 130: interrupted, and a line says how to resume.
     """
     ensure_database()
+    if spec.backend == LOCAL:
+        warn_of_bfloat16("precision", spec.config.get("precision"), spec.config.get("device"))
     with writing() as session:
         if not queue and spec.backend == LOCAL:
             training_part.require()

@@ -16,6 +16,7 @@ from app.registry import add_local_model
 from app.web.admin import lists
 from tests.experimenter import labelled, leafed_through, signed_in
 from tests.jobs import make_dataset, make_job, row_of, tell
+from training import processor
 from training.methods import all_methods
 
 HASH = "0" * 64
@@ -84,6 +85,15 @@ def test_a_job_is_started_from_a_datasets_page(
     again = client.get("/admin/jobs/new?like=1").text
     assert "accumulation = 2\nschedule = linear</textarea>" in again
     assert 'value="0.0001"' in again
+
+
+@pytest.mark.parametrize("lacks", [True, False])
+def test_the_form_warns_of_bfloat16_where_the_processor_imitates_it(
+    client: FlaskClient, dataset: Dataset, monkeypatch: pytest.MonkeyPatch, lacks: bool
+) -> None:
+    monkeypatch.setattr(processor, "lacks_bfloat16", lambda: lacks)
+    page = client.get("/admin/jobs/new").text
+    assert ("The processor of this machine has no instructions for bfloat16" in page) is lacks
 
 
 def test_a_model_from_nothing_needs_no_base(client: FlaskClient, engine: Engine, dataset: Dataset, base: str) -> None:

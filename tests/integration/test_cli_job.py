@@ -16,6 +16,7 @@ from app.finetuning.job import TRAINING
 from app.jobs import states
 from app.models import Dataset, TrainingJob
 from tests.jobs import make_dataset, make_job, tell
+from training import processor
 from training.methods import all_methods
 
 
@@ -44,6 +45,27 @@ def test_a_queued_job_waits_for_a_worker_and_can_be_cancelled_and_resumed(app: F
     )
     assert flask(app, "job", "resume", "1", "--queue").stdout.startswith("Job 1 waits for a worker; ")
     assert json.loads(flask(app, "job", "list", "--json").stdout)[0]["status"] == "waiting"
+
+
+@pytest.mark.parametrize(("precision", "warned"), [("bfloat16", True), ("float32", False)])
+def test_a_precision_that_the_processor_imitates_is_warned_of_before_the_start(
+    app: Flask, dataset: Dataset, monkeypatch: pytest.MonkeyPatch, precision: str, warned: bool
+) -> None:
+    monkeypatch.setattr(processor, "lacks_bfloat16", lambda: True)
+    train = [
+        "train",
+        "tiny",
+        "--dataset",
+        "rows@1",
+        "--name",
+        "small",
+        "--config",
+        f"precision={precision}",
+        "device=cpu",
+    ]
+    result = flask(app, *train, "--queue", "--json")
+    assert result.exit_code == 0
+    assert result.stderr.startswith("warning: precision: the processor of this machine has no ") is warned
 
 
 def test_a_job_that_fails_is_exit_code_1_and_says_how_to_go_on(app: Flask, engine: Engine, dataset: Dataset) -> None:

@@ -15,6 +15,7 @@ import pytest
 from transformers import AutoTokenizer
 
 from tests.training.conftest import events_in, rows_of, write_rows
+from training import processor
 from training.trainer import TokenTrainer
 
 Train = Callable[..., int]
@@ -52,6 +53,16 @@ def test_a_config_that_cannot_be_used_is_refused(
     fields: dict[str, Any], complaint: str, config_file: ConfigFile, refusal: Callable[..., str]
 ) -> None:
     assert complaint in refusal(config_file(**fields))
+
+
+def test_a_precision_that_the_processor_imitates_is_warned_of_before_the_weights_are_loaded(
+    config_file: ConfigFile, train: Train, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(processor, "lacks_bfloat16", lambda: True)
+    assert train("sft", config_file(base="nowhere", precision="bfloat16", device="cpu")) == 2
+    warning, failed = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (warning["event"], failed["event"]) == ("warning", "failed")
+    assert warning["message"].startswith("precision: the processor of this machine has no instructions for bfloat16")
 
 
 @pytest.mark.parametrize("text", ["- a list", "a: [unclosed", "{"])

@@ -10,6 +10,7 @@ from app.core.validation import Schema, choices_in, kinds_of
 from app.finetuning.backends import backend_names, find_backend
 from app.finetuning.config import JOB_DEFAULTS, LOCAL, Fields
 from training.methods import all_methods
+from training.processor import slow_precision
 
 
 class TrainingField(NamedTuple):
@@ -124,6 +125,10 @@ def training_field(name: str, of: Fields, default: Any = None) -> TrainingField:
     if choices := choices_in(schema):
         parts.append(gettext("Choices: %(choices)s.", choices=", ".join(choices)))
     parts.append(gettext("Empty: %(value)s.", value=empty))
+    if name == "precision" and slow_precision("bfloat16", "auto") is not None:
+        parts.append(
+            gettext("The processor of this machine has no instructions for bfloat16: float32 is many times as fast.")
+        )
     types = {kind["type"] for kind in kinds_of(schema)}
     inputmode = "text" if "string" in types else "numeric" if types == {"integer"} else "decimal"
     return TrainingField(name, gettext(title), " ".join(parts), inputmode, tuple(of))
