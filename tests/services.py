@@ -6,7 +6,7 @@ import secrets
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -80,19 +80,26 @@ def has_postgres() -> bool:
 
 
 class PostgresServer:
-    """A PostgreSQL server of one's own, on a free port of this machine, with its files in `folder`."""
+    """A PostgreSQL server of one's own, on a free port of an address, with its files in `folder`.
 
-    def __init__(self, folder: Path) -> None:
+    `within` is what its programs are started by, as in a network namespace. Who is near has `by_socket`.
+    """
+
+    def __init__(self, folder: Path, address: str = "127.0.0.1", within: Sequence[str] = ()) -> None:
         # Root may not run it; the system's user for it may.
         self._user = "postgres" if os.geteuid() == 0 else None
         if self._user is not None:
             owner = pwd.getpwnam(self._user)
             os.chown(folder, owner.pw_uid, owner.pw_gid)
         self._folder = folder
+        self._within = within
         port = free_port()
-        self.url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
+        self.url = f"postgresql://postgres@{address}:{port}/postgres"
+        self.by_socket = f"postgresql+psycopg://postgres@/postgres?host={folder}&port={port}"
         self._run(_program("initdb"), "-A", "trust", "-U", "postgres", "-D", str(folder / "data"))
-        self._options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1"
+        with (folder / "data" / "pg_hba.conf").open("a", encoding="utf-8") as file:
+            file.write(f"host all all {address}/24 trust\n")
+        self._options = f"-p {port} -k {folder} -c listen_addresses={address}"
         self.start()
 
     def start(self) -> None:
@@ -110,7 +117,10 @@ class PostgresServer:
         self._run(_program("pg_ctl"), "-w", "-D", str(self._folder / "data"), *line)
 
     def _run(self, *line: str) -> None:
-        subprocess.run(line, check=True, user=self._user, cwd="/", stdout=subprocess.DEVNULL)
+        user = self._user
+        if self._within and user is not None:  # only root may go there
+            line, user = (*self._within, "setpriv", "--reuid", user, "--clear-groups", *line), None
+        subprocess.run(line, check=True, user=user, cwd="/", stdout=subprocess.DEVNULL)
 
 
 @contextmanager

@@ -35,6 +35,15 @@ DATABASE_AWAY = (OperationalError, InterfaceError, NoConnection)  # what a trans
 MOST_SECONDS_AWAY = 60.0  # how long work that nobody waits for at a page waits for a database that is away
 _AWAY = 1.0  # seconds between two tries while a database is away
 
+# Of libpq. Without them a worker whose database is gone without a word waits for a quarter of an hour, or for ever.
+_OF_CONNECTIONS = {
+    "connect_timeout": 10,  # seconds, as the next three
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,  # milliseconds
+}
+
 # A statement in a traceback goes without its values: they may be private links, or what somebody wrote.
 ENGINE_OPTIONS: dict[str, Any] = {"hide_parameters": True}
 
@@ -178,6 +187,13 @@ def insist(database: Engine, work: Callable[[Session], T], seconds: float) -> T:
             if not second:
                 log.warning("the database is away, trying again", error=reason_of(error))
                 time.sleep(_AWAY)
+
+
+@event.listens_for(Engine, "do_connect")
+def _notice_a_dead_network(dialect: Any, _record: Any, _args: Any, options: dict[str, Any]) -> None:
+    if dialect.name == "postgresql":
+        for name, value in _OF_CONNECTIONS.items():
+            options.setdefault(name, value)
 
 
 @event.listens_for(Engine, "connect")
