@@ -1,12 +1,14 @@
-"""The workers of a Parlor without a broker: they look into the database for what is due, and do what tasks would do.
+"""Workers that need no broker: they look into the database for what is due, and do what tasks would do.
 
-`python -m workers.polling turns|batch|train THREADS`. What is due is a row, and its lease decides who works on it, so
-that there may be any number of these processes, and nothing is lost where one of them looks late.
+`python -m workers.polling turns|batch|train THREADS [--until-idle SECONDS]`. What is due is a row, and its lease
+decides who works on it, so that there may be any number of these processes, beside those of a broker too, and nothing
+is lost where one of them looks late. One that ends by itself can be a job of a cluster.
 """
 
+import argparse
+import math
 import os
 import signal
-import sys
 import threading
 import time
 import uuid
@@ -24,7 +26,7 @@ from sqlalchemy.orm import Session
 from app.core import logs
 from app.core.config import Settings, load_settings
 from app.core.extensions import reading, reason_of, writing
-from app.core.queues import TURNS, sign_of_worker
+from app.core.queues import BATCH, TRAIN, TURNS, sign_of_worker
 from app.job_kinds import JOB_KINDS
 from app.jobs import leases, states
 from app.matches.sweep import take_or_renew_lease, turn_is_free
@@ -46,7 +48,10 @@ Due = tuple[Hashable, Callable[[], object], float]  # what it is, what to do, se
 class Poller:
     """One worker process: what it is at, and what it has lately been at."""
 
-    def __init__(self, queue: str, threads: int, database: Engine, stopping: threading.Event) -> None:
+    def __init__(
+        self, queue: str, threads: int, database: Engine, stopping: threading.Event, until_idle: float = math.inf
+    ) -> None:
+        """It ends by itself when nothing was under way or due for `until_idle` seconds."""
         self._queue = queue
         self._database = database
         self._stopping = stopping
@@ -56,26 +61,31 @@ class Poller:
         self._not_before: dict[Hashable, float] = {}
         self._owner = uuid.uuid4().hex
         self._sign_at = 0.0
+        self._until_idle = until_idle
+        self._worked_at = time.monotonic()
 
     def run(self) -> None:
         """Look and work until asked to stop; what is under way then ends by itself, as at any worker."""
         away = False
-        while not self._stopping.is_set():
+        while not self._stopping.is_set() and time.monotonic() - self._worked_at < self._until_idle:
             try:
                 self._give_sign()
-                self._begin_what_is_due()
+                if self._begin_what_is_due():
+                    self._worked_at = time.monotonic()
                 away = False
             except SQLAlchemyError as error:
                 if not away:  # once, however long it takes
                     log.warning("the database did not answer, trying again", error=reason_of(error))
                 away = True
+                self._worked_at = time.monotonic()  # nobody knows what waits
             self._stopping.wait(EVERY.get(self._queue, EVERY_OTHER))
         self._pool.shutdown(cancel_futures=True)
 
-    def _begin_what_is_due(self) -> None:
+    def _begin_what_is_due(self) -> bool:
+        """Returns whether there is anything to do, or under way."""
         room = self._threads - len(self._running)
         if room <= 0:
-            return
+            return True
         with reading(self._database) as session:
             found = list(self._due(session))
         now = time.monotonic()
@@ -85,6 +95,7 @@ class Poller:
                 room -= 1
                 self._running.add(what)
                 self._pool.submit(self._work, what, work, pause)
+        return bool(found or self._running)
 
     def _due(self, session: Session) -> Iterator[Due]:
         now = datetime.now(UTC)
@@ -123,21 +134,27 @@ def _in_context(work: Callable[[WorkerContext, Any], object], what: Any) -> None
     work(context.context_for_task(), what)
 
 
-def open_poller(queue: str, threads: int, settings: Settings) -> Poller:
+def open_poller(queue: str, threads: int, settings: Settings, until_idle: float = math.inf) -> Poller:
     """A poller with the process's context, which is opened for it."""
     opened = context.open_context(settings)
-    return Poller(queue, threads, opened.database, opened.stopping)
+    return Poller(queue, threads, opened.database, opened.stopping, until_idle)
 
 
 def main() -> None:
-    """Work until told to stop."""
+    """Work until told to stop, or until nothing waits."""
+    parser = argparse.ArgumentParser(prog="python -m workers.polling", description=__doc__.partition("\n")[0])
+    parser.add_argument("queue", choices=(TURNS, BATCH, TRAIN), help="models' turns, rounds and the like, or trainings")
+    parser.add_argument("threads", type=int, help="of work at once")
+    parser.add_argument(
+        "--until-idle", type=float, default=math.inf, metavar="SECONDS", help="end when nothing has waited for so long"
+    )
+    asked = parser.parse_args()
     os.umask(0o077)
     logs.set_up()
-    queue, threads = sys.argv[1], int(sys.argv[2])
     for kind in JOB_KINDS:
-        if kind.queue == queue:
+        if kind.queue == asked.queue:
             kind.load_runner()
-    poller = open_poller(queue, threads, load_settings())
+    poller = open_poller(asked.queue, asked.threads, load_settings(), asked.until_idle)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: context.stop_jobs())
     poller.run()

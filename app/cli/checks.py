@@ -4,6 +4,7 @@ Nothing is asked but what the settings name, nothing waits long, and no password
 """
 
 import asyncio
+import contextlib
 import os
 import re
 import stat
@@ -188,16 +189,21 @@ def workers(settings: Settings, broker_answers: bool) -> Iterator[Finding]:
         yield Finding("workers", FAIL, "not asked, because the broker does not answer", "mend the broker first")
         return
     control = producer(settings.broker_url).control
+    looked_into: set[str] = set()
     try:
         replies = control.inspect(timeout=1.0).active_queues() or {}
         of_engines = control.broadcast(ENGINES, reply=True, timeout=SECONDS, limit=len(replies)) if replies else []
     except Exception as error:  # kombu passes on whatever its transport raises
         yield Finding("workers", FAIL, f"cannot be asked: {reason(error, settings)}", "mend the broker first")
         return
+    with contextlib.suppress(SQLAlchemyError):  # another check says so
+        looked_into = _looked_into(settings)
     for queue, verb, what in WORK:
         names = sorted(name for name, queues in replies.items() if any(each["name"] == queue for each in queues))
         if names:
             yield Finding("workers", OK, f"{', '.join(names)} {verb}{'s' if len(names) == 1 else ''} {what}")
+        elif queue in looked_into:
+            yield Finding("workers", OK, f"{queue} {verb}s {what}")
         else:
             yield _without_worker(queue, f"nobody listens to the queue {queue}")
     for name, engines in sorted(item for reply in of_engines for item in reply.items()):
@@ -213,20 +219,28 @@ def _without_worker(queue: str, detail: str) -> Finding:
 
 
 def _workers_without_broker(settings: Settings) -> Iterator[Finding]:
-    """Whether each queue has a worker that holds its lease."""
-    database = open_database(settings)
+    """Whether each queue has a worker that looks for its work."""
     try:
-        for queue, verb, what in WORK:
-            with reading(database) as session:
-                until = held_until(session, sign_of_worker(queue))
-            if until is not None and until > datetime.now(UTC):
-                yield Finding("workers", OK, f"{queue} {verb}s {what}")
-            else:
-                yield _without_worker(queue, f"nobody looks for work of the queue {queue}")
+        looked_into = _looked_into(settings)
     except SQLAlchemyError:
         yield Finding("workers", FAIL, "not asked, because the database is not ready", "mend the database first")
+        return
+    for queue, verb, what in WORK:
+        if queue in looked_into:
+            yield Finding("workers", OK, f"{queue} {verb}s {what}")
+        else:
+            yield _without_worker(queue, f"nobody looks for work of the queue {queue}")
+
+
+def _looked_into(settings: Settings) -> set[str]:
+    """The queues whose work a worker looks for in the database, as its lease there says."""
+    database = open_database(settings)
+    try:
+        with reading(database) as session:
+            signs = {queue: held_until(session, sign_of_worker(queue)) for queue, _, _ in WORK}
     finally:
         database.dispose()
+    return {queue for queue, until in signs.items() if until is not None and until > datetime.now(UTC)}
 
 
 def models_process(settings: Settings) -> Iterator[Finding]:

@@ -25,6 +25,7 @@ SHIPPED_PRICES = Path("data", "prices.csv")
 LAUNCHERS = ROOT / "training" / "configs" / "accelerate"
 ENGLISH = "en"  # the language that the code is written in
 QUEUES = ("turns", "batch", "train")
+NO_QUEUES = "none"
 NO_BROKER = "none"  # as REDIS_URL: workers and pages look into the database instead
 _THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
 _LONGEST_SOCKET_PATH = 100  # a unix socket's path holds 107 bytes on Linux and fewer elsewhere
@@ -138,7 +139,7 @@ class Settings(BaseSettings):
     TRAIN_LEASE: float = Field(15, gt=1, description="Seconds after which a dead worker's training is given on.")
     TRAIN_POLL: float = Field(20, gt=0, description="Seconds between two looks at a training that goes on at a vendor.")
     WORKER_QUEUES: str = Field(
-        "", description="Queues whose workers the supervisor starts, with commas between; empty: all."
+        "", description="Queues whose workers the supervisor starts, with commas between, or none; empty: all."
     )
     UPKEEP_EVERY: float = Field(2, gt=0, description="Seconds between two rounds of upkeep.")
     OPEN_MATCH_HOURS: float = Field(
@@ -208,8 +209,8 @@ class Settings(BaseSettings):
     @field_validator("WORKER_QUEUES")
     @classmethod
     def _known_queues(cls, queues: str) -> str:
-        if set(_comma_separated(queues)) - set(QUEUES):
-            raise ValueError(f"expected some of {', '.join(QUEUES)}, with commas between")
+        if queues.strip() != NO_QUEUES and set(_comma_separated(queues)) - set(QUEUES):
+            raise ValueError(f"expected some of {', '.join(QUEUES)}, with commas between, or {NO_QUEUES}")
         return queues
 
     @field_validator("PARLOR_TRAINING")
@@ -314,7 +315,7 @@ class Settings(BaseSettings):
     @property
     def worker_queues(self) -> tuple[str, ...]:
         """The queues whose workers the supervisor starts."""
-        return _comma_separated(self.WORKER_QUEUES) or QUEUES
+        return () if self.WORKER_QUEUES.strip() == NO_QUEUES else _comma_separated(self.WORKER_QUEUES) or QUEUES
 
     @cached_property
     def languages(self) -> tuple[str, ...]:

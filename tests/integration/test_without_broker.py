@@ -1,13 +1,18 @@
 """A Parlor on a machine without a Redis server: workers and pages look into the database."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
+from flask import Flask
 
+from app.core.config import ROOT
 from tests.participant import Participant
 from tests.shell import Shell
-from tests.stack import Stack, running_parlor, wait_until
+from tests.stack import PATIENCE, Stack, running_parlor, wait_until
 from tests.tables import negotiation
 
 
@@ -55,3 +60,26 @@ def test_a_queued_round_and_a_queued_training_are_done(parlor: Stack, shell: She
     done = shell.flask(train, env=env)
     assert done.exit_code == 0, done
     wait_until(lambda: is_done("training"), "the end of the training")
+
+
+def test_a_worker_that_is_a_job_of_a_cluster_does_what_waits_and_ends_by_itself(app: Flask) -> None:
+    flask = app.test_cli_runner()
+    line = [
+        "round",
+        "run",
+        "negotiation",
+        "--models",
+        "scripted",
+        "scripted",
+        "--matches",
+        "4",
+        "--seed",
+        "1",
+        "--queue",
+    ]
+    assert flask.invoke(args=line).exit_code == 0
+    env = {**os.environ, **{name: str(value) for name, value in app.config["SETTINGS"]}, "REDIS_URL": "none"}
+    worker = [sys.executable, "-m", "workers.polling", "batch", "2", "--until-idle", "1"]
+    done = subprocess.run(worker, cwd=ROOT, env=env, capture_output=True, encoding="utf-8", timeout=PATIENCE)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(flask.invoke(args=["round", "show", "1", "--json"]).stdout)["status"] == "done"

@@ -17,7 +17,7 @@ from app.core.errors import Invalid
         ("DATABASE_URL", "postgresql://u:s3cret@h:port/x", "DATABASE_URL: expected a URL like"),
         ("DATABASE_URL", "mysql+foo://u:s3cret@h/x", "DATABASE_URL: expected a URL like"),
         ("REDIS_URL", "reds://:s3cret@h:1/0", "REDIS_URL: expected a URL that begins with redis://"),
-        ("WORKER_QUEUES", "turns,trains", "WORKER_QUEUES: expected some of turns, batch, train, with commas between"),
+        ("WORKER_QUEUES", "turns,trains", "WORKER_QUEUES: expected some of turns, batch, train, with commas"),
         (
             "PROLIFIC_KEYS_URL",
             "http://api.prolific.com/keys",
@@ -51,6 +51,7 @@ def test_a_setting_may_lie_in_a_file_and_the_environment_goes_before_it(
 def test_workers_are_started_for_all_queues_or_for_those_that_are_named() -> None:
     assert load_settings().worker_queues == ("turns", "batch", "train")
     assert load_settings({"WORKER_QUEUES": "turns, train"}).worker_queues == ("turns", "train")
+    assert load_settings({"WORKER_QUEUES": "none"}).worker_queues == ()
 
 
 @pytest.mark.parametrize("url", ["postgres://u:p@h/x", "postgresql://u:p@h/x", "postgresql+psycopg://u:p@h/x"])
