@@ -1,4 +1,8 @@
-"""Checkpoint folders: safetensors, a tokenizer, and `parlor.json`, which says where the model came from."""
+"""Checkpoint folders: safetensors, a tokenizer, and `parlor.json`, which says where the model came from.
+
+A folder may hold adapters (LoRA) in place of a model. Its `parlor.json` then says in `adapter_of` where the checkpoint
+lies that they were trained over, from the folder on, and which hash that has.
+"""
 
 import contextlib
 import hashlib
@@ -6,6 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
@@ -19,6 +24,8 @@ from training.errors import TrainingFailed, TrainingRefused, is_disk_full, one_l
 from training.marks import FIRST_RENDERER, RENDERER
 
 PROVENANCE = "parlor.json"
+ADAPTER_CONFIG, ADAPTER_OF = "adapter_config.json", "adapter_of"
+_OPTIONS: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
 
 
 def checkpoint_hash(folder: Path) -> str:
@@ -31,10 +38,12 @@ def checkpoint_hash(folder: Path) -> str:
 def check(folder: Path, expected: str | None = None) -> str:
     """The hash of a checkpoint that may be loaded.
 
-    Raises Refused for a folder without config, safetensors or tokenizer, one that wants to run code of its own, and
-    one that is not what its `parlor.json`, or the `expected` hash, says.
+    Raises Refused for a folder without config, safetensors or tokenizer, one that wants to run code of its own, one
+    that is not what its `parlor.json`, or the `expected` hash, says, and for adapters whose base is not there.
     """
-    if not (folder / "config.json").is_file():
+    if is_adapter(folder):
+        check(*base_of(folder))
+    elif not (folder / "config.json").is_file():
         raise TrainingRefused(
             f"{folder}: expected a checkpoint folder with a config.json, got none there; name another"
         )
@@ -45,6 +54,31 @@ def check(folder: Path, expected: str | None = None) -> str:
     if not any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
         raise TrainingRefused(f"{folder}: expected a tokenizer beside the weights, got none; put the model's own there")
     return check_unchanged(folder, expected)
+
+
+def is_adapter(folder: Path) -> bool:
+    """Whether a folder holds adapters in place of a model."""
+    return (folder / ADAPTER_CONFIG).is_file()
+
+
+def base_of(folder: Path) -> tuple[Path, str]:
+    """The checkpoint that the adapters in a folder were trained over, and its hash. Raises Refused where none is named
+    or there.
+    """
+    try:
+        found = read_provenance(folder)[ADAPTER_OF]
+        base, sha256 = Path(os.path.normpath(folder / found["path"])), str(found["sha256"])
+    except (KeyError, TypeError):
+        raise TrainingRefused(
+            f"{folder}: expected adapters whose {PROVENANCE} names their base, got none named; merge them with the"
+            " library that made them, and take the whole checkpoint"
+        ) from None
+    if not base.is_dir():
+        raise TrainingRefused(
+            f"{folder}: expected the base of its adapters in {base}, got none there; put back the checkpoint with hash"
+            f" {sha256[:12]}…"
+        )
+    return base, sha256
 
 
 def check_unchanged(folder: Path, expected: str | None = None) -> str:
@@ -59,18 +93,21 @@ def check_unchanged(folder: Path, expected: str | None = None) -> str:
 
 
 def load(folder: Path, expected: str | None = None, dtype: torch.dtype = torch.float32) -> tuple[Any, Any]:
-    """Model and tokenizer of a checkpoint folder; no code in it is ever run. Raises Refused as `check`."""
+    """Model and tokenizer of a checkpoint folder; no code in it is ever run. Raises Refused as `check`.
+
+    Adapters are merged into the weights of their base.
+    """
     check(folder, expected)
-    options: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
+    if is_adapter(folder):
+        model, _ = load(*base_of(folder))
+        return import_module("training.lora").merged(model, folder).to(dtype), _tokenizer(folder)
+    tokenizer = _tokenizer(folder)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, **options)
         model, found = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=dtype, use_safetensors=True, output_loading_info=True, **options
+            folder, dtype=dtype, use_safetensors=True, output_loading_info=True, **_OPTIONS
         )
     except Exception as error:  # the library raises whatever its readers of a dozen formats raise
-        raise TrainingRefused(
-            f"{folder}: expected a causal language model that can be loaded, got {one_line(error)}"
-        ) from None
+        raise unloadable(folder, error) from None
     if missing := sorted(found["missing_keys"]):
         raise TrainingRefused(
             f"{folder}: expected all weights of the model, got none for {missing[0]}; take the whole checkpoint"
@@ -81,6 +118,18 @@ def load(folder: Path, expected: str | None = None, dtype: torch.dtype = torch.f
             f"{folder}: expected a tokenizer of at most {known} tokens, got {len(tokenizer)}; put the model's own there"
         )
     return model, tokenizer
+
+
+def _tokenizer(folder: Path) -> Any:
+    try:
+        return AutoTokenizer.from_pretrained(folder, **_OPTIONS)
+    except Exception as error:  # likewise
+        raise unloadable(folder, error) from None
+
+
+def unloadable(folder: Path, error: Exception) -> TrainingRefused:
+    """What is said of a folder that a library could not load."""
+    return TrainingRefused(f"{folder}: expected a causal language model that can be loaded, got {one_line(error)}")
 
 
 def length_of(model: Any) -> int:

@@ -1,14 +1,18 @@
-"""Low-rank adapters: small matrices beside frozen weights are trained, and merged into the weights in the end.
+"""Low-rank adapters: small matrices beside frozen weights are trained, and merged into the weights or kept alone.
 
 Source: LoRA, arXiv 2106.09685, as the library peft has it.
 """
 
+import json
+import os
+import shutil
 import warnings
 from pathlib import Path
 from typing import Any
 
 import torch
 from peft import LoraConfig, PeftModel, TaskType, get_peft_model
+from peft.utils import SAFETENSORS_WEIGHTS_NAME
 from transformers.pytorch_utils import Conv1D
 
 from training import checkpoints
@@ -19,8 +23,11 @@ from training.methods.base import FromCheckpoint
 def with_adapters(model: Any, config: FromCheckpoint) -> Any:
     """The model, frozen, with fresh adapters, which change nothing yet.
 
-    Raises Refused where the model has no layers of the names in `lora_targets`.
+    Where adapters are kept alone and the base has some, these are gone on with, over what they were trained over.
+    Raises Refused where the model has no layers of the names in `lora_targets`, or the base's adapters are others.
     """
+    if config.keep_adapters and checkpoints.is_adapter(config.base):
+        return _with_those_of_base(config)
     targets: str | list[str] = "all-linear"
     if config.lora_targets is not None:
         targets = [name for each in config.lora_targets.split(",") if (name := each.strip())]
@@ -49,7 +56,43 @@ def _can_be_adapted(layer: Any) -> bool:
     return isinstance(layer, (torch.nn.Linear, Conv1D))
 
 
-def merged(config: FromCheckpoint, folder: Path) -> Any:
-    """The base with the adapters of a run's checkpoint added to its weights. Raises Refused as `checkpoints.load`."""
-    base, _ = checkpoints.load(config.base, config.base_sha256)
-    return PeftModel.from_pretrained(base, str(folder)).merge_and_unload()
+def _with_those_of_base(config: FromCheckpoint) -> Any:
+    known: Any = LoraConfig.from_pretrained(str(config.base))
+    if config.lora_rank != known.r or config.lora_alpha not in (None, known.lora_alpha) or config.lora_targets:
+        raise TrainingRefused(
+            f"lora_rank: expected {known.r}, with lora_alpha {known.lora_alpha} and no lora_targets, as the adapters of"
+            f" the base have them, got others; give these, or leave out keep_adapters, which merges the base's first"
+        )
+    known.lora_dropout, known.inference_mode = config.lora_dropout, False
+    base, sha256 = checkpoints.base_of(config.base)
+    known.base_model_name_or_path = str(base)  # where the library looks when it saves
+    model, _ = checkpoints.load(base, sha256)
+    return PeftModel.from_pretrained(model, str(config.base), is_trainable=True, config=known)
+
+
+def merged(base: Any, folder: Path) -> Any:
+    """A model with the adapters in a folder added to its weights, all of which can be trained as before.
+
+    Raises Refused where they do not fit it.
+    """
+    try:
+        return PeftModel.from_pretrained(base, str(folder)).merge_and_unload().requires_grad_(True)
+    except Exception as error:  # the library raises whatever comes of shapes that differ
+        raise checkpoints.unloadable(folder, error) from None
+
+
+def keep(config: FromCheckpoint, trained: Path, folder: Path) -> dict[str, Any]:
+    """Copy the adapters of a run's checkpoint into a folder of their own.
+
+    Returns what its provenance says of the base, whose place is told from `config.output` on. The config names the base
+    by its hash, so that the same adapters have the same hash wherever they are trained.
+    """
+    base, sha256 = config.base, config.base_sha256 or checkpoints.checkpoint_hash(config.base)
+    if checkpoints.is_adapter(base):
+        base, sha256 = checkpoints.base_of(base)
+    adapters = json.loads((trained / checkpoints.ADAPTER_CONFIG).read_text(encoding="utf-8"))
+    text = json.dumps({**adapters, "base_model_name_or_path": sha256}, indent=2, sort_keys=True)
+    (folder / checkpoints.ADAPTER_CONFIG).write_text(text + "\n", encoding="utf-8")
+    shutil.copy(trained / SAFETENSORS_WEIGHTS_NAME, folder)
+    path = os.path.relpath(base.resolve(), config.output.resolve())
+    return {checkpoints.ADAPTER_OF: {"path": path, "sha256": sha256}}

@@ -56,6 +56,7 @@ _CAME_LATER = {
     "lora_alpha",
     "lora_dropout",
     "lora_targets",
+    "keep_adapters",
     "sft_data",
     "too_long",
     "template_arguments",
@@ -313,18 +314,20 @@ def _finish(
     """
     if not trainer.args.should_save:
         return
-    model = trainer.accelerator.unwrap_model(trainer.model)
     standing = trainer.standing()
     best = trainer.state.best_global_step
     step = best if best and best != standing["step"] else from_step
     if step is None and (config.uses_adapters or trainer.shards_weights):
         step = standing["step"]
-    if step is not None:
-        folder = config.run_folder / f"{PREFIX}{step}"
-        model = _model_of_step(config, folder)
+    folder = None if step is None else config.run_folder / f"{PREFIX}{step}"
+    if folder is not None:
         standing = {name: value for name, value in checkpoints.read_provenance(folder).items() if name in standing}
     with checkpoints.written(config.output) as part:
-        model.save_pretrained(part)
+        if isinstance(config, FromCheckpoint) and config.keep_adapters and folder is not None:
+            provenance = {**provenance, **import_module("training.lora").keep(config, folder, part)}
+        else:
+            last = trainer.accelerator.unwrap_model(trainer.model)
+            (last if folder is None else _model_of_step(config, folder)).save_pretrained(part)
         tokenizer.save_pretrained(part)
         found = checkpoints.write_provenance(part, {**provenance, **standing})
     for path in checkpoints_in(config.run_folder):
@@ -335,6 +338,7 @@ def _finish(
 def _model_of_step(config: Config, folder: Path) -> Any:
     """The model of a run's checkpoint, with its adapters, if it has any, merged into the weights of the base."""
     unset_hf_deepspeed_config()  # with which the main process would wait for the others to load their parts
-    if config.uses_adapters:
-        return import_module("training.lora").merged(config, folder)
+    if isinstance(config, FromCheckpoint) and config.uses_adapters:
+        base, _ = checkpoints.load(config.base, config.base_sha256)
+        return import_module("training.lora").merged(base, folder)
     return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, local_files_only=True)

@@ -1,6 +1,7 @@
 """Adapters: little is trained, the output is a whole checkpoint, and the reference is the base without them."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,56 @@ def test_only_the_layers_that_are_named_get_adapters(
     assert changed == {"q_proj", "v_proj"}
 
 
+def logits_of(folder: Path) -> torch.Tensor:
+    model, _ = checkpoints.load(folder)
+    with torch.no_grad():
+        logits: torch.Tensor = model(input_ids=torch.arange(6, 18)[None]).logits
+    return logits
+
+
+def test_adapters_that_are_kept_alone_are_the_model_with_their_base_and_are_gone_on_with(
+    base: Path, config_file: ConfigFile, train: Train, refusal: Callable[..., str], tmp_path: Path
+) -> None:
+    fields = {"lora_rank": 2, "max_steps": 2, "learning_rate": 0.01, "warmup": 0}
+    for name, alone in (("merged", False), ("one", True)):
+        assert train("sft", config_file(name, **fields, keep_adapters=alone), tmp_path / "events") == 0
+    merged, one = (tmp_path / name / "model" for name in ("merged", "one"))
+    assert {path.name for path in one.iterdir()} >= {"adapter_config.json", "adapter_model.safetensors", "parlor.json"}
+    assert not (one / "model.safetensors").exists()
+    assert (logits_of(one) - logits_of(merged)).abs().max() <= 1e-5
+
+    assert train("sft", config_file("two", **fields, keep_adapters=True, base=str(one)), tmp_path / "events") == 0
+    two = tmp_path / "two" / "model"
+    kept_over = json.loads((two / "parlor.json").read_text())["adapter_of"]
+    assert (two / kept_over["path"]).resolve() == base.resolve()
+    assert kept_over["sha256"] == checkpoints.checkpoint_hash(base)
+    assert (logits_of(two) - logits_of(one)).abs().max() > 1e-3
+
+    assert train("sft", config_file("whole", max_steps=1, base=str(two)), tmp_path / "events") == 0
+    assert (tmp_path / "whole" / "model" / "model.safetensors").is_file()
+    complaint = refusal(config_file("other", lora_rank=4, keep_adapters=True, base=str(one)))
+    assert "lora_rank: expected 2, with lora_alpha 4 and no lora_targets, as the adapters of the base" in complaint
+
+
+def test_adapters_without_their_own_base_are_refused(
+    base: Path, config_file: ConfigFile, train: Train, refusal: Callable[..., str], tmp_path: Path
+) -> None:
+    moved = tmp_path / "moved"
+    shutil.copytree(base, moved)
+    fields = {"lora_rank": 2, "max_steps": 1, "keep_adapters": True}
+    assert train("sft", config_file("one", **fields, base=str(moved)), tmp_path / "events") == 0
+    one = tmp_path / "one" / "model"
+    with (moved / "config.json").open("a") as config:
+        config.write(" ")
+    assert f"{moved}: expected the checkpoint with hash " in refusal(config_file("two", base=str(one)))
+    shutil.rmtree(moved)
+    complaint = refusal(config_file("two", base=str(one)))
+    assert f"{one}: expected the base of its adapters in {moved}, got none" in complaint
+    about = json.loads((one / "parlor.json").read_text())
+    (one / "parlor.json").write_text(json.dumps({name: value for name, value in about.items() if name != "adapter_of"}))
+    assert "expected adapters whose parlor.json names their base" in refusal(config_file("two", base=str(one)))
+
+
 def test_gradient_checkpointing_changes_no_weight(config_file: ConfigFile, train: Train, tmp_path: Path) -> None:
     for name, on in (("without", False), ("with", True)):
         assert train("sft", config_file(name, max_steps=2, gradient_checkpointing=on)) == 0
@@ -63,6 +114,7 @@ def test_gradient_checkpointing_changes_no_weight(config_file: ConfigFile, train
     ("fields", "complaint"),
     [
         ({"lora_alpha": 8}, "lora_alpha: expected lora_rank beside it, got neither; name one"),
+        ({"keep_adapters": True}, "keep_adapters: expected lora_rank beside it, got neither; name one"),
         (
             {"lora_rank": 4, "lora_targets": "query"},
             "lora_targets: expected names among down_proj, gate_proj, k_proj, o_proj, q_proj, up_proj, v_proj,",

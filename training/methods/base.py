@@ -31,7 +31,7 @@ LARGEST = 1e6  # of a reward, a weight or a log-probability in a row, in size: n
 # Fields without a meaning where a vendor holds the weights: what they are computed on, and how they are kept.
 HERE_ONLY = (
     "keep", "log_every", "device", "precision", "packing", "gradient_checkpointing", "threads", "lora_alpha",
-    "lora_dropout", "lora_targets",
+    "lora_dropout", "lora_targets", "keep_adapters",
 )  # fmt: skip
 RENAMED = {"clip": "max_grad_norm"}  # fields under their names of before 0.2, which files and checkpoints still have
 
@@ -309,7 +309,7 @@ class FromCheckpoint(Config):
         default=0,
         ge=0,
         title="LoRA rank",
-        description="Trains adapters of this rank and no other weight; they are merged into the output. 0 is off.",
+        description="Trains adapters of this rank and no other weight. 0 is off.",
     )
     lora_alpha: int | None = Field(
         default=None,
@@ -331,6 +331,12 @@ class FromCheckpoint(Config):
         title="LoRA targets",
         description="Names of the layers that get adapters, with commas between.",
         json_schema_extra={"unset": "all linear layers but the head", "needs": ["lora_rank"]},
+    )
+    keep_adapters: Switch = Field(
+        default=False,
+        title="Adapters alone",
+        description="Whether the output is the adapters alone, which need the base; else they are merged into it.",
+        json_schema_extra={"needs": ["lora_rank"]},
     )
 
     @property

@@ -130,6 +130,8 @@ def located(spec: PlayerSpec, home: Path) -> PlayerSpec:
 def parameters(folder: Path) -> int | None:
     """How many weights a checkpoint's files hold, as their headers say; None if they cannot be read here.
 
+    Those of adapters (LoRA) alone come on top of those of their base.
+
     Source: the format of safetensors, https://github.com/huggingface/safetensors#format
     """
     found = 0
@@ -138,6 +140,9 @@ def parameters(folder: Path) -> int | None:
             with path.open("rb") as file:
                 header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
             found += sum(math.prod(each["shape"]) for name, each in header.items() if name != "__metadata__")
+        if (folder / "adapter_config.json").is_file():
+            about = json.loads((folder / "parlor.json").read_text(encoding="utf-8"))
+            found += parameters(folder / about["adapter_of"]["path"]) or 0
     except (OSError, ValueError, KeyError, TypeError, MemoryError):
         return None
     return found or None
