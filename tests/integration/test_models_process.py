@@ -34,7 +34,6 @@ SAID = "yes"  # each letter is a token
 MATCHES = 60
 ENV = {
     "ROUND_LEASE": "4",
-    "TURN_LEASE": "2",
     "TURN_SECONDS": "300",
     "UPKEEP_EVERY": "0.4",
     "WORKER_QUEUES": "turns,batch",
@@ -221,10 +220,10 @@ def test_a_person_is_told_of_a_partner_that_is_being_loaded(parlor: Stack) -> No
     os.kill(parlor.pid("models"), signal.SIGSTOP)  # as one that is busy with loading
     with Participant(table) as person:
         assert person.insist("Line 1.", "round-1", 0)["ok"]
-        person.wait(lambda: person.all_of("typing"), "what the partner is at")
+        # Pages that look by themselves may have seen a worker at the turn before it knew.
+        person.wait(lambda: {"on": True, "ready": False} in person.all_of("typing"), "that the partner is not ready")
         os.kill(parlor.pid("models"), signal.SIGCONT)
         person.wait(lambda: person.over, "the end")
-        assert person.all_of("typing")[:1] == [{"on": True, "ready": False}]
     assert moves_of(parlor, table.match) == ["Line 1.", SAID]
 
 
