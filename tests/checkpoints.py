@@ -1,6 +1,6 @@
 """Small local models for tests: random weights, made on the spot, of every kind that is played with differently."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -14,16 +14,19 @@ from tokenizers.trainers import BpeTrainer
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
+    Gemma2Config,
+    Gemma3TextConfig,
     GenerationMixin,
     GPT2Config,
-    GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
     MistralConfig,
     MistralForCausalLM,
+    PhiConfig,
     PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
+    Qwen3Config,
 )
 from transformers.modeling_outputs import CausalLMOutput
 
@@ -61,6 +64,23 @@ CHANNELS = (
 # As DeepSeek-R1's: the prompt opens the block, and no answer is rendered with one.
 OPENS = CHATML.removesuffix("{% endif %}") + "<think>\n{% endif %}"
 
+_SMALL = {
+    "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
+    "max_position_embeddings": 1024,
+}  # fmt: skip
+_GROUPED = {**_SMALL, "num_key_value_heads": 1}
+_WINDOWS = {"sliding_window": 24, "layer_types": ["sliding_attention", "full_attention"], "head_dim": 8}
+# Families as they differ: positions that are learnt or turned, in part or whole; heads that share keys; windows.
+ARCHITECTURES: dict[str, tuple[Callable[..., PretrainedConfig], dict[str, Any]]] = {
+    "gpt2": (GPT2Config, {"n_positions": 1024, "n_embd": 16, "n_layer": 2, "n_head": 2}),
+    "llama": (LlamaConfig, _GROUPED),
+    "qwen3": (Qwen3Config, {**_GROUPED, "head_dim": 8}),
+    "phi": (PhiConfig, {**_SMALL, "partial_rotary_factor": 0.5}),
+    "mistral": (MistralConfig, {**_GROUPED, "sliding_window": 24}),
+    "gemma2": (Gemma2Config, {**_GROUPED, **_WINDOWS, "query_pre_attn_scalar": 8}),
+    "gemma3": (Gemma3TextConfig, {**_GROUPED, **_WINDOWS, "query_pre_attn_scalar": 8}),
+}
+
 
 def word_model(folder: Path, seed: int = 1, length: int = 256) -> str:
     """A Llama with a vocabulary of words, as `training.tiny` makes it; returns its hash."""
@@ -71,23 +91,13 @@ def word_model(folder: Path, seed: int = 1, length: int = 256) -> str:
 
 
 def bytes_model(folder: Path, kind: str = "gpt2", template: str | None = CHATML, begins: bool = False) -> str:
-    """A model with a tokenizer of pieces of bytes: `gpt2` has absolute positions, `mistral` a sliding window."""
+    """A model of one of `ARCHITECTURES` with a tokenizer of pieces of bytes; returns its hash."""
     torch.manual_seed(2)
     tokenizer = bytes_tokenizer(template, begins)
-    ends = {"bos_token_id": None, "eos_token_id": tokenizer.eos_token_id}
-    model: Any
-    if kind == "gpt2":
-        model = GPT2LMHeadModel(
-            GPT2Config(vocab_size=len(tokenizer), n_positions=1024, n_embd=16, n_layer=2, n_head=2, **ends)
-        )
-    else:
-        model = MistralForCausalLM(
-            MistralConfig(
-                vocab_size=len(tokenizer), hidden_size=16, intermediate_size=32, num_hidden_layers=2,
-                num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=1024, sliding_window=24, **ends,
-            )
-        )  # fmt: skip
-    return _saved(folder, model, tokenizer)
+    make_config, fields = ARCHITECTURES[kind]
+    ends = {"bos_token_id": None, "eos_token_id": tokenizer.eos_token_id, "pad_token_id": None}
+    config = make_config(vocab_size=len(tokenizer), **ends, **fields)
+    return _saved(folder, AutoModelForCausalLM.from_config(config), tokenizer)
 
 
 def scripted_model(folder: Path, template: str, says: Sequence[str], sliding: bool = False) -> str:

@@ -38,6 +38,7 @@ from training.rendering import Renderer, control_tokens, ids_hash
 _SMALL = 20_000_000  # weights, up to which more than a few threads only wait for each other
 _FEW_THREADS = 4
 _SHARE = 0.8  # of a GPU's free memory for keys and values
+_HALF_CHARACTER = "\ufffd"  # what tokens say that have only the first bytes of one
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # what glibc's malloc.h calls M_TRIM_THRESHOLD and M_MMAP_THRESHOLD
 _SHORT_LIVED = 32 << 20  # bytes that a value of a forward pass may take; glibc allows no more
 _ALIKE = {torch.float32: 1e-3, torch.bfloat16: 5e-2}  # how far two ways to compute the same logits may be apart
@@ -150,7 +151,7 @@ class ModelRunner:
             request.log_probs = request.log_probs[: request.most_of_move]
             answer = self._reasoning.part(request, words)
         return Completion(
-            text=answer.text,
+            text=answer.text if ended else answer.text.rstrip(_HALF_CHARACTER),
             ids=request.sampled,
             log_probs=request.log_probs,
             prompt_tokens=len(request.prompt),
