@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from app.inference.key_value_cache import KeyValueCache, whole_columns
-from app.inference.prefix_cache import PrefixCache
+from app.inference.prefix_cache import WORTH_A_COPY, PrefixCache, common_length
 from app.inference.reasoning import ReasoningTokens
 from app.inference.requests import GenerationRequest, Sampling
 from app.inference.sampling import log_probs_of, sample, without_repetition
@@ -49,32 +49,25 @@ class Batch:
 
     def join(self, waiting: deque[GenerationRequest], most: int) -> None:
         """Take in from the left what there is room for, up to `most` answers in all, and draw a first token of each."""
-        new: list[tuple[GenerationRequest, Tensor | None]] = []
-        while (
-            waiting
-            and len(self._requests) + len(new) < most
-            and self._fits([request for request, _ in new], waiting[0])
-        ):
-            request = waiting.popleft()
-            new.append((request, self._prefix_cache.take(request.prompt)))
+        new: list[GenerationRequest] = []
+        while waiting and len(self._requests) + len(new) < most and self._fits(new, waiting[0]):
+            new.append(waiting.popleft())
         if not new:
             return
-        # Like lengths together, so that little of what is computed is padding.
-        new.sort(key=lambda each: len(each[0].prompt) - _length(each[1]))
+        groups = self._in_order(new)
         begin = len(self._requests)
-        self._requests += [request for request, _ in new]
-        self._lengths += [_length(held) for _, held in new]
-        rows = self._rows.number = len(self._requests)
+        self._requests += [each.request for group in groups for each in group]
+        self._lengths += [each.length for group in groups for each in group]
+        self._rows.number = len(self._requests)
         self._make_room(most)
-        for row, (_, held) in enumerate(new, begin):
-            if held is not None:
-                self._rows.put(row, held)
-        while begin < rows:
-            end = begin + 1
-            while end < rows and (end + 1 - begin) * self._left(end) <= _AT_ONCE:
-                end += 1
-            self._go_on(begin, [self._requests[row].prompt[self._lengths[row] :] for row in range(begin, end)])
-            begin = end
+        for group in groups:
+            for row, each in enumerate(group, begin):
+                if each.held is not None:
+                    self._rows.put(row, each.held)
+                elif each.alike is not None:
+                    self._rows.copy(self._requests.index(each.alike), row, each.length)
+            self._compute_prompts(begin, begin + len(group))
+            begin += len(group)
 
     def step(self) -> list[GenerationRequest]:
         """Draw a token of each answer. Returns those that are over, or given up, which leave."""
@@ -98,6 +91,32 @@ class Batch:
         if not self._requests:
             self._rows.clear()
         self._prefix_cache.shrink(self._memory() - self._rows.nbytes)
+
+    def _in_order(self, new: list[GenerationRequest]) -> list[list["_Joining"]]:
+        """Groups of prompts, one computed after the other: of those that begin alike the first is in an earlier group,
+        from which the others copy what they have in common.
+        """
+        left = [_Joining(request, self._prefix_cache.take(request.prompt)) for request in new]
+        for each in left:
+            each.copy_from(self._requests)
+        groups = []
+        while left:
+            group, later = list[_Joining](), list[_Joining]()
+            for each in left:
+                (later if each.copy_from([other.request for other in group]) else group).append(each)
+            # Like lengths together, so that little of what is computed is padding.
+            groups.append(sorted(group, key=lambda each: each.missing))
+            left = later
+        return groups
+
+    def _compute_prompts(self, begin: int, rows: int) -> None:
+        """Compute what is missing of the prompts in the rows from `begin` up to `rows`, and draw a first token."""
+        while begin < rows:
+            end = begin + 1
+            while end < rows and (end + 1 - begin) * self._left(end) <= _AT_ONCE:
+                end += 1
+            self._go_on(begin, [self._requests[row].prompt[self._lengths[row] :] for row in range(begin, end)])
+            begin = end
 
     def _fits(self, others: list[GenerationRequest], request: GenerationRequest) -> bool:
         rows = [*self._requests, *others, request]
@@ -169,10 +188,34 @@ class Batch:
             self._over.append(request)
 
 
+class _Joining:
+    """A request that comes in, and where the first `length` tokens of its prompt are: kept, or in the row of another
+    request that begins alike.
+    """
+
+    def __init__(self, request: GenerationRequest, held: Tensor | None) -> None:
+        self.request = request
+        self.held = held
+        self.alike: GenerationRequest | None = None
+        self.length = 0 if held is None else held.shape[3]
+
+    @property
+    def missing(self) -> int:
+        """How many tokens of the prompt are to be computed."""
+        return len(self.request.prompt) - self.length
+
+    def copy_from(self, others: list[GenerationRequest]) -> bool:
+        """Begin as one of the others does, if enough is to be had by that."""
+        if self.missing <= WORTH_A_COPY or not others:
+            return False
+        lengths = [common_length(other.prompt, self.request.prompt) for other in others]
+        length = min(max(lengths), len(self.request.prompt) - 1)
+        if length < self.length + WORTH_A_COPY:
+            return False
+        self.held, self.alike, self.length = None, others[lengths.index(max(lengths))], length
+        return True
+
+
 def _longest(requests: list[GenerationRequest]) -> int:
     """The columns that an answer may come to have."""
     return max(len(request.prompt) + request.most for request in requests)
-
-
-def _length(held: Tensor | None) -> int:
-    return 0 if held is None else held.shape[3]

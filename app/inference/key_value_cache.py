@@ -108,12 +108,16 @@ class KeyValueCache(Cache):
         for layer, new in zip(self._storage, held, strict=True):
             layer[:, row, :, : held.shape[3]] = new
 
+    def copy(self, row: int, to: int, length: int) -> None:
+        """Write the first columns of a row into another one that there is room for."""
+        for layer in self._storage:
+            layer[:, to, :, :length] = layer[:, row, :, :length]
+
     def remove(self, row: int, last_length: int) -> None:
         """Take a row out; the last one, which has so many columns, comes into its place."""
         self.number -= 1
         if row < self.number:
-            for layer in self._storage:
-                layer[:, row, :, :last_length] = layer[:, self.number, :, :last_length]
+            self.copy(self.number, row, last_length)
 
     def clear(self) -> None:
         """Forget all rows, and give their memory back."""

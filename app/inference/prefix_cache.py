@@ -1,19 +1,23 @@
 """A cache of what was computed for conversations that may go on: the next prompt of a seat begins with its last one.
 
 A conversation is found by its tokens alone. It is kept as far as it was computed, and found again there or where its
-prompt ended, should the answer have been refused. The one that was used least recently goes first.
+prompt ended, should the answer have been refused. Another conversation that begins alike, as matches of one game do
+with the rules, copies the beginning that both have. The one that was kept first goes first.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from bisect import bisect_left, insort
+from dataclasses import dataclass
 
 from torch import Tensor
 
+WORTH_A_COPY = 32  # tokens that two prompts have to begin with alike, or another one more
 
-class _CachedPrefix(NamedTuple):
-    ids: Sequence[int]
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _CachedPrefix:
+    ids: list[int]
+    prompt: int  # how many of them the conversation's next prompt has for sure
     held: Tensor  # (layers, 2, heads, length, width)
-    marks: tuple[int, int]  # at the end of the prompt, and of all
 
 
 class PrefixCache:
@@ -21,17 +25,17 @@ class PrefixCache:
 
     def __init__(self) -> None:
         self._bytes = 0
-        self._entries: dict[int, _CachedPrefix] = {}  # by the mark of all, the oldest first
-        self._found: dict[int, tuple[int, int]] = {}  # mark → how far, and the mark of all
+        self._entries: dict[_CachedPrefix, None] = {}  # the oldest first
+        self._sorted: list[_CachedPrefix] = []  # by tokens, so what begins alike stands together
 
-    def keep(self, ids: Sequence[int], prompt: int, held: Tensor, most: int) -> None:
+    def keep(self, ids: list[int], prompt: int, held: Tensor, most: int) -> None:
         """Keep what was computed of a conversation whose first `prompt` tokens were a prompt, `most` bytes in all."""
-        marks = list(_marks(ids))
-        whole = marks[-1]
-        self._drop(whole)
-        self._entries[whole] = _CachedPrefix(ids, held, (marks[prompt - 1], whole))
-        self._found[marks[prompt - 1]] = prompt, whole
-        self._found[whole] = len(ids), whole
+        at = bisect_left(self._sorted, ids, key=_ids)
+        if self._sorted[at : at + 1] and self._sorted[at].ids == ids:
+            self._drop(self._sorted[at])
+        entry = _CachedPrefix(ids, prompt, held)
+        self._entries[entry] = None
+        insort(self._sorted, entry, key=_ids)
         self._bytes += held.nbytes
         self.shrink(most)
 
@@ -40,41 +44,45 @@ class PrefixCache:
         while self._entries and self._bytes > most:
             self._drop(next(iter(self._entries)))
 
-    def take(self, ids: Sequence[int]) -> Tensor | None:
-        """What was computed of the longest beginning of `ids` that is known, all of it never; it is kept no more."""
-        best: tuple[int, int] | None = None
-        for place, mark in enumerate(_marks(ids[:-1]), 1):
-            found = self._found.get(mark)
-            if found is not None and found[0] == place:
-                best = found
+    def take(self, ids: list[int]) -> Tensor | None:
+        """What was computed of the longest beginning of `ids` that is known, all of it never.
+
+        A conversation that goes on is kept no more; one that only begins alike stays.
+        """
+        at = bisect_left(self._sorted, ids, key=_ids)
+        best = max(self._sorted[max(0, at - 1) : at + 1], key=lambda each: common_length(each.ids, ids), default=None)
         if best is None:
             return None
-        length, whole = best
-        entry = self._entries[whole]
-        if list(entry.ids[:length]) != list(ids[:length]):
+        length = min(common_length(best.ids, ids), len(ids) - 1)
+        if length >= best.prompt:
+            self._drop(best)
+        elif length < WORTH_A_COPY:
             return None
-        self._drop(whole)
-        return entry.held[:, :, :, :length]
+        return best.held[:, :, :, :length]
 
     def clear(self) -> None:
         """Keep nothing."""
         self._entries.clear()
-        self._found.clear()
+        self._sorted.clear()
         self._bytes = 0
 
-    def _drop(self, whole: int) -> None:
-        entry = self._entries.pop(whole, None)
-        if entry is None:
-            return
+    def _drop(self, entry: _CachedPrefix) -> None:
+        del self._entries[entry]
+        del self._sorted[bisect_left(self._sorted, entry.ids, key=_ids)]
         self._bytes -= entry.held.nbytes
-        for mark in entry.marks:
-            if self._found.get(mark, (0, None))[1] == whole:
-                del self._found[mark]
 
 
-def _marks(ids: Sequence[int]) -> Iterator[int]:
-    """A number for each beginning of a sequence, the same wherever it is the same."""
-    mark = 0
-    for token in ids:
-        mark = hash((mark, token))
-        yield mark
+def common_length(one: list[int], other: list[int]) -> int:
+    """How many tokens both begin with."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:  # slices are compared far faster than tokens in a loop
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _ids(entry: _CachedPrefix) -> list[int]:
+    return entry.ids

@@ -12,6 +12,7 @@ import torch
 from app.inference.batch import Batch
 from app.inference.generate_batch import GenerateBatch
 from app.inference.key_value_cache import KeyValueCache
+from app.inference.prefix_cache import common_length
 from app.inference.requests import Checkpoint, Completion, GenerationRequest, Sampling
 from app.inference.runner import ModelRunner
 from tests.checkpoints import ARCHITECTURES, CHATML, bytes_model, scripted_model, thinking_tokenizer
@@ -166,3 +167,55 @@ def test_an_answer_that_is_cut_within_a_character_ends_before_it(
         assert len(request.result.ids) == most
         texts.append(request.result.text)
     assert texts == ["G", "G", "Gö", "Gö", "Gö", "Gö", "Gö🎈", "Gö🎈!", "Gö🎈!"]
+
+
+# ---- What is computed once ----------------------------------------------------------
+
+
+@pytest.fixture
+def computed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many tokens of prompts each forward pass has computed."""
+    found, whole = list[int](), KeyValueCache.forward
+
+    def forward(self: KeyValueCache, begin: int, pieces: Sequence[Sequence[int]], starts: Sequence[int]) -> Any:
+        found.extend(sum(map(len, pieces)) for _ in [0] if max(map(len, pieces)) > 1)
+        return whole(self, begin, pieces, starts)
+
+    monkeypatch.setattr(KeyValueCache, "forward", forward)
+    return found
+
+
+def test_a_beginning_that_prompts_share_is_computed_once(
+    tmp_path: Path, loop: asyncio.AbstractEventLoop, computed: list[int]
+) -> None:
+    rules = [" ".join([SAID[3] * 12, kind, SAID[2] * 3]) for kind in ("one", "two")]
+    runner = new_runner(tmp_path / "model", "llama")
+
+    def ask(number: int, *more: str) -> GenerationRequest:
+        texts = [f"{rules[number % 2]} {number}{SAID[number % 3]}", *more]
+        messages = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(texts)]
+        return GenerationRequest(messages, GREEDY, MOST, None, loop, loop.create_future())
+
+    def took(*requests: GenerationRequest) -> int:
+        computed.clear()
+        answer(runner, *requests)
+        return sum(computed)
+
+    together = [ask(number) for number in range(6)]
+    tokens = took(*together)
+    prompts = [request.prompt for request in together]
+    both, alike = common_length(*prompts[:2]), common_length(prompts[0], prompts[2])
+    assert (both > 100, alike > both + 32) == (True, True)
+    # The first of either kind, less what both have, and what each has of its own.
+    assert tokens <= 2 * alike - both + sum(len(prompt) - alike + 3 for prompt in prompts)
+    new = ask(6)
+    assert took(new) <= len(new.prompt) - alike + 3
+    for number, request in enumerate(together):
+        assert isinstance(request.result, Completion)
+        more = ask(number, request.result.text or "-", SAID[0])
+        assert took(more) <= len(more.prompt) - len(request.prompt)
+    for request in (*together, new):
+        runner.release()
+        answer(runner, alone := GenerationRequest(request.messages, GREEDY, MOST, None, loop, loop.create_future()))
+        assert alone.sampled == request.sampled
+        assert alone.log_probs == pytest.approx(request.log_probs, abs=1e-4)
