@@ -48,10 +48,21 @@ class Batch:
         return len(self._requests)
 
     def join(self, waiting: deque[GenerationRequest], most: int) -> None:
-        """Take in from the left what there is room for, up to `most` answers in all, and draw a first token of each."""
-        new: list[GenerationRequest] = []
-        while waiting and len(self._requests) + len(new) < most and self._fits(new, waiting[0]):
+        """Take in from the left what there is room for, up to `most` answers in all, and draw a first token of each.
+
+        While there are requests for which a person waits, in front of the others, only these are taken in, as if they
+        were alone; where memory does not allow that, others that came in last are put back.
+        """
+        only_urgent = any(request.urgent for request in (*self._requests, *waiting))
+        rows = sum(request.urgent >= only_urgent for request in self._requests)
+        new, put_back = list[GenerationRequest](), list[GenerationRequest]()
+        while waiting and waiting[0].urgent >= only_urgent and rows + len(new) < most:
+            while only_urgent and rows < len(self._requests) and not self._fits(new, waiting[0]):
+                put_back.append(self._put_back(len(self._requests) - rows - 1))
+            if not self._fits(new, waiting[0]):
+                break
             new.append(waiting.popleft())
+        waiting.extend(put_back)
         if not new:
             return
         groups = self._in_order(new)
@@ -70,11 +81,15 @@ class Batch:
             begin += len(group)
 
     def step(self) -> list[GenerationRequest]:
-        """Draw a token of each answer. Returns those that are over, or given up, which leave."""
-        self._let_go()
+        """Draw a token of each answer, of those alone for which a person waits if there are any.
+
+        Returns those that are over, or given up, which leave.
+        """
+        self._let_go(self._first)
         if self._requests:
-            self._go_on(0, [request.sampled[-1:] for request in self._requests])
-            self._let_go()
+            first = self._first
+            self._go_on(first, [request.sampled[-1:] for request in self._requests[first:]])
+            self._let_go(first)
         over, self._over = self._over, []
         return over
 
@@ -91,6 +106,18 @@ class Batch:
         if not self._requests:
             self._rows.clear()
         self._prefix_cache.shrink(self._memory() - self._rows.nbytes)
+
+    @property
+    def _first(self) -> int:
+        """The row from which on answers are made: those for which a person waits came in behind all others."""
+        return next((row for row, request in enumerate(self._requests) if request.urgent), 0)
+
+    def _put_back(self, row: int) -> GenerationRequest:
+        """Take out a request that will come in again, and begin again."""
+        request = self._requests[row]
+        self._remove(row)
+        request.begin()
+        return request
 
     def _in_order(self, new: list[GenerationRequest]) -> list[list["_Joining"]]:
         """Groups of prompts, one computed after the other: of those that begin alike the first is in an earlier group,
@@ -133,7 +160,7 @@ class Batch:
             + 1
         )
         there, known = self._rows.room
-        some = max(there, min(most, 1 << (rows - 1).bit_length()))
+        some = max(there, rows, min(most, 1 << (rows - 1).bit_length()))
         if self._allowed(some, max(longest, known)):
             self._rows.reserve(some, columns)
         else:
@@ -169,9 +196,11 @@ class Batch:
             self._requests[row].log_probs.append(log_prob)
             self._reasoning.follow(self._requests[row])
 
-    def _let_go(self) -> None:
-        """Take out the answers that have ended; what was computed of them is kept, as far as the next prompt has it."""
-        for row in reversed(range(len(self._requests))):
+    def _let_go(self, first: int) -> None:
+        """Take out the answers from a row on that have ended; what was computed of them is kept, as far as the next
+        prompt has it.
+        """
+        for row in reversed(range(first, len(self._requests))):
             request = self._requests[row]
             if not (request.given_up or len(request.sampled) >= request.limit or request.sampled[-1] in self._ends):
                 continue
@@ -181,11 +210,15 @@ class Batch:
                 held = self._rows.get(row, lasting)
                 room = self._memory() - self._rows.nbytes
                 self._prefix_cache.keep(computed[:lasting], min(lasting, len(request.prompt)), held, room)
-            self._rows.remove(row, self._lengths[-1])
-            self._requests[row], self._lengths[row] = self._requests[-1], self._lengths[-1]
-            self._requests.pop()
-            self._lengths.pop()
+            self._remove(row)
             self._over.append(request)
+
+    def _remove(self, row: int) -> None:
+        """Take a row out; the last one comes into its place."""
+        self._rows.remove(row, self._lengths[-1])
+        self._requests[row], self._lengths[row] = self._requests[-1], self._lengths[-1]
+        self._requests.pop()
+        self._lengths.pop()
 
 
 class _Joining:

@@ -32,8 +32,8 @@ class GenerateBatch:
         return len(self._requests)
 
     def join(self, waiting: deque[GenerationRequest], most: int) -> None:
-        """Take in from the left what is sampled alike, up to `most` answers in all."""
-        while waiting and len(self._requests) < most and waiting[0].sampling == (self._requests or waiting)[0].sampling:
+        """Take in from the left what is sampled alike and alike urgent, up to `most` answers in all."""
+        while waiting and len(self._requests) < most and _kind(waiting[0]) == _kind((self._requests or waiting)[0]):
             self._requests.append(waiting.popleft())
 
     def step(self) -> list[GenerationRequest]:
@@ -76,6 +76,10 @@ class GenerateBatch:
         """Forget everything. Returns the answers that were being made."""
         requests, self._requests = self._requests, []
         return requests
+
+
+def _kind(request: GenerationRequest) -> tuple[Sampling, bool]:
+    return request.sampling, request.urgent
 
 
 class _SampledTokens(LogitsProcessor):

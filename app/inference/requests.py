@@ -85,6 +85,7 @@ class GenerationRequest:
     template_arguments: Mapping[str, Any] = field(default_factory=dict)
     room: int = 0
     room_if_needed: bool = False
+    urgent: bool = False  # a person waits for the answer: those for which nobody does are made afterwards
     result: Completion | GenerationFailure | Exception | None = field(default=None, init=False)
 
     prompt: list[int] = field(default_factory=list, init=False)

@@ -134,7 +134,7 @@ class Engine:
                 else:
                     ready.append(request)
             waiting.clear()
-            waiting.extend(ready)
+            waiting.extend(sorted(ready, key=lambda request: not request.urgent))
             try:
                 over = runner.go_on(waiting, self._limit.of(self._most))
             except OutOfMemory as error:

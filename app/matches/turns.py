@@ -36,7 +36,7 @@ from app.matches.stored import StoredMatch, load, turn_began
 from app.matches.turn_leases import LeaseLost, Taken
 from app.models import MatchRow
 from app.players import make_player
-from app.players.base import Generation, ModelPlayer, PlayerFailed, PlayerSpec
+from app.players.base import URGENT, Generation, ModelPlayer, PlayerFailed, PlayerSpec
 from app.players.local.player import LocalPlayer
 from app.registry.learnt import write_learnt
 
@@ -68,10 +68,11 @@ class WorkerContext(JobContext):
 
 
 async def answer_within(seconds: float, ask: Callable[[], Coroutine[Any, Any, Generation]]) -> Generation:
-    """A model's answer. Raises TimeoutError after so many seconds in which this process ran.
+    """A model's answer, for which a person waits. Raises TimeoutError after so many seconds in which this process ran.
 
     A process that was stopped for a while, as on a machine that slept, finds the answer when it goes on.
     """
+    URGENT.set(True)  # for this task and the one that asks
     # Asked for in here, so that nothing was asked for in vain where the loop ends before this begins.
     answer = asyncio.ensure_future(ask())
     try:

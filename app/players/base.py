@@ -7,6 +7,7 @@ answer how it came about.
 
 import random
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -14,6 +15,9 @@ from app.core.errors import AppError
 from app.core.failures import BUSY, MODEL_FAULT, FailureKind, Fault, Outcome
 from app.games.base import JSON, View
 from app.jobs.call_costs import CostSource, Prices, TokenCounts, cost_of, estimated_tokens
+
+# Whether a person waits for the answer that is being asked for, so that a local model makes it before all others.
+URGENT: ContextVar[bool] = ContextVar("urgent", default=False)
 
 Refused = tuple[str, str]  # a bad attempt at this turn: its text, and the reason that was given
 

@@ -80,6 +80,19 @@ def settings(app: Any) -> Settings:
     return app.config["SETTINGS"]  # type: ignore[no-any-return]
 
 
+@pytest.fixture
+def waited_for(monkeypatch: pytest.MonkeyPatch) -> set[bool]:
+    """Whether a person waited for the answers that were asked for."""
+    found, whole = set[bool](), engines.complete
+
+    def complete(checkpoint: Checkpoint, request: GenerationRequest, most: int) -> Any:
+        found.add(request.urgent)
+        return whole(checkpoint, request, most)
+
+    monkeypatch.setattr(engines, "complete", complete)
+    return found
+
+
 def opening(number: int) -> Messages:
     return [{"role": "user", "content": f"{' '.join(SAID[: number % 5 + 1])} {number}"}]
 
@@ -386,6 +399,25 @@ def test_models_share_the_memory_and_let_go_of_it_when_nobody_will_go_on(
     assert (before > 0, after) == (True, 0)
 
 
+def test_who_asks_last_is_answered_first_where_a_person_waits(
+    checkpoints: dict[str, Checkpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "_engines", type(engines._engines)())
+    answered = list[int]()
+
+    async def ask(number: int, urgent: bool) -> None:
+        loop = asyncio.get_running_loop()
+        request = GenerationRequest(opening(number), GREEDY, 9, None, loop, loop.create_future(), urgent=urgent)
+        assert isinstance(await engines.complete(checkpoints["words"], request, 2), Completion)
+        answered.append(number)
+
+    async def everybody() -> None:  # while the model is still being loaded
+        await asyncio.gather(*(ask(number, urgent=number == 9) for number in range(10)))
+
+    asyncio.run(everybody())
+    assert answered[0] == 9
+
+
 def test_a_model_that_breaks_says_so_to_everybody_who_waits(
     checkpoints: dict[str, Checkpoint], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -514,7 +546,7 @@ def test_asking_a_local_model_loads_no_torch_where_it_is_asked(checkpoints: dict
 
 
 def test_a_round_of_local_models_is_played_whole_and_the_same_again(
-    engine: Engine, settings: Settings, checkpoints: dict[str, Checkpoint]
+    engine: Engine, settings: Settings, checkpoints: dict[str, Checkpoint], waited_for: set[bool]
 ) -> None:
     for name, kind in (("one", "words"), ("two", "gpt2")):
         register(engine, name, checkpoints[kind].folder, checkpoints[kind].sha256, in_flight=8)
@@ -525,6 +557,7 @@ def test_a_round_of_local_models_is_played_whole_and_the_same_again(
         check(engine, number, 24)
         told.append(facts(engine, number))
     assert told[0] == told[1]
+    assert waited_for == {False}
     with reading(engine) as session:
         calls = session.scalars(select(GenerationRow).options(undefer(GenerationRow.log_probs))).all()
     assert {call.model.partition("@")[0] for call in calls} == {"one", "two"}
@@ -627,7 +660,10 @@ def _trained(folder: Path, base: Checkpoint, rows: Sequence[dict[str, Any]]) -> 
 
 
 def test_a_model_that_is_replaced_plays_its_matches_to_the_end(
-    engine: Engine, desk: Callable[..., WorkerContext], checkpoints: dict[str, Checkpoint]
+    engine: Engine,
+    desk: Callable[..., WorkerContext],
+    checkpoints: dict[str, Checkpoint],
+    waited_for: set[bool],
 ) -> None:
     old, new = checkpoints["words"], checkpoints["gpt2"]
     register(engine, "old", old.folder, old.sha256)
@@ -638,6 +674,7 @@ def test_a_model_that_is_replaced_plays_its_matches_to_the_end(
     with writing(engine) as session:
         set_usable_in_rounds(session, "old", False)
     assert play_turn(desk(), match)
+    assert waited_for == {True}
     with reading(engine) as session:
         assert load(session, match).match.ply == 1
         call = session.scalars(select(GenerationRow).where(GenerationRow.match_id == match)).all()[-1]

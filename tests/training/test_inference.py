@@ -219,3 +219,41 @@ def test_a_beginning_that_prompts_share_is_computed_once(
         answer(runner, alone := GenerationRequest(request.messages, GREEDY, MOST, None, loop, loop.create_future()))
         assert alone.sampled == request.sampled
         assert alone.log_probs == pytest.approx(request.log_probs, abs=1e-4)
+
+
+# ---- Whose answers are made first ---------------------------------------------------
+
+
+@pytest.mark.parametrize("memory", [1 << 29, 45_000], ids=["enough memory", "memory for a few"])
+def test_answers_that_a_person_waits_for_go_first_and_the_others_stay_the_same(
+    tmp_path: Path, loop: asyncio.AbstractEventLoop, memory: int
+) -> None:
+    runner = new_runner(tmp_path / "model", "llama", memory)
+
+    def ask(number: int, urgent: bool = False) -> GenerationRequest:
+        messages = [{"role": "user", "content": f"{SAID[number % 3]} {number}"}]
+        future = loop.create_future()
+        request = GenerationRequest(messages, Sampling(1, None, None), 24, f"{number}", loop, future, urgent=urgent)
+        assert runner.prepare(request)
+        return request
+
+    others, most = [ask(number) for number in range(4)], 4
+    waiting = deque(others)
+    for _ in range(3):
+        runner.go_on(waiting, most)
+    made = [len(request.sampled) for request in others]
+    urgent = [ask(number, urgent=True) for number in (7, 8)]
+    waiting.extendleft(urgent)
+    while any(request.result is None for request in urgent):
+        assert all(request.urgent for request in runner.go_on(waiting, most))
+        now = [len(request.sampled) for request in others]
+        assert all(new in (0, old) for new, old in zip(now, made, strict=True))  # 0: made again, for want of memory
+    assert (made != now) == (memory < 1 << 20)
+    while waiting or len(runner.batch):
+        runner.go_on(waiting, most)
+    for request in (*others, *urgent):
+        runner.release()
+        alone = ask(int(request.seed or ""))
+        answer(runner, alone)
+        assert alone.sampled == request.sampled
+        assert alone.log_probs == pytest.approx(request.log_probs, abs=1e-4)

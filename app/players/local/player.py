@@ -15,7 +15,7 @@ from app.games.base import JSON, View
 from app.inference import engines
 from app.inference.requests import LENGTH, Checkpoint, Completion, GenerationFailure, GenerationRequest, Sampling
 from app.players import prompts
-from app.players.base import MOST_TOKENS, ChatSampling, Generation, PlayerFailed, PlayerSpec, Refused
+from app.players.base import MOST_TOKENS, URGENT, ChatSampling, Generation, PlayerFailed, PlayerSpec, Refused
 from app.players.local.options import TEMPLATE_ROOM, LocalOptions, read_options
 from training.marks import RENDERER, broken_chat
 
@@ -81,7 +81,7 @@ class LocalPlayer:
         loop = asyncio.get_running_loop()
         request = GenerationRequest(
             messages, used, most, seed, loop, loop.create_future(), renderer, options.template_arguments,
-            room=self._room, room_if_needed=options.reasoning_room is None,
+            room=self._room, room_if_needed=options.reasoning_room is None, urgent=URGENT.get(),
         )  # fmt: skip
         completion = await engines.complete(self._checkpoint, request, options.in_flight)
         recorded: JSON = {name: value for name, value in used._asdict().items() if value is not None}
