@@ -16,6 +16,7 @@ from app.core.config import ROOT
 from app.core.errors import AppError, Invalid, Verbatim
 from app.core.extensions import writing
 from app.players.local.options import read_template_arguments, resolve
+from app.players.stop_strings import read_stop
 from app.registry import add_local_model
 
 _NUMBERS = ("temperature", "top_k", "top_p", "max_tokens", "in_flight", "reasoning_room")
@@ -38,6 +39,7 @@ _NUMBERS = ("temperature", "top_k", "top_p", "max_tokens", "in_flight", "reasoni
 @click.option(
     "--reasoning", metavar="R", help="off, low, medium, high, tokens, or template: as it does. [default: template]"
 )
+@click.option("--stop", metavar="JSON", help='Texts before which an answer ends, as ["User:"]. [default: none]')
 @click.option("--template-arguments", metavar="JSON", help='Of the chat template, as {"enable_thinking": false}.')
 @click.option("--device", metavar="D", help="auto, cpu or cuda. [default: auto]")
 @click.option("--dtype", metavar="T", help="auto, float32 or bfloat16. [default: bfloat16 on a GPU, else float32]")
@@ -55,6 +57,8 @@ def add_local(
     options |= {option: read_value(options[option]) for option in _NUMBERS if option in options}
     if "template_arguments" in options:
         options["template_arguments"] = read_template_arguments(options["template_arguments"])
+    if "stop" in options:
+        options["stop"] = list(read_stop(options["stop"]))
     warn_of_bfloat16("dtype", options.get("dtype"), options.get("device"))
     facts = look_at(folder)
     options |= {"path": stored_path(home, folder), "sha256": facts["sha256"]}

@@ -91,7 +91,8 @@ def list_(game: str | None, archived: bool, **given: Any) -> None:
 )
 @style_option
 @further_option(
-    "top_p, seed, extra, reasoning, reasoning_room, reasoning_form, structured_output, structured_form, price_training."
+    "top_p, seed, extra, reasoning, reasoning_room, reasoning_form, stop, structured_output, structured_form,"
+    " price_training."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print what was stored as JSON.")
 def add_api(

@@ -16,6 +16,7 @@ from training.reasoning import (
     without_block_at_end,
 )
 
+HALF_CHARACTER = "\ufffd"  # what tokens say that have only the first bytes of one
 _REACH = 24  # tokens at the end of a sequence in which marks are looked for
 
 
@@ -59,8 +60,12 @@ class ReasoningTokens:
         """Set the limit of an answer of which a token was sampled: the move has the same room however long it thinks.
 
         There is room for reasoning from where it is opened, and where it is closed the room of the move begins. A
-        message in a channel that ends is all there is room for, unless it was reasoning.
+        message in a channel that ends is all there is room for, unless it was reasoning, and so is a move with one of
+        the request's texts to stop at.
         """
+        if request.stop and self._completes_stop(request):
+            request.has_stopped, request.limit = True, len(request.sampled)
+            return
         if request.sampled[-1] in self.message_ends and self.part(request, request.sampled[:-1]).text:
             request.limit = len(request.sampled)
             return
@@ -71,6 +76,16 @@ class ReasoningTokens:
             request.limit = min(request.most, len(request.sampled) + request.most_of_move)
         elif request.limit < request.most and self._ends_in(request.sampled, self._openings, OPENING):
             request.limit = request.most
+
+    def _completes_stop(self, request: GenerationRequest) -> bool:
+        """Whether the last token completes a text to stop at, in the move: white space before it does not count."""
+        tail = request.sampled[-_REACH - max(len(stop.encode()) for stop in request.stop) :]
+        text, before = self._text(tail), self._text(tail[:-1]).rstrip(HALF_CHARACTER)
+        if all(text.find(stop, max(0, len(before) - len(stop) + 1)) < 0 for stop in request.stop):
+            return False
+        move = self.part(request, request.sampled).text
+        spaces = text[len(text.rstrip()) :]
+        return bool(move) and any(stop in move + spaces for stop in request.stop)
 
     def lasting(self, request: GenerationRequest) -> int:
         """How many of the tokens that were computed of an ended answer its next prompt can begin with.
@@ -114,3 +129,8 @@ class ReasoningTokens:
         """Control tokens are in it only where they mark reasoning, as no others are ever sampled or looked for."""
         text: str = self._tokenizer.decode(tokens, skip_special_tokens=not self.special)
         return text
+
+
+def before_stop(text: str, stop: Sequence[str]) -> str:
+    """What stands before the first of the texts to stop at, all where none of them occurs."""
+    return text[: min((at for each in stop if (at := text.find(each)) >= 0), default=len(text))]

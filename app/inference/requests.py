@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from app.core.failures import BUSY, DENIED, FailureKind
 from training.marks import RENDERER
 
-STOP, LENGTH = "stop", "length"  # why an answer ended: the model said so, or it may not be longer
+# Why an answer ended: the model said so, it may not be longer, or it came to a text before which answers end.
+STOP, LENGTH, STOP_STRING = "stop", "length", "stop_string"
 
 
 class Checkpoint(NamedTuple):
@@ -54,7 +55,7 @@ class Completion:
     log_probs: list[float]
     prompt_tokens: int
     prompt_sha256: str
-    finish: str  # STOP | LENGTH
+    finish: str  # STOP | LENGTH | STOP_STRING
     most: int  # tokens that it could have had
     device: str
     dtype: str
@@ -86,6 +87,7 @@ class GenerationRequest:
     room: int = 0
     room_if_needed: bool = False
     urgent: bool = False  # a person waits for the answer: those for which nobody does are made afterwards
+    stop: list[str] = field(default_factory=list)  # texts before which the answer ends
     result: Completion | GenerationFailure | Exception | None = field(default=None, init=False)
 
     prompt: list[int] = field(default_factory=list, init=False)
@@ -94,6 +96,7 @@ class GenerationRequest:
     most: int = field(default=0, init=False)  # tokens of the answer, reasoning included
     limit: int = field(default=0, init=False)
     has_closed: bool = field(default=False, init=False)  # its reasoning
+    has_stopped: bool = field(default=False, init=False)  # by one of `stop`
     sampled: list[int] = field(default_factory=list, init=False)
     log_probs: list[float] = field(default_factory=list, init=False)  # of what was sampled
     rng: random.Random = field(default_factory=random.Random, init=False)
@@ -108,7 +111,7 @@ class GenerationRequest:
         """Forget what was sampled; the same will be."""
         self.sampled, self.log_probs = [], []
         self.limit = self.most if self.opening or not self.room_if_needed else self.most_of_move
-        self.has_closed = False
+        self.has_closed = self.has_stopped = False
         self.rng = random.Random(self.seed)
         self.began = time.perf_counter()
 

@@ -19,10 +19,11 @@ from app.core.failures import REFUSED
 from app.inference.batch import Batch
 from app.inference.generate_batch import GenerateBatch
 from app.inference.key_value_cache import KeyValueCache
-from app.inference.reasoning import ReasoningTokens
+from app.inference.reasoning import HALF_CHARACTER, ReasoningTokens, before_stop
 from app.inference.requests import (
     LENGTH,
     STOP,
+    STOP_STRING,
     Checkpoint,
     Completion,
     GenerationFailure,
@@ -38,7 +39,6 @@ from training.rendering import Renderer, control_tokens, ids_hash
 _SMALL = 20_000_000  # weights, up to which more than a few threads only wait for each other
 _FEW_THREADS = 4
 _SHARE = 0.8  # of a GPU's free memory for keys and values
-_HALF_CHARACTER = "\ufffd"  # what tokens say that have only the first bytes of one
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # what glibc's malloc.h calls M_TRIM_THRESHOLD and M_MMAP_THRESHOLD
 _SHORT_LIVED = 32 << 20  # bytes that a value of a forward pass may take; glibc allows no more
 _ALIKE = {torch.float32: 1e-3, torch.bfloat16: 5e-2}  # how far two ways to compute the same logits may be apart
@@ -146,17 +146,18 @@ class ModelRunner:
         words = request.sampled[:-1] if ended else request.sampled
         answer = self._reasoning.part(request, words)
         if answer.reasoning is None and len(words) > request.most_of_move:  # there was room, and nothing was thought
-            ended = False
+            ended = request.has_stopped = False
             words = request.sampled = request.sampled[: request.most_of_move]
             request.log_probs = request.log_probs[: request.most_of_move]
             answer = self._reasoning.part(request, words)
+        text = before_stop(answer.text, request.stop).rstrip() if request.has_stopped else answer.text
         return Completion(
-            text=answer.text if ended else answer.text.rstrip(_HALF_CHARACTER),
+            text=text if ended else text.rstrip(HALF_CHARACTER),
             ids=request.sampled,
             log_probs=request.log_probs,
             prompt_tokens=len(request.prompt),
             prompt_sha256=ids_hash(request.prompt),
-            finish=STOP if ended else LENGTH,
+            finish=STOP if ended else STOP_STRING if request.has_stopped else LENGTH,
             most=request.most,
             device=self.device,
             dtype=self.dtype,

@@ -73,7 +73,7 @@ LABELS: Mapping[str, str] = {
     "sft_data": N_("Supervised rows"), "share": N_("Share of the model that learns"),
     "shots": N_("Examples before each item"), "source": N_("Source"),
     "speakers": N_("Said by"), "study": N_("Study"),
-    "style": N_("Prompt style"), "tasks": N_("Tasks"),
+    "stop": N_("Stop texts"), "style": N_("Prompt style"), "tasks": N_("Tasks"),
     "temperature": N_("Temperature"), "timeout": N_("Timeout"), "token_field": N_("Sent as"),
     "tokens_per_minute": N_("Tokens a minute"), "top_k": N_("Top-k"), "top_p": N_("Top-p"),
     "train": N_("Fields of the second training"),

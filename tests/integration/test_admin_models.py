@@ -484,7 +484,7 @@ def test_a_clone_of_a_local_model_has_other_arguments_for_its_chat_template(
     assert row is not None
     address = f"/admin/models/{row.id}/clone"
     assert 'name="template_arguments"' in client.get(address).text
-    form = {"name": "other", "reasoning": "off", "template_arguments": '{"style": "<plain>"}'}
+    form = {"name": "other", "reasoning": "off", "template_arguments": '{"style": "<plain>"}', "stop": '["User:"]'}
     refused = client.post(address, data={**form, "template_arguments": "[1]"})
     assert refused.status_code == 400
     assert "expected a JSON object such as" in refused.text
@@ -492,6 +492,8 @@ def test_a_clone_of_a_local_model_has_other_arguments_for_its_chat_template(
     other = stored(engine, "other")
     assert other is not None
     assert (other.options["reasoning"], other.options["template_arguments"]) == ("off", {"style": "<plain>"})
+    assert other.options["stop"] == ["User:"]
+    assert "[&#34;User:&#34;]" in client.get(f"/admin/models/{other.id}/clone").text
     page = client.get(f"/admin/models/{other.id}").text
     assert "\\u003cplain\\u003e" in page
     assert "enable_thinking" in page

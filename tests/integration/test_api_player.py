@@ -114,11 +114,11 @@ def test_a_chat_outside_of_a_match_is_sent_without_marks(stub: StubServer) -> No
 
 def test_the_request_carries_the_options_and_nothing_else(stub: StubServer) -> None:
     stub.script("m", "[message] hi")
-    options = {"temperature": 0.7, "top_p": 0.9, "seed": 5, "max_tokens": 33, "extra": {"top_k": 50}}
+    options = {"temperature": 0.7, "top_p": 0.9, "seed": 5, "max_tokens": 33, "stop": ["\n"], "extra": {"top_k": 50}}
     generation = ask(player(stub, organisation="org-1", **options))
     request = stub.requests[0]
     sent = {"model": "m", "messages": generation.prompt, "temperature": 0.7, "top_p": 0.9, "seed": 5, "max_tokens": 33}
-    assert request.body == {**sent, "top_k": 50}
+    assert request.body == {**sent, "stop": ["\n"], "top_k": 50}
     assert generation.sampling == {**options, "sampling_state": "unverified", "finish_reason": "stop"}
     assert request.headers["authorization"] == f"Bearer {KEY}"
     assert request.headers["openai-organization"] == "org-1"

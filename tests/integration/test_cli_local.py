@@ -58,12 +58,22 @@ def test_a_folder_becomes_a_model_once_it_was_loaded(run: Run, engine: Engine, h
 @pytest.mark.parametrize("database_url", [""])
 def test_a_model_has_arguments_for_its_template_which_a_clone_can_change(run: Run, engine: Engine, home: Path) -> None:
     word_model(home / "small")
-    given = ("--reasoning", "low", "--reasoning-room", "70", "--template-arguments", '{"enable_thinking": false}')
+    given = (
+        "--reasoning",
+        "low",
+        "--reasoning-room",
+        "70",
+        "--template-arguments",
+        '{"enable_thinking": false}',
+        "--stop",
+        '["User:"]',
+    )
     added = run("model", "add-local", "mine", "--path", str(home / "small"), *given)
     assert added.exit_code == 0, added.stderr
     row = stored(engine, "mine")
     assert row is not None
     assert row.options["template_arguments"] == {"enable_thinking": False}
+    assert row.options["stop"] == ["User:"]
     assert re.search(
         r"^template arguments +\{.*'thinking': True.*\}$", run("model", "show", "mine").stdout, re.MULTILINE
     )

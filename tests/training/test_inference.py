@@ -257,3 +257,44 @@ def test_answers_that_a_person_waits_for_go_first_and_the_others_stay_the_same(
         answer(runner, alone)
         assert alone.sampled == request.sampled
         assert alone.log_probs == pytest.approx(request.log_probs, abs=1e-4)
+
+
+# ---- Where an answer ends -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("sliding", [False, True], ids=["in rows", "by the library"])
+def test_an_answer_ends_before_the_first_text_to_stop_at(
+    tmp_path: Path, loop: asyncio.AbstractEventLoop, sliding: bool
+) -> None:
+    pieces = ["I", "Ġwant", "Ġ2", "Ġbooks", "ĉ", "no", ",", "Ġthanks"]
+    checkpoint = Checkpoint(tmp_path, scripted_model(tmp_path, CHATML, pieces, sliding), "cpu", "auto")
+    runner = ModelRunner(checkpoint, lambda: 1 << 29)
+    assert isinstance(runner.batch, GenerateBatch if sliding else Batch)
+
+    def said(*stop: str) -> tuple[str, int, str]:
+        messages, future = [{"role": "user", "content": "a"}], loop.create_future()
+        request = GenerationRequest(messages, GREEDY, 20, None, loop, future, stop=list(stop))
+        answer(runner, request)
+        assert isinstance(request.result, Completion)
+        assert len(request.result.log_probs) == len(request.result.ids)
+        return request.result.text, len(request.result.ids), request.result.finish
+
+    whole = "I want 2 books\tno, thanks"
+    assert said() == said("hats") == (whole, 9, "stop")
+    assert said("\t") == ("I want 2 books", 5, "stop_string")
+    assert said("ook") == ("I want 2 b", 4, "stop_string")  # within a token
+    assert said("want 2 b") == ("I", 4, "stop_string")  # over three of them
+    assert said("thanks", "2") == ("I want", 3, "stop_string")
+    assert said("I") == ("", 1, "stop_string")
+
+
+def test_what_a_model_thinks_does_not_stop_its_answer(tmp_path: Path, loop: asyncio.AbstractEventLoop) -> None:
+    says = ["<think>", "no", ",", "</think>", "I", "Ġwant", "Ġ2"]
+    checkpoint = Checkpoint(tmp_path, scripted_model(tmp_path, CHATML, says), "cpu", "auto")
+    runner = ModelRunner(checkpoint, lambda: 1 << 29)
+    messages, future = [{"role": "user", "content": "a"}], loop.create_future()
+    request = GenerationRequest(messages, GREEDY, 6, None, loop, future, room=9, stop=["no", "<think>", " 2"])
+    answer(runner, request)
+    assert isinstance(request.result, Completion)
+    assert (request.result.text, request.result.reasoning) == ("I want", "no,")
+    assert request.result.finish == "stop_string"

@@ -24,15 +24,18 @@ from app.players.api.reasoning import (
 )
 from app.players.api.server_errors import REFUSABLE_FIELDS, SAMPLING_FIELDS, TOKEN_FIELDS
 from app.players.api.server_findings import SAMPLING_STATES, UNVERIFIED
+from app.players.stop_strings import read_stop
 
 VENDOR_URL = "https://api.openai.com/v1"
 _OPTIONS = (
     "model", "base_url", "organisation", "key_env", "timeout", "retries", "temperature", "top_p", "seed",
     "max_tokens", "token_field", "extra", "in_flight", "tokens_per_minute", "price_in", "price_out",
     "price_cached", "price_cache_write", "price_reasoning", "price_training", "key_host", "refused_fields",
-    "sampling_state", "reasoning", "reasoning_room", "reasoning_form", "structured_output", "structured_form",
+    "sampling_state", "reasoning", "reasoning_room", "reasoning_form", "stop", "structured_output",
+    "structured_form",
 )  # fmt: skip
 _OWN_FIELDS = {"model", "messages", "n", "stream", *SAMPLING_FIELDS, *TOKEN_FIELDS}  # never in extra
+_NOT_ITS_OWN = Phrase("fields that have no option of their own")
 _MOST_EXTRA = 10_000
 HIGHEST_PRICE = 1e6  # USD for a million tokens
 _MOST_ADDRESS = 500
@@ -70,6 +73,7 @@ class ApiOptions:
     reasoning: str | int  # server, off, low, medium, high, or a number of tokens
     reasoning_room: int  # tokens for reasoning beside the limit of a move
     reasoning_form: str  # in which the server is told
+    stop: tuple[str, ...]  # texts before which an answer ends
     structured_output: str  # whether answers are held to schemas, where a call has one: off or json_schema
     structured_form: str  # in which the server is told
 
@@ -101,6 +105,9 @@ def read_options(raw: Mapping[str, Any]) -> ApiOptions:
     check_extra(reasoning_fields(reasoning, form), extra)
     structured_output = structured.read_structured(raw.get("structured_output", structured.OFF))
     structured.check_extra(structured_output, extra)
+    stop = read_stop(raw.get("stop"))
+    if stop and "stop" in extra:
+        raise Invalid("extra", expected=_NOT_ITS_OWN, got=Verbatim("stop"))
     room = reasoning if isinstance(reasoning, int) else ROOM[reasoning]
     seed, max_tokens, a_minute = raw.get("seed"), raw.get("max_tokens"), raw.get("tokens_per_minute")
     return ApiOptions(
@@ -130,6 +137,7 @@ def read_options(raw: Mapping[str, Any]) -> ApiOptions:
         reasoning=reasoning,
         reasoning_room=whole_number(raw.get("reasoning_room", room), "reasoning_room", 0, 1_000_000),
         reasoning_form=form,
+        stop=stop,
         structured_output=structured_output,
         structured_form=structured.read_form(raw.get("structured_form"), base_url),
     )
@@ -223,7 +231,7 @@ def _extra(raw: object) -> JSON:
         )
     own = sorted(_OWN_FIELDS & set(raw))
     if own:
-        raise Invalid("extra", expected=Phrase("fields that have no option of their own"), got=Verbatim(", ".join(own)))
+        raise Invalid("extra", expected=_NOT_ITS_OWN, got=Verbatim(", ".join(own)))
     if not _can_be_stored(raw):
         raise Invalid(
             "extra",

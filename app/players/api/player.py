@@ -170,6 +170,8 @@ def _template(options: ApiOptions, sampling: ChatSampling) -> _RequestTemplate:
     refused = [name for name in wanted if name in options.refused_fields]
     sent = {name: value for name, value in wanted.items() if name not in refused}
     sent |= {options.token_field: most, **reasoning_fields(options.reasoning, options.reasoning_form)}
+    if options.stop:
+        sent["stop"] = list(options.stop)
     body = json.dumps({"model": options.model, **sent, **options.extra})
     state = sampling_state(wanted, refused, options.sampling_state)
     recorded = {

@@ -14,12 +14,13 @@ from app.core.validation import real_number, whole_number
 from app.games.base import JSON
 from app.players.api import reasoning
 from app.players.base import PlayerSpec
+from app.players.stop_strings import read_stop
 
 DEVICES = ("auto", "cpu", "cuda")
 DTYPES = ("auto", "float32", "bfloat16")
 _OPTIONS = (
     "path", "sha256", "temperature", "top_k", "top_p", "max_tokens", "in_flight", "device", "dtype", "reasoning",
-    "reasoning_room", "template_arguments",
+    "reasoning_room", "stop", "template_arguments",
 )  # fmt: skip
 TEMPLATE = "template"  # as the chat template has it by itself
 REASONING = (TEMPLATE, *(word for word in reasoning.ROOM if word != reasoning.SERVER))
@@ -50,6 +51,7 @@ class LocalOptions:
     dtype: str
     reasoning: str | int  # template, off, low, medium, high, or a number of tokens
     reasoning_room: int | None  # tokens beside the limit of a move; None: TEMPLATE_ROOM, if the template lets it reason
+    stop: tuple[str, ...]  # texts before which an answer ends
     template_arguments: JSON  # further variables of the chat template, those of the option reasoning included
 
 
@@ -77,6 +79,7 @@ def read_options(raw: Mapping[str, Any]) -> LocalOptions:
         dtype=_one_of(raw.get("dtype", "auto"), "dtype", DTYPES),
         reasoning=wanted,
         reasoning_room=None if room is None else whole_number(room, "reasoning_room", 0, 1_000_000),
+        stop=read_stop(raw.get("stop")),
         template_arguments={**_usual_arguments(wanted), **read_template_arguments(raw.get("template_arguments"))},
     )
 

@@ -82,9 +82,12 @@ class LocalPlayer:
         request = GenerationRequest(
             messages, used, most, seed, loop, loop.create_future(), renderer, options.template_arguments,
             room=self._room, room_if_needed=options.reasoning_room is None, urgent=URGENT.get(),
+            stop=list(options.stop),
         )  # fmt: skip
         completion = await engines.complete(self._checkpoint, request, options.in_flight)
         recorded: JSON = {name: value for name, value in used._asdict().items() if value is not None}
+        if options.stop:
+            recorded["stop"] = list(options.stop)
         if options.template_arguments:
             recorded["template_arguments"] = options.template_arguments
         if isinstance(completion, GenerationFailure):

@@ -19,6 +19,7 @@ from app.players.api.reasoning import FORMS
 from app.players.api.server_errors import TOKEN_FIELDS
 from app.players.local.options import read_template_arguments
 from app.players.prompts import styles
+from app.players.stop_strings import read_stop
 from app.registry import add_api_model
 from app.registry.changes import clone_model
 from app.registry.price_table import find_prices, load_price_table
@@ -75,7 +76,7 @@ def clone_form(number: int) -> str:
     with reading() as session:
         row = _cloneable(session, number)
         given = {"prompt_style": row.prompt_style, **row.options}
-    values = {name: json.dumps(value) if isinstance(value, dict) else value for name, value in given.items()}
+    values = {name: json.dumps(value) if isinstance(value, dict | list) else value for name, value in given.items()}
     return _model_form(values, row.games, None, row)
 
 
@@ -121,7 +122,7 @@ def _added(form: Mapping[str, str], games: list[str], original: LanguageModel | 
     style, chosen = form.get("prompt_style") or str(usual), settings()
     limits: dict[str, Any] = {"hosts": chosen.api_hosts, "key_variables": chosen.key_variables}
     local = original is not None and original.kind == "local"
-    names = (*_OF_LOCAL, "template_arguments") if local else (*_TEXTS, "key_env", *_OF_API, "extra")
+    names = (*_OF_LOCAL, "stop", "template_arguments") if local else (*_TEXTS, "key_env", *_OF_API, "stop", "extra")
     options = _typed_local_options(form) if local else _typed_options(form)
     left_out = [option for option in names if option not in options]
 
@@ -183,7 +184,7 @@ def _typed_options(form: Mapping[str, str]) -> dict[str, Any]:
     """The options of the registry's row; what was left empty is not among them. Raises Invalid for bad JSON."""
     found: dict[str, Any] = {name: text for name in _TEXTS if (text := form.get(name, "").strip())}
     found["key_env"] = form.get("key_env", "").strip()  # empty means: a server without keys
-    found |= read_numbers(form, _OF_API)
+    found |= read_numbers(form, _OF_API) | _typed_stop(form)
     if extra := form.get("extra", "").strip():
         try:
             found["extra"] = json.loads(extra)
@@ -197,7 +198,16 @@ def _typed_options(form: Mapping[str, str]) -> dict[str, Any]:
 def _typed_local_options(form: Mapping[str, str]) -> dict[str, Any]:
     """The options of a local model's row; what was left empty is not among them. Raises Invalid for bad JSON."""
     arguments = read_template_arguments(form.get("template_arguments", "").strip())
-    return {**read_numbers(form, _OF_LOCAL), **({"template_arguments": arguments} if arguments else {})}
+    return {
+        **read_numbers(form, _OF_LOCAL),
+        **_typed_stop(form),
+        **({"template_arguments": arguments} if arguments else {}),
+    }
+
+
+def _typed_stop(form: Mapping[str, str]) -> dict[str, Any]:
+    stop = read_stop(form.get("stop", "").strip())
+    return {"stop": list(stop)} if stop else {}
 
 
 def _number(text: str) -> Any:
