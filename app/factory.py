@@ -40,6 +40,7 @@ def create_app(overrides: Mapping[str, Any] | None = None) -> Flask:
     logs.set_up()
     settings = load_settings(overrides)
     scheduler.set_cache_limit(settings.INFERENCE_CACHE_MB)
+    scheduler.set_model_memory(settings.MODEL_MEMORY_MB)
     app = Flask("parlor", root_path=str(ROOT), instance_path=str(settings.home))
     app.request_class = UploadRequest
     schema.bind(app, settings)

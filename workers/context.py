@@ -27,6 +27,8 @@ _state = _WorkerState()
 def open_context(settings: Settings) -> WorkerContext:
     """Set the process up. Called once, when the worker starts; returns what its tasks share."""
     scheduler.set_cache_limit(settings.INFERENCE_CACHE_MB)
+    scheduler.set_model_memory(settings.MODEL_MEMORY_MB)
+    scheduler.use_gpu(settings.WORKER_GPU)
     engines.ask_process(settings.models_socket if settings.MODELS_PROCESS else None)
     loop = asyncio.new_event_loop()
     loop.call_soon(heartbeat.beat_on, loop)

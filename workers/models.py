@@ -23,6 +23,7 @@ from app.inference import scheduler
 from app.inference.server import EngineServer
 from app.players import make_player
 from app.players.base import ChatPlayer, ChatSampling, PlayerFailed, PlayerSpec
+from app.players.local.player import LocalPlayer
 from app.registry import partners, player_spec
 from workers import heartbeat
 from workers.sockets import make_folder_of
@@ -67,7 +68,7 @@ async def _load_offered(database: Engine, settings: Settings) -> None:
             continue
         tried &= offered.keys()
         for name, spec in offered.items():
-            if name not in tried and scheduler.has_room():
+            if name not in tried and _has_room(spec, settings):
                 tried.add(name)
                 await _load(spec, settings)
 
@@ -76,6 +77,14 @@ def _offered(database: Engine) -> dict[str, PlayerSpec]:
     """The local models that people are offered, by their names."""
     with reading(database) as session:
         return {row.name: player_spec(row) for row in partners(session) if row.kind == "local"}
+
+
+def _has_room(spec: PlayerSpec, settings: Settings) -> bool:
+    try:
+        player = cast(LocalPlayer, make_player(spec, settings.home))
+    except AppError:  # loading it says why
+        return True
+    return scheduler.has_room(player.checkpoint)
 
 
 async def _load(spec: PlayerSpec, settings: Settings) -> None:
@@ -95,6 +104,8 @@ def main() -> int:
     logs.set_up()
     settings = load_settings()
     scheduler.set_cache_limit(settings.INFERENCE_CACHE_MB)
+    scheduler.set_model_memory(settings.MODEL_MEMORY_MB)
+    scheduler.use_gpu(settings.WORKER_GPU)
     try:
         asyncio.run(serve(settings))
     except AppError as error:

@@ -265,6 +265,7 @@ def engine(worker: str, figures: Mapping[str, Any]) -> Finding:
     """How a worker's local model answers: as EngineFigures has it. Slowly, or a few at a time, is a warning."""
     subject, answers = "local model", figures["answers"]
     did = f"{worker}, {figures['folder']}: {counted(answers, 'answer')}"
+    did += f", {figures['weights'] >> 20:,} of {figures['most_weights'] >> 20:,} MB for weights"
     if figures["slow"] is not None:
         remedy = "a model whose attention spans all tokens, with keys and values of all layers, is batched as it plays"
         return Finding(subject, WARN, f"{did}, made slowly by the library's own loop: {figures['slow']}", remedy)

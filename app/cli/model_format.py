@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from app.inference import weights
 from app.models import LanguageModel
 from app.players.api import finding_words
 from app.players.api import options as api_options
@@ -31,7 +32,7 @@ def described(row: LanguageModel, home: Path) -> dict[str, Any]:
             found |= {"model": options.model, "base_url": options.base_url, "key_env": key, "key_set": key_set}
         case local_options.LocalOptions() as options:
             folder = local_options.resolve(home, options.path)
-            found |= {"folder": str(folder), "parameters": local_options.parameters(folder)}
+            found |= {"folder": str(folder), "parameters": weights.parameters(folder)}
     return found
 
 

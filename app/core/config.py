@@ -93,6 +93,12 @@ class Settings(BaseSettings):
         description="Whether workers ask the process `workers.models` for answers of local models, and hold none;"
         " the supervisor sets it for its own.",
     )
+    MODEL_MEMORY_MB: int = Field(
+        0, ge=0, description="Megabytes of weights of local models that stay loaded in a process; 0: half the memory."
+    )
+    WORKER_GPU: str = Field(
+        "", pattern=r"^\d*$", description="Number of the GPU that a worker's models use; empty: the first there is."
+    )
     SMALL_MODELS: bool = Field(True, description="Whether the small models that Parlor comes with are registered.")
 
     TURN_LEASE: float = Field(6, gt=0.5, description="Seconds after which a dead worker's turn is given to another.")

@@ -32,6 +32,7 @@ from app.inference.requests import (
     UnusableCheckpoint,
     is_out_of_memory,
 )
+from app.inference.weights import machine_memory, parameters
 from training import checkpoints
 from training.errors import TrainingRefused, one_line
 from training.rendering import Renderer, control_tokens, ids_hash
@@ -193,6 +194,16 @@ class ModelRunner:
         logit_mask[sorted(never - self._ends - self._reasoning.special)] = -torch.inf
         logit_mask[len(self._tokenizer) :] = -torch.inf
         return logit_mask
+
+
+def weights_of(checkpoint: Checkpoint) -> tuple[str, int, int]:
+    """Where a checkpoint computes, the bytes that its weights take there, and those that the device has in all.
+
+    Raises Unusable for a GPU that is not there.
+    """
+    device, dtype = _place(checkpoint)
+    memory = torch.cuda.mem_get_info()[1] if device == "cuda" else machine_memory()
+    return device, (parameters(checkpoint.folder) or 0) * dtype.itemsize, memory
 
 
 def _place(checkpoint: Checkpoint) -> tuple[str, torch.dtype]:

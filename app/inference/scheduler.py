@@ -29,8 +29,9 @@ from app.inference.requests import (
     UnusableCheckpoint,
     is_out_of_memory,
 )
+from app.inference.weights import parameters
 
-MOST_ENGINES = 4  # of a process, beyond which an idle one goes
+_MODEL_SHARE = 0.5  # of the memory of a device for weights, where nothing is set
 # Read when torch is loaded. Threads that wait for the next operation in a loop would keep whoever else has work from
 # the core: with another busy process beside it a step took ten times as long.
 _ENVIRONMENT = {
@@ -66,6 +67,7 @@ class Engine:
         self.has_cache = False  # whether keys and values of this model take memory
         self.is_loaded = False
         self._most = 1  # answers at once
+        self.device = ""  # once it is being loaded
         self._thread = threading.Thread(target=self._run_loop, name=f"engine of {checkpoint.folder.name}", daemon=True)
 
     def put(self, request: GenerationRequest, most: int) -> bool:
@@ -91,6 +93,15 @@ class Engine:
         self._inbox.put(_Signal.CLOSE)
         return True
 
+    def join(self) -> None:
+        """Wait until an engine that was closed has let go of its memory."""
+        self._thread.join()
+
+    @property
+    def figures(self) -> EngineFigures:
+        """What it has done, and the memory that its weights take."""
+        return self._figures
+
     def release_if_idle(self) -> threading.Event | None:
         """Keep nothing of the conversations so far. The event says when that is done; None: an answer is being made."""
         with self._lock:
@@ -110,7 +121,7 @@ class Engine:
 
     def _run_loop(self) -> None:
         try:
-            runner = _load(self._checkpoint)
+            runner = self._load()
             self._note_slow(runner.slow)
             self.is_loaded = True
             self._serve(runner)
@@ -122,6 +133,32 @@ class Engine:
         finally:
             self.is_loaded = False
             self._figures.at_once = None
+            self._figures.weights = 0
+
+    def _load(self) -> Any:
+        """The checkpoint's runner, with torch loaded for it, when others have made room. Raises Unusable."""
+        if (found := training_part.lacking()) is not None:
+            raise UnusableCheckpoint(str(found.reason()), DENIED if found.is_off else BUSY)
+        set_library_environment()
+        try:
+            with _loading:
+                module = import_module("app.inference.runner")
+                self.device, self._figures.weights, memory = module.weights_of(self._checkpoint)
+                self._figures.most_weights = _model_bytes or int(memory * _MODEL_SHARE)
+                with _lock:
+                    closed = _close_idle(self)
+                for other in closed:
+                    other.join()
+                return module.ModelRunner(self._checkpoint, cache_limit)
+        except ImportError as error:
+            raise UnusableCheckpoint(
+                f"expected torch and transformers where the workers run, got none ({error});"
+                f" install them with {training_part.BY_HAND}"
+            ) from None
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            raise UnusableCheckpoint(f"{self._checkpoint.folder}: out of memory while it was loaded", BUSY) from None
 
     def _serve(self, runner: Any) -> None:
         """Make answers until the engine is closed."""
@@ -222,25 +259,6 @@ def set_library_environment() -> None:
         os.environ.setdefault(name, value)
 
 
-def _load(checkpoint: Checkpoint) -> Any:
-    """The checkpoint's runner, with torch loaded for it. Raises Unusable."""
-    if (found := training_part.lacking()) is not None:
-        raise UnusableCheckpoint(str(found.reason()), DENIED if found.is_off else BUSY)
-    set_library_environment()
-    try:
-        with _loading:
-            return import_module("app.inference.runner").ModelRunner(checkpoint, cache_limit)
-    except ImportError as error:
-        raise UnusableCheckpoint(
-            f"expected torch and transformers where the workers run, got none ({error});"
-            f" install them with {training_part.BY_HAND}"
-        ) from None
-    except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
-            raise
-        raise UnusableCheckpoint(f"{checkpoint.folder}: out of memory while it was loaded", BUSY) from None
-
-
 def _tell(requests: Iterable[GenerationRequest]) -> None:
     """On the event loop of those who asked."""
     for request in requests:
@@ -258,12 +276,28 @@ _engines: OrderedDict[Checkpoint, Engine] = OrderedDict()  # the one that was as
 _figures: dict[Checkpoint, EngineFigures] = {}  # of these engines, and of those before them that broke
 _lock = threading.Lock()
 _cache_bytes = 512 << 20
+_model_bytes = 0
 
 
 def set_cache_limit(megabytes: int) -> None:
     """How much memory keys and values of all models of this process may take on the CPU."""
     global _cache_bytes
     _cache_bytes = megabytes << 20
+
+
+def set_model_memory(megabytes: int) -> None:
+    """How much memory the weights of all models of this process may take on a device; 0: half of what that has.
+
+    Beyond it idle models are closed. One that does not fit beside those in use, or not at all, is loaded all the same.
+    """
+    global _model_bytes
+    _model_bytes = megabytes << 20
+
+
+def use_gpu(number: str) -> None:
+    """Have this process use the GPU of that number alone, if one is named. To be called before torch is loaded."""
+    if number:
+        os.environ["CUDA_VISIBLE_DEVICES"] = number
 
 
 def cache_limit() -> int:
@@ -284,10 +318,12 @@ def is_loaded(checkpoint: Checkpoint) -> bool:
         return engine is not None and engine.is_loaded
 
 
-def has_room() -> bool:
-    """Whether another checkpoint can be loaded without an idle one having to go for it."""
+def has_room(checkpoint: Checkpoint) -> bool:
+    """Whether a checkpoint's weights fit beside those that are loaded, so that no idle one has to go for it."""
+    size = (parameters(checkpoint.folder) or 0) * (2 if checkpoint.dtype == "bfloat16" else 4)
     with _lock:
-        return len(_engines) < MOST_ENGINES
+        loaded = [engine.figures for engine in _engines.values() if engine.figures.weights]
+    return sum(each.weights for each in loaded) + size <= min((each.most_weights for each in loaded), default=size)
 
 
 def release_caches(checkpoints: Container[Checkpoint] | None = None) -> None:
@@ -307,6 +343,22 @@ def release_caches(checkpoints: Container[Checkpoint] | None = None) -> None:
             each.wait()
 
 
+def _close_idle(asked: Engine) -> list[Engine]:
+    """Close engines that make no answer, the one that was asked least recently first, until the weights on the device
+    of the one that is asked take no more than they may. To be called with the lock.
+    """
+    closed = []
+    for checkpoint, other in list(_engines.items()):
+        there = [each for each in _engines.values() if each.device == asked.device]
+        if sum(each.figures.weights for each in there) <= asked.figures.most_weights:
+            break
+        if other is not asked and other in there and other.close_if_idle():
+            del _engines[checkpoint]
+            _figures.pop(checkpoint, None)
+            closed.append(other)
+    return closed
+
+
 async def complete(checkpoint: Checkpoint, request: GenerationRequest, most: int) -> Completion | GenerationFailure:
     """What the checkpoint's model answers, made together with up to `most` in all.
 
@@ -321,8 +373,5 @@ async def complete(checkpoint: Checkpoint, request: GenerationRequest, most: int
             engine = _engines[checkpoint] = Engine(checkpoint)
             engine.put(request, most)
         _engines.move_to_end(checkpoint)
-        for other in list(_engines):
-            if len(_engines) > MOST_ENGINES and other != checkpoint and _engines[other].close_if_idle():
-                del _engines[other]
-                _figures.pop(other, None)
+        _close_idle(engine)
     return await request.future

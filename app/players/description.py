@@ -6,6 +6,7 @@ Loads no torch: the head of its checkpoint's files says how large a local model 
 from functools import lru_cache
 from pathlib import Path
 
+from app.inference.weights import parameters
 from app.players.base import PlayerSpec
 from app.players.local import options as local_options
 
@@ -33,4 +34,4 @@ def partner_kind(spec: PlayerSpec | None, home: Path) -> str:
 @lru_cache(maxsize=256)
 def _weights(folder: Path, _sha256: str) -> int | None:
     """How many weights the checkpoint of that hash has, read once a process."""
-    return local_options.parameters(folder)
+    return parameters(folder)

@@ -31,6 +31,7 @@ from app.inference.blocks import zeros
 from app.inference.generate_batch import GenerateBatch
 from app.inference.key_value_cache import KeyValueCache
 from app.inference.requests import Checkpoint, Completion, GenerationFailure, GenerationRequest, OutOfMemory, Sampling
+from app.inference.weights import parameters
 from app.jobs import states
 from app.matches import engine as rules
 from app.matches import live
@@ -443,7 +444,7 @@ def test_an_idle_model_makes_room_for_another_and_one_in_use_does_not(
 ) -> None:
     monkeypatch.setattr(engines, "_engines", type(engines._engines)())
     monkeypatch.setattr(engines, "_figures", {})
-    monkeypatch.setattr(engines, "MOST_ENGINES", 1)
+    monkeypatch.setattr(engines, "_model_bytes", 1)
 
     async def both() -> None:
         long = asyncio.create_task(said(checkpoints["gpt2"], opening(1), Sampling(1, None, None), "x", 900))
@@ -456,6 +457,29 @@ def test_an_idle_model_makes_room_for_another_and_one_in_use_does_not(
         assert [each.folder for each in engines.engine_figures()] == [str(checkpoints["words"].folder)]
 
     asyncio.run(both())
+
+
+def test_models_stay_loaded_as_long_as_their_weights_fit(
+    checkpoints: dict[str, Checkpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "_engines", type(engines._engines)())
+    monkeypatch.setattr(engines, "_figures", {})
+    sizes = {kind: 4 * (parameters(each.folder) or 0) for kind, each in checkpoints.items()}
+    most = sizes["gpt2"] + sizes["mistral"]
+    assert 0 < sizes["words"] < sizes["mistral"]
+    monkeypatch.setattr(engines, "_model_bytes", most)
+
+    async def loaded(*kinds: str) -> set[str]:
+        for kind in kinds:
+            assert isinstance(await said(checkpoints[kind], opening(1)), Completion)
+        return {kind for kind, each in checkpoints.items() if each in engines._engines}
+
+    assert asyncio.run(loaded("words", "mistral", "words")) == {"words", "mistral"}
+    assert asyncio.run(loaded("gpt2")) == {"words", "gpt2"}
+    assert asyncio.run(loaded("mistral")) == {"gpt2", "mistral"}
+    assert [(each.weights, each.most_weights) for each in engines.engine_figures()] == [
+        (sizes["gpt2"], most), (sizes["mistral"], most),
+    ]  # fmt: skip
 
 
 # ---- Failures -------------------------------------------------------------------

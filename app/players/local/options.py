@@ -1,7 +1,6 @@
 """The options of a local model's registry row, validated. Loads no torch, so that a page can show them."""
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -128,27 +127,6 @@ def located(spec: PlayerSpec, home: Path) -> PlayerSpec:
     """A local model's spec with the whole path. Raises Invalid as `read_options` does."""
     path = resolve(home, read_options(spec.options).path)
     return replace(spec, options={**spec.options, "path": str(path)})
-
-
-def parameters(folder: Path) -> int | None:
-    """How many weights a checkpoint's files hold, as their headers say; None if they cannot be read here.
-
-    Those of adapters (LoRA) alone come on top of those of their base.
-
-    Source: the format of safetensors, https://github.com/huggingface/safetensors#format
-    """
-    found = 0
-    try:
-        for path in folder.glob("*.safetensors"):
-            with path.open("rb") as file:
-                header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-            found += sum(math.prod(each["shape"]) for name, each in header.items() if name != "__metadata__")
-        if (folder / "adapter_config.json").is_file():
-            about = json.loads((folder / "parlor.json").read_text(encoding="utf-8"))
-            found += parameters(folder / about["adapter_of"]["path"]) or 0
-    except (OSError, ValueError, KeyError, TypeError, MemoryError):
-        return None
-    return found or None
 
 
 def _path(raw: object) -> str:

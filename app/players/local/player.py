@@ -33,12 +33,13 @@ class LocalPlayer:
         return self.options.in_flight
 
     @property
-    def _checkpoint(self) -> Checkpoint:
+    def checkpoint(self) -> Checkpoint:
+        """The weights that answer, and how they compute."""
         return Checkpoint(Path(self.options.path), self.options.sha256, self.options.device, self.options.dtype)
 
     async def is_loaded(self) -> bool:
         """Whether its checkpoint is in memory, so that a reply does not wait for that."""
-        return await engines.is_loaded(self._checkpoint)
+        return await engines.is_loaded(self.checkpoint)
 
     @property
     def _room(self) -> int:
@@ -84,7 +85,7 @@ class LocalPlayer:
             room=self._room, room_if_needed=options.reasoning_room is None, urgent=URGENT.get(),
             stop=list(options.stop),
         )  # fmt: skip
-        completion = await engines.complete(self._checkpoint, request, options.in_flight)
+        completion = await engines.complete(self.checkpoint, request, options.in_flight)
         recorded: JSON = {name: value for name, value in used._asdict().items() if value is not None}
         if options.stop:
             recorded["stop"] = list(options.stop)

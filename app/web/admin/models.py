@@ -17,6 +17,7 @@ from app.core.errors import AppError, Conflict, Invalid, Verbatim
 from app.core.extensions import reading
 from app.core.queues import enqueue_request, enqueue_turn
 from app.games import GAMES
+from app.inference.weights import parameters
 from app.jobs.states import OPEN
 from app.lineage import models_of
 from app.matches.lobby import person_in, start_match_against
@@ -257,7 +258,7 @@ def _parameters(row: LanguageModel) -> int | None:
     """The number of weights of a local model that is on this machine."""
     if row.kind != "local":
         return None
-    return local_options.parameters(local_options.resolve(settings().home, row.options["path"]))
+    return parameters(local_options.resolve(settings().home, row.options["path"]))
 
 
 def _prompts(row: LanguageModel) -> dict[str, str]:
