@@ -3,9 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+import torch
 from transformers.utils.logging import disable_progress_bar
 
 from training.checkpoints import check, length_of, load
+from training.marks import FAMILIES
+from training.rendering import Renderer, marks_of
 
 
 def facts(folder: Path) -> dict[str, Any]:
@@ -20,4 +23,19 @@ def facts(folder: Path) -> dict[str, Any]:
         "length": length_of(model),
         "vocabulary": len(tokenizer),
         "chat_template": bool(tokenizer.chat_template),
+        "gpu": torch.cuda.is_available(),
+        "tokenizer": _tokenizer_facts(model, tokenizer),
+    }
+
+
+def _tokenizer_facts(model: Any, tokenizer: Any) -> dict[str, Any]:
+    """What whoever asks the model through a server has to know of its tokenizer, which renders the prompts there."""
+    renderer = Renderer(tokenizer, length_of(model))
+    marks = marks_of(tokenizer)
+    own = tuple(token for token in marks.tokens if FAMILIES.broken(f"a {token} a") == f"a {token} a")
+    return {
+        "sha256": renderer.tokenizer_hash,
+        "ends": sorted(renderer.end_tokens(model.generation_config.eos_token_id)),
+        "lets_reason": renderer.lets_reason,
+        "marks": marks._replace(tokens=own)._asdict(),
     }

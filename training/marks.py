@@ -12,7 +12,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from training.mark_table import NAMED_MARKS, PATTERNS
 
@@ -42,6 +42,16 @@ _LOOKALIKES = str.maketrans(
     "аеіјморсѕтухАВЕІКМНОРСЅТХαιοριτυνΑΒΕΙΚΜΝΟΡΤΧıꓲ։׃∶꞉˸܃܄᛬⁚",
     "aeijmopcstyxABEIKMHOPCSTXaiopitvvABEIKMNOPTXil:::::::::",
 )
+
+
+class OwnMarks(NamedTuple):
+    """The marks of one tokenizer beside those of the common families: what `Marks` is made of, as plain values."""
+
+    tokens: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    inline: tuple[str, ...] = ()
+    normalized: bool = False
+    removed: tuple[str, ...] = ()
 
 
 class _Folding(dict[int, str]):

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from jinja2 import TemplateError
 
 from training.errors import TrainingRefused
-from training.marks import BEGINNING_RENDERER, FIRST_RENDERER, RENDERER, ROLE_LABELS, Marks
+from training.marks import BEGINNING_RENDERER, FIRST_RENDERER, RENDERER, ROLE_LABELS, Marks, OwnMarks
 from training.methods.base import REFUSE, SKIP
 from training.reasoning import (
     ANALYSIS,
@@ -156,7 +156,7 @@ class Renderer:
         self._tokenizer = tokenizer
         self._template_arguments = dict(template_arguments or {})
         self._control = control_tokens(tokenizer)
-        self._marks = None if version == FIRST_RENDERER else marks_of(tokenizer)
+        self._marks = None if version == FIRST_RENDERER else Marks(*marks_of(tokenizer))
         self._ends = frozenset(tokenizer.convert_tokens_to_ids(list(self._control)))
         unknown = tokenizer.unk_token_id
         self._unknown = None if unknown == tokenizer.eos_token_id else unknown
@@ -174,6 +174,16 @@ class Renderer:
         except TrainingRefused:
             return True  # it takes other chats than this one
         return _lets_reason(prompt)
+
+    def end_tokens(self, named: int | Sequence[int] | None) -> frozenset[int]:
+        """The tokens that end an answer: those `named` by the model's config, the tokenizer's and the template's."""
+        ends = {*(named if isinstance(named, Sequence) else [named]), self._tokenizer.eos_token_id}
+        try:
+            [example], _ = self.render([{"role": "user", "content": "a"}, {"role": "assistant", "content": "a"}])
+            ends.add(example.ids[-1])
+        except (TrainingRefused, ValueError):
+            pass  # a template that cannot take so short a chat, or a model that knows no "a"
+        return frozenset(end for end in ends if end is not None)
 
     def render(
         self, messages: Sequence[Message], sampled: Sequence[Sequence[int]] | None = None
@@ -436,13 +446,17 @@ def without_control(text: str, control: Sequence[str]) -> str:
     return text
 
 
-def marks_of(tokenizer: Any) -> Marks:
-    """What breaks marks for a tokenizer: those of its added tokens, special or not, and of its template's roles."""
+def marks_of(tokenizer: Any) -> OwnMarks:
+    """The marks of a tokenizer: its added tokens, special or not, and the roles of its template."""
     added = {each.content: each.special for each in tokenizer.added_tokens_decoder.values()}
     special = {*tokenizer.all_special_tokens, *(text for text, is_special in added.items() if is_special)}
     labels, inline = _role_labels(tokenizer)
-    return Marks(
-        {*added, *special}, labels, inline, _is_normalized(tokenizer), {each for each in special if each.strip()}
+    return OwnMarks(
+        tokens=tuple(sorted({*added, *special})),
+        labels=tuple(labels),
+        inline=tuple(inline),
+        normalized=_is_normalized(tokenizer),
+        removed=tuple(sorted(each for each in special if each.strip() and len(each) == 1)),
     )
 
 

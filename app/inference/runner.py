@@ -69,7 +69,7 @@ class ModelRunner:
         if self.device == "cpu" and model.num_parameters() <= _SMALL and "OMP_NUM_THREADS" not in os.environ:
             torch.set_num_threads(min(_FEW_THREADS, torch.get_num_threads()))
         self._model = model.to(self.device).eval()
-        self._ends = self._find_ends()
+        self._ends = self._renderer.end_tokens(model.generation_config.eos_token_id) - self._reasoning.message_ends
         logit_mask = self._logit_mask()
         self._model.generation_config = GenerationConfig()  # how it is sampled is the registry's business alone
         found = _bytes_in_rows(self._model)
@@ -168,19 +168,6 @@ class ModelRunner:
             reasoning_tokens=answer.reasoning_tokens,
             most_of_move=request.most_of_move,
         )
-
-    def _find_ends(self) -> frozenset[int]:
-        """The tokens that end an answer: those that model and tokenizer name, and that of the chat template."""
-        named: Any = self._model.generation_config.eos_token_id
-        ends = {*(named if isinstance(named, list) else [named]), self._tokenizer.eos_token_id}
-        try:
-            [example], _ = self._renderer.render(
-                [{"role": "user", "content": "a"}, {"role": "assistant", "content": "a"}]
-            )
-            ends.add(example.ids[-1])
-        except (TrainingRefused, ValueError):
-            pass  # a template that cannot take so short a chat, or a model that knows no "a"
-        return frozenset(end for end in ends if end is not None) - self._reasoning.message_ends
 
     def _logit_mask(self) -> Tensor:
         """What is added to logits (V,) so that no answer holds what is no text: control tokens but those that mark
