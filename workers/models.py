@@ -74,9 +74,10 @@ async def _load_offered(database: Engine, settings: Settings) -> None:
 
 
 def _offered(database: Engine) -> dict[str, PlayerSpec]:
-    """The local models that people are offered, by their names."""
+    """The local models that people are offered and no server computes, by their names."""
     with reading(database) as session:
-        return {row.name: player_spec(row) for row in partners(session) if row.kind == "local"}
+        specs = [player_spec(row) for row in partners(session)]
+    return {spec.name: spec for spec in specs if spec.kind == "local" and spec.served is None}
 
 
 def _has_room(spec: PlayerSpec, settings: Settings) -> bool:

@@ -21,7 +21,9 @@ from app.cli.model_options import (
 from app.core.errors import Invalid, Verbatim
 from app.core.extensions import reading, writing
 from app.players.local.options import read_template_arguments
+from app.players.local.serving import PLAY_WITH
 from app.registry import changes, get_model
+from app.registry.serving import set_play_with
 
 _SAMPLING = ("temperature", "top_p", "max_tokens")
 
@@ -39,17 +41,22 @@ _SAMPLING = ("temperature", "top_p", "max_tokens")
     retries="After a 429, a 5xx or no connection, or none.",
     reasoning_room="Tokens for reasoning beside those of a move, or none.",
 )
+@click.option(
+    "--play-with", type=click.Choice(PLAY_WITH), help="Who computes a local model's answers: a worker, or its server."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print what is stored as JSON.")
-def edit(name: str, label: str | None, notes: str | None, as_json: bool, **given: Any) -> None:
+def edit(name: str, label: str | None, notes: str | None, play_with: str | None, as_json: bool, **given: Any) -> None:
     """Change a model's label, notes, prices and limits; none puts an option back to its default.
 
     What changes how it plays makes a new model: flask model clone.
     """
     options = read_numbers(given_options(given), list(given))
-    if label is None and notes is None and not options:
+    if label is None and notes is None and play_with is None and not options:
         raise Invalid(None, expected="at least one option that says what to change", got=Verbatim("none"))
     ensure_database()
     with writing() as session:
+        if play_with is not None:
+            set_play_with(session, name, play_with)
         stored = described(
             changes.edit_model(session, name, label=label, notes=notes, options=options), settings().home
         )

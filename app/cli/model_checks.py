@@ -5,6 +5,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,6 +22,7 @@ from app.models import LanguageModel
 from app.players.api.addresses import check_host
 from app.players.api.options import read_options
 from app.players.local import options as local_options
+from app.players.local.serving import NAMES, READY, SERVER, WORKER, ServedModel, in_words, read_served
 from app.registry import list_models
 
 
@@ -68,6 +70,12 @@ def _api_model(row: LanguageModel, probe: Callable[[LanguageModel], Finding | No
 
 def _local_model(row: LanguageModel, home: Path, probe: Callable[[LanguageModel], Finding | None]) -> Iterator[Finding]:
     subject = f"model {row.name}"
+    if (served := read_served(row.served)) is not None:
+        yield _server(row, served)
+        if row.play_with == SERVER:
+            if served.state == READY and served.is_watched(datetime.now(UTC)) and (called := probe(row)) is not None:
+                yield called
+            return
     folder = local_options.resolve(home, str(row.options.get("path")))
     if not (folder / "config.json").is_file():
         yield Finding(subject, WARN, f"{folder} is not here", "put it where the workers run, or switch the model off")
@@ -77,6 +85,19 @@ def _local_model(row: LanguageModel, home: Path, probe: Callable[[LanguageModel]
         yield Finding(subject, WARN, "torch is not installed here", training_part.BY_HAND)
     else:
         yield probe(row) or Finding(subject, OK, f"{folder} is there")
+
+
+def _server(row: LanguageModel, served: ServedModel) -> Finding:
+    """Whether the engine of a model answers, which matters where it plays."""
+    now = datetime.now(UTC)
+    plays = row.play_with == SERVER
+    said = f"{NAMES[served.engine]} at {served.base_url} {in_words(served, now)}{', and plays' if plays else ''}"
+    if served.state == READY and served.is_watched(now):
+        return Finding(f"server of {row.name}", OK, said)
+    if not plays:
+        return Finding(f"server of {row.name}", OK, f"{said}; workers play")
+    remedy = f"flask model serve {row.name}, or flask model edit {row.name} --play-with {WORKER}"
+    return Finding(f"server of {row.name}", WARN, said, remedy)
 
 
 def unreachable(url: str) -> str | None:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from app.players.api import options as api_options
 from app.players.api.end_dates import end_of
 from app.players.api.server_findings import read_findings
 from app.players.local import options as local_options
+from app.players.local.serving import in_words as in_words_of
+from app.players.local.serving import read_served
 from app.registry import has_passed_test, needs_test, player_spec, read_options
 from app.registry.prices import price_words
 
@@ -33,7 +36,18 @@ def described(row: LanguageModel, home: Path) -> dict[str, Any]:
         case local_options.LocalOptions() as options:
             folder = local_options.resolve(home, options.path)
             found |= {"folder": str(folder), "parameters": weights.parameters(folder)}
+            found |= {"play_with": row.play_with, "served": served_facts(row)}
     return found
+
+
+def served_facts(row: LanguageModel) -> dict[str, Any] | None:
+    """The engine that serves a model, and how it does, without what only its requests need."""
+    served = read_served(row.served)
+    if served is None:
+        return None
+    left_out = {"version", "tokenizer", "watcher", "watched_until"}
+    facts = served.model_dump(mode="json", exclude=left_out)
+    return {**facts, "is_watched": served.is_watched(now := datetime.now(UTC)), "words": str(in_words_of(served, now))}
 
 
 def test_call(row: LanguageModel) -> str:
@@ -81,6 +95,8 @@ def in_full(row: LanguageModel, found: dict[str, Any]) -> Iterator[tuple[str, st
     if row.kind == "local":
         yield "folder", found["folder"]
         yield "size", parameters(found)
+        yield "played with", found["play_with"]
+        yield from _served_lines(found["served"])
     options = read_options(player_spec(row))
     for name in options.__dataclass_fields__ if options is not None else row.options:
         value = row.options.get(name) if options is None else getattr(options, name)
@@ -93,6 +109,16 @@ def in_full(row: LanguageModel, found: dict[str, Any]) -> Iterator[tuple[str, st
     yield from found_lines(row)
     if row.notes:
         yield "notes", row.notes
+
+
+def _served_lines(served: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
+    """The engine of a described model in lines, where there is or was one."""
+    if served is not None:
+        yield "server", f"{served['engine']} at {served['base_url']} {served['words']}"
+        yield "server asked as", served["model"]
+        yield "server restarts", str(served["restarts"])
+        if served["error"] is not None:
+            yield "server's error", served["error"]
 
 
 def found_lines(row: LanguageModel) -> list[tuple[str, str]]:

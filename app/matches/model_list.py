@@ -1,5 +1,6 @@
 """The list of the registry's models, in the order of their registration, with what each has played."""
 
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from sqlalchemy import func, select
@@ -9,6 +10,7 @@ from app.core.errors import Phrase, Verbatim
 from app.core.lists import COMMANDS, NOWHERE, PAGES, ListColumn, Listing, Reference, attribute, computed, of_other
 from app.matches.filter import REHEARSAL
 from app.models import LanguageModel, MatchRow, SeatRow
+from app.players.local.serving import NAMES, SERVER, in_words, read_served
 from app.registry.listing import game_cell
 from app.registry.prices import own_prices
 
@@ -39,6 +41,17 @@ def used_for(row: LanguageModel) -> Phrase:
     if len(uses) > 1:
         return Phrase("%(one)s and %(other)s", one=uses[0], other=uses[1])
     return uses[0] if uses else Phrase("nothing") if row.archived_at is None else Phrase("nothing (archived)")
+
+
+def server_of(row: LanguageModel) -> Phrase | None:
+    """The engine that serves a local model, where there is or was one, how it does, and whether it plays."""
+    served = read_served(row.served)
+    if served is None:
+        return None
+    how = in_words(served, datetime.now(UTC))
+    if row.play_with == SERVER:
+        return Phrase("%(engine)s %(how)s, and plays", engine=NAMES[served.engine], how=how)
+    return Phrase("%(engine)s %(how)s", engine=NAMES[served.engine], how=how)
 
 
 def _price(name: str, title: Phrase) -> ListColumn:
@@ -73,6 +86,7 @@ LIST: Listing[LanguageModel] = Listing(
         attribute(LanguageModel.kind, Phrase("Kind"), seen=COMMANDS),
         ListColumn("games", Phrase("Plays"), lambda each: [game_cell(name) for name in each.row.games]),
         ListColumn("for", Phrase("Used for"), lambda each: used_for(each.row), seen=COMMANDS),
+        ListColumn("server", Phrase("Server"), lambda each: server_of(each.row), seen=COMMANDS),
         computed(
             "matches",
             Phrase("Matches"),

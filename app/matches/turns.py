@@ -132,9 +132,9 @@ def _begin(context: WorkerContext, match_id: str) -> StoredMatch | None:
 
 
 def _is_to_be_loaded(context: WorkerContext, record: StoredMatch) -> bool:
-    """Whether the model that is to move is a local one that is not in memory yet."""
+    """Whether the model that is to move is a local one of workers that is not in memory yet."""
     spec = record.seats[cast(int, record.match.to_move)].spec
-    if spec is None or spec.kind != "local":
+    if spec is None or spec.kind != "local" or spec.served is not None:
         return False
     try:
         player = cast(LocalPlayer, make_player(spec, context.settings.home))
@@ -146,7 +146,7 @@ def _is_to_be_loaded(context: WorkerContext, record: StoredMatch) -> bool:
 def _missing_part(record: StoredMatch) -> training_part.Lacking | None:
     """Why the model that is to move cannot be loaded yet; None where nothing is known to be missing."""
     spec = cast(PlayerSpec, record.seats[cast(int, record.match.to_move)].spec)
-    return training_part.lacking() if spec.kind == "local" else None
+    return training_part.lacking() if spec.kind == "local" and spec.served is None else None
 
 
 def _play_once(context: WorkerContext, record: StoredMatch) -> StoredMatch:

@@ -31,6 +31,9 @@ class LanguageModel(Model):
     cloned_from_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), index=True)
     archived_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # since then nothing new can use it
 
+    served: Mapped[dict[str, Any] | None] = mapped_column(Json)  # ServedModel: the engine of a local model
+    play_with: Mapped[str] = mapped_column(String(10), default="worker", server_default="worker")  # worker | server
+
     findings: Mapped[dict[str, Any] | None] = mapped_column(Json)  # ServerFindings: what a test call has found out
 
     # The latest test call. No foreign key: requests name their model by one, and a backup puts back table by table.

@@ -12,6 +12,7 @@ _MODULES = {
     "api": "app.players.api.player",
     "local": "app.players.local.player",
 }
+_SERVED = "app.players.local.served_player"  # of a local model that an engine beside the workers serves
 
 
 def make_player(spec: PlayerSpec, home: Path | None = None) -> InstantPlayer | ChatPlayer | ModelPlayer:
@@ -23,5 +24,6 @@ def make_player(spec: PlayerSpec, home: Path | None = None) -> InstantPlayer | C
         raise Invalid(None, expected=either(_MODULES), got=spec.kind, subject="kind of player")
     if spec.kind == "local" and home is not None:
         spec = located(spec, home)
-    player: InstantPlayer | ChatPlayer | ModelPlayer = importlib.import_module(_MODULES[spec.kind]).make(spec)
+    module = _MODULES[spec.kind] if spec.served is None else _SERVED
+    player: InstantPlayer | ChatPlayer | ModelPlayer = importlib.import_module(module).make(spec)
     return player

@@ -20,6 +20,7 @@ from app.players.api import options as api_options
 from app.players.api.addresses import check_host, check_key_variable, host_of
 from app.players.base import PlayerSpec
 from app.players.local import options as local_options
+from app.players.local.serving import SERVER, WORKER
 from app.players.prompts import USUAL_STYLE, styles, templates
 from app.players.scripted import SCRIPTED
 from app.players.scripted.chat.player import CHAT
@@ -136,11 +137,13 @@ def round_models(session: Session, game: str) -> list[LanguageModel]:
 def partners(session: Session, game: str | None = None) -> list[LanguageModel]:
     """The models that people are offered: the scripted baseline first, then in the order of their registration.
 
-    Local models only once the training part is there, which they need.
+    Local models that workers compute only once the training part is there, which these need.
     """
     no_local = training_part.lacking() is not None
     rows = [
-        row for row in list_models(session, game) if row.offered_to_people and not (no_local and row.kind == "local")
+        row
+        for row in list_models(session, game)
+        if row.offered_to_people and not (no_local and row.kind == "local" and row.play_with == WORKER)
     ]
     return sorted(rows, key=lambda row: row.name != BASELINE)
 
@@ -270,7 +273,8 @@ def has_passed_test(row: LanguageModel) -> bool:
 
 def player_spec(row: LanguageModel) -> PlayerSpec:
     """What `make_player` needs to know of a registry row."""
-    return PlayerSpec(row.kind, row.name, row.options, row.prompt_style)
+    served = row.served if row.play_with == SERVER else None
+    return PlayerSpec(row.kind, row.name, row.options, row.prompt_style, served=served)
 
 
 def read_options(spec: PlayerSpec) -> api_options.ApiOptions | local_options.LocalOptions | None:

@@ -18,6 +18,7 @@ _FACTS: Mapping[str, str] = {
     "cost": N_("Cost by the server, USD"), "fingerprint": N_("Fingerprint of the server"),
     "left_out": N_("Parts left out"), "provider": N_("Provider"), "sampling_state": N_("State of the sampling"),
     "refused": N_("Refused by the server, not sent"),
+    "engine": N_("Engine"), "server": N_("Server"),
     "first": N_("Moves first"), "guess": N_("Guess"), "right": N_("Guessed right"),
     "lenient": N_("Lenient reading of moves"), "limit": N_("Most moves"), "max_new_tokens": N_("Most tokens of a move"),
     "prompt_sha256": N_("Hash of the prompt's tokens"), "said": N_("Word said"),

@@ -11,8 +11,9 @@ from app.core.config import ROOT
 from app.core.errors import Invalid, Phrase, Verbatim, either
 from app.core.validation import real_number, whole_number
 from app.games.base import JSON
+from app.inference.requests import Sampling
 from app.players.api import reasoning
-from app.players.base import PlayerSpec
+from app.players.base import ChatSampling, PlayerSpec
 from app.players.stop_strings import read_stop
 
 DEVICES = ("auto", "cpu", "cuda")
@@ -52,6 +53,15 @@ class LocalOptions:
     reasoning_room: int | None  # tokens beside the limit of a move; None: TEMPLATE_ROOM, if the template lets it reason
     stop: tuple[str, ...]  # texts before which an answer ends
     template_arguments: JSON  # further variables of the chat template, those of the option reasoning included
+
+    def sampling(self, asked: ChatSampling) -> Sampling:
+        """How an answer is sampled: as it was asked for, and else as the row says."""
+        return Sampling(
+            temperature=self.temperature if asked.temperature is None else asked.temperature,
+            top_k=self.top_k if asked.top_k is None else asked.top_k,
+            top_p=self.top_p if asked.top_p is None else asked.top_p,
+            no_repeat_ngram=asked.no_repeat_ngram,
+        )
 
 
 def read_options(raw: Mapping[str, Any]) -> LocalOptions:

@@ -13,7 +13,7 @@ from app.core.failures import CONSEQUENCES
 from app.games import find_game
 from app.games.base import JSON, View
 from app.inference import engines
-from app.inference.requests import LENGTH, Checkpoint, Completion, GenerationFailure, GenerationRequest, Sampling
+from app.inference.requests import LENGTH, Checkpoint, Completion, GenerationFailure, GenerationRequest
 from app.players import prompts
 from app.players.base import MOST_TOKENS, URGENT, ChatSampling, Generation, PlayerFailed, PlayerSpec, Refused
 from app.players.local.options import TEMPLATE_ROOM, LocalOptions, read_options
@@ -73,12 +73,7 @@ class LocalPlayer:
     ) -> Generation:
         options = self.options
         most = sampling.max_tokens or options.max_tokens or MOST_TOKENS
-        used = Sampling(
-            temperature=options.temperature if sampling.temperature is None else sampling.temperature,
-            top_k=options.top_k if sampling.top_k is None else sampling.top_k,
-            top_p=options.top_p if sampling.top_p is None else sampling.top_p,
-            no_repeat_ngram=sampling.no_repeat_ngram,
-        )
+        used = options.sampling(sampling)
         loop = asyncio.get_running_loop()
         request = GenerationRequest(
             messages, used, most, seed, loop, loop.create_future(), renderer, options.template_arguments,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -30,6 +31,7 @@ from app.players.api.options import ApiOptions
 from app.players.api.server_findings import SamplingCheck, read_findings
 from app.players.description import partner_kind
 from app.players.local import options as local_options
+from app.players.local.serving import NAMES, SERVER, WORKER, in_words, read_served
 from app.players.prompts import default_prompt
 from app.registry import (
     is_shipped,
@@ -50,6 +52,7 @@ from app.registry.changes import (
 )
 from app.registry.price_table import PriceLine, find_prices, load_price_table
 from app.registry.prices import own_prices
+from app.registry.serving import may_play_with_server, set_play_with
 from app.web.admin.blueprint import blueprint
 from app.web.admin.lists import ListPage, add_address, register_list, show_list
 from app.web.admin.models_form import find_row, read_numbers
@@ -62,6 +65,8 @@ _ACTIONS: Mapping[str, Callable[[Session, str], None]] = {
     "rounds-off": partial(set_usable_in_rounds, on=False),
     "people-on": partial(set_offered_to_people, on=True),
     "people-off": partial(set_offered_to_people, on=False),
+    "play-with-worker": partial(set_play_with, play_with=WORKER),
+    "play-with-server": partial(set_play_with, play_with=SERVER),
     "archive": archive_model,
     "restore": restore_model,
     "remove": remove_model,
@@ -213,6 +218,7 @@ def _model_page(number: int, refused: AppError | None = None, typed: Mapping[str
             own_prices=own_prices(row),
             waits=any(each is not None and each.status in OPEN for each in (row.test_request, check)),
             **_found(row, check),
+            **_server(row),
             prompts=_prompts(row),
             played=played_matches(session).get(row.id, 0),
             description=_partner_kind(row),
@@ -243,6 +249,17 @@ def _found(row: LanguageModel, check: ModelRequest | None) -> dict[str, Any]:
         "check": check,
         "check_words": done and finding_words.check_in_words(SamplingCheck.model_validate(done)),
         "check_costs": check_costs(row),
+    }
+
+
+def _server(row: LanguageModel) -> dict[str, Any]:
+    """The engine that serves a local model, how it does, and whether it may play."""
+    served = read_served(row.served)
+    return {
+        "served": served,
+        "engine": served and NAMES[served.engine],
+        "engine_does": served and in_words(served, datetime.now(UTC)),
+        "may_play_with_server": may_play_with_server(row),
     }
 
 

@@ -1,0 +1,150 @@
+"""A local model that an engine beside the workers serves: asked over HTTP, sampled as its row says.
+
+What is sent and how an answer is read is the business of `players.api`, as with any other server. Words on their way to
+the engine are treated as the worker's own engine treats them: the marks of this very tokenizer are broken in them.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from app.core.errors import Invalid, Phrase
+from app.games import find_game
+from app.games.base import JSON, View
+from app.inference.requests import STOP, Sampling
+from app.inference.server_tokens import REQUEST_FIELDS, read_tokens
+from app.players import prompts
+from app.players.api.options import ApiOptions
+from app.players.api.options import read_options as read_api_options
+from app.players.api.player import ApiPlayer, Exchange
+from app.players.base import MOST_TOKENS, ChatSampling, Generation, PlayerSpec, Refused
+from app.players.local.options import TEMPLATE_ROOM, LocalOptions, read_options
+from app.players.local.serving import LLAMA_CPP, TRANSFORMERS, ServedModel, marks_of, read_served
+from training.marks import broken_chat
+
+_TIMEOUT = 600  # seconds of an attempt; an engine that hangs is ended long before by the command that watches it
+_LEAST_SHARE = 1e-6
+_KEPT = ("finish_reason", "characters_before_cut", "left_out", "refused")  # of what the player of an API records
+
+
+@dataclass(frozen=True, slots=True)
+class ServedPlayer:
+    """A checkpoint with its sampling, at an engine's address."""
+
+    name: str
+    options: LocalOptions
+    served: ServedModel
+    _asked: dict[tuple[Sampling, int], ApiOptions] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def at_once(self) -> int:
+        """How many replies may be under way."""
+        return self.served.at_once(self.options.in_flight)
+
+    async def reply(
+        self, view: View, prompt: JSON, refused: Sequence[Refused] = (), seed: str | None = None
+    ) -> Generation:
+        """Ask for a move."""
+        sampling = ChatSampling(max_tokens=self.options.max_tokens or find_game(view.game).most_tokens)
+        return await self.complete(prompts.messages(view, prompt, refused), sampling, seed)
+
+    async def complete(
+        self,
+        messages: list[dict[str, str]],
+        sampling: ChatSampling = ChatSampling(),  # noqa: B008 - it cannot change
+        seed: str | None = None,
+    ) -> Generation:
+        """Ask for the next message of a chat, in which marks of prompts are broken.
+
+        `sampling` of the generation says how and by which engine it was sampled, and why it ended; where the engine
+        tells the tokens of an answer, they are kept as those of the worker's own engine are. Raises PlayerFailed.
+        """
+        used, most = self.options.sampling(sampling), sampling.max_tokens or self.options.max_tokens or MOST_TOKENS
+        key = used, most
+        if (options := self._asked.get(key)) is None:
+            options = self._asked[key] = request_options(self.options, self.served, used, most)
+        if seed is not None and self.served.engine != TRANSFORMERS:  # there it would be that of all answers under way
+            options = replace(options, seed=int.from_bytes(hashlib.sha256(seed.encode()).digest()[:4], "little") >> 1)
+        broken = broken_chat(messages, marks_of(self.served.tokenizer.marks))
+        exchange = await ApiPlayer(self.name, options).exchange(broken, ChatSampling(max_tokens=most))
+        return replace(exchange, generation=self._generation(exchange, used, most + options.reasoning_room)).move()
+
+    def _generation(self, exchange: Exchange, used: Sampling, most: int) -> Generation:
+        """The call as calls of the worker's own engine are kept, with the engine that made it."""
+        recorded: JSON = {name: value for name, value in used._asdict().items() if value is not None}
+        if self.options.template_arguments:
+            recorded["template_arguments"] = self.options.template_arguments
+        if self.options.stop:
+            recorded["stop"] = [*self.options.stop]
+        recorded |= {"max_new_tokens": most, "engine": self.served.engine, "server": self.served.base_url}
+        if self.served.dtype is not None:
+            recorded["dtype"] = self.served.dtype
+        found = exchange.generation
+        recorded |= {name: found.sampling[name] for name in _KEPT if name in found.sampling}
+        if used.no_repeat_ngram is not None and self.served.engine != TRANSFORMERS:
+            recorded["refused"] = [*recorded.get("refused", ()), "no_repeat_ngram"]
+        if exchange.answer is None:
+            return replace(found, model=self.name, sampling=recorded)
+        found = replace(found, model=f"{self.name}@{self.options.sha256[:12]}", sampling=recorded)
+        tokens = read_tokens(exchange.body)
+        # With reasoning, nobody says which of the tokens are the move's.
+        if tokens is None or found.reasoning is not None or recorded.get("finish_reason") != STOP:
+            return found
+        recorded |= {"tokenizer": self.served.tokenizer.sha256, "prompt_sha256": tokens.prompt_sha256}
+        return replace(found, token_ids=tokens.ids, log_probs=tokens.log_probs)
+
+
+def request_options(options: LocalOptions, served: ServedModel, used: Sampling, most: int) -> ApiOptions:
+    """How an engine is asked for an answer of so many tokens beside its reasoning. Raises Invalid."""
+    room = options.reasoning_room
+    if room is None:
+        room = TEMPLATE_ROOM if served.tokenizer.lets_reason else 0
+    extra = _engine_fields(served, used, most + room)
+    if options.template_arguments:
+        extra["chat_template_kwargs"] = options.template_arguments
+    raw = {
+        "model": served.model, "base_url": served.base_url, "key_env": "", "timeout": _TIMEOUT, "extra": extra,
+        "temperature": used.temperature, "top_p": _top_p(used), "max_tokens": most, "reasoning_room": room,
+        "in_flight": served.at_once(options.in_flight), "stop": options.stop,
+    }  # fmt: skip
+    return read_api_options(raw)
+
+
+def _engine_fields(served: ServedModel, used: Sampling, most: int) -> dict[str, Any]:
+    """The fields of a request beside OpenAI's. All are told, because engines have defaults of their own, and take
+    others from the checkpoint's generation_config.json.
+    """
+    ends = [*served.tokenizer.ends]
+    if served.engine == TRANSFORMERS:  # refuses other fields; the rest of its config would be the checkpoint's
+        config = {
+            "do_sample": used.temperature > 0, "top_k": used.top_k or 0, "top_p": _top_p(used),
+            "temperature": used.temperature or 1.0, "max_new_tokens": most, "eos_token_id": ends,
+            "pad_token_id": ends[0] if ends else None,
+        }  # fmt: skip
+        if used.no_repeat_ngram is not None:
+            config["no_repeat_ngram_size"] = used.no_repeat_ngram
+        return {"generation_config": json.dumps(config)}
+    if served.engine == LLAMA_CPP:
+        return {"top_k": used.top_k or 0, "min_p": 0.0, "typical_p": 1.0, "repeat_penalty": 1.0}
+    neutral = {"top_k": used.top_k or -1, "min_p": 0.0, "repetition_penalty": 1.0}
+    return {**neutral, "stop_token_ids": ends, **REQUEST_FIELDS}
+
+
+def _top_p(used: Sampling) -> float:
+    """The share of the likeliest tokens as engines take it, which is more than none."""
+    return 1.0 if used.top_p is None else max(used.top_p, _LEAST_SHARE)
+
+
+def make(spec: PlayerSpec) -> ServedPlayer:
+    """The player of a registry row that is played through its engine. Raises Invalid."""
+    served = read_served(spec.served)
+    if served is None:
+        raise Invalid(
+            "served",
+            expected=Phrase("an engine that this version of Parlor knows"),
+            got=Phrase("another one"),
+            remedy=Phrase("`flask model serve %(name)s` serves it again", name=spec.name),
+        )
+    return ServedPlayer(spec.name, read_options(spec.options), served)

@@ -1,0 +1,98 @@
+"""Which engine serves a local model beside the workers, as the model's row has it, validated. Loads no torch."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from app.core.errors import Phrase
+from training.marks import Marks, OwnMarks
+
+Engine = Literal["transformers", "vllm", "llama.cpp"]
+TRANSFORMERS: Engine = "transformers"
+VLLM: Engine = "vllm"
+LLAMA_CPP: Engine = "llama.cpp"
+ENGINES: tuple[Engine, ...] = get_args(Engine)
+NAMES: Mapping[Engine, str] = {TRANSFORMERS: "transformers serve", VLLM: "vLLM", LLAMA_CPP: "llama.cpp"}
+State = Literal["starting", "ready", "away", "stopped"]
+STARTING: State = "starting"
+READY: State = "ready"
+AWAY: State = "away"  # gives no answer; one that was started here is started again
+STOPPED: State = "stopped"
+PLAY_WITH = (WORKER, SERVER) = ("worker", "server")  # who computes a local model's answers
+WATCHED_FOR = timedelta(seconds=60)  # after which a command that has renewed nothing is not there any more
+# Requests at once to an engine that answers one after the other: more would only wait, and be counted as late.
+_AT_ONCE: Mapping[Engine, int] = {TRANSFORMERS: 8}
+
+_STATES: Mapping[State, Phrase] = {
+    STARTING: Phrase("is starting"),
+    READY: Phrase("answers"),
+    AWAY: Phrase("gives no answer"),
+    STOPPED: Phrase("is stopped"),
+}
+
+
+class TokenizerFacts(BaseModel):
+    """What an engine's requests need of the checkpoint's tokenizer, as `python -m training check` tells it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sha256: str | None  # as training.rendering.tokenizer_hash has it
+    ends: tuple[int, ...]  # the tokens that end an answer
+    lets_reason: bool  # whether the chat template has, or lets, the model reason
+    marks: OwnMarks  # without those that are broken for all models
+
+
+class ServedModel(BaseModel):
+    """The engine of a local model: where it answers, by which name, in which state it is, and who watches it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: Literal[1] = 1
+    engine: Engine
+    base_url: str
+    model: str  # by which name the engine is asked
+    dtype: str | None  # in which numbers it computes; None where nobody here knows
+    tokenizer: TokenizerFacts
+    state: State
+    since: datetime  # of the state
+    watcher: str  # of the command that watches it, a name that no other has
+    watched_until: datetime
+    restarts: int = 0
+    error: str | None = None  # why it gave no answer, the last time that it gave none
+    seen_at: datetime | None = None  # when it last answered
+
+    def is_watched(self, now: datetime) -> bool:
+        """Whether a command watches it, which has not been killed since."""
+        return self.state != STOPPED and now < self.watched_until
+
+    def at_once(self, most: int) -> int:
+        """How many requests the engine may have at once, of at most so many."""
+        return min(most, _AT_ONCE.get(self.engine, most))
+
+
+def read_served(raw: Mapping[str, Any] | None) -> ServedModel | None:
+    """The engine of a row; None where there is none, or where another version has written it."""
+    if raw is None:
+        return None
+    try:
+        return ServedModel.model_validate(raw)
+    except ValidationError:
+        return None
+
+
+def in_words(served: ServedModel, now: datetime) -> Phrase:
+    """How an engine is doing: that it answers, or since when it has not been seen."""
+    if served.state == STOPPED or served.is_watched(now):
+        return _STATES[served.state]
+    if served.seen_at is None:
+        return Phrase("has never answered")
+    return Phrase("was not seen since %(when)s UTC", when=served.seen_at.strftime("%Y-%m-%d %H:%M:%S"))
+
+
+@lru_cache(maxsize=64)
+def marks_of(own: OwnMarks) -> Marks:
+    """What breaks the marks of a checkpoint's tokenizer, and those of the common families."""
+    return Marks(*own)
