@@ -25,6 +25,7 @@ FILES = {
     "job": "training:training",
     "model add-local": "local_model:add_local",
     "model show": "model_show:show",
+    "model serve": "model_serve:serve",
     "model lineage": "lineage:lineage",
     "model test": "model_calls:test",
     "model list-remote": "model_calls:list_remote",

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,16 @@ from sqlalchemy import Engine, select
 from transformers import AutoTokenizer
 
 from app.core.config import ROOT, Settings
-from app.core.extensions import reading
+from app.core.extensions import reading, writing
+from app.matches import live
+from app.matches.stored import StoredSeat
+from app.matches.turns import WorkerContext, play_turn
 from app.models import GenerationRow
 from app.players import make_player
 from app.players.base import ChatSampling, Generation, PlayerFailed, PlayerSpec
 from app.players.local.served_player import ServedPlayer
 from app.players.local.serving import ServedModel, TokenizerFacts
+from app.registry import find_model
 from tests.api_answers import completion
 from tests.datasets import cut, rows_of
 from tests.rounds import check, make_round, play
@@ -184,3 +188,21 @@ def test_what_vllm_has_sampled_is_learnt_as_what_a_worker_has(
         spans = [span for each in sequences for span in each.spans]
         assert spans
         assert all(span.log_probs is not None and set(span.log_probs) == {-0.25} for span in spans)
+
+
+@pytest.mark.parametrize("database_url", [""])
+def test_a_live_turn_is_played_by_the_server_without_what_workers_load(
+    engine: Engine, stub: StubServer, desk: Callable[..., WorkerContext]
+) -> None:
+    stub.script("m", negotiator)
+    add_local(engine)
+    begin(engine, "mine", served_model(stub.url))
+    config = {"counts": [3, 2, 1], "values": [[1, 3, 1], [2, 0, 4]], "first": 1}
+    with writing(engine) as session:
+        seats = StoredSeat("person"), StoredSeat.of(find_model(session, "negotiation", "mine"))
+        record = live.create(session, "negotiation", config, seats, seed=3, source="live", instant=True)
+    assert record.model_to_move
+    assert play_turn(desk(), record.id)
+    with reading(engine) as session:
+        [call] = session.scalars(select(GenerationRow).where(GenerationRow.match_id == record.id))
+    assert (call.model, call.sampling["engine"], call.outcome) == ("mine@000000000000", "llama.cpp", "move")

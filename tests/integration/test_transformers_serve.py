@@ -1,6 +1,9 @@
 """Rounds against a real model server: `transformers serve`, which loads real checkpoints."""
 
+import os
 import random
+import signal
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,10 +19,15 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, MistralConfig, Mis
 from app.core.config import ROOT, Settings
 from app.core.extensions import reading, writing
 from app.models import GenerationRow, MatchRow
-from app.registry import add_api_model
+from app.players.local.serving import SERVER, STOPPED
+from app.registry import add_api_model, get_model
+from app.registry.serving import set_play_with
 from tests.checkpoints import register
 from tests.datasets import cut, rows_of
 from tests.rounds import check, make_round, play, row_of
+from tests.served_models import engine_pid, environment, running, served_of
+from tests.shell import Finished
+from tests.stack import PATIENCE, alive, wait_until
 from tests.transformers_server import TransformersServer
 from training.checkpoints import checkpoint_hash
 
@@ -49,17 +57,50 @@ def ends(engine: Engine, round_id: int) -> Counter[str]:
         return Counter(session.scalars(select(MatchRow.reason).where(MatchRow.round_id == round_id)))
 
 
-def test_a_round_is_played_against_it_to_its_end(engine: Engine, settings: Settings, tmp_path: Path) -> None:
-    with TransformersServer(TINY, tmp_path / "served") as server:
-        add_served(engine, server)
-        round_id = make_round(engine, "served", matches=4)
-        play(engine, settings, round_id)
-    check(engine, round_id, 4)
+def test_a_round_through_a_served_model_outlives_the_death_of_its_engine(
+    app: Flask, engine: Engine, settings: Settings, flask: Callable[..., Finished], tmp_path: Path
+) -> None:
+    """The one test of the whole way with a real engine, whose libraries take seconds to load."""
+    register(engine, "local", TINY, checkpoint_hash(TINY), temperature=0.5, max_tokens=48)
+    command = [str(Path(sys.executable).with_name("flask")), "model", "serve", "local", "--every", "0.5"]
+    with running(command, environment(app), tmp_path / "log") as process:
+        wait_until(
+            lambda: (
+                "local is served by transformers serve at http://" in (tmp_path / "log").read_text()
+                or process.poll() is not None
+            ),
+            "an engine that answers",
+        )
+        assert process.poll() is None, (tmp_path / "log").read_text()
+        twice = flask("model", "serve", "local")
+        assert twice.exit_code == 2
+        assert "expected one that is not served yet, got 'local', which is at http://127.0.0.1" in twice.stderr
+        with writing(engine) as session:
+            set_play_with(session, "local", SERVER)
+            number = get_model(session, "local").id
+        first = engine_pid(settings.home, number)
+        round_id = make_round(engine, "local", matches=5)
+
+        def kill_once() -> bool:
+            if row_of(engine, round_id).finished and alive(first):
+                os.kill(first, signal.SIGKILL)
+            return False
+
+        play(engine, settings, round_id, until=kill_once)
+        assert not alive(first)
+        process.terminate()
+        assert process.wait(PATIENCE) == 0
+    check(engine, round_id, 5)
     assert NOT_BY_THE_RULES.isdisjoint(ends(engine, round_id))
+    served = served_of(engine, "local")
+    assert served is not None
+    assert (served.state, served.restarts) == (STOPPED, 1)
     with reading(engine) as session:
-        calls = session.execute(select(GenerationRow.outcome, GenerationRow.prompt_tokens, GenerationRow.model)).all()
-    assert {(outcome, model) for outcome, _, model in calls} == {("move", f"{TINY}@main")}
-    assert all(tokens for _, tokens, _ in calls)
+        moves = session.scalars(select(GenerationRow).where(GenerationRow.outcome == "move")).all()
+    assert {(call.model, call.sampling["engine"]) for call in moves} == {
+        (f"local@{checkpoint_hash(TINY)[:12]}", "transformers")
+    }
+    assert all(call.prompt_tokens and call.token_ids is None for call in moves)
 
 
 # ---- The long form: three kinds of checkpoints, and a server that is killed twice ----------

@@ -1,0 +1,198 @@
+"""`flask model serve`: an engine beside the workers serves a local model, in the foreground until Ctrl-C."""
+
+import asyncio
+import contextlib
+import errno
+import os
+import socket
+import sys
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+from urllib.parse import urlsplit
+
+import click
+
+from app.cli.base import Command, WholeRange, ensure_database, settings
+from app.cli.local_model import look_at
+from app.core.config import ROOT
+from app.core.errors import Conflict, Invalid, Verbatim, shown
+from app.core.extensions import reading, writing
+from app.models import LanguageModel
+from app.players.api.addresses import check_host
+from app.players.api.options import read_options as read_api_options
+from app.players.api.remote_models import list_remote
+from app.players.local import engines
+from app.players.local.options import LocalOptions, parameters, read_options, resolve
+from app.players.local.serving import (
+    ENGINES,
+    STARTING,
+    TRANSFORMERS,
+    WATCHED_FOR,
+    Engine,
+    ServedModel,
+    TokenizerFacts,
+    read_served,
+)
+from app.registry import get_model
+from app.registry.serving import begin, check_can_be_served
+
+_SECONDS = click.FloatRange(min=0.1)
+
+
+class _Asked(NamedTuple):
+    """What the command was asked for."""
+
+    engine: Engine
+    address: str | None
+    remote: str | None  # the model's name at the address
+    host: str
+    port: int | None
+    extra: tuple[str, ...]
+
+
+@click.command(cls=Command)
+@click.argument("name")
+@click.option("--engine", type=click.Choice(ENGINES), default=TRANSFORMERS, show_default=True, help="What serves it.")
+@click.option("--address", metavar="URL", help="Of an engine that runs already, up to /v1; nothing is started then.")
+@click.option("--model", "remote", metavar="ID", help="The model's name at --address. [default: the only one there]")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address of this machine to listen on.")
+@click.option("--port", type=WholeRange(1, 65535), metavar="N", help="[default: the one that it had, or a free one]")
+@click.option("--every", type=_SECONDS, default=10, show_default=True, help="Seconds from one probe to the next.")
+@click.option("--deadline", type=_SECONDS, default=120, show_default=True, help="Seconds for the answer to a probe.")
+@click.option("--start-deadline", type=_SECONDS, default=900, show_default=True, help="Seconds until the first answer.")
+@click.argument("extra", nargs=-1, type=click.UNPROCESSED, metavar="[-- ENGINE ARGUMENTS]")
+def serve(
+    name: str,
+    every: float,
+    deadline: float,
+    start_deadline: float,
+    engine: Engine,
+    extra: tuple[str, ...],
+    **given: Any,
+) -> None:
+    """Serve a local model by an OpenAI-compatible engine, and watch that it answers, until Ctrl-C.
+
+    The checkpoint is loaded once and checked before. The engine is asked for one token again and again; one that dies
+    or gives no answer is started again. Then flask model edit NAME --play-with server has it play.
+    """
+    asked = _Asked(engine, extra=extra, **given)
+    ensure_database()
+    with reading() as session:
+        row = get_model(session, name)
+        check_can_be_served(row, datetime.now(UTC))
+        session.expunge(row)
+    served, command = _prepare(row, asked)
+    with writing() as session:
+        begin(session, name, served)
+    _become_watcher(row.id, (every, deadline, start_deadline), command)
+
+
+def _prepare(row: LanguageModel, asked: _Asked) -> tuple[ServedModel, list[str]]:
+    """Check all that can be checked before. The engine as the row has it, and what starts it. Raises AppError."""
+    options, home = read_options(row.options), settings().home
+    port = None
+    if asked.address is None:
+        engines.check_startable(asked.engine)
+        if asked.remote is not None:
+            raise Invalid("--model", expected="it with an --address only", got=Verbatim(shown(asked.remote)))
+        port = _port(asked, read_served(row.served))
+    elif asked.extra or asked.port is not None:
+        raise Invalid("--address", expected="it without --port and arguments of an engine", got=Verbatim("both"))
+    base_url = read_api_options({"model": row.name, "base_url": asked.address or _url(asked.host, port)}).base_url
+    check_host(base_url, settings().api_hosts)
+    folder = resolve(home, options.path)
+    remote = None if port is not None else asked.remote or _only_model(base_url)
+    facts = _checkpoint(folder, options)
+    model, dtype, command = remote or engines.model_name(asked.engine, row.name, folder), None, []
+    if port is not None:
+        listens, dtype = (asked.host, port), engines.numbers(options, facts["gpu"])
+        command = engines.command(asked.engine, folder, model, listens, options.device, dtype, asked.extra)
+    now = datetime.now(UTC)
+    served = ServedModel(
+        engine=asked.engine, base_url=base_url, model=model, dtype=dtype,
+        tokenizer=TokenizerFacts.model_validate(facts["tokenizer"]), state=STARTING, since=now,
+        watcher=uuid.uuid4().hex, watched_until=now + WATCHED_FOR,
+    )  # fmt: skip
+    return served, command
+
+
+def _checkpoint(folder: Path, options: LocalOptions) -> dict[str, Any]:
+    """What the checkpoint is, which has to be the row's and to have a chat template. Raises AppError."""
+    engines.check_memory(folder, parameters(folder))
+    facts = look_at(folder)
+    if facts["sha256"] != options.sha256:
+        raise Conflict(
+            "path",
+            expected=f"the checkpoint with hash {options.sha256[:12]}…",
+            got=Verbatim(f"{facts['sha256'][:12]}…"),
+            remedy="it was changed; add it as a model of its own",
+            subject=Verbatim(str(folder)),
+        )
+    if not facts["chat_template"]:
+        raise Invalid(
+            "path",
+            expected="a tokenizer with a chat template, without which engines take no chats",
+            got=Verbatim("one without"),
+            remedy="a worker plays it all the same",
+            subject=Verbatim(str(folder)),
+        )
+    return facts
+
+
+def _url(host: str, port: int | None) -> str:
+    """Where the workers of this machine reach what listens there."""
+    at = "127.0.0.1" if host in ("0.0.0.0", "") else host  # noqa: S104
+    return f"http://{f'[{at}]' if ':' in at else at}:{port}/v1"
+
+
+def _port(asked: _Asked, before: ServedModel | None) -> int:
+    """The port to listen on, which nobody else has. Raises Conflict."""
+    if asked.port is not None:
+        with _bound(asked.host, asked.port):
+            return asked.port
+    had = urlsplit(before.base_url).port if before is not None and before.engine == asked.engine else None
+    for port in filter(None, (had,)):  # so that rounds which wait for it find it again
+        with contextlib.suppress(Conflict), _bound(asked.host, port):
+            return port
+    with _bound(asked.host, 0) as listener:
+        return int(listener.getsockname()[1])
+
+
+@contextlib.contextmanager
+def _bound(host: str, port: int) -> Iterator[socket.socket]:
+    try:
+        listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        taken = error.errno == errno.EADDRINUSE
+        raise Conflict(
+            "--port" if taken else "--host",
+            expected="a port that nothing listens on" if taken else "an address of this machine",
+            got=Verbatim(str(port) if taken else f"{shown(host)} ({error.strerror or error})"),
+            remedy="name another one",
+        ) from None
+    with listener:
+        yield listener
+
+
+def _only_model(base_url: str) -> str:
+    """The name of the one model that a server lists. Raises Invalid."""
+    options = read_api_options({"model": "its models", "base_url": base_url, "key_env": ""})
+    names = [each.name for each in asyncio.run(list_remote(options))]
+    if len(names) != 1:
+        raise Invalid(
+            "--model",
+            expected="the name of the model at --address",
+            got=Verbatim(f"none, and the server lists {', '.join(names[:10]) or 'none'}"),
+        )
+    return names[0]
+
+
+def _become_watcher(number: int, timing: tuple[float, ...], command: list[str]) -> NoReturn:
+    """Go on as the process that starts and watches the engine: it belongs to the workers, and commands load none."""
+    sys.stdout.flush()
+    os.chdir(ROOT)
+    watcher = [sys.executable, "-m", "workers.model_server", str(number), *map(str, timing), *command]
+    os.execv(sys.executable, watcher)  # noqa: S606 - our own
