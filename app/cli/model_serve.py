@@ -104,6 +104,8 @@ def _prepare(row: LanguageModel, asked: _Asked) -> tuple[ServedModel, list[str]]
     base_url = read_api_options({"model": row.name, "base_url": asked.address or _url(asked.host, port)}).base_url
     check_host(base_url, settings().api_hosts)
     folder = resolve(home, options.path)
+    if port is not None:
+        engines.check_whole(folder)
     remote = None if port is not None else asked.remote or _only_model(base_url)
     facts = _checkpoint(folder, options)
     model, dtype, command = remote or engines.model_name(asked.engine, row.name, folder), None, []

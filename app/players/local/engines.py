@@ -73,6 +73,18 @@ def numbers(options: LocalOptions, gpu: bool) -> str:
     return "bfloat16" if gpu and options.device != "cpu" else "float32"
 
 
+def check_whole(folder: Path) -> None:
+    """Raises Invalid for a folder with adapters (LoRA) in place of a model: an engine is started with whole weights."""
+    if (folder / "adapter_config.json").is_file():
+        raise Invalid(
+            "path",
+            expected="a whole checkpoint",
+            got=Verbatim("adapters of one"),
+            remedy="workers play them; merge them into their base to have them served",
+            subject=Verbatim(str(folder)),
+        )
+
+
 def check_memory(folder: Path, parameters: int | None) -> None:
     """Raises Conflict where the weights do not fit into this machine's free memory, as far as that is known."""
     free = _free_memory()

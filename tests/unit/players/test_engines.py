@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.errors import Conflict
+from app.core.errors import Conflict, Invalid
 from app.players.local import engines
 
 
@@ -15,6 +15,13 @@ def test_weights_for_which_there_is_no_memory_are_refused(tmp_path: Path) -> Non
     assert large.value.message.startswith(f"{tmp_path}: expected 4000000.0 GB of free memory for its weights, got ")
     engines.check_memory(tmp_path, 1000)
     engines.check_memory(tmp_path, None)
+
+
+def test_adapters_alone_are_refused(tmp_path: Path) -> None:
+    engines.check_whole(tmp_path)
+    (tmp_path / "adapter_config.json").write_text("{}")
+    with pytest.raises(Invalid, match="expected a whole checkpoint, got adapters of one"):
+        engines.check_whole(tmp_path)
 
 
 def test_vllm_is_started_with_the_name_and_the_numbers_of_the_model(
