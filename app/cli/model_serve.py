@@ -20,12 +20,13 @@ from app.cli.local_model import look_at
 from app.core.config import ROOT
 from app.core.errors import Conflict, Invalid, Verbatim, shown
 from app.core.extensions import reading, writing
+from app.inference import weights
 from app.models import LanguageModel
 from app.players.api.addresses import check_host
 from app.players.api.options import read_options as read_api_options
 from app.players.api.remote_models import list_remote
 from app.players.local import engines
-from app.players.local.options import LocalOptions, parameters, read_options, resolve
+from app.players.local.options import LocalOptions, read_options, resolve
 from app.players.local.serving import (
     ENGINES,
     STARTING,
@@ -123,7 +124,7 @@ def _prepare(row: LanguageModel, asked: _Asked) -> tuple[ServedModel, list[str]]
 
 def _checkpoint(folder: Path, options: LocalOptions) -> dict[str, Any]:
     """What the checkpoint is, which has to be the row's and to have a chat template. Raises AppError."""
-    engines.check_memory(folder, parameters(folder))
+    engines.check_memory(folder, weights.parameters(folder))
     facts = look_at(folder)
     if facts["sha256"] != options.sha256:
         raise Conflict(

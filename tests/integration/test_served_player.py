@@ -57,13 +57,15 @@ def sent(stub: StubServer) -> dict[str, Any]:
 
 def test_llama_cpp_is_told_all_that_it_would_choose_by_itself(stub: StubServer) -> None:
     stub.script("m", "hello")
-    player = player_of(served_model(stub.url), temperature=0.5, top_k=9, template_arguments={"style": 2})
+    player = player_of(
+        served_model(stub.url), temperature=0.5, top_k=9, template_arguments={"style": 2}, stop=["User:"]
+    )
     found = answer(player, ChatSampling(max_tokens=30))
     body = sent(stub)
     assert {name: body[name] for name in ("temperature", "top_k", "top_p", "min_p", "repeat_penalty")} == {
         "temperature": 0.5, "top_k": 9, "top_p": 1.0, "min_p": 0.0, "repeat_penalty": 1.0,
     }  # fmt: skip
-    assert (body["max_tokens"], body["chat_template_kwargs"]) == (30, {"style": 2})
+    assert (body["max_tokens"], body["chat_template_kwargs"], body["stop"]) == (30, {"style": 2}, ["User:"])
     assert "logprobs" not in body
     first, again, other = body["seed"], player, "another seed"
     answer(again)
@@ -72,7 +74,7 @@ def test_llama_cpp_is_told_all_that_it_would_choose_by_itself(stub: StubServer) 
     assert sent(stub)["seed"] != first
     assert (found.text, found.model, found.token_ids) == ("hello", f"mine@{'a' * 12}", None)
     assert found.sampling == {
-        "temperature": 0.5, "top_k": 9, "template_arguments": {"style": 2}, "max_new_tokens": 30,
+        "temperature": 0.5, "top_k": 9, "template_arguments": {"style": 2}, "stop": ["User:"], "max_new_tokens": 30,
         "engine": "llama.cpp", "server": stub.url, "finish_reason": "stop",
     }  # fmt: skip
 
