@@ -100,6 +100,15 @@ def test_transformers_serve_is_sent_no_field_that_it_refuses(stub: StubServer) -
     assert player_of(served_model(stub.url, engine="transformers")).at_once == 8
 
 
+def test_an_answer_of_transformers_serve_is_cut_where_it_should_have_stopped(stub: StubServer) -> None:
+    stub.script("m", "hello User: and on", "hello")
+    player = player_of(served_model(stub.url, engine="transformers"), stop=["User:"])
+    found = answer(player)
+    assert (found.text, found.sampling["finish_reason"]) == ("hello ", "stop_string")
+    assert "stop" not in sent(stub)
+    assert (answer(player).text, found.sampling["stop"]) == ("hello", ["User:"])
+
+
 def test_what_an_engine_cannot_do_is_kept_with_the_answer(stub: StubServer) -> None:
     stub.script("m", "hello")
     found = answer(player_of(served_model(stub.url, engine="vllm")), ChatSampling(no_repeat_ngram=2))

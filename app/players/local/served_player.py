@@ -13,7 +13,8 @@ from typing import Any
 from app.core.errors import Invalid, Phrase
 from app.games import find_game
 from app.games.base import JSON, View
-from app.inference.requests import STOP, Sampling
+from app.inference.reasoning import before_stop
+from app.inference.requests import STOP, STOP_STRING, Sampling
 from app.inference.server_tokens import REQUEST_FIELDS, read_tokens
 from app.players import prompts
 from app.players.api.options import ApiOptions
@@ -88,6 +89,11 @@ class ServedPlayer:
         if exchange.answer is None:
             return replace(found, model=self.name, sampling=recorded)
         found = replace(found, model=f"{self.name}@{self.options.sha256[:12]}", sampling=recorded)
+        if self.served.engine == TRANSFORMERS and found.text is not None:
+            text = before_stop(found.text, self.options.stop)
+            if text != found.text:
+                recorded["finish_reason"] = STOP_STRING
+                return replace(found, text=text)
         tokens = read_tokens(exchange.body)
         # With reasoning, nobody says which of the tokens are the move's.
         if tokens is None or found.reasoning is not None or recorded.get("finish_reason") != STOP:
@@ -107,7 +113,9 @@ def request_options(options: LocalOptions, served: ServedModel, used: Sampling, 
     raw = {
         "model": served.model, "base_url": served.base_url, "key_env": "", "timeout": _TIMEOUT, "extra": extra,
         "temperature": used.temperature, "top_p": _top_p(used), "max_tokens": most, "reasoning_room": room,
-        "in_flight": served.at_once(options.in_flight), "stop": options.stop,
+        "in_flight": served.at_once(options.in_flight),
+        # transformers serve fails where it is sent one: it hands its tokenizer to nobody who would look for it.
+        "stop": () if served.engine == TRANSFORMERS else options.stop,
     }  # fmt: skip
     return read_api_options(raw)
 
