@@ -45,7 +45,7 @@ def commands(program: str, *, paths: list[Path]) -> Iterator[tuple[str, Words]]:
         for line in written(path):
             found = re.match(rf"(?:\w+=\S* )*(?:\S*/)?{program} (.*)", line.strip())
             if found and not found[1].startswith("-"):  # of no command
-                words = re.split(r" #|[;>&]| \|", found[1])[0].split()
+                words = re.split(r" #|[;>&]| \|| -- ", found[1])[0].split()  # behind -- another program's
                 if words and A_KIND.fullmatch(words[0]):
                     words[0] = "|".join(kind.name for kind in JOB_KINDS)
                 for each in product(*(word.split("|") for word in words)):
