@@ -35,7 +35,7 @@ DATABASE_AWAY = (OperationalError, InterfaceError, NoConnection)  # what a trans
 MOST_SECONDS_AWAY = 60.0  # how long work that nobody waits for at a page waits for a database that is away
 _AWAY = 1.0  # seconds between two tries while a database is away
 
-# Of libpq. Without them a worker whose database is gone without a word waits for a quarter of an hour, or for ever.
+# For libpq, whose defaults notice a database that vanished from the network after a quarter of an hour, or never.
 _OF_CONNECTIONS = {
     "connect_timeout": 10,  # seconds, as the next three
     "keepalives_idle": 30,

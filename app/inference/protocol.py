@@ -44,7 +44,7 @@ async def read_message(reader: asyncio.StreamReader) -> Message | None:
         if length > MOST_BYTES:
             raise TooLong(length)
         text = await reader.readexactly(length)
-    except asyncio.IncompleteReadError:  # whoever was at it is gone, and with them the rest
+    except asyncio.IncompleteReadError:  # the other side has closed in the middle of a message
         return None
     message = json.loads(text)
     if not isinstance(message, dict):

@@ -1,7 +1,7 @@
 """The process of local models, as workers ask it: it listens on a unix socket and hands their calls to its engines.
 
 Who may open the socket's file may ask; its folder belongs to one user alone. Each worker has one connection, and when
-that closes, nobody waits for its answers any more.
+that closes, the answers under way for it are given up.
 """
 
 import asyncio

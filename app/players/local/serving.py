@@ -22,7 +22,7 @@ READY: State = "ready"
 AWAY: State = "away"  # gives no answer; one that was started here is started again
 STOPPED: State = "stopped"
 PLAY_WITH = (WORKER, SERVER) = ("worker", "server")  # who computes a local model's answers
-WATCHED_FOR = timedelta(seconds=60)  # after which a command that has renewed nothing is not there any more
+WATCHED_FOR = timedelta(seconds=60)  # without a renewal, after which the command counts as ended
 # Requests at once to an engine that answers one after the other: more would only wait, and be counted as late.
 _AT_ONCE: Mapping[Engine, int] = {TRANSFORMERS: 8}
 
