@@ -21,12 +21,17 @@ def parameters(folder: Path) -> int | None:
             with path.open("rb") as file:
                 header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
             found += sum(math.prod(each["shape"]) for name, each in header.items() if name != "__metadata__")
-        if (folder / "adapter_config.json").is_file():
+        if is_adapter(folder):
             about = json.loads((folder / "parlor.json").read_text(encoding="utf-8"))
             found += parameters(folder / about["adapter_of"]["path"]) or 0
     except (OSError, ValueError, KeyError, TypeError, MemoryError):
         return None
     return found or None
+
+
+def is_adapter(folder: Path) -> bool:
+    """Whether a folder holds adapters (LoRA) in place of a model."""
+    return (folder / "adapter_config.json").is_file()
 
 
 def machine_memory() -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from app import training_part
 from app.core.errors import Conflict, Invalid, Phrase, Verbatim
+from app.inference.weights import is_adapter
 from app.players.local.options import LocalOptions
 from app.players.local.serving import LLAMA_CPP, TRANSFORMERS, Engine
 
@@ -75,7 +76,7 @@ def numbers(options: LocalOptions, gpu: bool) -> str:
 
 def check_whole(folder: Path) -> None:
     """Raises Invalid for a folder with adapters (LoRA) in place of a model: an engine is started with whole weights."""
-    if (folder / "adapter_config.json").is_file():
+    if is_adapter(folder):
         raise Invalid(
             "path",
             expected="a whole checkpoint",
