@@ -31,6 +31,7 @@ from werkzeug.test import EnvironBuilder
 
 from app.core.csv_reader import read_csv
 from app.core.errors import AppError
+from app.core.yaml_reader import parse_yaml
 from app.games import GAMES
 from app.matches.lenient import read_leniently
 from app.matches.safety import unsafe
@@ -42,7 +43,6 @@ from app.studies.design import StudyDesign
 from app.studies.design_files import read_part
 from app.studies.expressions import read_comparison
 from app.studies.markdown import MOST_CHARACTERS, is_too_deep, read_text, told_headings
-from app.studies.yaml_reader import parse_yaml
 from app.web.admin.game_fields import MOST_UPLOADED as MOST_MATERIAL
 from app.web.admin.study_uploads import MOST_BYTES, MOST_FILES, read_upload
 from app.web.admin.uploaded_texts import MOST_UPLOADED

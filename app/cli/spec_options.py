@@ -11,9 +11,9 @@ from app.cli.base import RepeatableOption, is_name, is_pair, read_pairs
 from app.cli.material import material_parameters, own_file
 from app.core.errors import FieldError, Invalid
 from app.core.validation import Schema, choices_in
+from app.core.yaml_reader import read_yaml
 from app.jobs.spec import PRESET, SHIPPED, VERSION, JobBudget, JobSpec, fields_of, option_of, parts_of, usual_of
 from app.society.text_files import read_bytes
-from app.studies.yaml_reader import read_yaml
 
 S = TypeVar("S", bound=JobSpec)
 MATERIAL = "material"  # the widget, and the field, whose options are named by the kinds of material

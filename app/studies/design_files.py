@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 from app.core.errors import FieldError, Invalid, Verbatim, either, shown
 from app.core.files import temporary_beside
 from app.core.validation import KeyPath, is_storable
+from app.core.yaml_reader import Document, dotted, read_text_file, read_yaml
 from app.games import find_game
 from app.studies.arms import matches_a_person
 from app.studies.checks import faults
@@ -21,7 +22,6 @@ from app.studies.design import StudyDesign, expected_form
 from app.studies.loaded_design import LoadedDesign
 from app.studies.markdown import DEEPEST, MOST_CHARACTERS, is_too_deep, placeholders, told_headings, unfilled
 from app.studies.warnings import warnings
-from app.studies.yaml_reader import Document, dotted, read_text_file, read_yaml
 
 EXTENDS = "extends"
 # What a consent text says, each under a heading of its own, by the study's language. The last is who gets the data,

@@ -6,9 +6,9 @@ import pytest
 
 from app.core.config import ROOT
 from app.core.errors import Invalid, either
+from app.core.yaml_reader import parse_yaml, read_yaml
 from app.studies.design import StudyDesign
 from app.studies.design_files import load_design, read_part
-from app.studies.yaml_reader import parse_yaml, read_yaml
 from app.web.admin.study_editor import line_of
 from tests.effort import growth
 
