@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel
 
-from app.core.errors import FieldError, Invalid, Verbatim, either, shown
+from app.core.document_models import read_model
+from app.core.errors import FieldError, Invalid, Verbatim, either
 from app.core.files import temporary_beside
 from app.core.validation import KeyPath, is_storable
-from app.core.yaml_reader import Document, dotted, read_text_file, read_yaml
+from app.core.yaml_reader import Document, read_text_file, read_yaml
 from app.games import find_game
 from app.studies.arms import matches_a_person
 from app.studies.checks import faults
@@ -59,10 +59,7 @@ def load_design(path: Path) -> LoadedDesign:
 
 def read_part(kind: type[M], document: Document) -> M:
     """The mapping of a document as a model. Raises Invalid for the first thing that is wrong, with its line."""
-    try:
-        return kind.model_validate_json(json.dumps(document.value))
-    except ValidationError as error:
-        raise _fault(error.errors(), kind, document) from None
+    return read_model(kind, document, expected_form, _NOT_YET)
 
 
 # ---- What a file extends -----------------------------------------------------------
@@ -88,102 +85,6 @@ def _extended(document: Document, path: Path, seen: tuple[Path, ...]) -> Documen
         raise document.invalid(("study",), "a name of its own", Verbatim("none"))
     lines = {key: line for key, line in base.lines.items() if key and key[0] not in own}
     return Document(document.source, {**base.value, **own}, {**lines, **document.lines})
-
-
-# ---- What pydantic finds -----------------------------------------------------------
-
-
-def _fault(errors: list[ErrorDetails], kind: type[BaseModel], document: Document) -> Invalid:
-    """The first fault in the file. A key that is not known says more than one that is missing."""
-    # A list of which an item is wrong is also too short.
-    whole = [
-        each for each in errors if each["type"] != "too_short" or each["ctx"]["actual_length"] == len(each["input"])
-    ]
-    paths = [_path(each, document.value) for each in whole]
-    # Where something within a value is wrong, that it is no member of a union's other kinds says nothing.
-    around = {path[:depth] for path in paths for depth in range(len(path))}
-    found = [
-        (path, each)
-        for path, each in zip(paths, whole, strict=True)
-        if not each["type"].endswith("_type") or path not in around
-    ]
-
-    def order(fault: tuple[KeyPath, ErrorDetails]) -> tuple[bool, bool, int]:
-        """The file itself before what it extends, then by lines."""
-        source, number = document.line(fault[0])
-        return fault[1]["type"] != "extra_forbidden", source != document.source, number
-
-    path, first = min(found, key=order)
-    kinds = dict.fromkeys(_expected(each, kind, path) for other, each in found if other == path)
-    if "a number" in kinds:
-        kinds.pop("a whole number", None)
-    return document.invalid(path, str(either(kinds)), _got(first))
-
-
-def _path(error: ErrorDetails, value: Any) -> KeyPath:
-    """The keys of the file in an error's location, which also names members of unions; a missing key stays."""
-    path: list[str | int] = []
-    loc: KeyPath = error["loc"]
-    for at, part in enumerate(loc):
-        if isinstance(value, list) and isinstance(part, int):
-            path.append(part)
-            value = value[part] if part < len(value) else None
-        elif isinstance(value, dict) and part in value:
-            path.append(part)
-            value = value[part]
-        elif error["type"] == "missing" and at == len(loc) - 1:
-            path.append(part)
-    return tuple(path)
-
-
-def _expected(error: ErrorDetails, kind: type[BaseModel], path: KeyPath) -> str:
-    if error["type"] == "extra_forbidden":
-        if path in _NOT_YET:
-            return _NOT_YET[path]
-        known = _keys(kind, path[:-1])
-        near = get_close_matches(str(path[-1]), known, 1)
-        return near[0] if near else f"one of {', '.join(known)}"
-    if error["type"] == "missing":
-        return "a value"
-    words = {
-        "string_type": "text (in quotes where it looks like a number, a date, yes or no)",
-        "int_type": "a whole number", "float_type": "a number", "bool_type": "true or false",
-        "tuple_type": "a list", "list_type": "a list", "dict_type": "keys with values",
-        "model_type": "keys with values", "model_attributes_type": "keys with values",
-    }  # fmt: skip
-    if error["type"] in words:
-        return words[error["type"]]
-    return expected_form(error)
-
-
-def _keys(kind: Any, path: KeyPath) -> list[str]:
-    """The keys that may be at a path."""
-    for part in path:
-        if isinstance(part, int):
-            continue
-        fields = getattr(kind, "model_fields", {})
-        field = next((each for name, each in fields.items() if part in (name, each.alias)), None)
-        kind = _model_in(field.annotation) if field is not None else kind
-    fields = getattr(kind, "model_fields", {})
-    return [each.alias or name for name, each in fields.items()]
-
-
-def _model_in(annotation: Any) -> Any:
-    """The model that a type is made of, as in `tuple[Model, ...]` or `Model | None`."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((found for each in getattr(annotation, "__args__", ()) if (found := _model_in(each))), None)
-
-
-def _got(error: ErrorDetails) -> object:
-    if error["type"] == "missing":
-        return Verbatim("none")
-    if error["type"] == "extra_forbidden":
-        return Verbatim(dotted((str(error["loc"][-1]),)))
-    if said := error.get("ctx", {}).get("got"):  # by a check of ours, of one in many
-        return Verbatim(said)
-    value = error["input"]
-    return Verbatim("keys with values") if isinstance(value, dict) else Verbatim(shown(value))
 
 
 # ---- The files beside it -----------------------------------------------------------
