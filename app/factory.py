@@ -11,7 +11,7 @@ from app import schema
 from app.core import logs
 from app.core.config import ROOT, Settings, load_settings
 from app.inference import scheduler
-from app.web import admin, api, auth, errors, facts, language, moves, play, study
+from app.web import account, admin, api, errors, facts, language, moves, play, study
 from app.web.admin.datasets_import import refuse_upload
 from app.web.body_limits import BodyLimits, UploadRequest
 from app.web.extensions import csrf, limiter, login, socketio
@@ -46,7 +46,7 @@ def create_app(overrides: Mapping[str, Any] | None = None) -> Flask:
     schema.bind(app, settings)
     app.config.update(_flask_config(settings))
     _extensions(app, settings)
-    for part in (play, study, api, auth, admin):
+    for part in (play, study, api, account, admin):
         app.register_blueprint(part.blueprint)
     csrf.exempt(api.blueprint)
     language.register(app)

@@ -26,5 +26,5 @@ from app.models.study import (
     StudyVersion,
 )
 from app.models.training import TrainingCharge, TrainingEvent, TrainingJob
-from app.models.user import LoginLink, User, UserSession
+from app.models.user import ApiRequest, ApiToken, LoginLink, User, UserSession
 from app.models.wave import Payment, PaymentBatch, StudyEvent, Submission, Wave

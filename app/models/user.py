@@ -1,9 +1,13 @@
-"""Experimenters, the links with which they sign in once, and the sessions in which they are signed in."""
+"""Experimenters, the links with which they sign in once, the sessions in which they are signed in, and their programs'
+tokens with what was changed by these.
+"""
 
 from datetime import datetime
+from typing import Any
 
 from flask_login import UserMixin
-from sqlalchemy import ForeignKey, String
+from sqlalchemy import ForeignKey, Index, String
+from sqlalchemy import text as sql
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.extensions import Model
@@ -44,3 +48,60 @@ class UserSession(Model):
     token_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
     user_id: Mapped[int] = mapped_column(ForeignKey("user.id", ondelete="CASCADE"), index=True)
     began_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+
+
+class ApiToken(Model):
+    """What a program uses the API with, in the name of its experimenter. Only the hash of it is kept."""
+
+    __tablename__ = "api_token"
+    __table_args__ = (
+        Index(
+            "ix_api_token_name",
+            "user_id",
+            "name",
+            unique=True,
+            sqlite_where=sql("revoked_at IS NULL"),
+            postgresql_where=sql("revoked_at IS NULL"),
+        ),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("user.id", ondelete="CASCADE"))
+    name: Mapped[str] = mapped_column(String(80))
+    token_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    scopes: Mapped[list[str]] = mapped_column(Json)  # read | run | people
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    expires_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # to the minute
+    revoked_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+
+class ApiRequest(Model):
+    """A request of the API that has changed something: by whom, what, and for a day its answer, for whoever asks again
+    with the same key.
+    """
+
+    __tablename__ = "api_request"
+    __table_args__ = (
+        Index(
+            "ix_api_request_key",
+            "token_id",
+            "key",
+            unique=True,
+            sqlite_where=sql("key IS NOT NULL"),
+            postgresql_where=sql("key IS NOT NULL"),
+        ),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    token_id: Mapped[int | None] = mapped_column(ForeignKey("api_token.id", ondelete="SET NULL"))
+    user_name: Mapped[str] = mapped_column(String(80))
+    token_name: Mapped[str] = mapped_column(String(80))
+    at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+    method: Mapped[str] = mapped_column(String(10))
+    path: Mapped[str] = mapped_column(String(200))
+    subject: Mapped[str] = mapped_column(String(200))  # what was changed, such as "round 3"
+    key: Mapped[str | None] = mapped_column(String(200))  # by which it is done once
+    digest: Mapped[str | None] = mapped_column(String(64))  # the hash of what was asked for with that key
+    status: Mapped[int | None]  # of the answer
+    answer: Mapped[Any | None] = mapped_column(Json)

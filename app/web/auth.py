@@ -10,7 +10,7 @@ from typing import Any
 
 from flask import Blueprint, redirect, render_template, request, session, url_for
 from flask.typing import ResponseReturnValue
-from flask_babel import gettext, lazy_gettext, ngettext
+from flask_babel import lazy_gettext, ngettext
 from flask_limiter.util import get_remote_address
 from flask_login import current_user, login_required, login_user, logout_user
 from flask_wtf import FlaskForm
@@ -66,7 +66,7 @@ def _redirect_to_sign_in() -> Response:
     return redirect(url_for("auth.sign_in", next=here))
 
 
-def _enter_session(user: User, token: str, *, by_link: bool = False) -> None:
+def enter_session(user: User, token: str, *, by_link: bool = False) -> None:
     """Sign this browser in; of its old cookie only the seats in games and the language are kept."""
     kept = {name: session[name] for name in ("seats", "language") if name in session}
     session.clear()
@@ -108,7 +108,7 @@ def _until_when() -> str:
     return str(words)
 
 
-_guesses: dict[str, Any] = {"methods": ["POST"], "error_message": _until_when}
+PASSWORD_LIMITS: dict[str, Any] = {"methods": ["POST"], "error_message": _until_when}
 
 
 @blueprint.get("/sign-in")
@@ -120,8 +120,8 @@ def sign_in() -> ResponseReturnValue:
 
 
 @blueprint.post("/sign-in")
-@limiter.limit(passwords.BY_ADDRESS, key_func=get_remote_address, scope="passwords from an address", **_guesses)
-@limiter.limit(passwords.BY_NAME, key_func=_name_and_address, scope="passwords for a name", **_guesses)
+@limiter.limit(passwords.BY_ADDRESS, key_func=get_remote_address, scope="passwords from an address", **PASSWORD_LIMITS)
+@limiter.limit(passwords.BY_NAME, key_func=_name_and_address, scope="passwords for a name", **PASSWORD_LIMITS)
 def check_password() -> ResponseReturnValue:
     """Sign in with name and password."""
     name, password = _typed_name(), request.form.get("password", "")
@@ -135,7 +135,7 @@ def check_password() -> ResponseReturnValue:
         return page, 401
     passwords.was_right(name.casefold())
     number, now, life = user.id, datetime.now(UTC), session_life()
-    _enter_session(user, write(lambda database: accounts.begin_session(database, number, now, life)))
+    enter_session(user, write(lambda database: accounts.begin_session(database, number, now, life)))
     return redirect(_next_page(), 303)
 
 
@@ -160,35 +160,8 @@ def enter(token: str) -> str:
 def spend(token: str) -> Response:
     """Sign in, once."""
     life = session_life()
-    _enter_session(*write(lambda database: _spent(database, token, life)), by_link=True)
+    enter_session(*write(lambda database: _spent(database, token, life)), by_link=True)
     return redirect(url_for("admin.home"), 303)
-
-
-@blueprint.get("/account")
-@login_required  # type: ignore[untyped-decorator]
-def account() -> ResponseReturnValue:
-    """Who is signed in, and a form for another password."""
-    return _account_page()
-
-
-@blueprint.post("/account")
-@login_required  # type: ignore[untyped-decorator]
-@limiter.limit(passwords.BY_NAME, key_func=lambda: current_user.get_id(), scope="old passwords", **_guesses)
-def change_password() -> ResponseReturnValue:
-    """Set a password. The old one is asked for, except from who has just come by a link."""
-    old, new, again = (request.form.get(field, "") for field in ("old", "new", "again"))
-    if _asks_for_old() and not passwords.hashing(accounts.password_fits, current_user.password_hash, old):
-        return _account_page(old=gettext("This is not the password until now.")), 401
-    passwords.was_right()
-    if new != again:
-        return _account_page(again=gettext("The two are not the same. Please write the new password twice.")), 400
-    # Looked at before the thread pool is asked, which logs every error of what it runs.
-    if not accounts.SHORTEST_PASSWORD <= len(new) <= accounts.LONGEST_PASSWORD:
-        return _account_page(new=_too_short_or_long(new)), 400
-    made = passwords.hashing(accounts.hash_password, new)
-    user_id, life = current_user.id, session_life()
-    _enter_session(*write(lambda database: _with_password(database, user_id, made, life)))
-    return redirect(url_for("auth.account", changed=1), 303)
 
 
 def _spent(database: Session, link: str, life: timedelta) -> tuple[User, str]:
@@ -198,37 +171,6 @@ def _spent(database: Session, link: str, life: timedelta) -> tuple[User, str]:
     token = accounts.begin_session(database, user.id, now, life)
     database.expunge(user)
     return user, token
-
-
-def _with_password(database: Session, user_id: int, password_hash: str, life: timedelta) -> tuple[User, str]:
-    """Set a password, which ends all sessions: the user, and the token of a new one."""
-    user = database.get_one(User, user_id)
-    user.password_hash = password_hash
-    accounts.end_sessions(database, user_id)
-    token = accounts.begin_session(database, user_id, datetime.now(UTC), life)
-    database.flush()
-    database.expunge(user)
-    return user, token
-
-
-def _too_short_or_long(password: str) -> str:
-    return str(
-        gettext(
-            "Password: expected %(least)s to %(most)s characters, got %(length)s; a few words make a good one.",
-            least=accounts.SHORTEST_PASSWORD,
-            most=accounts.LONGEST_PASSWORD,
-            length=len(password),
-        )
-    )
-
-
-def _asks_for_old() -> bool:
-    return current_user.password_hash is not None and not session.get("by_link")
-
-
-def _account_page(**errors: str) -> str:
-    changed = request.args.get("changed") == "1"
-    return render_template("admin/account.html", asks_for_old=_asks_for_old(), errors=errors, changed=changed)
 
 
 def _next_page() -> str:

@@ -1,0 +1,186 @@
+"""Tokens with which programs use the API in the name of an experimenter: made, shown once, found, revoked.
+
+Only their hashes are kept. Nothing here commits.
+"""
+
+import secrets
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from sqlalchemy import or_, select, update
+from sqlalchemy.orm import Session
+
+from app.accounts import hash_token
+from app.core.errors import AppError, Conflict, Invalid, NotFound, Phrase, Verbatim, check_name, either
+from app.core.lists import COMMANDS, NOWHERE, ListColumn, Listing, State, attribute, computed, of_other
+from app.core.validation import whole_number
+from app.models import ApiRequest, ApiToken, User
+
+READ, RUN, PEOPLE = "read", "run", "people"
+SCOPES = {
+    READ: Phrase("look at everything but who participants are"),
+    RUN: Phrase("create, cancel and resume jobs"),
+    PEOPLE: Phrase("see the ids of participants"),
+}
+PREFIX = "parlor_"  # by which people and secret scanners know what it is
+USUAL_DAYS, MOST_DAYS = 90, 366
+_BYTES = 32  # random ones of a token
+_USE_NOTED = timedelta(minutes=1)  # uses that follow each other sooner are noted once
+VALID, EXPIRED, REVOKED = "valid", "expired", "revoked"
+
+
+class BadToken(AppError):
+    """A request has no token that lets anybody in."""
+
+    code = "not_signed_in"
+    status = 401
+
+
+class TokenListItem(NamedTuple):
+    """A token in a list, and what it is worth: VALID, EXPIRED or REVOKED."""
+
+    row: ApiToken
+    state: str
+
+
+class RequestListItem(NamedTuple):
+    """A change that was made with a token, in a list."""
+
+    row: ApiRequest
+
+
+class TokenHolder(NamedTuple):
+    """Whom a token stands for, and what it may do."""
+
+    token_id: int
+    token: str  # its name
+    user_id: int
+    user: str  # the experimenter's name
+    scopes: frozenset[str]
+    used_at: datetime | None
+
+
+def state_of(row: ApiToken, now: datetime) -> str:
+    """What a token is worth."""
+    return REVOKED if row.revoked_at is not None else EXPIRED if row.expires_at <= now else VALID
+
+
+def create(
+    session: Session, user: User, name: str, scopes: Collection[str], days: int | str | None, now: datetime
+) -> tuple[ApiToken, str]:
+    """A new token of an experimenter, good for so many days: its row, and the token itself, which nobody sees again.
+
+    Raises Invalid for what cannot be, and Conflict for the name of another one that is in use.
+    """
+    check_name("name", name)
+    if not scopes:
+        raise Invalid("scope", expected=either(SCOPES), got=Phrase("none"))
+    if unknown := next((each for each in scopes if each not in SCOPES), None):
+        raise Invalid("scope", expected=either(SCOPES), got=unknown)
+    life = timedelta(days=whole_number(days or USUAL_DAYS, "days", 1, MOST_DAYS))
+    same = select(ApiToken.id).where(ApiToken.user_id == user.id, ApiToken.name == name, ApiToken.revoked_at.is_(None))
+    if session.scalar(same) is not None:
+        remedy = Phrase("revoke that one first, or take another name")
+        raise Conflict("name", expected=Phrase("one that no other token has"), got=name, remedy=remedy)
+    secret = PREFIX + secrets.token_urlsafe(_BYTES)
+    row = ApiToken(
+        user_id=user.id,
+        name=name,
+        token_hash=hash_token(secret),
+        scopes=[each for each in SCOPES if each in scopes],
+        created_at=now,
+        expires_at=now + life,
+    )
+    session.add(row)
+    session.flush()
+    return row, secret
+
+
+def revoke(session: Session, number: int, now: datetime, user_id: int | None = None) -> ApiToken:
+    """Make a token worthless, if it is `user_id`'s where that is given. Raises NotFound, Conflict for one that is."""
+    row = session.get(ApiToken, number) if 0 < number < 2**31 else None
+    if row is None or user_id not in (None, row.user_id):
+        remedy = Phrase("`flask token list` shows them")
+        raise NotFound("token", expected=Phrase("the number of one that exists"), got=number, remedy=remedy)
+    if row.revoked_at is not None:
+        raise Conflict("token", expected=Phrase("one that is not revoked"), got=Phrase("one that is"))
+    row.revoked_at = now
+    session.flush()
+    return row
+
+
+def tokens_of(session: Session, user_id: int, now: datetime) -> list[TokenListItem]:
+    """The tokens of an experimenter, the latest first."""
+    rows = session.scalars(select(ApiToken).where(ApiToken.user_id == user_id).order_by(ApiToken.id.desc()))
+    return [TokenListItem(row, state_of(row, now)) for row in rows]
+
+
+def holder_of(session: Session, secret: str, now: datetime) -> TokenHolder:
+    """Whom a token stands for. Raises BadToken for one that is malformed, unknown, expired or revoked."""
+    if not secret.startswith(PREFIX):
+        raise BadToken(f"Authorization: expected a token, which begins with {PREFIX}, got another text")
+    found = session.execute(select(ApiToken, User).join(User).where(ApiToken.token_hash == hash_token(secret))).first()
+    if found is None:
+        raise BadToken("Authorization: expected a token that exists, got another one; the account page makes them")
+    row, user = found
+    if (state := state_of(row, now)) != VALID:
+        when = row.revoked_at or row.expires_at
+        raise BadToken(
+            f"Authorization: expected a valid token, got {row.name}, {state} on {when:%Y-%m-%d}; the account page makes"
+            " a new one"
+        )
+    return TokenHolder(row.id, row.name, user.id, user.name, frozenset(row.scopes), row.used_at)
+
+
+def use_is_to_be_noted(holder: TokenHolder, now: datetime) -> bool:
+    """Whether the last use of a token that is known lies long enough back."""
+    return holder.used_at is None or holder.used_at <= now - _USE_NOTED
+
+
+def note_use(session: Session, token_id: int, now: datetime) -> None:
+    """Keep when a token was used last."""
+    before = or_(ApiToken.used_at.is_(None), ApiToken.used_at <= now - _USE_NOTED)
+    session.execute(update(ApiToken).where(ApiToken.id == token_id, before).values(used_at=now))
+
+
+# ---- The list ------------------------------------------------------------------
+
+_MARKS = {VALID: "good", EXPIRED: "warn", REVOKED: "bad"}
+
+
+def _items(_session: Session, rows: Sequence[ApiToken]) -> list[TokenListItem]:
+    now = datetime.now(UTC)
+    return [TokenListItem(row, state_of(row, now)) for row in rows]
+
+
+LIST: Listing[ApiToken] = Listing(
+    name="tokens",
+    table=ApiToken,
+    columns=(
+        attribute(ApiToken.name, Phrase("Name")),
+        attribute(ApiToken.id, Phrase("Number"), "token_id", numeric=True, seen=COMMANDS),
+        computed("user", Phrase("Experimenter"), of_other(User.name, User.id == ApiToken.user_id), seen=COMMANDS),
+        ListColumn("state", Phrase("State"), lambda each: State(each.state, _MARKS[each.state])),
+        ListColumn("scopes", Phrase("Scopes"), lambda each: [*map(Verbatim, each.row.scopes)]),
+        attribute(ApiToken.used_at, Phrase("Last used, UTC"), numeric=True, none=Phrase("never")),
+        attribute(ApiToken.expires_at, Phrase("Good until, UTC"), numeric=True),
+        attribute(ApiToken.created_at, Phrase("Made, UTC"), numeric=True, seen=NOWHERE),
+    ),
+    items=_items,
+)
+
+CHANGES: Listing[ApiRequest] = Listing(
+    name="token-changes",
+    table=ApiRequest,
+    columns=(
+        attribute(ApiRequest.at, Phrase("When, UTC"), numeric=True),
+        attribute(ApiRequest.id, Phrase("Number"), "request_id", numeric=True, seen=NOWHERE),
+        attribute(ApiRequest.user_name, Phrase("Experimenter"), "user"),
+        attribute(ApiRequest.token_name, Phrase("Token"), "token"),
+        attribute(ApiRequest.method, Phrase("Method")),
+        attribute(ApiRequest.path, Phrase("Address")),
+        attribute(ApiRequest.subject, Phrase("What it changed")),
+    ),
+    items=lambda _session, rows: [RequestListItem(row) for row in rows],
+)

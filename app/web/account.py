@@ -1,0 +1,116 @@
+"""The account page: another password, and the tokens of the experimenter's programs."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from flask import redirect, render_template, request, session, url_for
+from flask.typing import ResponseReturnValue
+from flask_babel import gettext
+from flask_login import current_user, login_required
+from sqlalchemy.orm import Session
+
+from app import accounts
+from app.accounts import tokens
+from app.core.errors import AppError
+from app.core.extensions import reading
+from app.models import User
+from app.web import passwords
+from app.web.auth import PASSWORD_LIMITS, blueprint, enter_session, session_life
+from app.web.extensions import limiter
+from app.web.form_writes import write
+
+
+@blueprint.get("/account")
+@login_required  # type: ignore[untyped-decorator]
+def account() -> ResponseReturnValue:
+    """Who is signed in, and a form for another password."""
+    return _account_page()
+
+
+@blueprint.post("/account")
+@login_required  # type: ignore[untyped-decorator]
+@limiter.limit(passwords.BY_NAME, key_func=lambda: current_user.get_id(), scope="old passwords", **PASSWORD_LIMITS)
+def change_password() -> ResponseReturnValue:
+    """Set a password. The old one is asked for, except from who has just come by a link."""
+    old, new, again = (request.form.get(field, "") for field in ("old", "new", "again"))
+    if _asks_for_old() and not passwords.hashing(accounts.password_fits, current_user.password_hash, old):
+        return _account_page(old=gettext("This is not the password until now.")), 401
+    passwords.was_right()
+    if new != again:
+        return _account_page(again=gettext("The two are not the same. Please write the new password twice.")), 400
+    # Looked at before the thread pool is asked, which logs every error of what it runs.
+    if not accounts.SHORTEST_PASSWORD <= len(new) <= accounts.LONGEST_PASSWORD:
+        return _account_page(new=_too_short_or_long(new)), 400
+    made = passwords.hashing(accounts.hash_password, new)
+    user_id, life = current_user.id, session_life()
+    enter_session(*write(lambda database: _with_password(database, user_id, made, life)))
+    return redirect(url_for("auth.account", changed=1), 303)
+
+
+@blueprint.post("/account/tokens")
+@login_required  # type: ignore[untyped-decorator]
+def make_token() -> ResponseReturnValue:
+    """Make a token, and show it: nobody sees it again."""
+    user_id, name, days = current_user.id, request.form.get("token_name", "").strip(), request.form.get("days", "")
+    scopes = request.form.getlist("scope")
+
+    def make(database: Session) -> str:
+        user = database.get_one(User, user_id)
+        return tokens.create(database, user, name, scopes, days.strip(), datetime.now(UTC))[1]
+
+    try:
+        secret = write(make)
+    except AppError as error:
+        return _account_page(token=error), error.status
+    return _account_page(made=secret)
+
+
+@blueprint.post("/account/tokens/<int:number>")
+@login_required  # type: ignore[untyped-decorator]
+def revoke_token(number: int) -> ResponseReturnValue:
+    """Make one of the experimenter's own tokens worthless."""
+    user_id = current_user.id
+    write(lambda database: tokens.revoke(database, number, datetime.now(UTC), user_id).id)
+    return redirect(url_for("auth.account"), 303)
+
+
+def _account_page(*, made: str | None = None, **errors: Any) -> str:
+    """The page; `made` is a token that was just made. `errors`: of passwords by field, and of a token as `token`."""
+    with reading() as database:
+        return render_template(
+            "admin/account.html",
+            asks_for_old=_asks_for_old(),
+            errors=errors,
+            changed=request.args.get("changed") == "1",
+            made=made,
+            tokens=tokens.tokens_of(database, current_user.id, datetime.now(UTC)),
+            scopes=tokens.SCOPES,
+            usual_days=tokens.USUAL_DAYS,
+            most_days=tokens.MOST_DAYS,
+        )
+
+
+def _with_password(database: Session, user_id: int, password_hash: str, life: timedelta) -> tuple[User, str]:
+    """Set a password, which ends all sessions: the user, and the token of a new one."""
+    user = database.get_one(User, user_id)
+    user.password_hash = password_hash
+    accounts.end_sessions(database, user_id)
+    token = accounts.begin_session(database, user_id, datetime.now(UTC), life)
+    database.flush()
+    database.expunge(user)
+    return user, token
+
+
+def _too_short_or_long(password: str) -> str:
+    return str(
+        gettext(
+            "Password: expected %(least)s to %(most)s characters, got %(length)s; a few words make a good one.",
+            least=accounts.SHORTEST_PASSWORD,
+            most=accounts.LONGEST_PASSWORD,
+            length=len(password),
+        )
+    )
+
+
+def _asks_for_old() -> bool:
+    return current_user.password_hash is not None and not session.get("by_link")
