@@ -35,14 +35,16 @@ def checkpoint_hash(folder: Path) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def check(folder: Path, expected: str | None = None) -> str:
-    """The hash of a checkpoint that may be loaded.
+def check(folder: Path, expected: str | None = None, *, with_base: bool = True) -> str:
+    """The hash of a checkpoint that may be loaded; that of adapters `with_base` if their base may be, too.
 
     Raises Refused for a folder without config, safetensors or tokenizer, one that wants to run code of its own, one
     that is not what its `parlor.json`, or the `expected` hash, says, and for adapters whose base is not there.
     """
     if is_adapter(folder):
-        check(*base_of(folder))
+        base = base_of(folder)
+        if with_base:
+            check(*base)
     elif not (folder / "config.json").is_file():
         raise TrainingRefused(
             f"{folder}: expected a checkpoint folder with a config.json, got none there; name another"
@@ -97,11 +99,11 @@ def load(folder: Path, expected: str | None = None, dtype: torch.dtype = torch.f
 
     Adapters are merged into the weights of their base.
     """
-    check(folder, expected)
+    check(folder, expected, with_base=False)
     if is_adapter(folder):
         model, _ = load(*base_of(folder))
-        return import_module("training.lora").merged(model, folder).to(dtype), _tokenizer(folder)
-    tokenizer = _tokenizer(folder)
+        return import_module("training.lora").merged(model, folder).to(dtype), load_tokenizer(folder)
+    tokenizer = load_tokenizer(folder)
     try:
         model, found = AutoModelForCausalLM.from_pretrained(
             folder, dtype=dtype, use_safetensors=True, output_loading_info=True, **_OPTIONS
@@ -120,7 +122,8 @@ def load(folder: Path, expected: str | None = None, dtype: torch.dtype = torch.f
     return model, tokenizer
 
 
-def _tokenizer(folder: Path) -> Any:
+def load_tokenizer(folder: Path) -> Any:
+    """The tokenizer of a checkpoint folder. Raises Refused where there is none that can be loaded."""
     try:
         return AutoTokenizer.from_pretrained(folder, **_OPTIONS)
     except Exception as error:  # likewise

@@ -16,7 +16,7 @@ from peft.utils import SAFETENSORS_WEIGHTS_NAME
 from transformers.pytorch_utils import Conv1D
 
 from training import checkpoints
-from training.errors import TrainingRefused
+from training.errors import TrainingRefused, one_line
 from training.methods.base import FromCheckpoint
 
 
@@ -75,10 +75,28 @@ def merged(base: Any, folder: Path) -> Any:
 
     Raises Refused where they do not fit it.
     """
+    return _adapted(base, folder).merge_and_unload().requires_grad_(True)
+
+
+def with_kept(base: Any, folder: Path) -> Any:
+    """A model with the adapters in a folder beside its weights, which stay what they are and may be others' as well.
+
+    Raises Refused where they do not fit it.
+    """
+    return _adapted(base, folder).base_model.model
+
+
+def _adapted(base: Any, folder: Path) -> PeftModel:
     try:
-        return PeftModel.from_pretrained(base, str(folder)).merge_and_unload().requires_grad_(True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of names that are to be lost, and of what it mends by itself
+            warnings.filterwarnings("error", message="Found missing adapter keys")  # which would be left as they began
+            return PeftModel.from_pretrained(base, str(folder))
     except Exception as error:  # the library raises whatever comes of shapes that differ
-        raise checkpoints.unloadable(folder, error) from None
+        raise TrainingRefused(
+            f"{folder}: expected adapters that fit their base, got {one_line(error)}; take the whole folder, and the"
+            " base that they were trained over"
+        ) from None
 
 
 def keep(config: FromCheckpoint, trained: Path, folder: Path) -> dict[str, Any]:

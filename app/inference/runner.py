@@ -19,6 +19,7 @@ from app.core.failures import REFUSED
 from app.inference.batch import Batch
 from app.inference.generate_batch import GenerateBatch
 from app.inference.key_value_cache import KeyValueCache
+from app.inference.loading import load
 from app.inference.reasoning import HALF_CHARACTER, ReasoningTokens, before_stop
 from app.inference.requests import (
     LENGTH,
@@ -32,7 +33,7 @@ from app.inference.requests import (
     UnusableCheckpoint,
     is_out_of_memory,
 )
-from app.inference.weights import machine_memory, parameters
+from app.inference.weights import WeightsPart, machine_memory, parts_of
 from training import checkpoints
 from training.errors import TrainingRefused, one_line
 from training.rendering import Renderer, control_tokens, ids_hash
@@ -57,7 +58,7 @@ class ModelRunner:
         _reuse_short_lived_memory()
         self.device, dtype = _place(checkpoint)
         try:
-            model, self._tokenizer = checkpoints.load(checkpoint.folder, checkpoint.sha256, dtype)
+            model, self._tokenizer, self._weights = load(checkpoint, self.device, dtype)
             newest = checkpoints.renderer_of(checkpoints.read_provenance(checkpoint.folder))
             self._renderer = Renderer(self._tokenizer, checkpoints.length_of(model), newest)
         except TrainingRefused as error:
@@ -68,7 +69,7 @@ class ModelRunner:
         self.dtype = str(dtype).removeprefix("torch.")
         if self.device == "cpu" and model.num_parameters() <= _SMALL and "OMP_NUM_THREADS" not in os.environ:
             torch.set_num_threads(min(_FEW_THREADS, torch.get_num_threads()))
-        self._model = model.to(self.device).eval()
+        self._model = model
         self._ends = self._renderer.end_tokens(model.generation_config.eos_token_id) - self._reasoning.message_ends
         logit_mask = self._logit_mask()
         self._model.generation_config = GenerationConfig()  # how it is sampled is the registry's business alone
@@ -183,14 +184,15 @@ class ModelRunner:
         return logit_mask
 
 
-def weights_of(checkpoint: Checkpoint) -> tuple[str, int, int]:
-    """Where a checkpoint computes, the bytes that its weights take there, and those that the device has in all.
+def weights_of(checkpoint: Checkpoint) -> tuple[str, dict[WeightsPart, int], int]:
+    """Where a checkpoint computes, the bytes that its weights take there, by what may be shared with others, and those
+    that the device has in all.
 
     Raises Unusable for a GPU that is not there.
     """
     device, dtype = _place(checkpoint)
     memory = torch.cuda.mem_get_info()[1] if device == "cuda" else machine_memory()
-    return device, (parameters(checkpoint.folder) or 0) * dtype.itemsize, memory
+    return device, parts_of(checkpoint.folder, checkpoint.sha256, dtype.itemsize), memory
 
 
 def _place(checkpoint: Checkpoint) -> tuple[str, torch.dtype]:

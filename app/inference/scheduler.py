@@ -9,9 +9,10 @@ import os
 import queue
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Collection, Container, Iterable
+from collections.abc import Collection, Container, Iterable, Mapping
 from enum import Enum, auto
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 import structlog
@@ -29,7 +30,7 @@ from app.inference.requests import (
     UnusableCheckpoint,
     is_out_of_memory,
 )
-from app.inference.weights import parameters
+from app.inference.weights import WeightsPart, parts_of
 
 _MODEL_SHARE = 0.5  # of the memory of a device for weights, where nothing is set
 # Read when torch is loaded. Threads that wait for the next operation in a loop would keep whoever else has work from
@@ -68,6 +69,7 @@ class Engine:
         self.is_loaded = False
         self._most = 1  # answers at once
         self.device = ""  # once it is being loaded
+        self.parts: Mapping[WeightsPart, int] = {}  # the bytes of its weights, likewise
         self._thread = threading.Thread(target=self._run_loop, name=f"engine of {checkpoint.folder.name}", daemon=True)
 
     def put(self, request: GenerationRequest, most: int) -> bool:
@@ -134,6 +136,7 @@ class Engine:
             self.is_loaded = False
             self._figures.at_once = None
             self._figures.weights = 0
+            self.parts = {}
 
     def _load(self) -> Any:
         """The checkpoint's runner, with torch loaded for it, when others have made room. Raises Unusable."""
@@ -143,7 +146,8 @@ class Engine:
         try:
             with _loading:
                 module = import_module("app.inference.runner")
-                self.device, self._figures.weights, memory = module.weights_of(self._checkpoint)
+                self.device, self.parts, memory = module.weights_of(self._checkpoint)
+                self._figures.weights = sum(self.parts.values())
                 self._figures.most_weights = _model_bytes or int(memory * _MODEL_SHARE)
                 with _lock:
                     closed = _close_idle(self)
@@ -320,10 +324,19 @@ def is_loaded(checkpoint: Checkpoint) -> bool:
 
 def has_room(checkpoint: Checkpoint) -> bool:
     """Whether a checkpoint's weights fit beside those that are loaded, so that no idle one has to go for it."""
-    size = (parameters(checkpoint.folder) or 0) * (2 if checkpoint.dtype == "bfloat16" else 4)
+    parts = parts_of(checkpoint.folder, checkpoint.sha256, 2 if checkpoint.dtype == "bfloat16" else 4)
     with _lock:
-        loaded = [engine.figures for engine in _engines.values() if engine.figures.weights]
-    return sum(each.weights for each in loaded) + size <= min((each.most_weights for each in loaded), default=size)
+        loaded = [engine for engine in _engines.values() if engine.parts]
+        size = _weights_of(loaded, parts)
+    return size <= min((each.figures.most_weights for each in loaded), default=size)
+
+
+def _weights_of(engines: Iterable[Engine], parts: Mapping[WeightsPart, int] = MappingProxyType({})) -> int:
+    """The bytes of the weights of engines, and of further parts: what several share counts once."""
+    found = dict(parts)
+    for engine in engines:
+        found.update(engine.parts)
+    return sum(found.values())
 
 
 def release_caches(checkpoints: Container[Checkpoint] | None = None) -> None:
@@ -350,7 +363,7 @@ def _close_idle(asked: Engine) -> list[Engine]:
     closed = []
     for checkpoint, other in list(_engines.items()):
         there = [each for each in _engines.values() if each.device == asked.device]
-        if sum(each.figures.weights for each in there) <= asked.figures.most_weights:
+        if _weights_of(there) <= asked.figures.most_weights:
             break
         if other is not asked and other in there and other.close_if_idle():
             del _engines[checkpoint]

@@ -4,14 +4,46 @@ import json
 import math
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 _CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
+_FLOAT32 = 4  # bytes of a number
+
+
+class WeightsPart(NamedTuple):
+    """Weights that are in memory once, whoever computes with them: their checkpoint's hash, and the bytes of each."""
+
+    sha256: str
+    size: int
 
 
 def parameters(folder: Path) -> int | None:
-    """How many weights a checkpoint's files hold, as their headers say; None if they cannot be read here.
+    """How many weights a model has by its checkpoint's files; None if they cannot be read here.
 
     Those of adapters (LoRA) alone come on top of those of their base.
+    """
+    found = own_parameters(folder)
+    if found is None or not is_adapter(folder):
+        return found
+    base = base_of(folder)
+    return found + ((base and own_parameters(base.folder)) or 0)
+
+
+def parts_of(folder: Path, sha256: str, size: int) -> dict[WeightsPart, int]:
+    """The bytes of a model's weights, `size` of each, by part: adapters and their base are one each. The library keeps
+    adapters in float32.
+    """
+    own = own_parameters(folder) or 0
+    if not is_adapter(folder):
+        return {WeightsPart(sha256, size): own * size}
+    parts = {WeightsPart(sha256, _FLOAT32): own * _FLOAT32}
+    if (base := base_of(folder)) is not None:
+        parts[WeightsPart(base.sha256, size)] = (own_parameters(base.folder) or 0) * size
+    return parts
+
+
+def own_parameters(folder: Path) -> int | None:
+    """How many weights the files in a folder hold, as their headers say; None if they cannot be read here.
 
     Source: the format of safetensors, https://github.com/huggingface/safetensors#format
     """
@@ -21,9 +53,6 @@ def parameters(folder: Path) -> int | None:
             with path.open("rb") as file:
                 header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
             found += sum(math.prod(each["shape"]) for name, each in header.items() if name != "__metadata__")
-        if is_adapter(folder):
-            about = json.loads((folder / "parlor.json").read_text(encoding="utf-8"))
-            found += parameters(folder / about["adapter_of"]["path"]) or 0
     except (OSError, ValueError, KeyError, TypeError, MemoryError):
         return None
     return found or None
@@ -32,6 +61,22 @@ def parameters(folder: Path) -> int | None:
 def is_adapter(folder: Path) -> bool:
     """Whether a folder holds adapters (LoRA) in place of a model."""
     return (folder / "adapter_config.json").is_file()
+
+
+class AdapterBase(NamedTuple):
+    """The checkpoint that adapters were trained over."""
+
+    folder: Path
+    sha256: str
+
+
+def base_of(folder: Path) -> AdapterBase | None:
+    """What adapters say of their base, which nobody has looked for; None where they say nothing that can be read."""
+    try:
+        found = json.loads((folder / "parlor.json").read_text(encoding="utf-8"))["adapter_of"]
+        return AdapterBase(Path(os.path.normpath(folder / found["path"])), str(found["sha256"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def machine_memory() -> int:

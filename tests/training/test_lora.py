@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
+from tests.adapters import adapters_over
 from tests.training.conftest import events_in
 from training import checkpoints
+from training.errors import TrainingRefused
 from training.trainer import TokenTrainer
 
 FIELDS = {"lora_rank": 4, "learning_rate": 0.01, "warmup": 0, "epochs": 3, "save_every": 3}
@@ -101,6 +104,18 @@ def test_adapters_without_their_own_base_are_refused(
     about = json.loads((one / "parlor.json").read_text())
     (one / "parlor.json").write_text(json.dumps({name: value for name, value in about.items() if name != "adapter_of"}))
     assert "expected adapters whose parlor.json names their base" in refusal(config_file("two", base=str(one)))
+
+
+def test_adapters_that_lack_weights_are_refused(base: Path, tmp_path: Path) -> None:
+    """Left out, they would be what they began with, and change nothing where they should."""
+    adapters_over(base, tmp_path / "one")
+    weights = tmp_path / "one" / "adapter_model.safetensors"
+    save_file(dict(sorted(load_file(weights).items())[1:]), weights)
+    checkpoints.write_provenance(tmp_path / "one", checkpoints.read_provenance(tmp_path / "one"))
+    with pytest.raises(
+        TrainingRefused, match=r"one: expected adapters that fit their base, got .*missing adapter keys"
+    ):
+        checkpoints.load(tmp_path / "one")
 
 
 def test_gradient_checkpointing_changes_no_weight(config_file: ConfigFile, train: Train, tmp_path: Path) -> None:
