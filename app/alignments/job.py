@@ -82,4 +82,5 @@ ALIGNMENT = AlignmentKind(
     spends=True,
     listing="app.alignments.listing:LIST",
     page="app.alignments.page:PAGE",
+    creation="app.alignments.creation:CREATION",
 )

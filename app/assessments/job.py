@@ -16,6 +16,7 @@ ASSESSMENT: JobKind[Assessment] = JobKind(
     numbered=lambda number: Phrase("assessment %(number)s", number=number),
     listing="app.assessments.listing:LIST",
     page="app.assessments.page:PAGE",
+    creation="app.assessments.creation:CREATION",
     lease_seconds=lambda settings: settings.ROUND_LEASE,
     spends=True,
 )

@@ -49,4 +49,5 @@ CAMPAIGN = CampaignKind(
     spends=True,
     listing="app.campaigns.listing:LIST",
     page="app.campaigns.page:PAGE",
+    creation="app.campaigns.creation:CREATION",
 )

@@ -2,17 +2,18 @@
 
 import click
 
-from app.alignments import lifecycle, steps
+from app.alignments import steps
+from app.alignments.creation import CREATION
 from app.alignments.job import ALIGNMENT
 from app.alignments.spec import AlignmentSpec
 from app.cli.base import Command, Interrupted, ensure_database, settings, warn_of_bfloat16
 from app.cli.dataset_import import read_file
-from app.cli.jobs import Described, JobCommands, json_option, queue_option, run_job_here
+from app.cli.jobs import Described, JobCommands, create, json_option, prepared, queue_option, run_job_here
 from app.cli.spec_options import read_files, spec_options
 from app.cli.training import train_here
 from app.core import write_priority
 from app.core.errors import Invalid, Verbatim
-from app.core.extensions import db, transact, writing
+from app.core.extensions import db, transact
 from app.datasets import row_import
 from app.datasets.importers.spec import DatasetImportSpec
 from app.datasets.importers.training_rows import FORMATS
@@ -52,8 +53,7 @@ def run(spec: AlignmentSpec, imported: str | None, row_format: str | None, queue
     ensure_database()
     if imported is not None and row_format is not None:
         spec = _with_demonstrations(spec, imported, row_format)
-    with writing() as session:
-        number = lifecycle.create(session, spec, **material, queued=queue).id
+    [number] = create(CREATION, prepared(CREATION, spec, material), queued=queue)
     _ALIGNMENTS.go_on(number, queue, as_json)
 
 

@@ -2,16 +2,16 @@
 
 import click
 
-from app.assessments import lifecycle, listing
+from app.assessments import listing
+from app.assessments.creation import CREATION
 from app.assessments.figures import COLUMNS
 from app.assessments.job import ASSESSMENT
 from app.assessments.spec import AssessmentSpec
-from app.assessments.training_overlap import held_out
-from app.cli.base import Command, check_one_format, ensure_database, print_csv, settings
-from app.cli.jobs import Described, JobCommands, json_option, queue_option, run_job_here
+from app.cli.base import Command, check_one_format, ensure_database, print_csv
+from app.cli.jobs import Described, JobCommands, create, json_option, prepared, queue_option, run_job_here
 from app.cli.spec_options import read_files, spec_options
 from app.core.errors import Invalid, Verbatim
-from app.core.extensions import reading, writing
+from app.core.extensions import reading
 from app.models import Assessment
 
 
@@ -29,14 +29,11 @@ def compare(spec: AssessmentSpec, queue: bool, as_csv: bool, as_json: bool) -> N
     check_one_format(as_json, as_csv)
     if queue and as_csv:
         raise Invalid("--csv", expected="it without --queue", got=Verbatim("both"))
-    asked = read_files(spec)["questions"]
+    files = read_files(spec)
     ensure_database()
-    with reading() as session:
-        lifecycle.check(session, spec, asked)
-        found = held_out(session, settings().home, (spec.model, spec.base), asked.questions)
-    with writing() as session:
-        number = lifecycle.create(session, spec, asked, found, queued=queue).id
-    if found.known:
+    request = prepared(CREATION, spec, files)
+    [number] = create(CREATION, request, queued=queue)
+    if (found := request.known).known:
         click.echo(
             f"{len(found.known)} of {len(found.known) + len(found.unknown)} questions are left out, because"
             f" {spec.model} or {spec.base} was trained on them.",

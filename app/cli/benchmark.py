@@ -6,17 +6,18 @@ from typing import Any
 import click
 
 from app.benchmarks import tasks
+from app.benchmarks.creation import CREATION
 from app.benchmarks.job import BENCHMARK
-from app.benchmarks.lifecycle import create, new_job
+from app.benchmarks.lifecycle import new_job
 from app.benchmarks.listing import BenchmarkComparison, compare
 from app.benchmarks.page import RESULTS, score_cell
 from app.benchmarks.spec import BenchmarkSpec
 from app.benchmarks.table import comparison_columns, comparison_rows
 from app.cli.base import Command, check_one_format, ensure_database, print_csv, print_json, settings
-from app.cli.jobs import JobCommands, json_option, queue_option
+from app.cli.jobs import JobCommands, create, json_option, prepared, queue_option
 from app.cli.spec_options import spec_options
 from app.cli.tables import aligned
-from app.core.extensions import reading, writing
+from app.core.extensions import reading
 from app.core.lists import Scored, printed
 from app.models import BenchmarkJob
 from app.registry import get_model
@@ -38,8 +39,7 @@ def run(spec: BenchmarkSpec, queue: bool, as_json: bool) -> None:
         kind = get_model(session, spec.model).kind
     if not queue or tasks.is_installed():  # else the workers may have what is missing here
         tasks.check_here(wanted, kind)
-    with writing() as session:
-        number = create(session, spec, queued=queue, home=settings().home).id
+    [number] = create(CREATION, prepared(CREATION, spec), queued=queue)
     _BENCHMARKS.go_on(number, queue, as_json)
 
 

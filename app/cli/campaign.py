@@ -12,12 +12,11 @@ from sqlalchemy.orm import Session
 from app.analysis.tables import campaign_columns, campaign_rows
 from app.analysis.themes import LIGHT, THEMES
 from app.analysis.wording import in_words
-from app.campaigns import lifecycle, steps
+from app.campaigns import steps
+from app.campaigns.creation import CREATION
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.listing import IterationResult, evaluated, figure_of, results_of
-from app.campaigns.material import parted
 from app.campaigns.spec import CampaignSpec
-from app.campaigns.start_data import read_start_data
 from app.cli.base import (
     Command,
     CommandFailed,
@@ -30,14 +29,14 @@ from app.cli.base import (
     warn_of_bfloat16,
 )
 from app.cli.drawing import write_as_named
-from app.cli.jobs import Described, JobCommands, json_option, queue_option
+from app.cli.jobs import Described, JobCommands, create, json_option, prepared, queue_option
 from app.cli.material import read_material
 from app.cli.round import play_here
 from app.cli.spec_options import spec_options
 from app.cli.training import train_here
 from app.core import write_priority
 from app.core.errors import Invalid, Verbatim
-from app.core.extensions import db, reading, writing
+from app.core.extensions import db, reading
 from app.games import GAMES, metrics_of
 from app.games.metrics import AS_PLAYED, Use
 from app.jobs import states
@@ -61,12 +60,8 @@ def run(spec: CampaignSpec, queue: bool, as_json: bool) -> None:
     warn_of_bfloat16("training.precision", spec.training.get("precision"), spec.training.get("device"))
     items = read_material(spec.game, spec.material, spec.config)
     ensure_database()
-    material = parted(spec.game, items, spec.evaluation, spec.seed)
-    with reading() as session:
-        start = read_start_data(session, settings().home, spec)
-    with writing() as session:
-        campaign_id = lifecycle.create(session, spec, material, start, queued=queue).id
-    _CAMPAIGNS.go_on(campaign_id, queue, as_json)
+    [number] = create(CREATION, prepared(CREATION, spec, {"material": items}), queued=queue)
+    _CAMPAIGNS.go_on(number, queue, as_json)
 
 
 class _CampaignCommands(JobCommands[Campaign]):

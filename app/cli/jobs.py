@@ -3,10 +3,10 @@
 import signal
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import FrameType
-from typing import Any, Generic
+from types import FrameType, MappingProxyType
+from typing import Any, Generic, TypeVar
 
 import click
 from sqlalchemy.orm import Session
@@ -20,13 +20,16 @@ from app.core.extensions import db, reading, writing
 from app.core.lists import Listing
 from app.job_kinds import JOB_KINDS
 from app.jobs import states
+from app.jobs.creation import JobCreation, JobRequest
 from app.jobs.event_loop import running_loop
 from app.jobs.kind import JobKind, R
 from app.jobs.listing import list_of
 from app.jobs.page import page_of
-from app.jobs.spec import JobBudget
+from app.jobs.spec import JobBudget, JobSpec
 from app.matches.turns import WorkerContext
 
+S = TypeVar("S", bound=JobSpec)
+NO_FILES: Mapping[str, Any] = MappingProxyType({})
 _ENDED = (states.DONE, states.FAILED, states.CANCELLED)
 
 Described = dict[str, Any]
@@ -183,6 +186,18 @@ class JobCommands(Generic[R]):
         for command, method, text, options in commands:
             group.add_command(_command(group, command, method, text, options))
         return group
+
+
+def prepared(creation: JobCreation[S], spec: S, files: Mapping[str, Any] = NO_FILES) -> JobRequest[S]:
+    """What is asked for, with what has to be known before it is stored. Raises AppError."""
+    with reading() as session:
+        return creation.prepared(session, JobRequest(spec, files, settings().home))
+
+
+def create(creation: JobCreation[S], request: JobRequest[S], *, queued: bool) -> list[int]:
+    """Store what was asked for, for workers if it is `queued`; the numbers of the jobs. Raises AppError."""
+    with writing() as session:
+        return [row.id for row in creation.create(session, request, queued=queued, requester=None)]
 
 
 def commands_of(name: str) -> Group | None:

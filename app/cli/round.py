@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from app.cli.base import Command, CommandFailed, Interrupted, counted, ensure_database, print_json, settings
-from app.cli.jobs import Described, JobCommands, json_option, queue_option
+from app.cli.jobs import Described, JobCommands, create, json_option, prepared, queue_option
 from app.cli.material import read_material
 from app.cli.progress_bar import rising
 from app.cli.spec_options import spec_options
@@ -24,7 +24,8 @@ from app.jobs.context import JobContext
 from app.jobs.spec import JobBudget
 from app.jobs.spending import dollars
 from app.models import RoundRow
-from app.rounds import lifecycle, matrix
+from app.rounds import matrix
+from app.rounds.creation import CREATION
 from app.rounds.job import ROUND
 from app.rounds.listing import LIST
 from app.rounds.runner import freeze_garbage_collector, play_round
@@ -45,11 +46,7 @@ def run(spec: RoundSpec, queue: bool, as_json: bool) -> None:
     """
     material = read_material(spec.game, spec.material, spec.config)
     ensure_database()
-    with writing() as session:
-        if spec.cross_play:
-            ids = [row.id for row in matrix.create(session, spec, material, queued=queue)]
-        else:
-            ids = [lifecycle.create(session, spec, material, queued=queue).id]
+    ids = create(CREATION, prepared(CREATION, spec, {"material": material}), queued=queue)
     _go_on(ids, queue, as_json, several=spec.cross_play)
 
 

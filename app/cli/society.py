@@ -4,12 +4,13 @@ import click
 
 from app.cli.assessment import compare
 from app.cli.base import Command, ensure_database, print_json
-from app.cli.jobs import Described, JobCommands, json_option, queue_option
+from app.cli.jobs import Described, JobCommands, create, json_option, prepared, queue_option
 from app.cli.society_data import COMMANDS
 from app.cli.spec_options import read_files, spec_options
-from app.core.extensions import reading, writing
+from app.core.extensions import reading
 from app.models import Society
 from app.society import estimate, lifecycle
+from app.society.creation import CREATION
 from app.society.job import SOCIETY
 from app.society.spec import SocietySpec
 
@@ -31,8 +32,7 @@ def run(spec: SocietySpec, only_estimate: bool, queue: bool, as_json: bool) -> N
         with reading() as session:
             _print_estimate(lifecycle.estimated(session, spec, **material), as_json)
         return
-    with writing() as session:
-        number = lifecycle.create(session, spec, **material, queued=queue).id
+    [number] = create(CREATION, prepared(CREATION, spec, material), queued=queue)
     _SOCIETIES.go_on(number, queue, as_json)
 
 

@@ -10,12 +10,13 @@ import click
 
 from app.cli.base import Command, Interrupted, WholeRange, ensure_database, print_json, settings
 from app.cli.groups import UsageRefused
-from app.cli.jobs import stop_on_signals
+from app.cli.jobs import create, prepared, stop_on_signals
 from app.cli.spec_options import spec_options
 from app.core.extensions import db, reading, writing
 from app.jobs import states
 from app.jobs.context import JobContext
 from app.studies.bots import job
+from app.studies.bots.creation import CREATION
 from app.studies.bots.runner import run
 from app.studies.bots.sending import AT_ONCE
 from app.studies.bots.server import check_server
@@ -38,8 +39,7 @@ def bots(spec: RehearsalSpec, at_once: int, as_json: bool) -> None:
     ensure_database()
     asyncio.run(check_server(settings().web_url))
     with stop_on_signals() as stop:
-        with writing() as session:
-            number = job.create(session, spec, queued=False).id
+        [number] = create(CREATION, prepared(CREATION, spec), queued=False)
         try:
             run(JobContext(db.engine, settings(), uuid.uuid4().hex, stop), number, at_once)
         finally:

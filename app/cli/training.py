@@ -14,14 +14,14 @@ from app.cli.base import (
     settings,
     warn_of_bfloat16,
 )
-from app.cli.jobs import Described, JobCommands, json_option, queue_option, stop_on_signals
+from app.cli.jobs import Described, JobCommands, create, json_option, prepared, queue_option, stop_on_signals
 from app.cli.progress_bar import TrainingBar
 from app.cli.spec_options import spec_options
 from app.cli.training_help import TrainingCommand
 from app.core import write_priority
 from app.core.extensions import db, reading, writing
-from app.finetuning import lifecycle as jobs
 from app.finetuning.config import LOCAL
+from app.finetuning.creation import CREATION
 from app.finetuning.job import TRAINING
 from app.finetuning.runner import run_job
 from app.finetuning.spec import TrainingSpec
@@ -42,11 +42,10 @@ def train(spec: TrainingSpec, queue: bool, as_json: bool) -> None:
     ensure_database()
     if spec.backend == LOCAL:
         warn_of_bfloat16("precision", spec.config.get("precision"), spec.config.get("device"))
-    with writing() as session:
-        if not queue and spec.backend == LOCAL:
-            training_part.require()
-        job_id = jobs.create(session, spec, queued=queue, home=settings().home).id
-    _JOBS.go_on(job_id, queue, as_json)
+    if not queue and spec.backend == LOCAL:
+        training_part.require()
+    [number] = create(CREATION, prepared(CREATION, spec), queued=queue)
+    _JOBS.go_on(number, queue, as_json)
 
 
 class _TrainingCommands(JobCommands[TrainingJob]):

@@ -62,6 +62,7 @@ class JobKind(Generic[R]):
     messages: int = 1  # to workers when a job begins: more where several work on one
     listing: str = ""  # "module:name" of its list, loaded by pages and commands; empty: the list of `job_list`
     page: str = ""  # "module:name" of what one job shows, loaded likewise; empty: that of `page_of`
+    creation: str = ""  # "module:name" of how jobs come of a spec, loaded likewise; empty: they come of something else
     spends: bool = False  # whether its jobs have a budget (app/jobs/spending.py)
     place: int = 100  # among the kinds, in the navigation and wherever all of them are listed
 

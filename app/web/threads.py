@@ -1,9 +1,13 @@
 """Work that computes for long, in a real thread, so that the event loop goes on and those who play do not wait."""
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from gevent import get_hub
+from sqlalchemy import Engine
+from sqlalchemy.pool import NullPool
+
+from app.core.extensions import open_engine, reading
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -22,3 +26,19 @@ def off_loop(work: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
     if error is not None:
         raise error
     return found  # type: ignore[no-any-return]  # gevent has no types
+
+
+def in_worker_thread(engine: Engine, work: Any, *arguments: Any) -> Any:
+    """What `work(session, *arguments)` returns, done in a real thread on a connection of its own, while others play."""
+
+    def read(own: Engine) -> Any:
+        with reading(own) as session:
+            return work(session, *arguments)
+
+    return in_thread(engine, read)
+
+
+def in_thread(engine: Engine, work: Callable[[Engine], Any]) -> Any:
+    """What `work` returns, done in a real thread with an engine of its own for the same database."""
+
+    return off_loop(lambda: work(open_engine(engine.url, poolclass=NullPool)))

@@ -63,6 +63,7 @@ REHEARSAL = RehearsalKind(
     spends=True,
     listing="app.studies.bots.listing:LIST",
     page="app.studies.bots.page:PAGE",
+    creation="app.studies.bots.creation:CREATION",
     lease_seconds=lambda _settings: LEASE,
 )
 

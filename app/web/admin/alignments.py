@@ -17,7 +17,7 @@ from app.models import Alignment, LanguageModel, Society
 from app.web.admin.assessments import AssessedAspect, aspects_of, figures_of
 from app.web.admin.job_pages import JobPages, register_pages
 from app.web.admin.rounds_analysis import cached
-from app.web.admin.rounds_scores import in_worker_thread
+from app.web.threads import in_worker_thread
 
 
 def _fields(session: Session, item: listing.AlignmentListItem) -> Mapping[str, Any]:

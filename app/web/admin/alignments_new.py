@@ -7,7 +7,6 @@ from app.alignments import lifecycle
 from app.alignments.job import ALIGNMENT
 from app.alignments.spec import AlignmentSpec
 from app.games.base import JSON
-from app.jobs.kind import Requester
 from app.models import Alignment
 from app.society.estimate import SocietyEstimate
 from app.society.material import PriorMemories, QuestionList
@@ -32,9 +31,6 @@ class _AlignmentForm(JobForm[Alignment, AlignmentSpec]):
 
     def estimated(self, session: Session, asked: Asked[AlignmentSpec]) -> SocietyEstimate:
         return lifecycle.estimated(session, asked.spec, asked.files["questions"], asked.files["priors"])
-
-    def create(self, session: Session, asked: Asked[AlignmentSpec], by: Requester) -> Alignment:
-        return lifecycle.create(session, asked.spec, **asked.files, queued=True, requester=by)
 
     def files_of(self, row: Alignment) -> JSON:
         questions, held_out = (QuestionList(*row.material[name]) for name in ("questions", "held_out"))

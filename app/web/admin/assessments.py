@@ -24,7 +24,7 @@ from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import JobPages, register_pages
 from app.web.admin.rounds_analysis import cached
 from app.web.admin.rounds_result import IntervalBar, drawn_interval
-from app.web.admin.rounds_scores import in_worker_thread
+from app.web.threads import in_worker_thread
 
 ANSWERS = 10  # questions on a page of answers
 

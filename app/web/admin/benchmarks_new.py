@@ -1,19 +1,15 @@
 """Starting benchmarks: what their form has beyond the spec."""
 
-from pathlib import Path
-
 from flask_babel import lazy_gettext
 from sqlalchemy.orm import Session
 
-from app.benchmarks import lifecycle, tasks
+from app.benchmarks import tasks
 from app.benchmarks.job import BENCHMARK
 from app.benchmarks.spec import BenchmarkSpec
 from app.games.base import JSON
-from app.jobs.kind import Requester
 from app.models import BenchmarkJob
 from app.registry import list_models
-from app.web.admin.job_form import Asked, FormWords, JobForm, register_form
-from app.web.seats import settings
+from app.web.admin.job_form import FormWords, JobForm, register_form
 
 
 class _BenchmarkForm(JobForm[BenchmarkJob, BenchmarkSpec]):
@@ -37,13 +33,6 @@ class _BenchmarkForm(JobForm[BenchmarkJob, BenchmarkSpec]):
     def further(self) -> JSON:
         """The tasks for `below`."""
         return {"task_presets": tasks.PRESETS, "shipped": tasks.SHIPPED.values()}
-
-    def check(self, _asked: Asked[BenchmarkSpec]) -> Path:
-        """Where checkpoints are, which the thread that writes does not know."""
-        return settings().home
-
-    def create(self, session: Session, asked: Asked[BenchmarkSpec], by: Requester) -> BenchmarkJob:
-        return lifecycle.create(session, asked.spec, queued=True, home=asked.known, requester=by)
 
 
 register_form(_BenchmarkForm())

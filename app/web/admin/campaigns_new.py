@@ -6,24 +6,19 @@ from sqlalchemy.orm import Session
 
 from app.campaigns import lifecycle
 from app.campaigns.job import CAMPAIGN
-from app.campaigns.material import Parted, parted, whole
+from app.campaigns.material import whole
 from app.campaigns.presets import PRESETS, find_preset
 from app.campaigns.spec import START_FIELDS, CampaignSpec
-from app.campaigns.start_data import StartData, read_start_data
 from app.core.errors import AppError
-from app.core.extensions import db
 from app.games import GAMES, find_game
 from app.games.base import JSON
-from app.jobs.kind import Requester
 from app.models import Campaign
 from app.registry import round_models
 from app.registry.named import LEARNER, USES
 from app.web.admin.game_fields import material_field
-from app.web.admin.job_form import Asked, FormWords, JobForm, register_form
-from app.web.admin.rounds_scores import in_thread, in_worker_thread
+from app.web.admin.job_form import FormWords, JobForm, register_form
 from app.web.admin.spec_form import Form
 from app.web.forms import RefusedField
-from app.web.seats import settings
 
 _WEAK = "tiny-base"  # of the models that Parlor comes with, the one that has much to learn
 
@@ -55,15 +50,6 @@ class _CampaignForm(JobForm[Campaign, CampaignSpec]):
         found = super().values(form)
         start = found["start_data"] or found["teacher"]
         return found if start else {name: value for name, value in found.items() if name not in START_FIELDS}
-
-    def check(self, asked: Asked[CampaignSpec]) -> tuple[Parted, StartData | None]:
-        """Material may be drawn for half a second, and matches read for as long, during which others play."""
-        spec, material = asked.spec, asked.files["material"]
-        both = in_thread(db.engine, lambda _own: parted(spec.game, material, spec.evaluation, spec.seed))
-        return both, in_worker_thread(db.engine, read_start_data, settings().home, spec)
-
-    def create(self, session: Session, asked: Asked[CampaignSpec], by: Requester) -> Campaign:
-        return lifecycle.create(session, asked.spec, *asked.known, queued=True, requester=by)
 
     def files_of(self, row: Campaign) -> JSON:
         """All that was played with or held out; None where matches drew what they were played on."""

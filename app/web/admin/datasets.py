@@ -31,12 +31,12 @@ from app.web.admin.blueprint import blueprint
 from app.web.admin.datasets_new import check_size
 from app.web.admin.lists import ListPage, add_address, add_list
 from app.web.admin.rounds_analysis import with_specs
-from app.web.admin.rounds_scores import in_thread
 from app.web.admin.spec_choices import called
 from app.web.chart_language import page_language
 from app.web.downloads import download
 from app.web.form_writes import write
 from app.web.seats import settings
+from app.web.threads import in_thread
 
 PAGE = 50  # rows on a page
 SAMPLES = 10

@@ -21,13 +21,13 @@ from app.datasets.row_import import ReadImport, RowImport
 from app.games.base import JSON
 from app.jobs.spec import fields_of
 from app.web.admin.blueprint import blueprint
-from app.web.admin.rounds_scores import in_thread
 from app.web.admin.spec_form import Form, most_uploaded
 from app.web.admin.spec_page import Asked, FormWords, Link, SpecPage
 from app.web.body_limits import TooLarge, refused_body
 from app.web.form_writes import write
 from app.web.forms import RefusedField
 from app.web.seats import settings
+from app.web.threads import in_thread
 
 SHOWN = 50  # bad rows on the page
 

@@ -17,10 +17,10 @@ from app.games import GAMES
 from app.games.base import JSON
 from app.jobs.spec import command_words
 from app.web.admin.blueprint import blueprint
-from app.web.admin.rounds_scores import in_thread
 from app.web.admin.spec_page import Asked, FormWords, Link, SpecPage
 from app.web.form_writes import result_before, write, write_once
 from app.web.seats import settings
+from app.web.threads import in_thread
 
 MOST = 20_000  # matches of a dataset that is cut while somebody waits for the page
 

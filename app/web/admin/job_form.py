@@ -10,17 +10,16 @@ from flask import url_for
 from sqlalchemy.orm import Session
 
 from app.core.errors import Invalid, Phrase
-from app.core.extensions import reading
 from app.core.validation import whole_number
 from app.games.base import JSON
-from app.jobs.kind import LARGEST, JobKind, R, Requester
+from app.jobs.kind import LARGEST, JobKind, R
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import job_address, job_name, pages_of, requester
 from app.web.admin.spec_page import Asked as Asked
 from app.web.admin.spec_page import FormWords as FormWords
 from app.web.admin.spec_page import Link, S, SpecPage
 from app.web.form_writes import write_once
-from app.web.seats import settings
+from app.web.new_jobs import create, enqueue, prepared
 
 
 class JobForm(SpecPage[S], Generic[R, S]):
@@ -30,17 +29,6 @@ class JobForm(SpecPage[S], Generic[R, S]):
     path: ClassVar[str] = ""  # of its pages, where that is not called as the kind is
 
     # ---- What a kind says ----------------------------------------------------------
-
-    def check(self, asked: Asked[S]) -> Any:
-        """What has to be known before the transaction; `create` is given it. Raises AppError."""
-
-    def create(self, session: Session, asked: Asked[S], by: Requester) -> R:
-        """Write the job down, in the thread that writes, which has no request. Raises AppError."""
-        raise NotImplementedError
-
-    def create_all(self, session: Session, asked: Asked[S], by: Requester) -> Sequence[R]:
-        """The same, of a kind whose form may ask for several jobs at once."""
-        return [self.create(session, asked, by)]
 
     def address(self, numbers: Sequence[int]) -> str:
         """The page that shows the new jobs."""
@@ -74,12 +62,9 @@ class JobForm(SpecPage[S], Generic[R, S]):
         return link, self.spec_of(session, row), self.files_of(row)
 
     def make(self, asked: Asked[S]) -> str:
-        by, asked = requester(), asked._replace(known=self.check(asked))
-        numbers = write_once(lambda session: [row.id for row in self.create_all(session, asked, by)])
-        with reading() as session:
-            queue = self.kind.queue_of(session, numbers[0])
-        for number in numbers:
-            self.kind.enqueue(settings().broker_url, number, queue=queue)
+        by, request = requester(), prepared(self.kind, asked.spec, asked.files)
+        numbers: Sequence[int] = write_once(lambda session: create(session, self.kind, request, by))
+        enqueue(self.kind, numbers)
         return self.address(numbers)
 
 

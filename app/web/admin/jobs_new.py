@@ -1,24 +1,19 @@
 """Starting trainings: what their form has beyond the spec."""
 
-from pathlib import Path
-
 from flask import request
 from flask_babel import lazy_gettext
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.datasets import store
-from app.finetuning import lifecycle
 from app.finetuning.backends import backend_of, find_backend
 from app.finetuning.config import LOCAL, preset_fields
 from app.finetuning.job import TRAINING
 from app.finetuning.spec import TrainingSpec
 from app.games.base import JSON
-from app.jobs.kind import Requester
 from app.models import LanguageModel, TrainingJob
 from app.registry import list_models
-from app.web.admin.job_form import Asked, FormWords, JobForm, register_form
-from app.web.seats import settings
+from app.web.admin.job_form import FormWords, JobForm, register_form
 from training.methods import all_methods
 from training.methods.base import CONVERSATIONS
 
@@ -62,13 +57,6 @@ class _TrainingForm(JobForm[TrainingJob, TrainingSpec]):
         """The model of a job that is done has its name, so that the next one needs another."""
         spec = super().spec_of(session, row)
         return spec if row.model_id is None else {**spec, "name": _free_name(session, row.name)}
-
-    def check(self, _asked: Asked[TrainingSpec]) -> Path:
-        """Where files are, which the thread that writes does not know."""
-        return settings().home
-
-    def create(self, session: Session, asked: Asked[TrainingSpec], by: Requester) -> TrainingJob:
-        return lifecycle.create(session, asked.spec, queued=True, home=asked.known, requester=by)
 
 
 register_form(_TrainingForm())

@@ -11,7 +11,7 @@ from app.lineage import Descendants, ModelOrigin, ancestors, descendants, models
 from app.models import Dataset
 from app.web.admin.blueprint import blueprint
 from app.web.admin.lists import add_address
-from app.web.admin.rounds_scores import in_worker_thread
+from app.web.threads import in_worker_thread
 
 NEAR = 12  # models that are unfolded
 ROUNDS = 5  # of a dataset

@@ -7,13 +7,12 @@ from flask import url_for
 from flask_babel import lazy_gettext
 from sqlalchemy.orm import Session
 
-from app.jobs.kind import Requester
 from app.jobs.listing import JobListItem
 from app.models import Rehearsal
 from app.studies.bots import job
 from app.studies.bots.job import REHEARSAL
 from app.studies.bots.spec import RehearsalSpec
-from app.web.admin.job_form import Asked, FormWords, JobForm, register_form
+from app.web.admin.job_form import FormWords, JobForm, register_form
 from app.web.admin.job_pages import JobPages, register_pages
 from app.web.admin.lists import add_address
 
@@ -46,9 +45,6 @@ class _RehearsalForm(JobForm[Rehearsal, RehearsalSpec]):
         start=lazy_gettext("Send bots"),
         back=lazy_gettext("Back to the rehearsals"),
     )
-
-    def create(self, session: Session, asked: Asked[RehearsalSpec], by: Requester) -> Rehearsal:
-        return job.create(session, asked.spec, requester=by)
 
 
 register_form(_RehearsalForm())

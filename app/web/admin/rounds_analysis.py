@@ -26,7 +26,7 @@ from app.games.metrics import Metric, Use
 from app.matches.filter import MatchFilter, check_known, conditions
 from app.models import MatchRow, RoundRow
 from app.web.admin.rounds_result import result_of
-from app.web.admin.rounds_scores import in_worker_thread
+from app.web.threads import in_worker_thread
 
 _MOST_CACHED = 200
 _TILES = 8  # two rows of them

@@ -10,7 +10,6 @@ from app.core.errors import AppError, Invalid, Phrase
 from app.core.extensions import reading
 from app.games import GAMES, find_game
 from app.games.base import JSON
-from app.jobs.kind import Requester
 from app.models import RoundMaterial, RoundRow
 from app.registry import round_models
 from app.rounds import estimate, lifecycle, matrix
@@ -49,10 +48,6 @@ class _RoundForm(JobForm[RoundRow, RoundSpec]):
         material = asked.files["material"]
         named = asked.spec.model_copy(update={"material": material and material.source})
         return asked._replace(spec=lifecycle.settled(named, material))
-
-    def create_all(self, session: Session, asked: Asked[RoundSpec], by: Requester) -> Sequence[RoundRow]:
-        create = matrix.create if asked.spec.cross_play else _one
-        return create(session, asked.spec, asked.files["material"], queued=True, requester=by)
 
     def address(self, numbers: Sequence[int]) -> str:
         """That of the cross-play, if it is one."""
@@ -104,12 +99,6 @@ def first_values(game: str) -> JSON:
 
 def _named(models: Sequence[str]) -> JSON:
     return {"models": models} if models else {}
-
-
-def _one(
-    session: Session, spec: RoundSpec, material: Material | None, *, queued: bool, requester: Requester | None
-) -> list[RoundRow]:
-    return [lifecycle.create(session, spec, material, queued=queued, requester=requester)]
 
 
 register_form(_RoundForm())

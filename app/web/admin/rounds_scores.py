@@ -1,18 +1,16 @@
 """Scores of rounds for lists: counted off the event loop, because a round may have 100,000 matches, and kept."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import Engine
-from sqlalchemy.pool import NullPool
 
 from app.analysis.headline import RoundHeadline, headline
-from app.core.extensions import open_engine, reading
 from app.models import RoundRow
 from app.rounds.listing import MeanScores, score
-from app.web.threads import off_loop
+from app.web.threads import in_worker_thread
 
 _MOST_CACHED = 2000
 _known: OrderedDict[tuple[str, int, datetime, int], "ListedScores"] = OrderedDict()
@@ -37,22 +35,6 @@ def scores(engine: Engine, rows: Sequence[RoundRow]) -> dict[int, ListedScores]:
     while len(_known) > _MOST_CACHED:
         _known.popitem(last=False)
     return found
-
-
-def in_worker_thread(engine: Engine, work: Any, *arguments: Any) -> Any:
-    """What `work(session, *arguments)` returns, done in a real thread on a connection of its own, while others play."""
-
-    def read(own: Engine) -> Any:
-        with reading(own) as session:
-            return work(session, *arguments)
-
-    return in_thread(engine, read)
-
-
-def in_thread(engine: Engine, work: Callable[[Engine], Any]) -> Any:
-    """What `work` returns, done in a real thread with an engine of its own for the same database."""
-
-    return off_loop(lambda: work(open_engine(engine.url, poolclass=NullPool)))
 
 
 def _count(session: Any, numbers: Sequence[int]) -> dict[int, ListedScores]:

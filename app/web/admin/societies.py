@@ -29,10 +29,10 @@ from app.society.store import agents_of
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import JobPages, register_pages
 from app.web.admin.lists import add_address
-from app.web.admin.rounds_scores import in_thread
 from app.web.admin.societies_figures import charts_of, check_size, grid_of
 from app.web.admin.societies_words import SHOWS, cell_of
 from app.web.downloads import download, pieces_of
+from app.web.threads import in_thread
 
 # ---- One society ---------------------------------------------------------------------
 

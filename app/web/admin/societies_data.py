@@ -17,11 +17,11 @@ from app.society.comparisons import MIXING, REASONS, RELEASED
 from app.society.dataset import SocietyDatasets
 from app.society.job import SOCIETY
 from app.web.admin.blueprint import blueprint
-from app.web.admin.rounds_scores import in_thread
 from app.web.admin.societies_figures import check_size, data_of
 from app.web.form_writes import write
 from app.web.forms import RefusedField, one_of
 from app.web.seats import settings
+from app.web.threads import in_thread
 
 _DEFAULTS = {"mixing": RELEASED, "seed": "0", "name": ""}
 

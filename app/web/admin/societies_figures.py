@@ -18,8 +18,8 @@ from app.society.grid import ratings_grid
 from app.society.job import SOCIETY
 from app.society.statistics import DataFigures, IterationFigures, data_figures, iteration_figures
 from app.web.admin.rounds_analysis import cached
-from app.web.admin.rounds_scores import in_worker_thread
 from app.web.chart_language import page_language
+from app.web.threads import in_worker_thread
 
 MOST = 50_000  # interactions that are read with their texts while somebody waits for a page
 

@@ -4,7 +4,6 @@ from flask_babel import lazy_gettext
 from sqlalchemy.orm import Session
 
 from app.games.base import JSON
-from app.jobs.kind import Requester
 from app.models import Society
 from app.society import lifecycle
 from app.society.estimate import SocietyEstimate
@@ -32,9 +31,6 @@ class _SocietyForm(JobForm[Society, SocietySpec]):
 
     def estimated(self, session: Session, asked: Asked[SocietySpec]) -> SocietyEstimate:
         return lifecycle.estimated(session, asked.spec, **asked.files)
-
-    def create(self, session: Session, asked: Asked[SocietySpec], by: Requester) -> Society:
-        return lifecycle.create(session, asked.spec, **asked.files, queued=True, requester=by)
 
     def files_of(self, row: Society) -> JSON:
         return {

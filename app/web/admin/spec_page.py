@@ -48,11 +48,10 @@ class FormWords(NamedTuple):
 
 
 class Asked(NamedTuple, Generic[S]):
-    """What a form asks for: the spec, its texts by field, and what `check` gave."""
+    """What a form asks for: the spec, and its texts by field."""
 
     spec: S
     files: JSON
-    known: Any = None
 
 
 class Link(NamedTuple):

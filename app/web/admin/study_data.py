@@ -13,8 +13,8 @@ from app.studies.export.archive import read_one_moment, write_archive
 from app.studies.export.scope import find_scope
 from app.studies.monitor.waves import wave_by_id
 from app.web.admin.blueprint import blueprint
-from app.web.admin.rounds_scores import in_thread
 from app.web.downloads import download, pieces_of
+from app.web.threads import in_thread
 
 
 @blueprint.get("/studies/waves/<int:wave_id>/data.zip")

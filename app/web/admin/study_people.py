@@ -17,10 +17,10 @@ from app.studies.participant_steps import steps
 from app.studies.progress import StudyProgress, find_progress
 from app.studies.quantities import CENT, places_of
 from app.web.admin.blueprint import blueprint
-from app.web.admin.rounds_scores import in_thread
 from app.web.form_writes import write_once
 from app.web.forms import RefusedField, form_language, pressed
 from app.web.seats import settings
+from app.web.threads import in_thread
 
 _FIELDS = ("amount", "reason", "over_cap", "adjustment", "factor")
 _MOST_ADJUSTMENTS = 10**6

@@ -1,0 +1,30 @@
+"""How campaigns come of a spec, and of the file with their material."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.campaigns import lifecycle
+from app.campaigns.material import Parted, parted
+from app.campaigns.spec import CampaignSpec
+from app.campaigns.start_data import StartData, read_start_data
+from app.jobs.creation import JobCreation, JobRequest
+from app.jobs.kind import Requester
+from app.models import Campaign
+
+
+def _prepare(session: Session, request: JobRequest[Any]) -> tuple[Parted, StartData | None]:
+    """Material may be drawn for half a second, and matches read for as long."""
+    spec = request.spec
+    material = parted(spec.game, request.files["material"], spec.evaluation, spec.seed)
+    return material, read_start_data(session, request.home, spec)
+
+
+def _create(
+    session: Session, request: JobRequest[Any], *, queued: bool, requester: Requester | None
+) -> Sequence[Campaign]:
+    return [lifecycle.create(session, request.spec, *request.known, queued=queued, requester=requester)]
+
+
+CREATION = JobCreation(spec=CampaignSpec, create=_create, prepare=_prepare)
