@@ -1,22 +1,31 @@
-"""Writes the tables of docs/jobs.md from the specs of jobs: `python -m scripts.spec_tables`."""
+"""Writes the tables of docs/jobs.md from the specs of jobs, and those of docs/recipes.md from those of other steps:
+`python -m scripts.spec_tables`.
+"""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from inspect import getdoc
+from pathlib import Path
 
 from app.core.config import ROOT
 from app.core.validation import choices_in
 from app.jobs.spec import PRESET, JobSpec, SpecPart, fields_of, parts_of, usual_of
+from app.recipes.operations import CompareSpec, ComparisonsSpec, EvaluateSpec
 from scripts.page_tables import between
 from scripts.translations import job_specs
 
-PAGE = ROOT / "docs" / "jobs.md"
+PAGE, RECIPES = ROOT / "docs" / "jobs.md", ROOT / "docs" / "recipes.md"
 MARKS = "<!-- fields: python -m scripts.spec_tables -->", "<!-- end of fields -->"
 
 
-def tables() -> str:
-    """A section for each kind of jobs that has a spec."""
-    return "\n\n".join(f"## {_name(spec)}\n\n{getdoc(spec)}\n\n{table(spec)}" for spec in job_specs())
+def tables(specs: Iterable[type[JobSpec]]) -> str:
+    """A section for each of these specs."""
+    return "\n\n".join(f"## {_name(spec)}\n\n{getdoc(spec)}\n\n{table(spec)}" for spec in specs)
+
+
+def specs_of_pages() -> dict[Path, list[type[JobSpec]]]:
+    """The specs whose tables a page has."""
+    return {PAGE: job_specs(), RECIPES: [EvaluateSpec, ComparisonsSpec, CompareSpec]}
 
 
 def _name(spec: type[JobSpec]) -> str:
@@ -50,13 +59,14 @@ def _rows(spec: type[SpecPart], under: str) -> Iterator[str]:
         yield f"| `{under}{name}` | {shown} | {schema['title']}: {schema['description']}{words} |"
 
 
-def with_tables(text: str) -> str:
-    """The page with its tables as they are to be."""
-    return between(text, MARKS, tables())
+def with_tables(page: Path) -> str:
+    """The text of a page with its tables as they are to be."""
+    return between(page.read_text(encoding="utf-8"), MARKS, tables(specs_of_pages()[page]))
 
 
 def main() -> None:
-    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in specs_of_pages():
+        page.write_text(with_tables(page), encoding="utf-8")
 
 
 if __name__ == "__main__":

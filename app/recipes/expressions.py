@@ -1,0 +1,243 @@
+"""What stands in a recipe's `for`, in its `when`, and between `${` and `}`: read, and never run as code. Pure.
+
+for:   NAME in 1..3     NAME in [1, 2, tiny]     NAME in an input that is a list
+when:  NAME > 1         NAME == tiny and OTHER in [1, 3]     NAME     not NAME
+${…}:  NAME             STEP.OUTPUT     previous.STEP.OUTPUT     all.NAME.STEP.OUTPUT     one or another
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from app.core.errors import Invalid, Verbatim
+
+Scalar = str | int | float | bool
+Input = Scalar | Sequence[Scalar]
+
+NAME = r"[a-z][a-z0-9_]{0,39}"
+PREVIOUS, LAST, ALL = "previous", "last", "all"
+QUALIFIERS = (PREVIOUS, LAST, ALL)
+RUN = "run"  # the name of the run, in references
+RESERVED = (*QUALIFIERS, RUN, "and", "or", "not", "in", "true", "false")
+MOST_TURNS = 1000  # of one loop
+
+_NAME = re.compile(NAME)
+_CLAUSE = re.compile(rf"({NAME})\s+in\s+(\S.*)", re.DOTALL)
+_RANGE = re.compile(rf"(-?\d{{1,9}}|{NAME})\s*\.\.\s*(-?\d{{1,9}}|{NAME})")
+_LIST = re.compile(r"\[(.*)\]", re.DOTALL)
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(\.\d+)?(?:[eE][+-]?\d{1,3})?")
+_QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
+_COMPARISON = re.compile(rf"({NAME})\s*(==|!=|<=|>=|<|>|\bin\b)\s*(\S.*)", re.DOTALL)
+_REFERENCE = re.compile(r"\$\{([^{}]*)\}")
+_ESCAPED = "$${"  # which stands for a `${` that is no reference
+_EXAMPLES = "NAME in 1..3, or NAME in [1, 2, 3]"
+
+
+# ---- Loops -----------------------------------------------------------------------
+
+
+class Loop(NamedTuple):
+    """A variable, and the values that it has one after another."""
+
+    name: str
+    values: tuple[Scalar, ...]
+
+
+def read_loop(text: str, inputs: Mapping[str, Input]) -> Loop:
+    """What a clause of `for` says. Raises Invalid."""
+    found = _CLAUSE.fullmatch(text.strip())
+    if found is None:
+        raise Invalid(None, expected=_EXAMPLES, got=text)
+    name, values = found[1], _values(found[2].strip(), text, inputs)
+    if not 1 <= len(values) <= MOST_TURNS:
+        expected = f"1 to {MOST_TURNS} values of {name}"
+        raise Invalid(None, expected=expected, got=Verbatim(str(len(values)) if values else "none"))
+    if len({(type(each), each) for each in values}) < len(values):
+        twice = next(each for place, each in enumerate(values) if each in values[:place])
+        raise Invalid(None, expected=f"each value of {name} once", got=twice)
+    return Loop(name, tuple(values))
+
+
+def _values(text: str, clause: str, inputs: Mapping[str, Input]) -> Sequence[Scalar]:
+    if (ends := _RANGE.fullmatch(text)) is not None:
+        first, last = (_whole(end, inputs) for end in ends.groups())
+        if last - first >= MOST_TURNS:
+            raise Invalid(None, expected=f"at most {MOST_TURNS} values", got=Verbatim(str(last - first + 1)))
+        return range(first, last + 1)
+    if (within := _LIST.fullmatch(text)) is not None:
+        return [_literal(each) for each in _items(within[1])]
+    if _NAME.fullmatch(text):
+        given = _input(text, inputs)
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise Invalid(
+                None, expected=f"an input that is a list, or {_EXAMPLES}", got=Verbatim(f"{text}, which is {given!r}")
+            )
+        return given
+    raise Invalid(None, expected=_EXAMPLES, got=clause)
+
+
+def _whole(text: str, inputs: Mapping[str, Input]) -> int:
+    if not _NAME.fullmatch(text):
+        return int(text)
+    given = _input(text, inputs)
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise Invalid(None, expected="whole numbers at both ends", got=Verbatim(f"{text}, which is {given!r}"))
+    return given
+
+
+def _input(name: str, inputs: Mapping[str, Input]) -> Input:
+    if name not in inputs:
+        raise Invalid(None, expected=f"one of the inputs {', '.join(inputs) or '(there are none)'}", got=name)
+    return inputs[name]
+
+
+def _items(text: str) -> list[str]:
+    """What is between the brackets of a list, by its commas; those in quotes part nothing."""
+    if not text.strip():
+        return []
+    return [each.strip() for each in re.findall(r"(?:'[^']*'|\"[^\"]*\"|[^,])+", text)]
+
+
+def _literal(text: str) -> Scalar:
+    """A number, true, false, or text with or without quotes. Raises Invalid."""
+    if (quoted := _QUOTED.fullmatch(text)) is not None:
+        return quoted[1] if quoted[1] is not None else quoted[2]
+    if text in ("true", "false"):
+        return text == "true"
+    if _NUMBER.fullmatch(text):
+        return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
+    if not text or re.search(r"[\s'\"\[\]{}$]", text):
+        raise Invalid(None, expected="a number, a word, or text in quotes", got=text)
+    return text
+
+
+# ---- Conditions ------------------------------------------------------------------
+
+_SIGNS: Mapping[str, Callable[[float, float], bool]] = {
+    "<": lambda one, other: one < other,
+    "<=": lambda one, other: one <= other,
+    ">": lambda one, other: one > other,
+    ">=": lambda one, other: one >= other,
+}
+
+
+class ConditionPart(NamedTuple):
+    """A part of a condition: a name, a sign, and what is compared with; without a sign, whether the name is true."""
+
+    name: str
+    sign: str
+    values: tuple[Scalar, ...]
+
+
+def read_condition(text: str) -> Sequence[ConditionPart]:
+    """The comparisons of which all have to hold. Raises Invalid."""
+    found = []
+    for part in (each.strip() for each in re.split(r"\band\b", text)):
+        if (comparison := _COMPARISON.fullmatch(part)) is not None:
+            name, sign, right = comparison.groups()
+            found.append(ConditionPart(name, sign, _compared(sign, right.strip(), text)))
+        elif (plain := re.fullmatch(rf"(not\s+)?({NAME})", part)) is not None and plain[2] not in RESERVED:
+            found.append(ConditionPart(plain[2], "==", (not plain[1],)))
+        else:
+            raise Invalid(None, expected="comparisons such as NAME > 1, with and between them", got=text)
+    return found
+
+
+def _compared(sign: str, right: str, text: str) -> tuple[Scalar, ...]:
+    if sign != "in":
+        value = _literal(right)
+        if sign in _SIGNS and (isinstance(value, str | bool)):
+            raise Invalid(None, expected=f"a number after {sign}", got=value)
+        return (value,)
+    within = _LIST.fullmatch(right)
+    if within is None:
+        raise Invalid(None, expected="a list in brackets after in", got=text)
+    return tuple(_literal(each) for each in _items(within[1]))
+
+
+def holds(condition: Sequence[ConditionPart], known: Mapping[str, Input]) -> bool:
+    """Whether all comparisons hold for these values.
+
+    Raises Invalid for a name that is not known, and for a value that cannot be compared so.
+    """
+    return all(_holds(each, known) for each in condition)
+
+
+def _holds(comparison: ConditionPart, known: Mapping[str, Input]) -> bool:
+    name, sign, values = comparison
+    if name not in known:
+        raise Invalid(
+            None, expected=f"an input or a variable of the step's loops ({', '.join(known) or 'none'})", got=name
+        )
+    value = known[name]
+    if sign in _SIGNS:
+        if isinstance(value, str | bool) or not isinstance(value, int | float):
+            raise Invalid(None, expected=f"a number before {sign}", got=Verbatim(f"{name}, which is {value!r}"))
+        return _SIGNS[sign](value, float(values[0]))
+    equal = any(_same(value, each) for each in values)
+    return equal != (sign == "!=")
+
+
+def _same(one: Input, other: Scalar) -> bool:
+    """Whether two values are equal; true is not 1, and 1 is 1.0."""
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
+
+
+# ---- References ------------------------------------------------------------------
+
+
+class Path(NamedTuple):
+    """What one alternative of a reference names.
+
+    An input, a loop's variable or a step by its `name`, and what a step gives by its `output`, the first of these
+    unless it is said. `qualifiers` say of which turns of a loop, each with the loop's variable if it is named.
+    """
+
+    name: str
+    output: str | None = None
+    qualifiers: tuple[tuple[str, str | None], ...] = ()
+    text: str = ""
+
+
+def read_reference(text: str, variables: Sequence[str]) -> Sequence[Path]:
+    """The alternatives of what stands between `${` and `}`, of which the first that there is counts.
+
+    `variables` are those of all loops. Raises Invalid.
+    """
+    return [_path(each.strip(), text, variables) for each in re.split(r"\bor\b", text)]
+
+
+def _path(text: str, whole: str, variables: Sequence[str]) -> Path:
+    parts = text.split(".")
+    if not all(_NAME.fullmatch(each) for each in parts):
+        expected = "a reference such as base, play.round or previous.train.model, with or between alternatives"
+        raise Invalid(None, expected=expected, got=Verbatim(f"${{{whole}}}"))
+    qualifiers: list[tuple[str, str | None]] = []
+    while parts and parts[0] in QUALIFIERS:
+        qualifier = parts.pop(0)
+        qualifiers.append((qualifier, parts.pop(0) if parts and parts[0] in variables else None))
+    if not 1 <= len(parts) <= 2 or (parts[0] in RESERVED and parts != [RUN]):
+        expected = "the name of a step, perhaps with a dot and what it gives"
+        raise Invalid(None, expected=expected, got=Verbatim(f"${{{whole}}}"))
+    return Path(parts[0], parts[1] if len(parts) > 1 else None, tuple(qualifiers), text)
+
+
+def references_in(text: str) -> Sequence[str]:
+    """What stands between `${` and `}` in a text. Raises Invalid for one that does not end."""
+    plain = text.replace(_ESCAPED, "")
+    found = _REFERENCE.findall(plain)
+    if "${" in _REFERENCE.sub("", plain):
+        raise Invalid(None, expected="a } for each ${", got=text, remedy="write $${ for a ${ that is no reference")
+    return found
+
+
+def whole_reference(text: str) -> str | None:
+    """What stands between `${` and `}` where these are all of a text."""
+    found = _REFERENCE.fullmatch(text.strip())
+    return None if found is None else found[1]
+
+
+def filled_in(text: str, value: Callable[[str], str]) -> str:
+    """A text with the value of each reference in its place."""
+    parts = text.split(_ESCAPED)
+    return "${".join(_REFERENCE.sub(lambda found: value(found[1]), part) for part in parts)

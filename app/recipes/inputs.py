@@ -1,0 +1,53 @@
+"""The inputs of a recipe as they are given for a run, each of the type of its default. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.core.errors import Invalid
+from app.core.typed_numbers import is_plain_real, is_plain_whole
+from app.recipes.expressions import Input, Scalar
+
+
+def read_inputs(defaults: Mapping[str, Input], given: Mapping[str, Any]) -> dict[str, Input]:
+    """The inputs with what is given laid over the defaults; texts are read as the default's type is. Raises Invalid."""
+    for name in given:
+        if name not in defaults:
+            expected = f"one of the inputs {', '.join(defaults)}" if defaults else "none, as the recipe has no inputs"
+            raise Invalid(f"--set {name}", expected=expected, got=name)
+    return {name: _read(name, usual, given[name]) if name in given else usual for name, usual in defaults.items()}
+
+
+def _read(name: str, usual: Input, raw: Any) -> Input:
+    if isinstance(usual, str | int | float):
+        return _one(name, usual, raw)
+    if isinstance(raw, str):
+        raw = [each.strip() for each in raw.split(",")]
+    if not isinstance(raw, list | tuple) or not raw:
+        raise Invalid(f"--set {name}", expected="values with commas between", got=raw)
+    return [_one(name, usual[0], each) for each in raw]
+
+
+def _one(name: str, usual: Scalar, raw: Any) -> Scalar:
+    """One value, of the type of another. Raises Invalid."""
+    found: Scalar | None
+    if isinstance(usual, bool):
+        expected, found = "true or false", {"true": True, "false": False}.get(str(raw).lower())
+    elif isinstance(usual, int):
+        expected, found = f"a whole number, as {name} is {usual}", _number(raw, whole=True)
+    elif isinstance(usual, float):
+        expected, found = f"a number, as {name} is {usual:g}", _number(raw, whole=False)
+    else:
+        expected, found = "text", raw if isinstance(raw, str) else None
+    if found is None:
+        raise Invalid(f"--set {name}", expected=expected, got=raw)
+    return found
+
+
+def _number(raw: Any, *, whole: bool) -> int | float | None:
+    if isinstance(raw, str) and is_plain_whole(raw):
+        return int(raw) if whole else float(raw)
+    if isinstance(raw, str):
+        return float(raw) if is_plain_real(raw) and not whole else None
+    if isinstance(raw, bool) or not isinstance(raw, int if whole else int | float):
+        return None
+    return int(raw) if whole else float(raw)

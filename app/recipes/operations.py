@@ -1,0 +1,105 @@
+"""What can be asked of the steps that no kind of jobs has: evaluations, datasets of societies, and tables."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import model_validator
+
+from app.core.errors import Invalid, Phrase
+from app.core.validation import LARGEST_SEED
+from app.jobs.spec import JobBudget, JobSpec, asked, asked_budget
+from app.rounds.spec import MOST_MATCHES, RoundSampling, asked_leniency, asked_material
+from app.society.comparisons import CODE, RELEASED
+
+MOST_COMPARED = 2000
+
+
+class EvaluateSpec(JobSpec):
+    """A model on held-out material: a round that no training is to learn from, and the model's figures in it."""
+
+    version: ClassVar[int] = 1
+
+    game: str = asked("Game", "Its name.", metavar="GAME")
+    model: str = asked("Model", "The one that is evaluated.", metavar="MODEL", use="player")
+    against: str | None = asked(
+        "Against",
+        "An opponent, with the seats swapped half of the time.",
+        None,
+        unset="the model itself",
+        metavar="MODEL",
+        use="player",
+    )
+    beside: str | None = asked(
+        "Beside",
+        "An evaluation of the same matches: figures say how many times its mean score this one’s is.",
+        None,
+        unset="none",
+        metavar="STEP",
+    )
+    matches: int = asked("Matches", "An even number against an opponent.", 100, metavar="N", ge=1, le=MOST_MATCHES)
+    config: Mapping[str, Any] = asked(
+        "Settings of the game", "Such as objective: coop.", default_factory=dict, unset="none", metavar="K=V"
+    )
+    lenient: bool = asked_leniency()
+    material: str | None = asked_material()
+    sampling: RoundSampling = asked("Sampling", "Of all models.", RoundSampling())
+    name: str = asked("Name", "What lists call the round.", "", unset="run and step", metavar="NAME", max_length=120)
+    seed: int | None = asked(
+        "Seed",
+        "The same seed plays the same matches.",
+        None,
+        unset="from the run’s seed and the step’s name, so that all turns of a loop play the same matches",
+        metavar="S",
+        ge=0,
+        le=LARGEST_SEED,
+    )
+    budget: JobBudget = asked_budget()
+
+    @model_validator(mode="after")
+    def _as_many_from_either_seat(self) -> Self:
+        if self.against is not None and self.matches % 2:
+            raise Invalid("matches", expected=Phrase("an even number where seats are swapped"), got=self.matches)
+        return self
+
+
+class ComparisonsSpec(JobSpec):
+    """What a society has rated: a dataset of comparisons, and one of conversations to be mixed into a training."""
+
+    version: ClassVar[int] = 1
+
+    society: str = asked("Society", "Its number.", metavar="N")
+    mixing: Literal["released", "code"] = asked(
+        "Mixing",
+        "Of imitation, self-critique and realignment: as the released data, or as the code does by itself.",
+        RELEASED,
+        labels={RELEASED: "as the released data", CODE: "as the code does where nothing is said"},
+    )
+    seed: int | None = asked(
+        "Seed", "Of the rows that are drawn.", None, unset="from the run’s seed", metavar="S", ge=0, lt=2**32
+    )
+    name: str | None = asked("Name", "A name again becomes its next version.", None, unset="run and step")
+
+
+class CompareSpec(JobSpec):
+    """A table of what earlier steps came to: a row each, or a row for all turns of a loop with mean and interval."""
+
+    version: ClassVar[int] = 1
+
+    of: tuple[str, ...] = asked(
+        "Of",
+        "Figures of steps, such as ${all.measure.figures}.",
+        metavar="STEP",
+        min_length=1,
+        max_length=MOST_COMPARED,
+    )
+    over: str | None = asked(
+        "Over",
+        "A variable of their loops, such as seed: a row is then the mean over its values, with a 95 % interval by"
+        " Student’s t.",
+        None,
+        unset="a row for each",
+        metavar="NAME",
+    )
+    figures: tuple[str, ...] = asked(
+        "Figures", "Only these, by the names that CSV files have.", (), unset="all", metavar="NAME", max_length=100
+    )

@@ -1,0 +1,75 @@
+"""The file of a recipe as it is written: inputs, and steps with what each does. Pure.
+
+Every key is written out in docs/recipes.md; app/recipes/plan.py says what the steps come to.
+"""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from app.recipes.expressions import NAME, RESERVED
+
+MOST_STEPS = 100  # that are written; loops repeat them
+_SLUG = r"^[a-z0-9][a-z0-9-]{0,39}$"
+_IDENTIFIER = rf"^{NAME}$"
+_FORMS = {
+    _SLUG: "at most 40 small letters, digits and hyphens",
+    _IDENTIFIER: "at most 40 small letters, digits and underscores, a letter first",
+}
+FORMAT = 1  # of the files that this release reads
+
+Identifier = Annotated[str, StringConstraints(pattern=_IDENTIFIER)]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=4000)]
+ShortText = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+Value = bool | int | float | Annotated[str, StringConstraints(max_length=500)]
+
+
+class RecipePart(BaseModel):
+    """A mapping in the file: keys that it does not know are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class WrittenStep(RecipePart):
+    """What is done, with what, how often, and on what condition."""
+
+    name: Identifier
+    do: ShortText
+    loops: Annotated[list[ShortText], Field(max_length=5)] | ShortText = Field(default=[], alias="for")
+    when: ShortText | None = None
+    fields: dict[str, Any] = Field(default={}, alias="with")
+
+    @property
+    def clauses(self) -> list[str]:
+        """Those of its loops, the outermost first."""
+        return [self.loops] if isinstance(self.loops, str) else list(self.loops)
+
+
+class RecipeFile(RecipePart):
+    """A recipe: what it is called, what can be given otherwise for a run, and its steps in their order."""
+
+    recipe: Annotated[str, StringConstraints(pattern=_SLUG)]
+    version: Literal[1]
+    about: Text | None = None
+    inputs: Annotated[
+        dict[Identifier, Value | Annotated[list[Value], Field(min_length=1, max_length=1000)]], Field(max_length=100)
+    ] = Field(default={})
+    steps: Annotated[list[WrittenStep], Field(min_length=1, max_length=MOST_STEPS)]
+
+    @model_validator(mode="after")
+    def _names_can_be(self) -> Self:
+        for name in self.inputs:
+            if name in RESERVED:
+                raise PydanticCustomError("reserved", "other names of inputs than {name}", {"name": name})
+        return self
+
+
+def expected_form(error: ErrorDetails) -> str:
+    """What pydantic wanted of a value of the right type, as words that follow “expected”."""
+    if error["type"] == "string_pattern_mismatch":
+        return _FORMS[error["ctx"]["pattern"]]
+    if error["type"] == "literal_error":
+        return f"{FORMAT}, the version of the format that this release reads"
+    message = error["msg"]
+    return message.removeprefix("Input should be ").removeprefix("Value should have ")

@@ -1,0 +1,219 @@
+"""What a step of a recipe can do: the spec that its fields are checked by, what they take of earlier steps, and what
+the step gives to later ones.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.assessments.spec import AssessmentSpec
+from app.benchmarks.spec import BenchmarkSpec
+from app.benchmarks.tasks import read_tasks
+from app.core.errors import Invalid, Phrase
+from app.datasets.importers.spec import DatasetImportSpec
+from app.datasets.importers.training_rows import FORMATS
+from app.datasets.spec import DatasetRequestSpec
+from app.finetuning.backends import all_backends
+from app.finetuning.config import LOCAL
+from app.finetuning.spec import TrainingSpec
+from app.games import find_game, formula_of
+from app.games.rewards import NO_REWARDS
+from app.jobs.spec import JobSpec
+from app.recipes.operations import CompareSpec, ComparisonsSpec, EvaluateSpec
+from app.rounds.spec import RoundSpec
+from app.society.embedders import check_embedder
+from app.society.spec import SocietySpec
+from training.methods import all_methods
+from training.methods.base import COMPARISONS, Need
+
+# What steps give to each other, as messages call it.
+MODEL, ROUND, SOCIETY = "a model", "a round", "a society"
+CONVERSATION_DATA = "a dataset of conversations"
+REWARDED_DATA = "a dataset of conversations with rewards"
+COMPARISON_DATA = "a dataset of comparisons"
+ANY_DATA = "a dataset"  # of which only its rows tell what they are
+DATASETS = (CONVERSATION_DATA, REWARDED_DATA, COMPARISON_DATA, ANY_DATA)
+_CONVERSATIONS = (CONVERSATION_DATA, REWARDED_DATA, ANY_DATA)
+TRAINING, ASSESSMENT, BENCHMARK, FIGURES, TABLE = "a training", "an assessment", "a benchmark", "figures", "a table"
+
+Fields = Mapping[str, Any]
+Takes = Mapping[str, Sequence[str]]
+
+
+def _checks_nothing(_spec: Any) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class StepKind:
+    """What a step can do.
+
+    takes: of each field that may name something made by an earlier step, what that may be; it may depend on the other
+    fields, as may what the step `gives`: each output's name with what it is, the first of them if none is named.
+    files: fields that name a file beside the recipe. seed: where a seed goes that follows from the run's, if it is not
+    given; `same_seed`: whether it is the same in all turns of a loop. check: what the spec alone does not tell; raises
+    FieldError.
+    """
+
+    name: str
+    summary: str
+    spec: type[JobSpec]
+    takes: Callable[[Fields], Takes]
+    gives: Callable[[Fields], Mapping[str, str]]
+    files: Sequence[str] = ()
+    seed: Callable[[Fields], tuple[str, ...]] = lambda _fields: ("seed",)
+    same_seed: bool = False
+    check: Callable[[Any], None] = _checks_nothing
+
+
+# ---- Trainings -------------------------------------------------------------------
+
+
+def _taken_by_training(fields: Fields) -> Takes:
+    method = all_methods().get(str(fields.get("method")))
+    data: Sequence[str] = DATASETS
+    if method is not None and method.rows.kind == COMPARISONS:
+        data = (COMPARISON_DATA, ANY_DATA)
+    elif method is not None:
+        data = (REWARDED_DATA, ANY_DATA) if Need.REWARDS in method.needs else _CONVERSATIONS
+    return {"dataset": data, "sft_data": _CONVERSATIONS, "base": (MODEL,), "reference": (MODEL,)}
+
+
+def _seed_of_training(fields: Fields) -> tuple[str, ...]:
+    """A vendor may have no seed."""
+    backend, method = all_backends().get(str(fields.get("backend", LOCAL))), fields.get("method")
+    has_one = backend is not None and method in all_methods() and "seed" in backend.fields(str(method))
+    return ("config", "seed") if has_one else ()
+
+
+# ---- What is played --------------------------------------------------------------
+
+
+def _check_game(spec: RoundSpec | EvaluateSpec) -> None:
+    find_game(spec.game).config(dict(spec.config))
+    spec.sampling.of_game(spec.game)
+
+
+def _check_round(spec: RoundSpec) -> None:
+    if spec.cross_play:
+        raise Invalid("cross_play", expected="a round of two models, or of one with itself", got=True)
+    if spec.swap_seats and spec.matches is not None and spec.matches % 2:
+        raise Invalid("matches", expected=Phrase("an even number where seats are swapped"), got=spec.matches)
+    _check_game(spec)
+
+
+def _check_kept(spec: DatasetRequestSpec) -> None:
+    if spec.rewards != NO_REWARDS and spec.matches.game is not None:
+        formula_of(spec.matches.game)
+
+
+def _check_benchmark(spec: BenchmarkSpec) -> None:
+    read_tasks(spec.tasks)
+
+
+def _check_society(spec: SocietySpec) -> None:
+    check_embedder(spec.embedder)
+
+
+def _kept(fields: Fields) -> Mapping[str, str]:
+    return {"dataset": CONVERSATION_DATA if fields.get("rewards", NO_REWARDS) == NO_REWARDS else REWARDED_DATA}
+
+
+def _imported(fields: Fields) -> Mapping[str, str]:
+    form = FORMATS.get(str(fields.get("format")))
+    if form is None or form.kind is None:
+        return {"dataset": ANY_DATA}
+    if form.kind == COMPARISONS:
+        return {"dataset": COMPARISON_DATA}
+    return {"dataset": REWARDED_DATA if form.name == "spag-rows" else CONVERSATION_DATA}
+
+
+_KINDS = (
+    StepKind(
+        "round",
+        "Models play matches.",
+        RoundSpec,
+        lambda _fields: {"models": (MODEL,)},
+        lambda _fields: {"round": ROUND},
+        files=("material",),
+        check=_check_round,
+    ),
+    StepKind(
+        "keep",
+        "A dataset is cut from rounds.",
+        DatasetRequestSpec,
+        lambda _fields: {"rounds": (ROUND,), "model": (MODEL,)},
+        _kept,
+        seed=lambda fields: ("seed",) if "wordings" in fields else (),
+        check=_check_kept,
+    ),
+    StepKind(
+        "import",
+        "A file of rows becomes a dataset.",
+        DatasetImportSpec,
+        lambda _fields: {},
+        _imported,
+        files=("file",),
+        seed=lambda _fields: (),
+    ),
+    StepKind(
+        "training",
+        "A model is made from a dataset.",
+        TrainingSpec,
+        _taken_by_training,
+        lambda _fields: {"model": MODEL, "training": TRAINING},
+        seed=_seed_of_training,
+    ),
+    StepKind(
+        "evaluate",
+        "A model plays on held-out material, and its figures are taken.",
+        EvaluateSpec,
+        lambda _fields: {"model": (MODEL,), "against": (MODEL,), "beside": (FIGURES,)},
+        lambda _fields: {"figures": FIGURES, "round": ROUND},
+        files=("material",),
+        same_seed=True,
+        check=_check_game,
+    ),
+    StepKind(
+        "benchmark",
+        "A model is scored on tasks.",
+        BenchmarkSpec,
+        lambda _fields: {"model": (MODEL,)},
+        lambda _fields: {"figures": FIGURES, "benchmark": BENCHMARK},
+        seed=lambda _fields: (),
+        check=_check_benchmark,
+    ),
+    StepKind(
+        "society",
+        "Agents answer, criticise and revise.",
+        SocietySpec,
+        lambda _fields: {"agents": (MODEL,), "systems": (MODEL,), "observers": (MODEL,)},
+        lambda _fields: {"society": SOCIETY},
+        files=("questions", "priors"),
+        check=_check_society,
+    ),
+    StepKind(
+        "comparisons",
+        "Datasets are made of what a society has rated.",
+        ComparisonsSpec,
+        lambda _fields: {"society": (SOCIETY,)},
+        lambda _fields: {"dataset": COMPARISON_DATA, "realignment": CONVERSATION_DATA},
+    ),
+    StepKind(
+        "assessment",
+        "Raters compare the answers of two models.",
+        AssessmentSpec,
+        lambda _fields: {"model": (MODEL,), "base": (MODEL,), "raters": (MODEL,)},
+        lambda _fields: {"figures": FIGURES, "assessment": ASSESSMENT},
+        files=("questions",),
+    ),
+    StepKind(
+        "compare",
+        "A table of what steps came to.",
+        CompareSpec,
+        lambda _fields: {"of": (FIGURES,)},
+        lambda _fields: {"table": TABLE},
+        seed=lambda _fields: (),
+    ),
+)
+STEP_KINDS: Mapping[str, StepKind] = {kind.name: kind for kind in _KINDS}
