@@ -126,12 +126,12 @@ def baseline(model: Any, renderer: Any, moves: Sequence[Move]) -> Rate:
 def measure(options: argparse.Namespace, home: Path) -> dict[str, Any]:
     """All sides."""
     scheduler.set_library_environment()
-    from training import checkpoints
+    from training import checkpoints, hashes
     from training.rendering import Renderer
 
     talks = [list(scripted(seed)) for seed in range(max(options.at_once) * options.rounds)]
     folder = (options.model or fresh_model(home / "model", talks)).resolve()
-    checkpoint = Checkpoint(folder, checkpoints.checkpoint_hash(folder), options.device, "auto")
+    checkpoint = Checkpoint(folder, hashes.checkpoint_hash(folder), options.device, "auto")
     model, tokenizer = checkpoints.load(folder)
     renderer = Renderer(tokenizer, checkpoints.length_of(model))
     matches = [

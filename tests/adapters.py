@@ -10,6 +10,7 @@ import torch
 from peft import LoraConfig, TaskType, get_peft_model
 
 from training import checkpoints
+from training.hashes import checkpoint_hash
 from training.lora import merged
 
 
@@ -27,7 +28,7 @@ def adapters_over(base: Path, folder: Path, seed: int = 1, rank: int = 2) -> str
     adapted.save_pretrained(str(folder))
     (folder / "README.md").unlink(missing_ok=True)
     tokenizer.save_pretrained(folder)
-    sha256 = checkpoints.checkpoint_hash(base)
+    sha256 = checkpoint_hash(base)
     written = json.loads((folder / checkpoints.ADAPTER_CONFIG).read_text())
     (folder / checkpoints.ADAPTER_CONFIG).write_text(json.dumps({**written, "base_model_name_or_path": sha256}))
     where = os.path.relpath(base.resolve(), folder.resolve())

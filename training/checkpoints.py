@@ -5,7 +5,6 @@ lies that they were trained over, from the folder on, and which hash that has.
 """
 
 import contextlib
-import hashlib
 import json
 import os
 import shutil
@@ -19,20 +18,12 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from training.data import file_hash
 from training.errors import TrainingFailed, TrainingRefused, is_disk_full, one_line
+from training.hashes import PROVENANCE, checkpoint_hash
 from training.marks import FIRST_RENDERER, RENDERER
 
-PROVENANCE = "parlor.json"
 ADAPTER_CONFIG, ADAPTER_OF = "adapter_config.json", "adapter_of"
 _OPTIONS: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
-
-
-def checkpoint_hash(folder: Path) -> str:
-    """The sha256 of a checkpoint: of the names and hashes of its files in order, but for its own `parlor.json`."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != PROVENANCE)
-    lines = "".join(f"{file_hash(path)}  {path.relative_to(folder).as_posix()}\n" for path in files)
-    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def check(folder: Path, expected: str | None = None, *, with_base: bool = True) -> str:

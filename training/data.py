@@ -7,7 +7,6 @@ after the prompt with the hash `prompt_sha256`. A move may have `reasoning`, whi
 one move, `{"query", "target"}`, is read as a conversation of two messages.
 """
 
-import hashlib
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -299,12 +298,6 @@ def without_matches_of(rows: Sequence[Conversation], aside: Sequence[Grouped]) -
 
 def _match_of(group: str) -> str:
     return group.rpartition(":")[0] or group
-
-
-def file_hash(path: Path) -> str:
-    """The sha256 of a file, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class Collator:

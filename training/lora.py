@@ -17,6 +17,7 @@ from transformers.pytorch_utils import Conv1D
 
 from training import checkpoints
 from training.errors import TrainingRefused, one_line
+from training.hashes import checkpoint_hash
 from training.methods.base import FromCheckpoint
 
 
@@ -105,7 +106,7 @@ def keep(config: FromCheckpoint, trained: Path, folder: Path) -> dict[str, Any]:
     Returns what its provenance says of the base, whose place is told from `config.output` on. The config names the base
     by its hash, so that the same adapters have the same hash wherever they are trained.
     """
-    base, sha256 = config.base, config.base_sha256 or checkpoints.checkpoint_hash(config.base)
+    base, sha256 = config.base, config.base_sha256 or checkpoint_hash(config.base)
     if checkpoints.is_adapter(base):
         base, sha256 = checkpoints.base_of(base)
     adapters = json.loads((trained / checkpoints.ADAPTER_CONFIG).read_text(encoding="utf-8"))

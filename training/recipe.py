@@ -19,7 +19,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from training import checkpoints
 from training.callbacks import ProgressCallback
-from training.data import Rows, file_hash
+from training.data import Rows
 from training.devices import (
     check_devices,
     failing_together,
@@ -29,6 +29,7 @@ from training.devices import (
     wait_for_all,
 )
 from training.errors import TrainingRefused
+from training.hashes import checkpoint_hash, file_hash
 from training.marks import FIRST_RENDERER
 from training.methods.base import Config, FromCheckpoint, Method, with_new_names
 from training.processes import LAUNCHED_WITH, process_number, processes
@@ -123,9 +124,7 @@ def run(method: Method, config: Config, progress: Progress, stop: StopRequest) -
 def _first_model(method: Method, config: Config) -> tuple[Any, Any, dict[str, Any]]:
     """Model and tokenizer that the training starts from, and what the provenance says of them."""
     if isinstance(config, FromCheckpoint):
-        return *checkpoints.load(config.base, config.base_sha256), {
-            "base_sha256": checkpoints.checkpoint_hash(config.base)
-        }
+        return *checkpoints.load(config.base, config.base_sha256), {"base_sha256": checkpoint_hash(config.base)}
     if method.new_model is None:
         raise ValueError(f"{method.name}: expected a config with a base or a module that makes a model, got neither")
     return *import_module(method.new_model).make(config), {}

@@ -14,7 +14,6 @@ from training.data import (
     Grouped,
     Rows,
     TokenRows,
-    file_hash,
     read_conversations,
     read_rows,
     read_sides,
@@ -22,6 +21,7 @@ from training.data import (
     without_matches_of,
 )
 from training.errors import TrainingRefused
+from training.hashes import file_hash
 from training.log_probs import ReferenceLogProbs
 from training.methods.base import SUPERVISED, Config, Method, Need
 from training.methods.offline_po import OfflinePoConfig

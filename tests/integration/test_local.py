@@ -49,9 +49,9 @@ from tests.participant import Participant
 from tests.rounds import check, facts, make_round, play, row_of
 from tests.stack import TURNS_ALONE, Stack
 from tests.tables import database, settings_of, taboo
-from training.checkpoints import PROVENANCE
 from training.checkpoints import load as load_checkpoint
 from training.data import Conversation, render_rows
+from training.hashes import PROVENANCE
 from training.marks import FIRST_RENDERER, RENDERER
 from training.methods import all_methods
 from training.progress import Progress, StopRequest

@@ -29,7 +29,7 @@ from tests.served_models import engine_pid, environment, running, served_of
 from tests.shell import Finished
 from tests.stack import PATIENCE, alive, wait_until
 from tests.transformers_server import TransformersServer
-from training.checkpoints import checkpoint_hash
+from training.hashes import checkpoint_hash
 
 pytestmark = pytest.mark.usefixtures("vendor_environment")
 

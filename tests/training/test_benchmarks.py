@@ -18,8 +18,9 @@ from training.benchmarks.config import BenchmarkedCheckpoint
 from training.benchmarks.likelihoods import LogLikelihoods, load_checkpoint
 from training.benchmarks.questions import chosen_letter, read_questions, score_choices
 from training.benchmarks.scores import choice_scores, headline, mean_score
-from training.checkpoints import checkpoint_hash, load
+from training.checkpoints import load
 from training.errors import TrainingFailed, TrainingRefused
+from training.hashes import checkpoint_hash
 from training.progress import Progress
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,6 +14,7 @@ from tests.adapters import adapters_over
 from tests.training.conftest import events_in
 from training import checkpoints
 from training.errors import TrainingRefused
+from training.hashes import checkpoint_hash
 from training.trainer import TokenTrainer
 
 FIELDS = {"lora_rank": 4, "learning_rate": 0.01, "warmup": 0, "epochs": 3, "save_every": 3}
@@ -78,7 +79,7 @@ def test_adapters_that_are_kept_alone_are_the_model_with_their_base_and_are_gone
     two = tmp_path / "two" / "model"
     kept_over = json.loads((two / "parlor.json").read_text())["adapter_of"]
     assert (two / kept_over["path"]).resolve() == base.resolve()
-    assert kept_over["sha256"] == checkpoints.checkpoint_hash(base)
+    assert kept_over["sha256"] == checkpoint_hash(base)
     assert (logits_of(two) - logits_of(one)).abs().max() > 1e-3
 
     assert train("sft", config_file("whole", max_steps=1, base=str(two)), tmp_path / "events") == 0

@@ -11,6 +11,7 @@ from tests.training.conftest import Row, rows_of, write_rows
 from tests.training.families import BEGINNING, NAMES, tokenizer_of
 from training import checkpoints, trainer
 from training.errors import TrainingFailed
+from training.hashes import PROVENANCE
 from training.marks import FIRST_RENDERER, RENDERER
 from training.rendering import Renderer, marked_text
 from training.trainer import TokenTrainer
@@ -73,9 +74,9 @@ def test_a_training_that_was_begun_with_the_first_version_goes_on_with_it(
         patch.setattr(TokenTrainer, "check_step", killed)
         assert train("sft", config_file("killed", **fields)) == 1
     [run] = (tmp_path / "killed" / "model.run").glob("checkpoint-*")
-    said = json.loads((run / checkpoints.PROVENANCE).read_text())
+    said = json.loads((run / PROVENANCE).read_text())
     assert said.pop("renderer") == FIRST_RENDERER
-    (run / checkpoints.PROVENANCE).write_text(json.dumps(said))  # as it was written when there was one version
+    (run / PROVENANCE).write_text(json.dumps(said))  # as it was written when there was one version
 
     assert train("sft", config_file("killed", **fields)) == 0
     assert train("sft", config_file("new", **fields)) == 0

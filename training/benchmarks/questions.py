@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from training.benchmarks.chats import AnswerRequest
 from training.benchmarks.scores import TaskResult, choice_scores, headline, mean_score
-from training.data import file_hash, read_objects
+from training.data import read_objects
 from training.errors import TrainingRefused, shown
+from training.hashes import file_hash
 
 SOURCE = "parlor"
 _MOST_TOKENS = 16  # of an answer that is to be one letter

@@ -12,8 +12,9 @@ from typing import Any
 
 from transformers import AutoTokenizer
 
-from training.data import EpochOrder, Rows, file_hash
+from training.data import EpochOrder, Rows
 from training.errors import StepFailed, TrainingRefused, one_line
+from training.hashes import file_hash
 from training.log_probs import ReferenceLogProbs
 from training.methods.base import HERE_ONLY, Config, FromCheckpoint, Method
 from training.methods.reference import WithReference
