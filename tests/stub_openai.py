@@ -145,8 +145,13 @@ class StubServer:
         self._scripts = _built_in()
         self._answers: dict[str, Callable[[Request], Reply]] = {}
         self._lock = threading.Lock()
-        self._server = _Server(("127.0.0.1", port), type("Handler", (_Handler,), {"stub": self}))
+        self._server = _Server(("127.0.0.1", port), type("Handler", (self.handler,), {"stub": self}))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+
+    @property
+    def handler(self) -> "type[StubHandler]":
+        """What answers a connection."""
+        return StubHandler
 
     @property
     def port(self) -> int:
@@ -213,7 +218,7 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class StubHandler(BaseHTTPRequestHandler):
     stub: StubServer
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True

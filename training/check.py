@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from transformers.utils.logging import disable_progress_bar
 
-from training.checkpoints import check, length_of, load
+from training.checkpoints import base_of, check, is_adapter, length_of, load
 from training.marks import FAMILIES
 from training.rendering import Renderer, marks_of
 
@@ -18,6 +18,7 @@ def facts(folder: Path) -> dict[str, Any]:
     model, tokenizer = load(folder, sha256)
     return {
         "sha256": sha256,
+        "adapter_of": base_of(folder)[1] if is_adapter(folder) else None,  # the hash of their base
         "architecture": type(model).__name__,
         "parameters": model.num_parameters(),
         "length": length_of(model),

@@ -17,7 +17,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.core import logs
@@ -28,16 +28,21 @@ from app.core.failures import BUSY, CONSEQUENCES
 from app.core.files import private_folder
 from app.models import LanguageModel
 from app.players.api.player import ApiPlayer
+from app.players.api.remote_models import ListFailed, list_remote
 from app.players.base import ChatSampling
-from app.players.local.engines import memory_complaint
+from app.players.local import vllm_adapters
+from app.players.local.engines import ADAPTERS_AT_RUN_TIME, memory_complaint
 from app.players.local.options import read_options
 from app.players.local.served_player import request_options
 from app.players.local.serving import AWAY, NAMES, READY, STARTING, ServedModel, read_served
 from app.registry import serving
+from app.registry.adapters import adapter_name
+from app.registry.playing import playing
 from workers.managed_process import ManagedProcess, Pauses, Program, end_leftover, ending
 
 TICK = 0.2  # seconds between two looks at the engine's process
 RENEW_EVERY = 10.0  # seconds between two signs of life in the row
+UNLOAD_EVERY = 30.0  # seconds between two looks for adapters with which nothing plays
 START_PROBES_EVERY = 0.5  # seconds from a probe to the next one, as long as the engine starts
 STOP_SECONDS = 10.0  # that an engine has to end by itself
 STEADY = 60.0  # seconds that an engine has to answer before its failures are forgotten
@@ -89,7 +94,10 @@ class ModelServer:
         if (pid_path := run / f"{program.name}.pid").exists():
             end_leftover(pid_path)
         quiet = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "true", "PYTHONUTF8": "1"}
-        return ManagedProcess(program, run, log, {**os.environ, **quiet}, int(settings.LOG_MEGABYTES * 1_000_000))
+        adapters = ADAPTERS_AT_RUN_TIME if self._served.lora_rank is not None else {}
+        return ManagedProcess(
+            program, run, log, {**os.environ, **quiet, **adapters}, int(settings.LOG_MEGABYTES * 1_000_000)
+        )
 
     async def run(self) -> None:
         """Go on until asked to stop. Raises EngineFailed where another try would not help."""
@@ -111,7 +119,8 @@ class ModelServer:
     async def _watch(self) -> None:
         self._start()
         probe: asyncio.Task[str | None] | None = None
-        probe_at = renew_at = time.monotonic()
+        unloading: asyncio.Task[None] | None = None
+        probe_at = renew_at = unload_at = time.monotonic()
         while not await self._stopped_within(TICK):
             now = time.monotonic()
             if self._look_at_process() and probe is not None:
@@ -127,6 +136,10 @@ class ModelServer:
             if now >= renew_at:
                 renew_at = now + RENEW_EVERY
                 self._write()
+            if now >= unload_at and self._state == READY and self._served.lora_rank is not None:
+                unload_at = now + UNLOAD_EVERY
+                if unloading is None or unloading.done():
+                    unloading = asyncio.create_task(self._unload_idle_adapters())
 
     async def _stopped_within(self, seconds: float) -> bool:
         try:
@@ -246,6 +259,25 @@ class ModelServer:
         self._say(f"{self._name}: {why}")
         self._state = AWAY
         self._write(error=why)
+
+    # ---- Adapters over its checkpoint -------------------------------------------------
+
+    async def _unload_idle_adapters(self) -> None:
+        """Have the engine let go of the adapters with which nothing plays; whoever plays with them next loads them."""
+        try:
+            listed = {each.name for each in await list_remote(self._probe_options)}
+            idle = await asyncio.to_thread(self._idle_adapters)
+            for name in sorted(listed & idle):
+                await vllm_adapters.unload(replace(self._probe_options, model=name))
+        except (ListFailed, vllm_adapters.AdaptersFailed, SQLAlchemyError):
+            return  # the next look comes soon
+
+    def _idle_adapters(self) -> set[str]:
+        """The names of the adapters over this model with which nothing plays."""
+        with reading(self._database) as session:
+            over = select(LanguageModel).where(LanguageModel.adapter_base_id == self._number)
+            used = playing(session)
+            return {adapter_name(row) for row in session.scalars(over) if row.id not in used}
 
     # ---- What others know of it -----------------------------------------------------------
 

@@ -64,7 +64,9 @@ def add_local(
     options |= {"path": stored_path(home, folder), "sha256": facts["sha256"]}
     ensure_database()
     with writing() as session:
-        row = add_local_model(session, name, label, games, options, prompt_style=prompt_style)
+        row = add_local_model(
+            session, name, label, games, options, prompt_style=prompt_style, adapter_of=facts["adapter_of"]
+        )
         stored = described(row, home)
     if as_json:
         print_json({**stored, "checkpoint": facts})

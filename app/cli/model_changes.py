@@ -95,15 +95,18 @@ def clone(
     if "template_arguments" in options:
         options["template_arguments"] = read_template_arguments(options["template_arguments"])
     ensure_database()
+    adapter_of = None
     if path is not None:
         with reading() as session:
             _check_local(get_model(session, name).kind)
         folder = folder_at(home, path)
-        options |= {"path": stored_path(home, folder), "sha256": look_at(folder)["sha256"]}
+        facts = look_at(folder)
+        options |= {"path": stored_path(home, folder), "sha256": facts["sha256"]}
+        adapter_of = facts["adapter_of"]
     with writing() as session:
         row = changes.clone_model(
             session, name, new_name, label,
-            options=options, prompt_style=prompt_style,
+            options=options, prompt_style=prompt_style, adapter_of=adapter_of,
             hosts=settings().api_hosts, key_variables=settings().key_variables,
         )  # fmt: skip
         stored = described(row, home)

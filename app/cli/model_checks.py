@@ -18,12 +18,14 @@ from app.core.config import load_settings
 from app.core.errors import AppError
 from app.core.extensions import reading
 from app.games import GAMES
+from app.inference import weights
 from app.models import LanguageModel
 from app.players.api.addresses import check_host
 from app.players.api.options import read_options
 from app.players.local import options as local_options
-from app.players.local.serving import NAMES, READY, SERVER, WORKER, ServedModel, in_words, read_served
+from app.players.local.serving import NAMES, READY, SERVER, WORKER, ServedModel, in_words
 from app.registry import list_models
+from app.registry.adapters import engine_of
 
 
 def models(engine: Engine, home: Path, probe: Callable[[LanguageModel], Finding | None]) -> Iterator[Finding]:
@@ -70,21 +72,29 @@ def _api_model(row: LanguageModel, probe: Callable[[LanguageModel], Finding | No
 
 def _local_model(row: LanguageModel, home: Path, probe: Callable[[LanguageModel], Finding | None]) -> Iterator[Finding]:
     subject = f"model {row.name}"
-    if (served := read_served(row.served)) is not None:
+    if (served := engine_of(row)) is not None:
         yield _server(row, served)
         if row.play_with == SERVER:
             if served.state == READY and served.is_watched(datetime.now(UTC)) and (called := probe(row)) is not None:
                 yield called
             return
     folder = local_options.resolve(home, str(row.options.get("path")))
-    if not (folder / "config.json").is_file():
-        yield Finding(subject, WARN, f"{folder} is not here", "put it where the workers run, or switch the model off")
+    if (lacking := _lacking_folder(folder)) is not None:
+        yield Finding(subject, WARN, f"{lacking} is not here", "put it where the workers run, or switch the model off")
     elif (found := training_part.lacking()) is not None:
         yield Finding(subject, WARN, f"waits for the training part, which is {found.describe()}", str(found.remedy()))
     elif importlib.util.find_spec("torch") is None:
         yield Finding(subject, WARN, "torch is not installed here", training_part.BY_HAND)
     else:
         yield probe(row) or Finding(subject, OK, f"{folder} is there")
+
+
+def _lacking_folder(folder: Path) -> str | None:
+    """The folder of a checkpoint, or of the base of adapters, if it is not there."""
+    if not weights.is_adapter(folder):
+        return None if (folder / "config.json").is_file() else str(folder)
+    base = weights.base_of(folder)
+    return None if base is not None and (base.folder / "config.json").is_file() else f"the base of {folder}"
 
 
 def _server(row: LanguageModel, served: ServedModel) -> Finding:

@@ -14,8 +14,8 @@ from app.players.api.end_dates import end_of
 from app.players.api.server_findings import read_findings
 from app.players.local import options as local_options
 from app.players.local.serving import in_words as in_words_of
-from app.players.local.serving import read_served
 from app.registry import has_passed_test, needs_test, player_spec, read_options
+from app.registry.adapters import engine_of
 from app.registry.prices import price_words
 
 
@@ -36,13 +36,14 @@ def described(row: LanguageModel, home: Path) -> dict[str, Any]:
         case local_options.LocalOptions() as options:
             folder = local_options.resolve(home, options.path)
             found |= {"folder": str(folder), "parameters": weights.parameters(folder)}
-            found |= {"play_with": row.play_with, "served": served_facts(row)}
+            base = None if row.adapter_base is None else row.adapter_base.name
+            found |= {"adapters_over": base, "play_with": row.play_with, "served": served_facts(row)}
     return found
 
 
 def served_facts(row: LanguageModel) -> dict[str, Any] | None:
     """The engine that serves a model, and how it does, without what only its requests need."""
-    served = read_served(row.served)
+    served = engine_of(row)
     if served is None:
         return None
     left_out = {"version", "tokenizer", "watcher", "watched_until"}
@@ -94,6 +95,8 @@ def in_full(row: LanguageModel, found: dict[str, Any]) -> Iterator[tuple[str, st
     yield "since", row.created_at.isoformat(timespec="seconds")
     if row.kind == "local":
         yield "folder", found["folder"]
+        if found["adapters_over"] is not None:
+            yield "adapters over", found["adapters_over"]
         yield "size", parameters(found)
         yield "played with", found["play_with"]
         yield from _served_lines(found["served"])

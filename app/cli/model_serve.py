@@ -31,6 +31,7 @@ from app.players.local.serving import (
     ENGINES,
     STARTING,
     TRANSFORMERS,
+    VLLM,
     WATCHED_FOR,
     Engine,
     ServedModel,
@@ -51,6 +52,7 @@ class _Asked(NamedTuple):
     remote: str | None  # the model's name at the address
     host: str
     port: int | None
+    lora_rank: int | None  # up to which it is to take adapters
     extra: tuple[str, ...]
 
 
@@ -61,6 +63,9 @@ class _Asked(NamedTuple):
 @click.option("--model", "remote", metavar="ID", help="The model's name at --address. [default: the only one there]")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address of this machine to listen on.")
 @click.option("--port", type=WholeRange(1, 65535), metavar="N", help="[default: the one that it had, or a free one]")
+@click.option(
+    "--lora-rank", type=WholeRange(1, engines.MOST_RANK), metavar="R", help="Of adapters over it that vLLM also plays."
+)
 @click.option("--every", type=_SECONDS, default=10, show_default=True, help="Seconds from one probe to the next.")
 @click.option("--deadline", type=_SECONDS, default=120, show_default=True, help="Seconds for the answer to a probe.")
 @click.option("--start-deadline", type=_SECONDS, default=900, show_default=True, help="Seconds until the first answer.")
@@ -95,6 +100,8 @@ def _prepare(row: LanguageModel, asked: _Asked) -> tuple[ServedModel, list[str]]
     """Check all that can be checked before. The engine as the row has it, and what starts it. Raises AppError."""
     options, home = read_options(row.options), settings().home
     port = None
+    if asked.lora_rank is not None and asked.engine != VLLM:
+        raise Invalid("--lora-rank", expected="it with --engine vllm only", got=Verbatim(asked.engine))
     if asked.address is None:
         engines.check_startable(asked.engine)
         if asked.remote is not None:
@@ -112,12 +119,15 @@ def _prepare(row: LanguageModel, asked: _Asked) -> tuple[ServedModel, list[str]]
     model, dtype, command = remote or engines.model_name(asked.engine, row.name, folder), None, []
     if port is not None:
         listens, dtype = (asked.host, port), engines.numbers(options, facts["gpu"])
-        command = engines.command(asked.engine, folder, model, listens, options.device, dtype, asked.extra)
+        command = engines.command(
+            asked.engine, folder, model, listens, options.device, dtype, asked.extra, asked.lora_rank
+        )
     now = datetime.now(UTC)
     served = ServedModel(
         engine=asked.engine, base_url=base_url, model=model, dtype=dtype,
         tokenizer=TokenizerFacts.model_validate(facts["tokenizer"]), state=STARTING, since=now,
         watcher=uuid.uuid4().hex, watched_until=now + WATCHED_FOR,
+        lora_rank=asked.lora_rank and engines.rank_of_vllm(asked.lora_rank),
     )  # fmt: skip
     return served, command
 

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from training.hashes import checkpoint_hash
+
 _CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 _FLOAT32 = 4  # bytes of a number
 
@@ -77,6 +79,20 @@ def base_of(folder: Path) -> AdapterBase | None:
         return AdapterBase(Path(os.path.normpath(folder / found["path"])), str(found["sha256"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def adapter_rank(folder: Path) -> int:
+    """The largest rank of the adapters in a folder. Raises OSError, ValueError, KeyError where that cannot be read."""
+    config = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
+    return max(int(config["r"]), *map(int, config.get("rank_pattern", {}).values()), 0)
+
+
+def is_unchanged(folder: Path, sha256: str) -> bool:
+    """Whether a folder holds the checkpoint with that hash, whole."""
+    try:
+        return checkpoint_hash(folder) == sha256
+    except OSError:
+        return False
 
 
 def machine_memory() -> int:

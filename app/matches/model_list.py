@@ -10,7 +10,8 @@ from app.core.errors import Phrase, Verbatim
 from app.core.lists import COMMANDS, NOWHERE, PAGES, ListColumn, Listing, Reference, attribute, computed, of_other
 from app.matches.filter import REHEARSAL
 from app.models import LanguageModel, MatchRow, SeatRow
-from app.players.local.serving import NAMES, SERVER, in_words, read_served
+from app.players.local.serving import NAMES, SERVER, in_words
+from app.registry.adapters import engine_of
 from app.registry.listing import game_cell
 from app.registry.prices import own_prices
 
@@ -45,7 +46,7 @@ def used_for(row: LanguageModel) -> Phrase:
 
 def server_of(row: LanguageModel) -> Phrase | None:
     """The engine that serves a local model, where there is or was one, how it does, and whether it plays."""
-    served = read_served(row.served)
+    served = engine_of(row)
     if served is None:
         return None
     how = in_words(served, datetime.now(UTC))

@@ -29,10 +29,20 @@ class LanguageModel(Model):
     uses: Mapped[list[str]] = mapped_column(Json)  # games | chat
     notes: Mapped[str] = mapped_column(Text, default="", server_default="")  # of experimenters, for experimenters
     cloned_from_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), index=True)
+    # Of adapters (LoRA): the model of the checkpoint that they were trained over, where that is in the registry.
+    adapter_base_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), index=True)
     archived_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # since then nothing new can use it
 
     served: Mapped[dict[str, Any] | None] = mapped_column(Json)  # ServedModel: the engine of a local model
     play_with: Mapped[str] = mapped_column(String(10), default="worker", server_default="worker")  # worker | server
+
+    adapter_base: Mapped["LanguageModel | None"] = relationship(
+        foreign_keys="LanguageModel.adapter_base_id",
+        remote_side="LanguageModel.id",
+        viewonly=True,
+        lazy="selectin",
+        join_depth=1,
+    )
 
     findings: Mapped[dict[str, Any] | None] = mapped_column(Json)  # ServerFindings: what a test call has found out
 

@@ -24,6 +24,7 @@ from app.players.local.serving import SERVER, WORKER
 from app.players.prompts import USUAL_STYLE, styles, templates
 from app.players.scripted import SCRIPTED
 from app.players.scripted.chat.player import CHAT
+from app.registry.adapters import engine_of, find_base
 
 BASELINE = "scripted"
 SCRIPTED_CHATS = {"scripted-agent": "agent", "scripted-observer": "observer"}  # name, and as whom it answers chats
@@ -107,10 +108,21 @@ def add_local_model(
     options: dict[str, Any],
     *,
     prompt_style: str = USUAL_STYLE,
+    adapter_of: str | None = None,
+    trained_from: LanguageModel | None = None,
 ) -> LanguageModel:
-    """Register a checkpoint folder, which is not looked at. Raises and names it as `add_api_model` does."""
+    """Register a checkpoint folder, which is not looked at. Raises and names it as `add_api_model` does.
+
+    `adapter_of` is the hash of the checkpoint that it holds adapters of, `trained_from` what they were trained from.
+    """
     local_options.read_options(options)
-    return _add(session, "local", name, label, games, options, prompt_style)
+    row = _add(session, "local", name, label, games, options, prompt_style)
+    base = None if adapter_of is None else find_base(session, adapter_of, trained_from)
+    if base is not None:
+        row.adapter_base_id = base.id
+        session.flush()
+        session.expire(row, ["adapter_base"])
+    return row
 
 
 def add_scripted_model(session: Session, name: str, label: str | None, options: dict[str, Any]) -> LanguageModel:
@@ -273,7 +285,10 @@ def has_passed_test(row: LanguageModel) -> bool:
 
 def player_spec(row: LanguageModel) -> PlayerSpec:
     """What `make_player` needs to know of a registry row."""
-    served = row.served if row.play_with == SERVER else None
+    if row.play_with != SERVER:
+        return PlayerSpec(row.kind, row.name, row.options, row.prompt_style)
+    engine = engine_of(row)
+    served = engine.model_dump(mode="json") if engine is not None and engine.is_adapter else row.served or {}
     return PlayerSpec(row.kind, row.name, row.options, row.prompt_style, served=served)
 
 

@@ -97,12 +97,14 @@ def clone_model(
     options: Mapping[str, Any] | None = None,
     left_out: Collection[str] = (),
     prompt_style: str | None = None,
+    adapter_of: str | None = None,
     hosts: tuple[str, ...] = (),
     key_variables: tuple[str, ...] = ("*",),
 ) -> LanguageModel:
     """Register a copy of a model that differs in `options`, in those `left_out` to their defaults, or its prompt style.
 
-    Rounds can use it; people are offered it once it is tested and switched on. Raises as `add_api_model` does.
+    Rounds can use it; people are offered it once it is tested and switched on. `adapter_of` is what
+    `add_local_model` takes, of another checkpoint. Raises as `add_api_model` does.
     """
     row = get_model(session, name)
     kept = {option: value for option, value in row.options.items() if option not in (*_FOUND_ANEW, *left_out)}
@@ -114,7 +116,12 @@ def clone_model(
             prompt_style=str(style), hosts=hosts, key_variables=key_variables,
         )  # fmt: skip
     elif row.kind == "local":
-        new = add_local_model(session, new_name, label, row.games, changed, prompt_style=str(style))
+        if changed["sha256"] == row.options["sha256"] and row.adapter_base is not None:
+            adapter_of = row.adapter_base.options["sha256"]
+        new = add_local_model(
+            session, new_name, label, row.games, changed, prompt_style=str(style), adapter_of=adapter_of,
+            trained_from=row,
+        )  # fmt: skip
     else:
         new = add_scripted_model(session, new_name, label, changed)
     new.notes, new.cloned_from_id = row.notes, row.id
@@ -177,12 +184,13 @@ def is_in_use(session: Session, row: LanguageModel) -> bool:
         Assessment.base_id,
         Alignment.base_id,
         LanguageModel.cloned_from_id,
+        LanguageModel.adapter_base_id,
     )
     going_on = session.scalars(select(Campaign.spec).where(Campaign.status != states.DONE))
-    if any(row.name in _models_named(spec) for spec in going_on):
+    if any(row.name in players_of_campaign(spec) for spec in going_on):
         return True
     aligned = session.scalars(select(Alignment.spec).where(Alignment.status != states.DONE))
-    if any(row.name in _members(spec) for spec in aligned):
+    if any(row.name in members_of_alignment(spec) for spec in aligned):
         return True
     rating = (each for column in (Society.observers, Assessment.raters) for each in session.scalars(select(column)))
     if any(each["model_id"] == row.id for models in rating for each in models):
@@ -196,12 +204,12 @@ def is_in_use(session: Session, row: LanguageModel) -> bool:
     )
 
 
-def _members(spec: Mapping[str, Any]) -> set[str]:
+def members_of_alignment(spec: Mapping[str, Any]) -> set[str]:
     """The further agents, observers and raters of an alignment's spec, as this release or one before wrote it."""
     return {*dict(spec.get("agents", ())), *spec.get("observers", ()), *spec.get("raters", ())}
 
 
-def _models_named(spec: Mapping[str, Any]) -> set[str]:
+def players_of_campaign(spec: Mapping[str, Any]) -> set[str]:
     """The partners and the teacher of a campaign's spec, as this release or one before wrote it."""
     partners = spec.get("partners", [spec.get("partner")])
     found = {spec.get("teacher"), *partners, *dict(spec.get("play_with", ()))}

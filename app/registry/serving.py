@@ -13,6 +13,7 @@ from app.core.errors import Conflict, Invalid, Phrase, either, shown
 from app.models import LanguageModel
 from app.players.local.serving import PLAY_WITH, SERVER, STOPPED, WATCHED_FOR, ServedModel, read_served
 from app.registry import check_not_archived, get_model
+from app.registry.adapters import engine_of
 
 
 def check_can_be_served(row: LanguageModel, now: datetime) -> None:
@@ -67,7 +68,8 @@ def end(session: Session, number: int, watcher: str, error: str | None = None) -
 def set_play_with(session: Session, name: str, play_with: str) -> None:
     """Have new calls of a local model answered by workers or by its server.
 
-    Raises NotFound, Invalid for a model that is not local, and Conflict for one that no server has ever answered for.
+    Raises NotFound, Invalid for a model that is not local, and Conflict for one that no server has ever answered for,
+    or of which the base whose server would play it is archived.
     """
     row = get_model(session, name)
     if play_with not in PLAY_WITH:
@@ -85,12 +87,15 @@ def set_play_with(session: Session, name: str, play_with: str) -> None:
             got=Phrase("%(name)s, which never was", name=shown(row.name)),
             remedy=Phrase("`flask model serve %(name)s` serves it", name=row.name),
         )
+    engine = engine_of(row)
+    if play_with == SERVER and engine is not None and engine.is_adapter and row.adapter_base is not None:
+        check_not_archived(row.adapter_base)
     row.play_with = play_with
 
 
 def may_play_with_server(row: LanguageModel) -> bool:
-    """Whether an engine has ever answered for the model."""
-    served = read_served(row.served)
+    """Whether an engine has ever answered for the model or, of adapters, for their base, and takes adapters."""
+    served = engine_of(row)
     return served is not None and served.seen_at is not None
 
 

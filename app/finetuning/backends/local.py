@@ -19,10 +19,12 @@ from app.finetuning.backends import ProcessBackend, TrainedModel, row_files
 from app.finetuning.config import JOB_DEFAULTS, LOCAL, REFERENCE, Fields, find_method, read_config
 from app.finetuning.files import JobFiles
 from app.games.base import JSON
+from app.inference.weights import adapter_rank
 from app.jobs.process import JobProcess
 from app.models import Dataset, LanguageModel, TrainingJob
 from app.players.local.options import PLAYED_WITH, read_options, resolve
 from app.registry import add_local_model, get_model
+from app.registry.adapters import play_as_base
 from training.methods.base import Need
 
 PROGRAM = (sys.executable, "-m", "training")
@@ -130,10 +132,15 @@ class LocalBackend:
         """Register the checkpoint as a local model. Raises Conflict where the name was taken meanwhile."""
         made = json.loads((files.output / "parlor.json").read_text(encoding="utf-8"))
         options = {"path": files.output_name, "sha256": made["checkpoint_sha256"]}
-        if row.base_id is not None:  # it plays with the arguments that it was trained with
-            base = session.get_one(LanguageModel, row.base_id).options
-            options |= {name: base[name] for name in PLAYED_WITH if name in base}
-        model = add_local_model(session, row.name, None, games, options, prompt_style=style)
+        base = None if row.base_id is None else session.get_one(LanguageModel, row.base_id)
+        if base is not None:  # it plays with the arguments that it was trained with
+            options |= {name: base.options[name] for name in PLAYED_WITH if name in base.options}
+        adapter_of = made.get("adapter_of", {}).get("sha256")
+        model = add_local_model(
+            session, row.name, None, games, options, prompt_style=style, adapter_of=adapter_of, trained_from=base
+        )
+        if adapter_of is not None and base is not None:
+            play_as_base(model, base, adapter_rank(files.output))
         return TrainedModel(model, made.get("step"))
 
 

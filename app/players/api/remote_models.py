@@ -53,7 +53,7 @@ async def list_remote(options: ApiOptions) -> list[RemoteModel]:
         raise _failed(options, f"expected its models within {timeout.total:g} s, got no answer", key) from None
     except (ClientError, OSError) as error:
         raise _failed(options, broken_connection(error), key) from None
-    body = None if raw is None else _body_of(raw)
+    body = None if raw is None else json_or_text(raw)
     if status != 200:
         raise _failed(options, f"expected its models, got HTTP {status}: {read_error(status, body).message}", key)
     listed = body if isinstance(body, list) else mapping(body).get("data")
@@ -84,7 +84,8 @@ def _end_told(model: Mapping[str, Any]) -> date | None:
     return None
 
 
-def _body_of(raw: bytes) -> Any:
+def json_or_text(raw: bytes) -> Any:
+    """What a server sent, or else the beginning of its text."""
     try:
         return json.loads(raw)
     except (ValueError, RecursionError):

@@ -16,6 +16,10 @@ from app.players.local.serving import LLAMA_CPP, TRANSFORMERS, Engine
 
 _PARTS = ("fastapi", "uvicorn", "openai")  # of transformers[serving]
 _MEMORY = re.compile(r"out of memory|OutOfMemory|MemoryError|can(?:no|')t allocate memory|bad_alloc", re.IGNORECASE)
+_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # of adapters; vLLM, LoRAConfig
+MOST_RANK = _RANKS[-1]
+_AT_ONCE = 2  # adapters in a batch: those of the two players of a match
+ADAPTERS_AT_RUN_TIME = {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "True"}  # in the environment of vLLM
 _CPU_NUMBERS = 4  # bytes of a weight in float32
 
 
@@ -58,13 +62,30 @@ def model_name(engine: Engine, name: str, folder: Path) -> str:
 
 
 def command(
-    engine: Engine, folder: Path, name: str, address: tuple[str, int], device: str, dtype: str, extra: Sequence[str]
+    engine: Engine,
+    folder: Path,
+    name: str,
+    address: tuple[str, int],
+    device: str,
+    dtype: str,
+    extra: Sequence[str],
+    lora_rank: int | None = None,
 ) -> list[str]:
-    """What starts an engine with one checkpoint, which alone it serves. `extra` are arguments of its own."""
+    """What starts an engine with one checkpoint, which alone it serves, unless it is to take adapters up to a rank.
+
+    `extra` are arguments of its own.
+    """
     listens = ["--host", address[0], "--port", str(address[1])]
     program = str(_program("transformers" if engine == TRANSFORMERS else "vllm"))
     own = ["--device", device] if engine == TRANSFORMERS else ["--served-model-name", name]
+    if lora_rank is not None:
+        own += ["--enable-lora", "--max-lora-rank", str(rank_of_vllm(lora_rank)), "--max-loras", str(_AT_ONCE)]
     return [program, "serve", str(folder), *own, *listens, "--dtype", dtype, *extra]
+
+
+def rank_of_vllm(rank: int) -> int:
+    """The least rank that vLLM can be started for and that is enough for adapters of another, of at most MOST_RANK."""
+    return next(each for each in _RANKS if each >= rank)
 
 
 def numbers(options: LocalOptions, gpu: bool) -> str:

@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from app.core.errors import Invalid, Phrase
@@ -21,6 +22,7 @@ from app.players.api.options import ApiOptions
 from app.players.api.options import read_options as read_api_options
 from app.players.api.player import ApiPlayer, Exchange
 from app.players.base import MOST_TOKENS, ChatSampling, Generation, PlayerSpec, Refused
+from app.players.local import vllm_adapters
 from app.players.local.options import TEMPLATE_ROOM, LocalOptions, read_options
 from app.players.local.serving import LLAMA_CPP, TRANSFORMERS, ServedModel, marks_of, read_served
 from training.marks import broken_chat
@@ -69,8 +71,29 @@ class ServedPlayer:
         if seed is not None and self.served.engine != TRANSFORMERS:  # there it would be that of all answers under way
             options = replace(options, seed=int.from_bytes(hashlib.sha256(seed.encode()).digest()[:4], "little") >> 1)
         broken = broken_chat(messages, marks_of(self.served.tokenizer.marks))
-        exchange = await ApiPlayer(self.name, options).exchange(broken, ChatSampling(max_tokens=most))
+        asked = ChatSampling(max_tokens=most)
+        if self.served.is_adapter:
+            exchange = await self._exchange_with_adapters(options, broken, asked)
+        else:
+            exchange = await ApiPlayer(self.name, options).exchange(broken, asked)
         return replace(exchange, generation=self._generation(exchange, used, most + options.reasoning_room)).move()
+
+    async def _exchange_with_adapters(
+        self, options: ApiOptions, messages: list[dict[str, str]], sampling: ChatSampling
+    ) -> Exchange:
+        """Have the engine load the adapters before the call, and once more where it has forgotten them since."""
+        player = ApiPlayer(self.name, options)
+        try:
+            await vllm_adapters.ensure_loaded(options, Path(self.options.path), self.options.sha256)
+            exchange = await player.exchange(messages, sampling)
+            if exchange.outcome == "denied" and await vllm_adapters.is_forgotten(options):
+                await vllm_adapters.ensure_loaded(options, Path(self.options.path), self.options.sha256)
+                exchange = await player.exchange(messages, sampling)
+        except vllm_adapters.AdaptersFailed as failed:
+            what = str(failed)
+            call = Generation(messages, None, self.name, {}, None, None, 0, 0, what, outcome=failed.outcome)
+            return Exchange(call, failed.outcome)
+        return exchange
 
     def _generation(self, exchange: Exchange, used: Sampling, most: int) -> Generation:
         """The call as calls of the worker's own engine are kept, with the engine that made it."""
@@ -148,6 +171,16 @@ def _top_p(used: Sampling) -> float:
 def make(spec: PlayerSpec) -> ServedPlayer:
     """The player of a registry row that is played through its engine. Raises Invalid."""
     served = read_served(spec.served)
+    if spec.served == {}:
+        raise Invalid(
+            "play_with",
+            expected=Phrase("a server of its own, or a vLLM that serves its base and takes adapters"),
+            got=Phrase("neither"),
+            remedy=Phrase(
+                "`flask model serve %(name)s` serves it; `flask model edit %(name)s --play-with worker` does without",
+                name=spec.name,
+            ),
+        )
     if served is None:
         raise Invalid(
             "served",

@@ -63,10 +63,16 @@ class ServedModel(BaseModel):
     restarts: int = 0
     error: str | None = None  # why it gave no answer, the last time that it gave none
     seen_at: datetime | None = None  # when it last answered
+    lora_rank: int | None = None  # the largest rank of adapters that it can be handed as it runs; None: it takes none
+    is_adapter: bool = False  # whether `model` are adapters that it has to be handed first; never so in a row
 
     def is_watched(self, now: datetime) -> bool:
         """Whether a command watches it, which has not been killed since."""
         return self.state != STOPPED and now < self.watched_until
+
+    def takes(self, rank: int) -> bool:
+        """Whether it can be handed adapters of a rank, beside the checkpoint that it serves."""
+        return self.lora_rank is not None and rank <= self.lora_rank
 
     def at_once(self, most: int) -> int:
         """How many requests the engine may have at once, of at most so many."""

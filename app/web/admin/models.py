@@ -31,7 +31,7 @@ from app.players.api.options import ApiOptions
 from app.players.api.server_findings import SamplingCheck, read_findings
 from app.players.description import partner_kind
 from app.players.local import options as local_options
-from app.players.local.serving import NAMES, SERVER, WORKER, in_words, read_served
+from app.players.local.serving import NAMES, SERVER, WORKER, in_words
 from app.players.prompts import default_prompt
 from app.registry import (
     is_shipped,
@@ -42,6 +42,7 @@ from app.registry import (
     set_offered_to_people,
     set_usable_in_rounds,
 )
+from app.registry.adapters import engine_of
 from app.registry.changes import (
     EDITABLE,
     archive_model,
@@ -254,7 +255,7 @@ def _found(row: LanguageModel, check: ModelRequest | None) -> dict[str, Any]:
 
 def _server(row: LanguageModel) -> dict[str, Any]:
     """The engine that serves a local model, how it does, and whether it may play."""
-    served = read_served(row.served)
+    served = engine_of(row)
     return {
         "served": served,
         "engine": served and NAMES[served.engine],

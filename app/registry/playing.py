@@ -1,0 +1,68 @@
+"""Which models play just now, or will as soon as a worker comes to it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.jobs import states
+from app.models import (
+    Alignment,
+    Assessment,
+    BenchmarkJob,
+    Campaign,
+    CampaignIteration,
+    LanguageModel,
+    MatchRow,
+    ModelRequest,
+    RoundRow,
+    SeatRow,
+    Society,
+    SocietyAgent,
+)
+from app.registry.changes import members_of_alignment, players_of_campaign
+
+_MATCH_OVER = "over"
+_NAMED: tuple[tuple[type[Alignment] | type[Campaign], Callable[[Mapping[str, Any]], set[str]]], ...] = (
+    (Alignment, members_of_alignment),
+    (Campaign, players_of_campaign),
+)
+
+
+def playing(session: Session) -> set[int]:
+    """The numbers of the models with which a round, a society, an assessment, a benchmark, a match of people or a
+    question is under way, and of those that a campaign or an alignment under way will play with next.
+    """
+    newest = (
+        select(func.max(CampaignIteration.number))
+        .where(CampaignIteration.campaign_id == Campaign.id, CampaignIteration.model_id.is_not(None))
+        .scalar_subquery()
+    )
+    of_campaigns = select(CampaignIteration.model_id).join(Campaign, Campaign.id == CampaignIteration.campaign_id)
+    seats = select(SeatRow.language_model_id).join(MatchRow, MatchRow.id == SeatRow.match_id)
+    wanted = [
+        select(RoundRow.model_0_id).where(RoundRow.status.in_(states.LIVE)),
+        select(RoundRow.model_1_id).where(RoundRow.status.in_(states.LIVE)),
+        select(Assessment.model_id).where(Assessment.status.in_(states.LIVE)),
+        select(Assessment.base_id).where(Assessment.status.in_(states.LIVE)),
+        select(BenchmarkJob.model_id).where(BenchmarkJob.status.in_(states.LIVE)),
+        select(ModelRequest.language_model_id).where(ModelRequest.status.in_(states.OPEN)),
+        seats.where(MatchRow.status != _MATCH_OVER, MatchRow.round_id.is_(None)).distinct(),
+        select(SocietyAgent.model_id).join(Society).where(Society.status.in_(states.LIVE)).distinct(),
+        of_campaigns.where(Campaign.status.in_(states.LIVE), CampaignIteration.number == newest),
+    ]
+    found = {number for each in wanted for number in session.scalars(each)}
+    raters = (
+        select(Society.observers).where(Society.status.in_(states.LIVE)),
+        select(Assessment.raters).where(Assessment.status.in_(states.LIVE)),
+    )
+    found.update(each["model_id"] for asked in raters for models in session.scalars(asked) for each in models)
+    names = {
+        name
+        for table, named in _NAMED
+        for spec in session.scalars(select(table.spec).where(table.status.in_(states.LIVE)))
+        for name in named(spec)
+    }
+    found.update(session.scalars(select(LanguageModel.id).where(LanguageModel.name.in_(names))))
+    return {number for number in found if number is not None}
