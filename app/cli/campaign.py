@@ -2,12 +2,10 @@
 
 import asyncio
 import uuid
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
-from sqlalchemy.orm import Session
 
 from app.analysis.tables import campaign_columns, campaign_rows
 from app.analysis.themes import LIGHT, THEMES
@@ -15,7 +13,7 @@ from app.analysis.wording import in_words
 from app.campaigns import steps
 from app.campaigns.creation import CREATION
 from app.campaigns.job import CAMPAIGN
-from app.campaigns.listing import IterationResult, evaluated, figure_of, results_of
+from app.campaigns.listing import figure_of
 from app.campaigns.spec import CampaignSpec
 from app.cli.base import (
     Command,
@@ -29,7 +27,7 @@ from app.cli.base import (
     warn_of_bfloat16,
 )
 from app.cli.drawing import write_as_named
-from app.cli.jobs import Described, JobCommands, create, json_option, prepared, queue_option
+from app.cli.jobs import JobCommands, create, json_option, prepared, queue_option
 from app.cli.material import read_material
 from app.cli.round import play_here
 from app.cli.spec_options import spec_options
@@ -78,11 +76,6 @@ class _CampaignCommands(JobCommands[Campaign]):
         click.option("--theme", type=click.Choice(THEMES), default=LIGHT, show_default=True, help="Colours of it."),
         click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row an iteration."),
     )
-
-    def described(self, session: Session, rows: Sequence[Campaign]) -> list[Described]:
-        """Campaigns as JSON."""
-        found, results = CAMPAIGN.states_of(session, rows), results_of(session, rows)
-        return [_campaign_json(row, found[row.id], results[row.id]) for row in rows]
 
     def print_one(  # type: ignore[override]  # takes options of its own
         self, number: int, as_json: bool, path: Path | None, theme: str, as_csv: bool
@@ -165,35 +158,3 @@ def _say(described: dict[str, Any]) -> None:
     widths = [max(len(line[place]) for line in lines) for place in range(len(titles))]
     for line in lines:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
-
-
-def _campaign_json(row: Campaign, state: str, found: Sequence[IterationResult]) -> Described:
-    """A campaign as JSON."""
-    return {
-        "campaign_id": row.id,
-        "name": row.name,
-        "game": row.game,
-        "status": state,
-        "error": row.error,
-        "requested_by": row.requested_by,
-        "iterations": row.iterations,
-        "evaluated": evaluated(row, found),
-        "spec": row.spec,
-        "results": [
-            {
-                "iteration": each.row.number,
-                "model": each.model and each.model.name,
-                "round_id": each.row.round_id,
-                "rounds_with": dict(each.with_partners),
-                "dataset_id": each.row.dataset_id,
-                "job_id": each.row.job_id,
-                "evaluation_id": each.row.evaluation_id,
-                "figures": each.row.figures,
-                "evaluations": {
-                    label: {"round_id": found.round_id, "figures": found.figures}
-                    for label, found in each.further.items()
-                },
-            }
-            for each in found
-        ],
-    }

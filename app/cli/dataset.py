@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import click
@@ -19,6 +18,7 @@ from app.core.errors import Invalid, Verbatim, check_name
 from app.core.extensions import db, reading, transact
 from app.datasets import build as builder
 from app.datasets import register, store
+from app.datasets.description import dataset_json
 from app.datasets.export import FORMAT_NAMES, export_dataset, export_pieces, form_of
 from app.datasets.exporters.flat import DIALOGUE, TEMPLATES
 from app.datasets.exporters.row_formats import PARLOR
@@ -76,7 +76,7 @@ def build(spec: DatasetRequestSpec, out: str | None, form: str, template: str | 
     write_priority.give_way()
     number = register.save(transact(db.engine), draft, called)
     with reading() as session:
-        described = _dataset_json(store.get_dataset(session, number), home)
+        described = dataset_json(store.get_dataset(session, number), home)
     print_result(
         as_json,
         {**described, "out": out} if out is not None else described,
@@ -94,7 +94,7 @@ def list_(**given: Any) -> None:
         LIST,
         "flask dataset list",
         "No datasets yet: flask dataset build --round 1 --filter above_avg",
-        described=lambda _session, rows: [_dataset_json(row, home) for row in rows],
+        described=lambda _session, rows: [dataset_json(row, home) for row in rows],
         whole=with_figures,
         **given,
     )
@@ -107,7 +107,7 @@ def show(called: str, as_json: bool) -> None:
     """Show one dataset, by number, name or name@version: what it was cut from, and how much of it there is."""
     ensure_database()
     with reading() as session:
-        described = _dataset_json(store.find_dataset(session, called), settings().home)
+        described = dataset_json(store.find_dataset(session, called), settings().home)
     if as_json:
         print_json(described)
         return
@@ -144,7 +144,7 @@ def export(called: str, form: str, template: str | None, out: str, as_json: bool
     with reading() as session:
         row = store.find_dataset(session, called)
         write_out(export_dataset(settings().home, row, form, template), out)
-        described = _dataset_json(row, settings().home)
+        described = dataset_json(row, settings().home)
     if as_json:
         print_json({**described, "out": out})
     elif out != STDOUT:
@@ -161,24 +161,3 @@ def _dataset_line(described: dict[str, Any]) -> str:
     rows = described["rows"]
     name = f"{described['name']}@{described['version']}"
     return f"Dataset {described['dataset_id']} ({name}): {counted(rows, 'row')}"
-
-
-def _dataset_json(row: Dataset, home: Path) -> dict[str, Any]:
-    """A dataset as JSON."""
-    return {
-        "dataset_id": row.id,
-        "name": row.name,
-        "version": row.version,
-        "kind": row.kind,
-        "rows": row.rows,
-        "matches": row.figures["matches"],
-        "words": row.words,
-        "own_words": row.own_words,
-        "size": row.size,
-        "sha256": row.sha256,
-        "file": str(home / store.FOLDER / f"{row.sha256}.jsonl"),
-        "created_at": row.created_at.isoformat(),
-        "unusable_since": row.unusable_at and row.unusable_at.isoformat(),
-        "spec": row.spec,
-        "figures": row.figures,
-    }

@@ -10,7 +10,7 @@ import click
 
 from app import training_part
 from app.cli.base import Command, ensure_database, print_json, read_value, settings, warn_of_bfloat16
-from app.cli.model_format import described, next_steps
+from app.cli.model_format import next_steps
 from app.cli.model_options import games_option, given_options, label_option, number_options, style_option
 from app.core.config import ROOT
 from app.core.errors import AppError, Invalid, Verbatim
@@ -18,6 +18,7 @@ from app.core.extensions import writing
 from app.players.local.options import read_template_arguments, resolve
 from app.players.stop_strings import read_stop
 from app.registry import add_local_model
+from app.registry.description import described
 
 _NUMBERS = ("temperature", "top_k", "top_p", "max_tokens", "in_flight", "reasoning_room")
 

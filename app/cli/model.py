@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.cli.base import Group, ensure_database, print_json, print_result, settings
 from app.cli.lists import list_options, print_list
-from app.cli.model_format import described, in_words, next_steps
+from app.cli.model_format import in_words, next_steps
 from app.cli.model_options import (
     PRICE_HELP,
     further_option,
@@ -35,6 +35,7 @@ from app.registry import (
     set_offered_to_people,
     set_usable_in_rounds,
 )
+from app.registry.description import described
 from app.registry.price_table import find_prices, load_price_table
 from app.registry.prices import PRICES, price_words
 

@@ -3,10 +3,11 @@
 import click
 
 from app.cli.base import Command, ensure_database, print_json, settings
-from app.cli.model_format import described, in_full
+from app.cli.model_format import in_full
 from app.core.extensions import reading
 from app.lineage import models_of
 from app.registry import get_model
+from app.registry.description import described
 
 
 @click.command(cls=Command)

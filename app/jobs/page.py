@@ -115,7 +115,7 @@ class JobPage(Generic[R]):
     from its page. like: whether a form can be filled in as for this job. progress: how much is done. figures: what
     changes while it runs, of many rows by number, `at` each time that its page has more to show. told: those that JSON
     and terminals have, beside the counts of sections. items: of jobs one by one, where lines of the list stand for
-    several.
+    several. whole: the JSON of jobs, where it is not made of sections.
     """
 
     kind: JobKind[R]
@@ -128,6 +128,7 @@ class JobPage(Generic[R]):
     figures: Callable[[Session, Sequence[R]], Mapping[int, JSON]] | None = None
     told: Sequence[str] = ()
     items: Callable[[Session, Sequence[R]], Sequence[Any]] | None = None
+    whole: Callable[[Session, Sequence[R]], list[JSON]] | None = None
 
     def figures_of(self, session: Session, rows: Sequence[R]) -> Mapping[int, JSON]:
         """What changes of these jobs while they run, by number."""
@@ -141,6 +142,8 @@ class JobPage(Generic[R]):
 
     def described(self, session: Session, rows: Sequence[R]) -> list[JSON]:
         """Jobs as JSON, with as many statements for one as for a hundred."""
+        if self.whole is not None:
+            return self.whole(session, rows)
         items, found = self._read(session, rows)
         for section in (each for each in self.sections if len(rows) == 1 or not each.alone):
             for fact in (each for each in section.facts if each.seen != PAGES):
