@@ -8,6 +8,8 @@ from flask_talisman import Talisman
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app import schema
+from app.api import blueprint as program_api
+from app.api.authentication import is_experimenter
 from app.core import logs
 from app.core.config import ROOT, Settings, load_settings
 from app.inference import scheduler
@@ -48,7 +50,9 @@ def create_app(overrides: Mapping[str, Any] | None = None) -> Flask:
     _extensions(app, settings)
     for part in (play, study, api, account, admin):
         app.register_blueprint(part.blueprint)
-    csrf.exempt(api.blueprint)
+    app.register_blueprint(program_api)
+    for for_programs in (api.blueprint, program_api):
+        csrf.exempt(for_programs)
     language.register(app)
     moves.register(app)
     facts.register(app)
@@ -78,7 +82,7 @@ def _flask_config(settings: Settings) -> dict[str, Any]:
 def _extensions(app: Flask, settings: Settings) -> None:
     login.init_app(app)
     app.before_request(refuse_upload)
-    bodies = BodyLimits(app, settings)  # before what looks into forms
+    bodies = BodyLimits(app, settings, is_experimenter)  # before what looks into forms
     csrf.init_app(app)
     limiter.init_app(app)
     Talisman(

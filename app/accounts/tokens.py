@@ -12,7 +12,7 @@ from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session
 
 from app.accounts import hash_token
-from app.core.errors import AppError, Conflict, Invalid, NotFound, Phrase, Verbatim, check_name, either
+from app.core.errors import Conflict, FieldError, Invalid, NotFound, Phrase, Verbatim, check_name, either
 from app.core.lists import COMMANDS, NOWHERE, ListColumn, Listing, State, attribute, computed, of_other
 from app.core.validation import whole_number
 from app.models import ApiRequest, ApiToken, User
@@ -30,11 +30,18 @@ _USE_NOTED = timedelta(minutes=1)  # uses that follow each other sooner are note
 VALID, EXPIRED, REVOKED = "valid", "expired", "revoked"
 
 
-class BadToken(AppError):
+class BadToken(FieldError):
     """A request has no token that lets anybody in."""
 
     code = "not_signed_in"
     status = 401
+
+
+class MissingScope(FieldError):
+    """A token may not do this."""
+
+    code = "not_allowed"
+    status = 403
 
 
 class TokenListItem(NamedTuple):
@@ -119,18 +126,27 @@ def tokens_of(session: Session, user_id: int, now: datetime) -> list[TokenListIt
 def holder_of(session: Session, secret: str, now: datetime) -> TokenHolder:
     """Whom a token stands for. Raises BadToken for one that is malformed, unknown, expired or revoked."""
     if not secret.startswith(PREFIX):
-        raise BadToken(f"Authorization: expected a token, which begins with {PREFIX}, got another text")
+        raise _bad_token(f"Bearer and a token, which begins with {PREFIX}", "another text")
     found = session.execute(select(ApiToken, User).join(User).where(ApiToken.token_hash == hash_token(secret))).first()
     if found is None:
-        raise BadToken("Authorization: expected a token that exists, got another one; the account page makes them")
+        raise _bad_token("a token that exists", "another one")
     row, user = found
     if (state := state_of(row, now)) != VALID:
-        when = row.revoked_at or row.expires_at
-        raise BadToken(
-            f"Authorization: expected a valid token, got {row.name}, {state} on {when:%Y-%m-%d}; the account page makes"
-            " a new one"
-        )
+        since = row.revoked_at or row.expires_at
+        raise _bad_token("a valid token", f"{row.name}, {state} on {since:%Y-%m-%d}")
     return TokenHolder(row.id, row.name, user.id, user.name, frozenset(row.scopes), row.used_at)
+
+
+def refuse_without(holder: TokenHolder, scope: str) -> None:
+    """Raises MissingScope for a token that may not do what needs the scope."""
+    if scope not in holder.scopes:
+        had = ", ".join(each for each in SCOPES if each in holder.scopes)
+        remedy = "make a token with it on the account page"
+        raise MissingScope("scope", expected=Verbatim(scope), got=Verbatim(f"{holder.token} with {had}"), remedy=remedy)
+
+
+def _bad_token(expected: str, got: str) -> BadToken:
+    return BadToken("Authorization", expected=expected, got=Verbatim(got), remedy="the account page makes tokens")
 
 
 def use_is_to_be_noted(holder: TokenHolder, now: datetime) -> bool:

@@ -69,6 +69,7 @@ class Settings(BaseSettings):
         description="Where the public keys are by which Prolific signs the links of its people.",
     )
     GUEST_MATCHES_PER_MINUTE: int = Field(30, ge=0, description="Guest matches a minute and address; 0: no limit.")
+    API_REQUESTS_PER_MINUTE: int = Field(600, ge=0, description="Requests of the API a minute and token; 0: no limit.")
     CONTEXTS_FILE: str = Field("", description="Contexts of live negotiations, selfplay.txt format; empty: generated.")
     TICKET_HOURS: float = Field(24, gt=0, description="How long a ticket to a seat is good for, in hours.")
     MOVE_CHARACTERS: int = Field(2000, ge=1, le=100_000, description="Longest text of one move, in characters.")

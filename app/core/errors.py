@@ -112,8 +112,7 @@ class FieldError(AppError):
 
     def line(self, translate: Callable[[str], str] = str, label: Callable[[str], str] = str) -> str:
         expected, got, remedy, subject = self.parts.values()
-        came = got if isinstance(got, Phrase | Verbatim) else shown(got)
-        line = Phrase("expected %(expected)s, got %(got)s", expected=expected, got=came).render(translate, label)
+        line = Phrase("expected %(expected)s, got %(got)s", expected=expected, got=_came(got)).render(translate, label)
         if remedy is not None:
             line = f"{line}; {render(remedy, translate, label)}"
         if subject is not None:
@@ -122,6 +121,15 @@ class FieldError(AppError):
 
     def is_translatable(self) -> bool:
         return all(isinstance(self.parts[name], Phrase | Verbatim | None) for name in ("expected", "remedy"))
+
+    def texts(self) -> dict[str, str | None]:
+        """What was expected, what came and what to do, for programs."""
+        expected, got, remedy, _ = self.parts.values()
+        return {
+            "expected": str(expected),
+            "got": str(_came(got)),
+            "remedy": None if remedy is None else str(remedy),
+        }
 
     def at(self, place: object) -> Self:
         """The same error, found at a place in a file, with which the line begins."""
@@ -179,6 +187,10 @@ def check_name(field: str, value: str) -> None:
     """Raises Invalid for what cannot be a name or a label that people read."""
     if not (value.strip() == value and 1 <= len(value) <= 80 and value.isprintable()):
         raise Invalid(field, expected=Phrase("1 to 80 characters without spaces around them"), got=value)
+
+
+def _came(got: object) -> Phrase | str:
+    return got if isinstance(got, Phrase | Verbatim) else shown(got)
 
 
 def shown(value: object, most: int = 60) -> str:

@@ -7,6 +7,7 @@ or JSON before the rest has come; the server then hangs up (`workers/web_worker.
 
 import contextlib
 import io
+import json
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,6 +26,7 @@ from app.core.disk import is_full
 from app.core.errors import AppError, Phrase, Unavailable
 from app.games.base import JSON
 from app.web.bucket import Bucket
+from app.web.errors import API, error_json
 from app.web.threads import off_loop
 
 SMALL = 100_000  # bytes that anybody may send to any address, also to one that does not exist
@@ -61,6 +63,7 @@ def body_limits(settings: Settings) -> Mapping[str, BodyLimit]:
     return {
         "study.send": BodyLimit(ANSWERS, signed_in=False),
         **{f"admin.{name}": BodyLimit(TEXTS) for name in texts},
+        "api_v1.create_job": BodyLimit(TEXTS),
         "admin.upload_study": BodyLimit(STUDY),
         "admin.import_dataset": BodyLimit(int(settings.DATASET_UPLOAD_MB * 1e6) + _ENVELOPE),
     }
@@ -104,8 +107,10 @@ class UploadRequest(Request):
 class BodyLimits:
     """The limits of one application."""
 
-    def __init__(self, app: Flask, settings: Settings) -> None:
+    def __init__(self, app: Flask, settings: Settings, has_token: Callable[[], bool]) -> None:
+        """`has_token` says whether a request has a token of the API."""
         self._app = app
+        self._has_token = has_token
         self._limits = body_limits(settings)
         self._folder = str(settings.home)
         self._pages = Bucket(_PAGES_A_SECOND, time.monotonic())
@@ -195,7 +200,7 @@ class BodyLimits:
     def _is_signed_in(self, environ: JSON) -> bool:
         try:
             with self._app.request_context({**environ, "wsgi.input": io.BytesIO()}):
-                return bool(current_user.is_authenticated)
+                return bool(current_user.is_authenticated) or self._has_token()
         except SQLAlchemyError:
             raise Unavailable(Phrase("The database does not answer. Nothing was changed.")) from None
 
@@ -216,8 +221,11 @@ def too_large(most: int) -> TooLarge:
 
 def _one_line(error: AppError, environ: JSON, start_response: Callable[..., Any]) -> list[bytes]:
     """The refusal in one line, for whoever sends one such request after the other."""
-    start_response(f"{error.status} {HTTPStatus(error.status).phrase}", [("Content-Type", "text/plain; charset=utf-8")])
-    return [] if environ["REQUEST_METHOD"] == "HEAD" else [f"{error.message}\n".encode()]
+    kind, line = "text/plain; charset=utf-8", error.message
+    if environ.get("PATH_INFO", "").startswith(f"{API}/"):
+        kind, line = "application/json", json.dumps(error_json(error.code, error.message, error))
+    start_response(f"{error.status} {HTTPStatus(error.status).phrase}", [("Content-Type", kind)])
+    return [] if environ["REQUEST_METHOD"] == "HEAD" else [f"{line}\n".encode()]
 
 
 def _refuse() -> None:

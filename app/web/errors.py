@@ -1,6 +1,7 @@
 """Every error in one shape: JSON for the API, a page for people. A traceback goes to the log and nowhere else."""
 
 from http import HTTPStatus
+from typing import Any
 
 import structlog
 from flask import Flask, jsonify, render_template, request
@@ -12,11 +13,12 @@ from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response
 
-from app.core.errors import RETRY_AFTER, AppError, Unavailable
+from app.core.errors import RETRY_AFTER, AppError, FieldError, Unavailable
 from app.core.extensions import is_away, reason_of
 from app.web.labels import error_lang, error_text
 
 log = structlog.get_logger()
+API = "/api/v1"  # below which every error says its parts, in English
 _SECRETS = ("token", "signed", "code")  # parts of addresses that are links of one person or for one use
 
 _TITLES = {
@@ -34,6 +36,15 @@ _MESSAGES = {
     413: lazy_gettext("That was more text than fits. Please make it shorter."),
     500: lazy_gettext("Nothing that you wrote is lost. Please try again in a moment."),
     503: lazy_gettext("The database does not answer. Nothing was changed; please try again in a moment."),
+}
+
+_API_MESSAGES = {
+    404: f"There is nothing at this address; {API}/openapi.json says what there is.",
+    405: f"This address does not take this method; {API}/openapi.json says which ones it takes.",
+    415: "Expected a body of the type application/json, got another type.",
+    429: "That was too much in a short time. Please wait a minute and try again.",
+    500: "Something went wrong on our side. Please try again in a moment.",
+    503: "The database does not answer. Nothing was changed; please try again in a moment.",
 }
 
 _SECRET = {"password", "new", "again"}  # fields of passwords
@@ -56,7 +67,20 @@ def register(app: Flask) -> None:
     app.after_request(_come_back)
 
 
+def error_json(code: str, message: str, error: AppError | None = None) -> dict[str, Any]:
+    """An error as programs below `API` get it; what is not known of it is null."""
+    texts = error.texts() if isinstance(error, FieldError) else dict.fromkeys(("expected", "got", "remedy"))
+    return {"error": {"code": code, "message": message, "field": None if error is None else error.field, **texts}}
+
+
+def is_for_api() -> bool:
+    """Whether a request is for the API."""
+    return request.path == API or request.path.startswith(f"{API}/")
+
+
 def _app_error_reply(error: AppError) -> tuple[Response | str, int]:
+    if is_for_api():
+        return jsonify(error_json(error.code, error.message, error)), error.status
     if _is_for_programs():
         return _error_reply(error.status, error.code, error.message)
     return _error_reply(error.status, error.code, error_text(error), error_lang(error))
@@ -111,6 +135,8 @@ def _logged_path() -> str:
 def _error_reply(status: int, code: str, message: str, lang: str = "") -> tuple[Response | str, int]:
     if request.path == "/healthz":
         return Response(f"{message}\n", status, mimetype="text/plain"), status
+    if is_for_api():
+        return jsonify(error_json(code, _API_MESSAGES.get(status, HTTPStatus(status).description))), status
     if _is_for_programs():
         return jsonify(error={"code": code, "message": message}), status
     title = str(_TITLES.get(status, _TITLES[400]))

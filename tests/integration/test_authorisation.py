@@ -96,6 +96,11 @@ def experimenters(what: str, **more: Any) -> Row:
     return Row(ask, ask, ask, what, **more)
 
 
+def programs() -> Row:
+    """For programs with a token alone: every visitor here has a session's cookie, and is told to leave it out."""
+    return everyone("400", token=False)
+
+
 # One line a method of a rule. A rule with <match_id> has a second line for a match that is over.
 ROUTES: dict[str, Row] = {
     "GET /static/<path:filename>": everyone("200"),
@@ -130,6 +135,16 @@ ROUTES: dict[str, Row] = {
     "POST /s/me/back/<code>": everyone("404"),
     "POST /language": everyone("303 /", form={"language": "de"}),
     "POST /api/matches": everyone("201", json={"game": "taboo"}, token=False),
+    # The API, which tests/integration/test_api.py asks with tokens.
+    "GET /api/v1/models": programs(),
+    "GET /api/v1/models/<int:number>": programs(),
+    "GET /api/v1/datasets": programs(),
+    "GET /api/v1/datasets/<int:number>": programs(),
+    "GET /api/v1/<job_kind:kind>": programs(),
+    "POST /api/v1/<job_kind:kind>": programs(),
+    "GET /api/v1/<job_kind:kind>/<int:number>": programs(),
+    "POST /api/v1/<job_kind:kind>/<int:number>/cancel": programs(),
+    "POST /api/v1/<job_kind:kind>/<int:number>/resume": programs(),
     "GET /sign-in": Row("200", "200", "200", "302 /admin/"),
     "POST /sign-in": everyone("401", form={"name": "admin", "password": "a wrong one"}),
     "POST /sign-out": experimenters("303 /sign-in"),
@@ -300,6 +315,7 @@ VALUES: dict[str, Callable[["House"], object]] = {
     "wave_id": lambda house: house.wave,
     "enrolment_id": lambda house: house.enrolment,
     "jobs": lambda house: "campaigns",
+    "kind": lambda house: "campaigns",
     "job": lambda house: house.campaign,
     "_anything": lambda house: "no/such/page",
 }

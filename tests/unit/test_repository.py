@@ -94,9 +94,8 @@ def test_what_would_do_harm_is_neither_pinned_nor_installed(name: str) -> None:
 
 def test_no_page_writes_on_the_event_loop() -> None:
     own = {"form_writes.py", "move_writer.py"}  # which do it in threads
-    found = [
-        path for path in (ROOT / "app" / "web").rglob("*.py") if re.search(r"import .*\bwriting\b", path.read_text())
-    ]
+    paths = [path for part in ("web", "api") for path in (ROOT / "app" / part).rglob("*.py")]
+    found = [path for path in paths if re.search(r"import .*\bwriting\b", path.read_text())]
     assert {path.name for path in found} == own
 
 

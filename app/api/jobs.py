@@ -1,0 +1,177 @@
+"""Jobs of every kind in the registry: created from their specs, listed, shown, cancelled, resumed.
+
+A kind that appears in the registry is here by itself. What creates its jobs is what its form and its command use, too.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from flask import Response
+from sqlalchemy.orm import Session
+from werkzeug.exceptions import MethodNotAllowed
+
+from app.accounts.tokens import READ, RUN
+from app.api.changes import HEADER, Change, ChangeAnswer, ChangeRequest
+from app.api.lists import list_page, list_query, list_schema
+from app.api.operations import KIND, holder, json_answer, json_body, operation
+from app.api.specs import budget_schema, read_spec, refuse_fields, spec_schema
+from app.core.extensions import db
+from app.core.lists import Listing
+from app.core.validation import Schema
+from app.games.base import JSON
+from app.jobs.creation import JobCreation, creation_of
+from app.jobs.kind import JobKind, Requester
+from app.jobs.listing import list_of
+from app.jobs.page import page_of
+from app.jobs.spec import JobBudget
+from app.web.errors import API
+from app.web.new_jobs import create, enqueue, prepared
+from app.web.threads import in_worker_thread
+
+STATE: Schema = {
+    "type": "object",
+    "required": ["id", "ids", "status", "url"],
+    "properties": {
+        "id": {"type": "integer"},
+        "ids": {
+            "type": "array",
+            "items": {"type": "integer"},
+            "description": "Of a cross-play those of all its rounds.",
+        },
+        "status": {"type": "string"},
+        "url": {"type": "string"},
+    },
+}
+
+
+def every(_kind: JobKind[Any]) -> bool:
+    """Of all kinds."""
+    return True
+
+
+def id_name(kind: JobKind[Any]) -> str:
+    """What the number of a job is called in lists and descriptions."""
+    return list_of(kind).columns[1].name
+
+
+def whole_list(kind: JobKind[Any]) -> Listing[Any]:
+    """The list of all jobs of a kind, also where a line of its page stands for several."""
+    listing = list_of(kind)
+    return replace(listing, start=None, items=page_of(kind).items or listing.items)
+
+
+def described(session: Session, kind: JobKind[Any], number: int) -> JSON:
+    """All that is known of a job. Raises NotFound."""
+    [found] = page_of(kind).described(session, [kind.get(session, number)])
+    return found
+
+
+def job_schema(kind: JobKind[Any]) -> Schema:
+    """The schema of one job."""
+    required = [id_name(kind), "status", "error", "requested_by"]
+    return {"type": "object", "required": required, "properties": {"status": {"type": "string"}}}
+
+
+@operation(
+    "GET",
+    f"/{KIND}",
+    scope=READ,
+    kinds=every,
+    query=list_query(),
+    answer=lambda kind: list_schema(list_of(kind)),
+)
+def list_jobs(kind: JobKind[Any], query: Mapping[str, Any]) -> Response:
+    """The jobs of this kind, the latest first"""
+    found: Response = list_page(whole_list(kind), query)
+    return found
+
+
+@operation("GET", f"/{KIND}/<int:number>", scope=READ, kinds=every, answer=job_schema)
+def show_job(kind: JobKind[Any], number: int) -> Response:
+    """One job: what was asked for, how far it is, and its figures"""
+    return json_answer(in_worker_thread(db.engine, lambda session: described(session, kind, number)))
+
+
+@operation(
+    "POST",
+    f"/{KIND}",
+    scope=RUN,
+    kinds=lambda kind: creation_of(kind) is not None,
+    body=spec_schema,
+    answer=STATE,
+    status=201,
+    headers=(HEADER,),
+)
+def create_job(kind: JobKind[Any]) -> Response:
+    """Create a job of this kind from its spec, for the workers"""
+    body = json_body()
+    attempt = ChangeRequest(body)
+    creation = creation_of(kind)
+    if creation is None:
+        raise MethodNotAllowed(valid_methods=["GET"])
+    made = attempt.made_before() or _create(kind, creation, attempt, body)
+    response = made.response()
+    response.headers["Location"] = made.answer["url"]
+    return response
+
+
+def _create(kind: JobKind[Any], creation: JobCreation[Any], attempt: ChangeRequest, body: JSON) -> ChangeAnswer:
+    asked, found = prepared(kind, *read_spec(creation.spec, body)), holder()
+    by = Requester(found.user_id, found.user)
+
+    def work(session: Session) -> Change:
+        return _changed(session, kind, create(session, kind, asked, by), status=201)
+
+    made = attempt.make(work)
+    if made.new:
+        enqueue(kind, made.answer["ids"])
+    return made
+
+
+@operation("POST", f"/{KIND}/<int:number>/cancel", scope=RUN, kinds=every, answer=STATE, headers=(HEADER,))
+def cancel_job(kind: JobKind[Any], number: int) -> Response:
+    """Ask whoever works on a job to stop; what was made stays"""
+    refuse_fields(json_body(needed=False), ())
+
+    def work(session: Session) -> Change:
+        return _changed(session, kind, [kind.cancel(session, number).id])
+
+    return ChangeRequest({}).make(work).response()
+
+
+@operation(
+    "POST",
+    f"/{KIND}/<int:number>/resume",
+    scope=RUN,
+    kinds=every,
+    body=budget_schema,
+    answer=STATE,
+    headers=(HEADER,),
+)
+def resume_job(kind: JobKind[Any], number: int) -> Response:
+    """Let a job that failed, was cancelled or interrupted go on; a kind that calls models takes a higher budget"""
+    body = json_body(needed=False)
+    refuse_fields(body, ("budget",) if kind.spends else ())
+    budget = JobBudget.read(body.get("budget") or {}, "budget")
+
+    def work(session: Session) -> Change:
+        return _changed(session, kind, [kind.resume(session, number, queued=True, budget=budget).id])
+
+    made = ChangeRequest(body).make(work)
+    if made.new:
+        enqueue(kind, [number])
+    return made.response()
+
+
+def _changed(session: Session, kind: JobKind[Any], numbers: Sequence[int], status: int = 200) -> Change:
+    first = numbers[0]
+    row = kind.get(session, first)
+    answer = {
+        "id": first,
+        "ids": [*numbers],
+        "status": kind.state_of(session, row),
+        "url": f"{API}/{kind.plural}/{first}",
+    }
+    subjects = [str(kind.subject(number)) for number in numbers]
+    return Change(answer, f"{subjects[0]} to {subjects[-1]}" if len(subjects) > 1 else subjects[0], status)

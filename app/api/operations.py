@@ -1,0 +1,154 @@
+"""How an operation of the API is declared, in one place: its route, what it takes and gives, the scope that it needs.
+
+`openapi.py` makes the description of all operations from these.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, TypeVar
+
+from flask import Blueprint, Response, g, request
+from flask.sansio.blueprints import BlueprintSetupState
+from flask.typing import ResponseReturnValue
+from werkzeug.routing import BaseConverter, ValidationError
+
+from app.accounts.tokens import TokenHolder, refuse_without
+from app.core.errors import AppError, Invalid, Verbatim, either
+from app.core.validation import Schema, read_value
+from app.games.base import JSON
+from app.job_kinds import JOB_KINDS
+from app.jobs.kind import JobKind
+from app.web.errors import API
+
+JSON_TYPE = "application/json"
+F = TypeVar("F", bound=Callable[..., ResponseReturnValue])
+KIND = "<job_kind:kind>"  # in a rule: the plural of a kind of jobs
+blueprint = Blueprint("api_v1", __name__, url_prefix=API)
+
+
+class JobKindConverter(BaseConverter):
+    """A part of an address that is the plural of a kind of jobs."""
+
+    def to_python(self, value: str) -> JobKind[Any]:
+        """The kind; for anything else there is nothing at the address."""
+        for kind in JOB_KINDS:
+            if kind.plural == value:
+                return kind
+        raise ValidationError
+
+    def to_url(self, value: JobKind[Any]) -> str:
+        """The plural of a kind."""
+        return value.plural
+
+
+@blueprint.record_once
+def _know_kinds(state: BlueprintSetupState) -> None:
+    state.app.url_map.converters["job_kind"] = JobKindConverter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """A method of an address.
+
+    rule: the address below `/api/v1`, as Flask has it. scope: what a token has to have; None: no token is needed.
+    query: its parameters by name. answer: the schema of what it gives with `status`; text if it is no JSON.
+    body: the schema of the JSON that it takes. kinds: of one for every kind of jobs, for which of them; `answer` and
+    `body` are then of a kind.
+    """
+
+    name: str
+    method: str
+    rule: str
+    summary: str
+    scope: str | None
+    status: int = 200
+    query: Mapping[str, Schema] = field(default_factory=dict)
+    answer: Schema | Callable[[JobKind[Any]], Schema]
+    answer_type: str = JSON_TYPE
+    body: Schema | Callable[[JobKind[Any]], Schema] | None = None
+    kinds: Callable[[JobKind[Any]], bool] | None = None
+    headers: Sequence[str] = ()
+
+
+OPERATIONS: list[Operation] = []
+
+
+class WrongType(AppError):
+    """A body is of a type that its address does not take."""
+
+    code = "unsupported_media_type"
+    status = 415
+
+
+def operation(
+    method: str, rule: str, *, scope: str | None, answer: Schema | Callable[[JobKind[Any]], Schema], **said: Any
+) -> Callable[[F], F]:
+    """Declare a function as what answers a method of an address; its first line says what that does.
+
+    It is called with the parts of the address, and with `query` if there are parameters. Raises MissingScope when a
+    token may not use it, and Invalid for parameters that it does not have.
+    """
+
+    def declare(function: F) -> F:
+        summary = (function.__doc__ or "").strip().split("\n")[0].removesuffix(".")
+        found = Operation(
+            name=function.__name__, method=method, rule=rule, summary=summary, scope=scope, answer=answer, **said
+        )
+        OPERATIONS.append(found)
+
+        @wraps(function)
+        def call(**parts: Any) -> ResponseReturnValue:
+            if found.scope is not None:
+                refuse_without(holder(), found.scope)
+            given = _read_query(found.query)
+            return function(**parts, **({"query": given} if found.query else {}))
+
+        blueprint.add_url_rule(rule, function.__name__, call, methods=[method])
+        return function
+
+    return declare
+
+
+def holder() -> TokenHolder:
+    """Whom the token of this request stands for."""
+    found: TokenHolder = g.token_holder
+    return found
+
+
+def json_answer(value: Any, status: int = 200) -> Response:
+    """An answer with a value as JSON, as compact as can be."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return Response(f"{text}\n", status, mimetype=JSON_TYPE)
+
+
+def json_body(*, needed: bool = True) -> JSON:
+    """The JSON object that was sent; an empty one where there may be none. Raises WrongType, Invalid."""
+    if not request.data and not needed:
+        return {}
+    if not request.is_json:
+        raise WrongType(f"Content-Type: expected {JSON_TYPE}, got {request.mimetype or 'none'}")
+    try:
+        body = json.loads(request.data, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise Invalid("body", expected="a JSON object", got=Verbatim(_why(error))) from None
+    if not isinstance(body, dict):
+        raise Invalid("body", expected="a JSON object", got=body)
+    return body
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name}, which is no JSON")
+
+
+def _why(error: Exception) -> str:
+    return "one nested too deeply" if isinstance(error, RecursionError) else str(error)
+
+
+def _read_query(known: Mapping[str, Schema]) -> dict[str, Any]:
+    """The parameters of this request, those that are not given left out. Raises Invalid."""
+    if unknown := next((name for name in request.args if name not in known), None):
+        expected = either(known) if known else "no parameters"
+        raise Invalid("query", expected=expected, got=unknown)
+    return {name: read_value(known[name], text, name) for name, text in request.args.items() if text != ""}

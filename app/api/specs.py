@@ -1,0 +1,150 @@
+"""The JSON from which jobs are created: the spec of a kind, with the texts of files in place of their names.
+
+A program is elsewhere, and no name of a file on this machine would mean anything to it, or be its business.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any, TypeVar
+
+from app.core.errors import FieldError, Invalid, either
+from app.core.validation import Schema
+from app.games import find_game
+from app.jobs.creation import creation_of
+from app.jobs.kind import JobKind
+from app.jobs.spec import SHIPPED, VERSION, JobBudget, JobSpec, SpecPart, TextFile, fields_of
+from app.rounds.lifecycle import Material
+from app.rounds.material import ALL, material_of_file, material_of_text, own_material
+from app.web.threads import off_loop
+
+S = TypeVar("S", bound=JobSpec)
+MATERIAL = "material"  # the widget, and the field
+REFERENCE = "#/components/schemas/{model}"  # where OpenAPI has the schemas of parts
+TEXT_FILE: Schema = {
+    "type": "object",
+    "required": ["text"],
+    "additionalProperties": False,
+    "properties": {
+        "text": {"type": "string", "description": "What the file holds."},
+        "name": {"type": "string", "maxLength": 200, "description": "What errors and pages call it."},
+    },
+}
+_KEYWORDS = frozenset((
+    "$ref", "additionalProperties", "anyOf", "const", "default", "description", "enum", "exclusiveMaximum",
+    "exclusiveMinimum", "items", "maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength",
+    "minProperties", "minimum", "pattern", "properties", "required", "title", "type",
+))  # fmt: skip
+
+
+# ---- Reading -----------------------------------------------------------------------
+
+
+def read_spec(spec: type[S], body: Mapping[str, Any]) -> tuple[S, dict[str, Any]]:
+    """What a body asks for, and what its files hold, by field. Raises Invalid."""
+    named = [*spec.files, *([MATERIAL] if _asks_for_material(spec) else [])]
+    found = spec.of_json({VERSION: spec.version, **{name: each for name, each in body.items() if name not in named}})
+    files = {name: _read_file(name, file, body.get(name)) for name, file in spec.files.items()}
+    if MATERIAL in named:
+        material = _read_material(found, body.get(MATERIAL))
+        files[MATERIAL] = material
+        if material is not None and body.get(MATERIAL) is not None:
+            found = found.model_copy(update={MATERIAL: material.source})
+    return found, files
+
+
+def refuse_fields(body: Mapping[str, Any], known: Collection[str]) -> None:
+    """Raises Invalid for a body with a field that is none of these."""
+    if unknown := next((name for name in body if name not in known), None):
+        raise Invalid("body", expected=either(known) if known else "no fields", got=unknown)
+
+
+def _read_file(name: str, file: TextFile, given: Any) -> Any:
+    if given is None or (given == SHIPPED and file.shipped is not None):
+        return None if file.shipped is None else off_loop(file.parse, file.shipped.read_bytes(), SHIPPED)
+    text, called = _text_of(name, given, None if file.shipped is None else SHIPPED)
+    return _of_field(name, file.parse, text.encode(errors="replace"), called)
+
+
+def _read_material(spec: Any, given: Any) -> Material | None:
+    """As the command has it: without any, the game's own list where the config leaves the piece open."""
+    game = find_game(spec.game)
+    kind = game.material
+    if kind is None:
+        if given is not None:
+            raise Invalid(MATERIAL, expected=f"none: {game.name} has no material", got=given)
+        return None
+    if given is None:
+        return None if spec.config.get(kind.fields[0]) is not None else own_material(game)
+    if given == ALL and kind.listed():
+        return material_of_file(kind, ALL)
+    text, called = _text_of(MATERIAL, given, ALL if kind.listed() else None)
+    found: Material = _of_field(MATERIAL, material_of_text, kind, text, called)
+    return found
+
+
+def _text_of(name: str, given: Any, word: str | None) -> tuple[str, str]:
+    """The text of a file and what it is called. Raises Invalid for anything else; `word` is what may stand for one."""
+    if isinstance(given, dict) and isinstance(given.get("text"), str) and not given.keys() - {"text", "name"}:
+        called = given.get("name", name)
+        if isinstance(called, str) and 1 <= len(called) <= 200 and called.isprintable():
+            return given["text"], called
+    whole = '{"text": …, "name": …}'
+    expected = whole if word is None else f"{word} or {whole}"
+    raise Invalid(name, expected=expected, got=given)
+
+
+def _of_field(name: str, read: Any, *arguments: Any) -> Any:
+    """What `read` returns; what it refuses is an error of the field."""
+    try:
+        return off_loop(read, *arguments)
+    except FieldError as error:
+        raise type(error)(name, **error.parts) from None
+
+
+def _asks_for_material(spec: type[SpecPart]) -> bool:
+    return fields_of(spec).get(MATERIAL, {}).get("widget") == MATERIAL
+
+
+# ---- Schemas -----------------------------------------------------------------------
+
+
+def spec_schema(kind: JobKind[Any]) -> Schema:
+    """The schema of what creates a job of a kind, with those of its parts in `$defs`."""
+    creation = creation_of(kind)
+    if creation is None:
+        return {}
+    spec = creation.spec
+    schema = plain_schema(spec.model_json_schema(ref_template=REFERENCE))
+    for name, file in spec.files.items():
+        schema["properties"][name] = _file_schema(schema["properties"][name], SHIPPED if file.shipped else None)
+    if _asks_for_material(spec):
+        schema["properties"][MATERIAL] = _file_schema(schema["properties"][MATERIAL], ALL)
+    schema["properties"][VERSION] = {"type": "integer", "minimum": 1, "maximum": spec.version, "default": spec.version}
+    return schema
+
+
+def budget_schema(kind: JobKind[Any]) -> Schema:
+    """The schema of what resumes a job of a kind."""
+    properties = {"budget": plain_schema(JobBudget.model_json_schema())} if kind.spends else {}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def plain_schema(schema: Schema) -> dict[str, Any]:
+    """A schema without what only forms and commands need."""
+    found: dict[str, Any] = {}
+    for name, value in schema.items():
+        if name in ("properties", "$defs"):
+            found[name] = {field: plain_schema(of) for field, of in value.items()}
+        elif name in _KEYWORDS:
+            found[name] = _plain(value)
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return plain_schema(value)
+    return [_plain(each) for each in value] if isinstance(value, list) else value
+
+
+def _file_schema(field: Schema, word: str | None) -> Schema:
+    kinds: list[Schema] = [{"type": "null"}, TEXT_FILE, *([{"const": word}] if word else [])]
+    return {"title": field["title"], "description": field["description"], "anyOf": kinds}
