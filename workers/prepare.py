@@ -20,6 +20,7 @@ from app.core import logs
 from app.core.config import load_settings
 from app.core.errors import AppError, Invalid, Verbatim
 from app.core.extensions import is_locked, open_engine, reason_of, writing
+from app.matches.arrival import forget_numbers_of_another_server
 from app.models import User
 from app.schema import bare_app, upgrade
 
@@ -38,6 +39,8 @@ def prepare(app: Flask) -> str:
     setting = app.config["SETTINGS"].database_setting
     try:
         upgrade(app)
+        with app.app_context(), writing() as session:
+            forget_numbers_of_another_server(session)
         return new_admin_link(app)
     except OperationalError as error:
         reason = " ".join(str(error.orig).split())

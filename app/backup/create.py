@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, select
 
 from app import __version__
 from app.backup.archive import ArchiveReader, ArchiveWriter, Manifest
-from app.backup.tables import backed_up, revision_of, rows_of, snapshot
+from app.backup.tables import backed_up, backed_up_columns, revision_of, rows_of, snapshot
 from app.core.config import ROOT, Settings
 from app.core.errors import Conflict, Invalid, Verbatim
 from app.core.files import temporary_beside
@@ -75,7 +75,7 @@ def _write_archive(settings: Settings, connection: Connection, draft: Path) -> M
     finally:
         os.umask(previous)
     for table in backed_up(connection):
-        writer.add_table(table.name, tuple(table.columns.keys()), rows_of(connection, table))
+        writer.add_table(table.name, backed_up_columns(table), rows_of(connection, table))
     for name in _files(settings, connection, manifest.left_out):
         writer.add_file(name, settings.home / name)
     writer.close()

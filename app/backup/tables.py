@@ -37,6 +37,7 @@ from app.models.types import Json, JsonColumn
 
 VERSION_TABLE = "alembic_version"
 _TRANSIENT = ("lease",)  # who runs what just now
+_OF_THIS_SERVER = {"match": ("inserted_in",)}  # columns that say nothing in another database
 _ROWS_AT_ONCE = 2000
 _PLAIN: Sequence[tuple[type[TypeEngine[Any]], tuple[type, ...]]] = (
     (Boolean, (bool,)), (Integer, (int,)), (Float, (int, float)), (String, (str,)),
@@ -69,6 +70,11 @@ def backed_up(connection: Connection) -> list[Table]:
     return [table for table in tables_of(connection) if table.name not in _TRANSIENT]
 
 
+def backed_up_columns(table: Table) -> tuple[str, ...]:
+    """The columns of a table that belong into a backup."""
+    return tuple(column.name for column in table.columns if column.name not in _OF_THIS_SERVER.get(table.name, ()))
+
+
 def revision_of(connection: Connection) -> str | None:
     """The version of the tables; None where there are none."""
     if not connection.dialect.has_table(connection, VERSION_TABLE):
@@ -79,7 +85,8 @@ def revision_of(connection: Connection) -> str | None:
 
 def rows_of(connection: Connection, table: Table) -> Iterator[list[Any]]:
     """The rows of a table by its key, as JSON takes them."""
-    found = connection.execution_options(stream_results=True).execute(select(table).order_by(*table.primary_key))
+    wanted = select(*(table.columns[name] for name in backed_up_columns(table))).order_by(*table.primary_key)
+    found = connection.execution_options(stream_results=True).execute(wanted)
     for row in found.yield_per(_ROWS_AT_ONCE):
         yield [_json_value(value) for value in row]
 

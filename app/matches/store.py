@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 from app.games.base import Event
 from app.games.negotiation.contexts import three
 from app.games.negotiation.spoken import was_said
+from app.matches.arrival import number_of_transaction
 from app.matches.engine import readable
 from app.matches.events import Ended, ServerAway, kind_of, to_json
 from app.matches.stored import LoggedEvent, StoredMatch
@@ -66,7 +67,8 @@ class NewMatch:
 def insert_matches(session: Session, begun: Sequence[NewMatch]) -> None:
     """Write new matches, whole, with all that has happened in them so far; in one statement a table."""
     connection = session.connection()
-    _insert(connection, _MATCH, [_match_row(each) for each in begun])
+    numbered = (("inserted_in", number_of_transaction(connection.dialect.name)),)
+    _insert(connection, _MATCH, [_match_row(each) for each in begun], numbered)
     _insert(connection, _SEAT, [row for each in begun for row in _seat_rows(each)])
     _insert(connection, _EVENT, [_event_row(each.record.id, logged) for each in begun for logged in each.record.log])
 
@@ -247,10 +249,17 @@ def _unspoken(moves: Sequence[Event], facts: Mapping[str, Any], config: Mapping[
 # the names of columns alone.
 
 
-def _insert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """What a row leaves out is NULL; a key that the database numbers is left out by all."""
-    names = tuple(column.name for column in table.columns if column.name != "id" or "id" in rows[0])
-    connection.execute(_insertion(connection.dialect, table, names), {"rows": json.dumps(rows, default=_hexadecimal)})
+def _insert(
+    connection: Connection,
+    table: Table,
+    rows: Sequence[Mapping[str, Any]],
+    constants: tuple[tuple[str, str], ...] = (),
+) -> None:
+    """What a row leaves out is NULL; a key that the database numbers is left out by all. `constants` are SQL."""
+    left_out = {name for name, _ in constants} | ({"id"} - rows[0].keys())
+    names = tuple(column.name for column in table.columns if column.name not in left_out)
+    statement = _insertion(connection.dialect, table, names, constants)
+    connection.execute(statement, {"rows": json.dumps(rows, default=_hexadecimal)})
 
 
 def _update_matches(
@@ -262,9 +271,10 @@ def _update_matches(
 
 
 @lru_cache(maxsize=8)
-def _insertion(dialect: Dialect, table: Table, names: tuple[str, ...]) -> Any:
-    columns = ", ".join(map(_quoted, names))
-    return text(f'INSERT INTO "{table.name}" ({columns}) SELECT {columns} FROM {_json_rows(dialect, table, names)}')  # noqa: S608
+def _insertion(dialect: Dialect, table: Table, names: tuple[str, ...], constants: tuple[tuple[str, str], ...]) -> Any:
+    columns = ", ".join([*map(_quoted, names), *(name for name, _ in constants)])
+    values = ", ".join([*map(_quoted, names), *(value for _, value in constants)])
+    return text(f'INSERT INTO "{table.name}" ({columns}) SELECT {values} FROM {_json_rows(dialect, table, names)}')  # noqa: S608
 
 
 @lru_cache(maxsize=16)

@@ -23,6 +23,7 @@ class MatchRow(Model):
     __table_args__ = (
         Index("ix_match_to_play", "status", "model_to_move"),
         Index("ix_match_source_started", "source", "started_at"),  # people's matches among a million of models'
+        Index("ix_match_inserted_in_id", "inserted_in", "id"),
         UniqueConstraint("round_id", "index", name="uq_match_round"),
     )
 
@@ -61,6 +62,8 @@ class MatchRow(Model):
     deadline: Mapped[datetime | None] = mapped_column(UtcDateTime, index=True)  # of the clock that runs out first
     erased_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when what a person wrote in it was deleted
 
+    # The number of the transaction that has inserted it: app/matches/arrival.py. 0: it came by a migration or a backup.
+    inserted_in: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     lease_owner: Mapped[str | None] = mapped_column(String(80))
     lease_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
     lease_count: Mapped[int] = mapped_column(default=0)  # leases taken for this turn; a turn that kills workers stops

@@ -51,7 +51,8 @@ def figures(parlor: Stack, matches: list[str]) -> list[Any]:
     """All that the log and the rows say of matches."""
     with database(parlor) as engine, engine.connect() as connection:
         events = select(EventRow.match_id, EventRow.seq, EventRow.kind, EventRow.move_id, EventRow.body, EventRow.at)
-        rows = select(MatchRow).where(MatchRow.id.in_(matches)).order_by(MatchRow.id)
+        kept = [column for column in MatchRow.__table__.columns if column.key != "inserted_in"]  # which is the server's
+        rows = select(*kept).where(MatchRow.id.in_(matches)).order_by(MatchRow.id)
         return [
             *connection.execute(rows).all(),
             *connection.execute(events.where(EventRow.match_id.in_(matches)).order_by(EventRow.match_id, EventRow.seq)),
