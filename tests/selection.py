@@ -13,6 +13,7 @@ import pytest
 LONG = "long"  # the marker of long forms: more kills, larger exports, a second campaign
 ON_EITHER = "either_database"  # the marker of single tests in one of these files that take one database all the same
 _ON_BOTH = (
+    "test_api_races.py",
     "test_backup.py",
     "test_clocks.py",
     "test_consent.py",

@@ -12,7 +12,7 @@ from limits import RateLimitItem, RateLimitItemPerMinute
 from redis.exceptions import RedisError
 
 from app.accounts import tokens
-from app.api.operations import OPERATIONS, blueprint
+from app.api.operations import OPERATIONS, blueprint, secret
 from app.core.errors import AppError, Invalid, Unavailable, Verbatim
 from app.core.extensions import reading
 from app.web.addresses import network_of
@@ -20,7 +20,6 @@ from app.web.extensions import limiter
 from app.web.form_writes import write
 from app.web.seats import settings
 
-_BEARER = "Bearer "
 _WRONG_A_MINUTE = RateLimitItemPerMinute(60)  # tokens that let nobody in, from one address
 _USES, _WRONG = "uses of the API", "wrong tokens of the API"
 
@@ -47,7 +46,7 @@ def authenticate() -> None:
     _refuse_too_fast(_WRONG_A_MINUTE, _WRONG, address, cost=0)
     try:
         with reading() as session:
-            found = tokens.holder_of(session, _secret(), now)
+            found = tokens.holder_of(session, secret(), now)
     except tokens.BadToken:
         _refuse_too_fast(_WRONG_A_MINUTE, _WRONG, address)
         raise
@@ -74,15 +73,10 @@ def is_experimenter() -> bool:
     """Whether a request has a token that lets somebody in, for the limits of bodies, which come first."""
     try:
         with reading() as session:
-            tokens.holder_of(session, _secret(), datetime.now(UTC))
+            tokens.holder_of(session, secret(), datetime.now(UTC))
     except tokens.BadToken:
         return False
     return True
-
-
-def _secret() -> str:
-    given = request.headers.get("Authorization", "")
-    return given.removeprefix(_BEARER).strip() if given.startswith(_BEARER) else ""
 
 
 def _is_open() -> bool:

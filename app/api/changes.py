@@ -49,7 +49,8 @@ class ChangeAnswer(NamedTuple):
     new: bool
 
     def response(self) -> Response:
-        return json_answer(self.answer, self.status)
+        in_order = {name: self.answer[name] for name in sorted(self.answer)}  # which PostgreSQL does not keep
+        return json_answer(in_order, self.status)
 
 
 class ChangeRequest:

@@ -1,6 +1,6 @@
 """Lists: a page of one with its columns, and the schema of that."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,7 +16,6 @@ from app.core.validation import Schema
 from app.games.base import JSON
 from app.web.threads import in_worker_thread
 
-Where = Callable[[Session], Sequence[ColumnElement[bool]]]
 _TIME: Schema = {"type": ["string", "null"], "format": "date-time"}
 
 
@@ -40,13 +39,11 @@ def page_schema(item: Schema) -> Schema:
     """The schema of a page of items."""
     return {
         "type": "object",
-        "required": ["items", "next"],
+        "required": ["items", "next", "more"],
         "properties": {
             "items": {"type": "array", "items": item},
-            "next": {
-                "type": ["string", "null"],
-                "description": "The cursor of the next page; null where there is none.",
-            },
+            "next": {"type": ["string", "null"], "description": "The cursor of what comes next."},
+            "more": {"type": "boolean", "description": "Whether there is more now."},
         },
     }
 
@@ -57,14 +54,14 @@ def list_schema(listing: Listing[Any]) -> Schema:
     return page_schema({"type": "object", "properties": columns})
 
 
-def list_page(listing: Listing[Any], query: Mapping[str, Any], where: Where = lambda _session: ()) -> Any:
+def list_page(listing: Listing[Any], query: Mapping[str, Any], where: Sequence[ColumnElement[bool]] = ()) -> Any:
     """A page of a list, read in a thread: a column may take long. Raises Invalid."""
     names = [name for name in query.get("columns", "").replace(",", " ").split() if name]
     chosen = [listing.column(name, "columns") for name in names]
     order, place = listing.order(query.get("sort", "")), place_in(query)
 
     def read(session: Session) -> tuple[list[JSON], str | None]:
-        rows, after = listing.read(session, order, query.get("limit", USUAL), where=where(session), after=place)
+        rows, after = listing.read(session, order, query.get("limit", USUAL), where=where, after=place)
         items = listing.items(session, rows)
         return as_json(listing.values(session, chosen or usual_columns(listing), items)), after
 
@@ -72,7 +69,8 @@ def list_page(listing: Listing[Any], query: Mapping[str, Any], where: Where = la
         items, after = in_worker_thread(db.engine, read)
     except Invalid as error:
         raise (refused(query["cursor"]) if error.field == "before" else error) from None
-    return json_answer({"items": items, "next": None if after is None else cursor_of(after, query)})
+    cursor = None if after is None else cursor_of(after, query)
+    return json_answer({"items": items, "next": cursor, "more": after is not None})
 
 
 def usual_columns(listing: Listing[Any]) -> list[ListColumn]:

@@ -16,13 +16,14 @@ from werkzeug.routing import BaseConverter, ValidationError
 
 from app.accounts.tokens import TokenHolder, refuse_without
 from app.core.errors import AppError, Invalid, Verbatim, either
-from app.core.validation import Schema, read_value
+from app.core.validation import Schema, is_storable, read_value
 from app.games.base import JSON
 from app.job_kinds import JOB_KINDS
 from app.jobs.kind import JobKind
 from app.web.errors import API
 
 JSON_TYPE = "application/json"
+_BEARER = "Bearer "
 F = TypeVar("F", bound=Callable[..., ResponseReturnValue])
 KIND = "<job_kind:kind>"  # in a rule: the plural of a kind of jobs
 blueprint = Blueprint("api_v1", __name__, url_prefix=API)
@@ -53,7 +54,8 @@ class Operation:
     """A method of an address.
 
     rule: the address below `/api/v1`, as Flask has it. scope: what a token has to have; None: no token is needed.
-    query: its parameters by name. answer: the schema of what it gives with `status`; text if it is no JSON.
+    parts: of the address, where they are not just numbers or text. query: its parameters by name.
+    answer: the schema of what it gives with `status`; text if it is no JSON.
     body: the schema of the JSON that it takes. kinds: of one for every kind of jobs, for which of them; `answer` and
     `body` are then of a kind.
     """
@@ -64,6 +66,7 @@ class Operation:
     summary: str
     scope: str | None
     status: int = 200
+    parts: Mapping[str, Schema] = field(default_factory=dict)
     query: Mapping[str, Schema] = field(default_factory=dict)
     answer: Schema | Callable[[JobKind[Any]], Schema]
     answer_type: str = JSON_TYPE
@@ -117,6 +120,12 @@ def holder() -> TokenHolder:
     return found
 
 
+def secret() -> str:
+    """The token that a request has; empty without one."""
+    given = request.headers.get("Authorization", "")
+    return given.removeprefix(_BEARER).strip() if given.startswith(_BEARER) else ""
+
+
 def json_answer(value: Any, status: int = 200) -> Response:
     """An answer with a value as JSON, as compact as can be."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
@@ -135,7 +144,18 @@ def json_body(*, needed: bool = True) -> JSON:
         raise Invalid("body", expected="a JSON object", got=Verbatim(_why(error))) from None
     if not isinstance(body, dict):
         raise Invalid("body", expected="a JSON object", got=body)
+    _refuse_unstorable(body)
     return body
+
+
+def _refuse_unstorable(value: Any) -> None:
+    """Raises Invalid for a text that no database takes."""
+    if isinstance(value, str) and not is_storable(value):
+        raise Invalid("body", expected="texts without NUL and halves of characters", got=value)
+    for each in (
+        [*value.keys(), *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else ()
+    ):
+        _refuse_unstorable(each)
 
 
 def _refuse_constant(name: str) -> Any:
@@ -151,4 +171,7 @@ def _read_query(known: Mapping[str, Schema]) -> dict[str, Any]:
     if unknown := next((name for name in request.args if name not in known), None):
         expected = either(known) if known else "no parameters"
         raise Invalid("query", expected=expected, got=unknown)
-    return {name: read_value(known[name], text, name) for name, text in request.args.items() if text != ""}
+    given = {name: text for name, text in request.args.items() if text != ""}
+    if unstorable := next((name for name, text in given.items() if not is_storable(text)), None):
+        raise Invalid(unstorable, expected="text without NUL", got=given[unstorable])
+    return {name: read_value(known[name], text, name) for name, text in given.items()}

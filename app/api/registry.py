@@ -85,5 +85,5 @@ def show_dataset(number: int) -> Response:
 
 
 def _of_name(listing: Any, column: Any, query: Mapping[str, Any]) -> Response:
-    found: Response = list_page(listing, query, lambda _session: [column == query["name"]] if "name" in query else [])
+    found: Response = list_page(listing, query, [column == query["name"]] if "name" in query else [])
     return found

@@ -1,10 +1,11 @@
 """Work that computes for long, in a real thread, so that the event loop goes on and those who play do not wait."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, ParamSpec, TypeVar
 
 from gevent import get_hub
-from sqlalchemy import Engine
+from sqlalchemy import URL, Engine
 from sqlalchemy.pool import NullPool
 
 from app.core.extensions import open_engine, reading
@@ -39,6 +40,12 @@ def in_worker_thread(engine: Engine, work: Any, *arguments: Any) -> Any:
 
 
 def in_thread(engine: Engine, work: Callable[[Engine], Any]) -> Any:
-    """What `work` returns, done in a real thread with an engine of its own for the same database."""
+    """What `work` returns, done in a real thread with another engine for the same database."""
 
-    return off_loop(lambda: work(open_engine(engine.url, poolclass=NullPool)))
+    return off_loop(lambda: work(_engine_of_threads(engine.url)))
+
+
+@lru_cache(maxsize=8)
+def _engine_of_threads(url: URL) -> Engine:
+    """An engine that keeps no connection, and what it has compiled."""
+    return open_engine(url, poolclass=NullPool)

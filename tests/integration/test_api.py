@@ -1,78 +1,32 @@
 """The API for programs: who is let in, what is refused and how, lists with cursors, jobs."""
 
 import json
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from flask import Flask
-from sqlalchemy import Engine, func, select, update
-from werkzeug.test import TestResponse
+from sqlalchemy import Engine, select, update
 
 from app import accounts
-from app.accounts import tokens
 from app.core.extensions import reading, writing
 from app.job_kinds import JOB_KINDS
 from app.jobs import states
 from app.jobs.creation import creation_of
-from app.models import ApiRequest, ApiToken, RoundRow, User
+from app.models import ApiRequest, ApiToken
 from app.registry import add_api_model
 from tests.datasets import cut
 from tests.experimenter import signed_in
+from tests.programs import Program, refusal
 from tests.rounds import make_round, play
 
 ROUND = {"game": "taboo", "models": ["scripted"], "matches": 2, "seed": 7}
-PARTS = {"code", "message", "field", "expected", "got", "remedy"}
-
-
-class Program:
-    """A program with a token of its own."""
-
-    def __init__(self, app: Flask, *scopes: str, user: str = "ann") -> None:
-        self._app = app
-        with app.app_context(), writing() as session:
-            row = session.scalar(select(User).where(User.name == user))
-            row = row or accounts.create_user(session, user, None, datetime.now(UTC))
-            name = f"program {session.scalar(select(func.count()).select_from(ApiToken))}"
-            made, self.secret = tokens.create(session, row, name, scopes, 1, datetime.now(UTC))
-            self.token_id = made.id
-
-    def ask(self, method: str, path: str, *, key: str | None = None, **more: Any) -> TestResponse:
-        headers = {"Authorization": f"Bearer {self.secret}", **({"Idempotency-Key": key} if key is not None else {})}
-        return self._app.test_client().open(f"/api/v1{path}", method=method, headers=headers, **more)
-
-    def get(self, path: str) -> Any:
-        answer = self.ask("GET", path)
-        assert answer.status_code == 200, answer.text
-        return answer.json
-
-    def post(self, path: str, body: Any = None, **more: Any) -> TestResponse:
-        return self.ask("POST", path, **({} if body is None else {"json": body}), **more)
-
-    def pages(self, path: str, limit: int) -> Iterator[list[Any]]:
-        """The items of each page of a list."""
-        mark = "&" if "?" in path else "?"
-        found = self.get(f"{path}{mark}limit={limit}")
-        yield found["items"]
-        while found["next"] is not None:
-            found = self.get(f"{path}{mark}limit={limit}&cursor={found['next']}")
-            yield found["items"]
 
 
 @pytest.fixture
 def program(app: Flask) -> Program:
     return Program(app, "read", "run")
-
-
-def refusal(answer: TestResponse) -> dict[str, Any]:
-    """What an answer refuses, in the shape that all refusals have."""
-    assert answer.mimetype == "application/json"
-    assert set(answer.json or {}) == {"error"}
-    found: dict[str, Any] = (answer.json or {})["error"]
-    assert set(found) == PARTS
-    return found
 
 
 # ---- Who is let in -----------------------------------------------------------
@@ -300,7 +254,7 @@ def test_models_and_datasets_are_shown_as_their_commands_show_them(
 
 def test_every_kind_of_jobs_has_a_list(program: Program) -> None:
     for kind in JOB_KINDS:
-        assert program.get(f"/{kind.plural}") == {"items": [], "next": None}
+        assert program.get(f"/{kind.plural}") == {"items": [], "next": None, "more": False}
         assert program.ask("GET", f"/{kind.plural}/1").status_code == 404
 
 
@@ -420,28 +374,6 @@ def test_what_was_refused_may_come_again_with_its_key(program: Program, enqueued
 @pytest.mark.parametrize("key", ["", "x" * 201, "tab\there"])
 def test_a_key_that_cannot_be_is_refused(program: Program, key: str) -> None:
     assert refusal(program.post("/rounds", ROUND, key=key))["field"] == "Idempotency-Key"
-
-
-def test_of_requests_with_one_key_at_the_same_moment_one_creates_the_job(
-    app: Flask, program: Program, enqueued_jobs: list[Any]
-) -> None:
-    answers: list[TestResponse] = []
-    start = threading.Barrier(4)
-
-    def send() -> None:
-        start.wait()
-        answers.append(program.post("/rounds", ROUND, key="once"))
-
-    threads = [threading.Thread(target=send) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [answer.status_code for answer in answers] == [201] * 4
-    assert len({answer.data for answer in answers}) == 1
-    with reading() as session:
-        assert session.scalar(select(func.count()).select_from(RoundRow)) == 1
-    assert enqueued_jobs == [("round", 1)]
 
 
 # ---- What was changed --------------------------------------------------------

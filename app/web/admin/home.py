@@ -1,40 +1,32 @@
 """The overview: what goes on, what went wrong, and everything that was played as CSV."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-import structlog
 from flask import Response, render_template, request
-from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from app.analysis.codebook import codebook
-from app.core.csv_tables import to_csv
 from app.core.disk import low_disk
-from app.core.errors import NotFound, Phrase
-from app.core.extensions import db, reading
+from app.core.errors import Phrase
+from app.core.extensions import reading
 from app.core.failures import MODEL_FAULT, SETTINGS_FAULT, VENDOR_FAULT
 from app.core.lists import English, ListColumn, Reference
 from app.job_kinds import JOB_KINDS
 from app.jobs.kind import JobKind
 from app.jobs.listing import failed_jobs
-from app.matches import export
 from app.matches.failures import LATELY, MOST, ModelFailure, last_failures
-from app.matches.filter import MatchFilter, check_known, read_choice
 from app.matches.listing import player_cell
 from app.matches.model_list import ModelListItem
 from app.matches.overview import latest_matches, live_matches, overview
 from app.registry import list_models
 from app.rounds.listing import open_rounds
-from app.web import downloads
 from app.web.admin.blueprint import blueprint
 from app.web.admin.lists import capital_phrase, table_of
 from app.web.admin.spending_note import used_up_budget
 from app.web.admin.study_reports import unread_reports
+from app.web.csv_exports import csv_download
 from app.web.seats import settings
-
-log = structlog.get_logger()
 
 
 @blueprint.get("/")
@@ -140,26 +132,4 @@ def download(name: str) -> Response:
     """A CSV as it is written. `guard=1` and `bom=1` are as on the command line; what filters the list of matches
     filters here, too. Raises NotFound for another table or player, Invalid for a filter that cannot be.
     """
-    options = {flag: request.args.get(flag) == "1" for flag in ("guard", "bom")}
-    if name == "codebook":
-        pieces = codebook(**options)
-    elif name in export.TABLES:
-        choice = read_choice(request.args)
-        with reading() as session:
-            check_known(session, choice)
-        pieces = _csv_pieces(db.engine, export.TABLES[name], choice, options)
-    else:
-        raise NotFound("export", expected=Phrase("%(names)s or codebook", names=", ".join(export.TABLES)), got=name)
-    return downloads.download(pieces, f"{name}.csv", "text/csv")
-
-
-def _csv_pieces(
-    engine: Engine, table: export.ExportTable, choice: MatchFilter, options: dict[str, bool]
-) -> Iterator[bytes]:
-    """The pieces of a CSV; they are asked for when the request is over, so they know its database beforehand."""
-    with reading(engine) as session:
-        try:
-            yield from to_csv(table.columns, export.rows(session, table, choice), **options)
-        except GeneratorExit:
-            log.info("a download was given up", table=table.name)
-            raise
+    return csv_download(name, request.args)
