@@ -1,0 +1,159 @@
+"""A job as it goes on, by server-sent events: its figures whenever they change, until it is over.
+
+Each event has all figures, so that whoever comes back with the id of the last one is told only if they have changed.
+
+Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
+"""
+
+import hashlib
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import structlog
+from flask import Response, request
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.accounts import tokens
+from app.accounts.tokens import READ
+from app.api.jobs import every
+from app.api.operations import KIND, holder, operation, secret
+from app.core.errors import AppError
+from app.core.extensions import db, is_away, reading, reason_of
+from app.games.base import JSON
+from app.jobs import states
+from app.jobs.kind import JobKind
+from app.web.watched import watched_kinds
+
+EVERY = 1.0  # seconds between two looks
+HEARTBEAT = 15.0  # seconds without an event after which a comment shows that the connection is alive
+LONGEST = 900.0  # seconds after which it ends, and programs come back
+RETRY = 2000  # milliseconds after which they come back
+MOST = 20  # that are open at once with one token
+LAST = "Last-Event-ID"
+_EVENT_STREAM = "text/event-stream"
+_FOR_PAGES = "at"  # the figure by which pages know that they have more to show
+_open: Counter[int] = Counter()
+log = structlog.get_logger()
+
+
+class TooManyStreams(AppError):
+    """A program follows as many jobs at once as it may."""
+
+    code = "too_many"
+    status = 429
+
+
+class _Look(NamedTuple):
+    """What a job's figures are, and their hash."""
+
+    figures: JSON
+    digest: str
+
+    @property
+    def over(self) -> bool:
+        return self.figures["status"] in (states.DONE, states.FAILED, states.CANCELLED)
+
+    def event(self, name: str) -> str:
+        data = json.dumps(self.figures, ensure_ascii=False, separators=(",", ":"))
+        return f"id: {self.digest}\nevent: {name}\ndata: {data}\n\n"
+
+
+@operation(
+    "GET",
+    f"/{KIND}/<int:number>/events",
+    scope=READ,
+    kinds=every,
+    headers=(LAST,),
+    answer={"type": "string"},
+    answer_type=_EVENT_STREAM,
+)
+def follow_job(kind: JobKind[Any], number: int) -> Response:
+    """Follow a job by server-sent events until it is over
+
+    `status` is sent at once and when the status changes, `progress` when another figure does; both have all figures. A
+    line that begins with a colon comes when nothing has changed for a while. With the id of the last event as
+    Last-Event-ID what is known already is left out; 204 says that the job is over and nothing is new.
+    """
+    look = _looking(db.engine, kind, number)
+    first, last = look(), request.headers.get(LAST)
+    if first.over and first.digest == last:
+        return Response(status=204)
+    token = holder().token_id
+    if _open[token] >= MOST:
+        raise TooManyStreams(f"expected at most {MOST} streams at once with a token, got more; end some of them")
+    stream = _events(look, first, last, _is_valid(db.engine, secret()))
+    response = Response(_counted(stream, token), mimetype=_EVENT_STREAM)
+    response.headers["X-Accel-Buffering"] = "no"  # of nginx, which would hold events back
+    return response
+
+
+def _looking(engine: Engine, kind: JobKind[Any], number: int) -> Callable[[], _Look]:
+    """What reads the figures of a job, as pages that are open have them."""
+    [watched] = [each for each in watched_kinds() if each.kind is kind]
+
+    def look() -> _Look:
+        with reading(engine) as session:
+            row = kind.get(session, number)
+            done, of = kind.progress_of(session, [row])[number]
+            found = watched.figures(session, [row], time.monotonic())[number]
+            own = {name: value for name, value in found.items() if name != _FOR_PAGES}
+            figures = {"status": kind.state_of(session, row), "done": done, "of": of, **own}
+        digest = hashlib.sha256(json.dumps(figures, sort_keys=True).encode()).hexdigest()[:16]
+        return _Look(figures, digest)
+
+    return look
+
+
+def _is_valid(engine: Engine, token: str) -> Callable[[], bool]:
+    """What says whether a token still lets somebody in."""
+
+    def valid() -> bool:
+        try:
+            with reading(engine) as session:
+                tokens.holder_of(session, token, datetime.now(UTC))
+        except tokens.BadToken:
+            return False
+        return True
+
+    return valid
+
+
+def _counted(stream: Iterator[str], token: int) -> Iterator[str]:
+    """The stream, counted for as long as it is open."""
+    _open[token] += 1
+    try:
+        yield from stream
+    finally:
+        _open[token] -= 1
+
+
+def _events(look: Callable[[], _Look], now: _Look, last: str | None, valid: Callable[[], bool]) -> Iterator[str]:
+    """The events from a first look on; the request is over by then."""
+    began = said = time.monotonic()
+    yield f"retry: {RETRY}\n\n"
+    before: _Look | None = None
+    while True:
+        if now.digest != (last if before is None else before.digest):
+            changed = before is None or before.figures["status"] != now.figures["status"]
+            yield now.event("status" if changed else "progress")
+            said = time.monotonic()
+        elif time.monotonic() - said >= HEARTBEAT:
+            yield ": nothing new\n\n"
+            said = time.monotonic()
+        if now.over or time.monotonic() - began >= LONGEST:
+            return
+        before = now
+        time.sleep(EVERY)
+        try:
+            if not valid():
+                return
+            now = look()
+        except SQLAlchemyError as error:
+            if not is_away(error):
+                raise
+            log.warning("the database is away", error=reason_of(error))

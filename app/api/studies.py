@@ -1,0 +1,97 @@
+"""Studies: their designs, versions and waves, and the people of a wave."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from flask import Response
+from sqlalchemy.orm import Session
+
+from app.accounts.tokens import PEOPLE, READ
+from app.api.lists import as_json, list_page, list_query, list_schema, usual_columns
+from app.api.operations import holder, json_answer, operation
+from app.core.errors import NotFound
+from app.core.extensions import db
+from app.core.lists import Listing
+from app.core.validation import Schema
+from app.games.base import JSON
+from app.jobs.kind import LARGEST
+from app.models import Enrolment, Study, StudyVersion, Wave
+from app.studies.listing import STUDIES, VERSIONS, WAVES
+from app.studies.monitor import people
+from app.studies.store import newest_version, written_design
+from app.web.threads import in_worker_thread
+
+_IDS = ("participant", "enrolment_id")  # columns that name people, though none as a recruiter does
+_NAME: Schema = {"type": "string", "description": "Only that of this name."}
+
+
+@operation("GET", "/studies", scope=READ, query={**list_query(STUDIES), "name": _NAME}, answer=list_schema(STUDIES))
+def list_studies(query: Mapping[str, Any]) -> Response:
+    """The studies, that which was loaded last first"""
+    found: Response = list_page(STUDIES, query, [Study.name == query["name"]] if "name" in query else [])
+    return found
+
+
+@operation(
+    "GET",
+    "/studies/<int:number>",
+    scope=READ,
+    answer={
+        "type": "object",
+        "required": ["study_id", "study", "design", "versions", "waves"],
+        "properties": {
+            "study_id": {"type": "integer"},
+            "study": {"type": "string"},
+            "design": {"type": "object", "description": "The newest version as its author wrote it."},
+            "versions": list_schema(VERSIONS)["properties"]["items"],
+            "waves": list_schema(WAVES)["properties"]["items"],
+        },
+    },
+)
+def show_study(number: int) -> Response:
+    """One study: its design, its versions and its waves, the latest first"""
+
+    def read(session: Session) -> JSON:
+        row = session.get(Study, number) if number <= LARGEST else None
+        newest = None if row is None else newest_version(session, row.id)
+        if row is None or newest is None:
+            raise NotFound("study", expected="the number of one that exists", got=number)
+        return {
+            "study_id": row.id,
+            "study": row.name,
+            "design": written_design(newest),
+            "versions": _lines(session, VERSIONS, StudyVersion.study_id == number),
+            "waves": _lines(session, WAVES, Wave.study_id == number),
+        }
+
+    return json_answer(in_worker_thread(db.engine, read))
+
+
+@operation(
+    "GET",
+    "/waves/<int:number>/people",
+    scope=READ,
+    query=list_query(people.PEOPLE),
+    answer=list_schema(people.PEOPLE),
+)
+def list_people(number: int, query: Mapping[str, Any]) -> Response:
+    """The people of a wave: where each is, in which arm, and what each is paid; their ids with the scope people"""
+    listing = people.PEOPLE
+    if PEOPLE not in holder().scopes:
+        columns = [column for column in listing.columns if column.name not in _IDS]
+        listing = replace(listing, columns=columns)
+
+    def check(session: Session) -> None:
+        if number > LARGEST or session.get(Wave, number) is None:
+            raise NotFound("wave", expected="the number of one that exists", got=number)
+
+    in_worker_thread(db.engine, check)
+    found: Response = list_page(listing, query, [Enrolment.wave_id == number])
+    return found
+
+
+def _lines(session: Session, listing: Listing[Any], condition: Any) -> list[JSON]:
+    """All lines of a list for which that holds."""
+    rows = listing.read(session, listing.order(""), where=[condition]).rows
+    return as_json(listing.values(session, usual_columns(listing), listing.items(session, rows)))
