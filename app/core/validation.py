@@ -24,12 +24,14 @@ KeyPath = tuple[str | int, ...]  # where a value is in nested ones: names and pl
 def read_value(schema: Schema, raw: Any, name: str) -> Any:
     """The value of a field. Raises Invalid, naming the field, what was expected and what came.
 
-    What is neither a number nor one of some words is given back as it came.
+    What is neither a number nor one of some words is given back as it came. Files say `true` for the word.
     """
     if raw is None and any(kind["type"] == "null" for kind in schema.get("anyOf", ())):
         return None
     kinds = kinds_of(schema)
     if words := words_of(schema):
+        if isinstance(raw, bool):
+            raw = str(raw).lower()
         if raw in words:
             return str(raw)
         if len(kinds) == 1:

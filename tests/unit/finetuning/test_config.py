@@ -43,6 +43,11 @@ def test_numbers_may_come_as_text_and_null_is_the_default() -> None:
     assert read_config("sft", raw) == expected
 
 
+def test_a_switch_may_be_given_as_files_say_it() -> None:
+    for given in ("true", True):
+        assert read_config("sft", {"lora_rank": 2, "keep_adapters": given})["keep_adapters"] == "true"
+
+
 def test_a_field_may_be_given_under_its_old_name() -> None:
     assert read_config("sft", {"clip": "0.5"}) == {"max_grad_norm": 0.5}
 
