@@ -46,8 +46,8 @@ class Conversation:
     tokens they were said.
 
     `type` is "sft" for a supervised row among rows with rewards, for which it is "sample" or none; `game`
-    is the name of the game, `policy` the hash of the checkpoint that played, and `dtype` the numbers in which it
-    computed.
+    is the name of the game, `policy` the hash of the checkpoint that played, `dtype` the numbers in which it
+    computed, and `engine` the server that did, none for a worker.
     """
 
     place: str
@@ -58,6 +58,7 @@ class Conversation:
     game: Any = None
     policy: Any = None
     dtype: Any = None
+    engine: Any = None
 
     @property
     def names_group(self) -> bool:
@@ -194,7 +195,7 @@ def _conversation(place: str, raw: Any) -> Conversation:
                 f"{place}, message {number}: log_probs: expected a number up to 0 for each of its ids,"
                 f" got {shown(each['log_probs'])}; leave them out to have them computed"
             )
-    facts = (raw.get(name) for name in ("type", "game", "policy", "dtype"))
+    facts = (raw.get(name) for name in ("type", "game", "policy", "dtype", "engine"))
     return Conversation(place, group_of(place, raw), tuple(messages), tokenizer, *facts)
 
 

@@ -221,8 +221,10 @@ def _read_supervised(config: Config, aside: Sequence[Grouped]) -> _SupervisedRow
 
 
 def _usable(row: Conversation, reference_sha256: str, precision: str) -> Conversation:
-    """The row without the log-probabilities of another model than the reference, or of another precision."""
-    if row.policy == reference_sha256 and row.dtype == precision:
+    """The row without the log-probabilities of another model than the reference, of another precision, or of a server,
+    which computes in ways of its own.
+    """
+    if row.policy == reference_sha256 and row.dtype == precision and row.engine is None:
         return row
     bare = ({name: value for name, value in each.items() if name != "log_probs"} for each in row.messages)
     return replace(row, messages=tuple(bare))

@@ -433,14 +433,15 @@ def _add_sampled(chat: Sequence[dict[str, Any]], sampled: Sequence[SampledTurn])
     for message, turn in zip(own, sampled, strict=True):
         message["ids"] = turn.ids
     row = {"tokenizer": sampled[0].tokenizer}
-    if len({(turn.policy, turn.dtype) for turn in sampled}) > 1:
+    if len({(turn.policy, turn.dtype, turn.engine) for turn in sampled}) > 1:
         return row
     known = [(turn.log_probs, turn.prompt_sha256) for turn in sampled if turn.log_probs is not None]
     if len(known) < len(sampled):
         return row
     for message, (log_probs, prompt) in zip(own, known, strict=True):
         message |= {"log_probs": rounded_log_probs(log_probs), "prompt_sha256": prompt}
-    return row | {"policy": sampled[0].policy, "dtype": sampled[0].dtype}
+    row |= {"policy": sampled[0].policy, "dtype": sampled[0].dtype}
+    return row if sampled[0].engine is None else row | {"engine": sampled[0].engine}
 
 
 # ---- Words --------------------------------------------------------------------

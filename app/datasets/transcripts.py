@@ -28,7 +28,7 @@ class SampledTurn(NamedTuple):
 
     `log_probs` are float32 bytes, None for turns of before they were stored; `prompt_sha256` is the hash of the tokens
     before the answer, `dtype` the numbers in which the model computed, and `policy` the hash of its checkpoint.
-    `has_reasoning` says whether some of the tokens are reasoning.
+    `has_reasoning` says whether some of the tokens are reasoning, and `engine` which server computed, None: a worker.
     """
 
     ids: Sequence[int]
@@ -39,6 +39,7 @@ class SampledTurn(NamedTuple):
     dtype: str
     policy: str
     has_reasoning: bool = False
+    engine: str | None = None
 
 
 class PromptedTranscript(NamedTuple):
@@ -156,14 +157,16 @@ def _sampled_turns(session: Session, matches: Collection[str]) -> dict[Turn, Sam
     local = {row.id: row.options["sha256"] for row in session.execute(models)}
     if not local:
         return {}
-    tokenizer, finish, prompt, dtype = (
-        GenerationRow.sampling[name].as_string() for name in ("tokenizer", "finish_reason", "prompt_sha256", "dtype")
+    tokenizer, finish, prompt, dtype, engine = (
+        GenerationRow.sampling[name].as_string()
+        for name in ("tokenizer", "finish_reason", "prompt_sha256", "dtype", "engine")
     )
     rows = session.execute(
         select(
             GenerationRow.match_id, GenerationRow.ply, GenerationRow.token_ids, GenerationRow.text,
             GenerationRow.log_probs, GenerationRow.language_model_id, GenerationRow.reasoning_tokens,
             tokenizer.label("tokenizer"), prompt.label("prompt"), dtype.label("dtype"),
+            engine.label("engine"),
         )
         .where(GenerationRow.match_id.in_(matches), GenerationRow.language_model_id.in_(local))
         .where(tokenizer.is_not(None), finish == "stop")
@@ -179,6 +182,7 @@ def _sampled_turns(session: Session, matches: Collection[str]) -> dict[Turn, Sam
             row.dtype,
             local[row.language_model_id],
             bool(row.reasoning_tokens),
+            row.engine,
         )
         for row in rows
     }

@@ -188,8 +188,8 @@ def test_what_vllm_has_sampled_is_learnt_as_what_a_worker_has(
         [(model, engine_name)] = session.execute(called).all()
     assert (model, engine_name) == (f"mine@{checkpoint['sha256'][:12]}", "vllm")
     rows = rows_of(settings.home, cut(engine, settings.home, rounds=[round_id], filter="all"))
-    assert {(row["policy"], row["dtype"], row["tokenizer"]) for row in rows} == {
-        (checkpoint["sha256"], "float32", of_tokenizer.sha256)
+    assert {(row["policy"], row["dtype"], row["engine"], row["tokenizer"]) for row in rows} == {
+        (checkpoint["sha256"], "float32", "vllm", of_tokenizer.sha256)
     }
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     renderer = Renderer(AutoTokenizer.from_pretrained(TINY), 4096)

@@ -157,7 +157,7 @@ def test_what_the_cache_holds_is_what_the_reference_says_of_each_row_alone(
 def test_log_probabilities_of_play_are_taken_of_the_same_model_precision_and_prompt_alone(
     base: Path, tokenizer: Any, config_file: ConfigFile, tmp_path: Path
 ) -> None:
-    render, rows = Renderer(tokenizer, 128), rows_of(2)
+    render, rows = Renderer(tokenizer, 128), rows_of(3)[:5]
     data = write_rows(tmp_path / "plain.jsonl", rows)
     for row, marked in zip(rows, render_rows(read_conversations(data), render).sequences, strict=True):
         moves = [each for each in row["messages"] if each["role"] == "assistant"]
@@ -168,14 +168,15 @@ def test_log_probabilities_of_play_are_taken_of_the_same_model_precision_and_pro
     rows[1]["policy"] = "0" * 64
     rows[2]["dtype"] = "bfloat16"
     rows[3]["messages"][1]["prompt_sha256"] = ids_hash([1])
+    rows[4]["engine"] = "vllm"
     config = read_config(
         all_methods()["sft-kl"].config, config_file(data=str(write_rows(tmp_path / "rows.jsonl", rows)))
     )
     model, _ = checkpoints.load(base)
     found = load_rows(all_methods()["sft-kl"], config, model, tokenizer, render)
-    assert found.counts == {"stored_reference_rows": 1, "computed_reference_rows": 3}
-    taken = [set(found.rows[at][1].reference) == {-1.5} for at in range(4)]
-    assert taken == [True, False, False, False]
+    assert found.counts == {"stored_reference_rows": 1, "computed_reference_rows": 4}
+    taken = [set(found.rows[at][1].reference) == {-1.5} for at in range(5)]
+    assert taken == [True, False, False, False, False]
 
 
 def test_log_probabilities_that_are_not_those_of_the_ids_are_refused(
