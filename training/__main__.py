@@ -1,6 +1,7 @@
 """`python -m training METHOD --config FILE`: trains a model. docs/training.md says what a config holds.
 
-`python -m training check FOLDER` loads a checkpoint and says in one JSON object what it is.
+`python -m training check FOLDER` loads a checkpoint and says in one JSON object what it is; `merge FOLDER --output
+FOLDER` writes adapters and their base as one checkpoint.
 
 Exit codes: 0 done, 1 a training that failed, 2 a config, data or a folder that cannot be used, 130 interrupted.
 """
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from training.config import read_config
 from training.errors import (
@@ -36,7 +37,7 @@ from training.methods.base import Method
 from training.processes import INTERRUPTED, process_number, stop_without
 from training.progress import Progress, StopRequest
 
-CHECK = "check"
+CHECK, MERGE = "check", "merge"
 # Nothing is ever asked of a server, and the libraries keep their warnings to themselves: stdout is for progress.
 _QUIET = {
     "HF_HUB_OFFLINE": "1",
@@ -67,13 +68,15 @@ def main(
     gc.set_threshold(50_000, 20, 20)
     atexit.register(gc.freeze)
     arguments = sys.argv[1:] if arguments is None else arguments
-    known = (*methods_here(), CHECK)
+    known = (*methods_here(), CHECK, MERGE)
     if arguments and not arguments[0].startswith("-") and arguments[0] not in known:
         print(f"error: method: expected {' or '.join(known)}, got {shown(arguments[0])}", file=sys.stderr)
         return 2
     options = _parser().parse_args(arguments)
     if options.method == CHECK:
-        return _check_folder(options.folder)
+        return _answer(lambda: import_module("training.check").facts(options.folder))
+    if options.method == MERGE:
+        return _answer(lambda: {"sha256": import_module("training.merging").merge(options.folder, options.output)})
     stop = StopRequest()
     threading.excepthook = _leave_to_the_main_thread
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -91,13 +94,15 @@ def main(
         return 2
 
 
-def _check_folder(folder: Path) -> int:
+def _answer(ask: Callable[[], dict[str, Any]]) -> int:
+    """Print what there is to say of a checkpoint, as JSON, or in a line why there is nothing."""
     prepare_libraries()
     try:
-        print(json.dumps(import_module("training.check").facts(folder)))
+        print(json.dumps(ask()))
         return 0
-    except (TrainingRefused, ImportError, MemoryError, OSError, RuntimeError) as error:
-        print(f"error: {error if isinstance(error, TrainingRefused) else one_line(error)}", file=sys.stderr)
+    except (TrainingRefused, TrainingFailed, ImportError, MemoryError, OSError, RuntimeError) as error:
+        own = isinstance(error, TrainingRefused | TrainingFailed)
+        print(f"error: {error if own else one_line(error)}", file=sys.stderr)
         return 2
 
 
@@ -174,6 +179,10 @@ def _parser() -> argparse.ArgumentParser:
         method.add_argument("--progress", type=Path, metavar="FILE", help="events as JSON lines; stdout if left out")
     look = "say what a checkpoint folder holds"
     commands.add_parser(CHECK, help=look, description=look).add_argument("folder", type=Path, metavar="FOLDER")
+    write = "write adapters and their base as one checkpoint"
+    merge = commands.add_parser(MERGE, help=write, description=write)
+    merge.add_argument("folder", type=Path, metavar="FOLDER")
+    merge.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="replaced unless it is that")
     return parser
 
 

@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import sys
 import time
@@ -31,7 +32,7 @@ from app.players.api.player import ApiPlayer
 from app.players.api.remote_models import ListFailed, list_remote
 from app.players.base import ChatSampling
 from app.players.local import vllm_adapters
-from app.players.local.engines import ADAPTERS_AT_RUN_TIME, memory_complaint
+from app.players.local.engines import ADAPTERS_AT_RUN_TIME, memory_complaint, merged_folder
 from app.players.local.options import read_options
 from app.players.local.served_player import request_options
 from app.players.local.serving import AWAY, NAMES, READY, STARTING, ServedModel, read_served
@@ -76,6 +77,7 @@ class ModelServer:
         self._served: ServedModel = served
         self._timing = timing
         options = read_options(row.options)
+        self._merged = merged_folder(settings.home, row.id, options.sha256)  # that the process serves, if adapters
         most = options.sampling(ChatSampling())
         probe = request_options(options, served, most, 1)
         self._probe_options = replace(probe, timeout=timing.deadline, retries=0, reasoning_room=0)
@@ -104,7 +106,7 @@ class ModelServer:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup is respected
-                loop.add_signal_handler(number, self._stop.set)
+                loop.add_signal_handler(number, self.stop)
         error = None
         try:
             await self._watch()
@@ -113,8 +115,14 @@ class ModelServer:
             raise
         finally:
             await self._end_process()
+            if self._process is not None:
+                await asyncio.to_thread(shutil.rmtree, self._merged, ignore_errors=True)
             with contextlib.suppress(SQLAlchemyError), writing(self._database) as session:
                 serving.end(session, self._number, self._served.watcher, error)
+
+    def stop(self) -> None:
+        """End soon, and the engine's process with it."""
+        self._stop.set()
 
     async def _watch(self) -> None:
         self._start()

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import errno
 import os
+import shutil
 import socket
 import sys
 import uuid
@@ -14,12 +15,14 @@ from typing import Any, NamedTuple, NoReturn
 from urllib.parse import urlsplit
 
 import click
+from sqlalchemy import select
 
 from app.cli.base import Command, WholeRange, ensure_database, settings
-from app.cli.local_model import look_at
+from app.cli.local_model import look_at, merge
 from app.core.config import ROOT
 from app.core.errors import Conflict, Invalid, Verbatim, shown
 from app.core.extensions import reading, writing
+from app.core.files import private_folder
 from app.inference import weights
 from app.models import LanguageModel
 from app.players.api.addresses import check_host
@@ -42,6 +45,7 @@ from app.registry import get_model
 from app.registry.serving import begin, check_can_be_served
 
 _SECONDS = click.FloatRange(min=0.1)
+_OLD = 3600  # seconds after which a folder is nobody's that no command watches; one may just be being merged
 
 
 class _Asked(NamedTuple):
@@ -112,10 +116,10 @@ def _prepare(row: LanguageModel, asked: _Asked) -> tuple[ServedModel, list[str]]
     base_url = read_api_options({"model": row.name, "base_url": asked.address or _url(asked.host, port)}).base_url
     check_host(base_url, settings().api_hosts)
     folder = resolve(home, options.path)
-    if port is not None:
-        engines.check_whole(folder)
     remote = None if port is not None else asked.remote or _only_model(base_url)
     facts = _checkpoint(folder, options)
+    if port is not None and facts["adapter_of"] is not None:
+        folder = _merged(home, row, folder, options.sha256)
     model, dtype, command = remote or engines.model_name(asked.engine, row.name, folder), None, []
     if port is not None:
         listens, dtype = (asked.host, port), engines.numbers(options, facts["gpu"])
@@ -153,6 +157,29 @@ def _checkpoint(folder: Path, options: LocalOptions) -> dict[str, Any]:
             subject=Verbatim(str(folder)),
         )
     return facts
+
+
+def _merged(home: Path, row: LanguageModel, folder: Path, sha256: str) -> Path:
+    """Adapters merged into a copy of their base, which is what an engine is started with; its watcher deletes it.
+
+    What commands left behind that were killed is deleted before. Raises AppError.
+    """
+    merged = engines.merged_folder(home, row.id, sha256)
+    private_folder(merged.parent)
+    with reading() as session:
+        served = {each.id: read_served(each.served) for each in session.scalars(select(LanguageModel))}
+    now = datetime.now(UTC)
+    for left in merged.parent.iterdir():
+        number = left.name.lstrip(".").partition("-")[0]
+        engine = served.get(int(number)) if number.isdecimal() else None
+        if (
+            left != merged
+            and (engine is None or not engine.is_watched(now))
+            and now.timestamp() - left.stat().st_mtime > _OLD
+        ):
+            shutil.rmtree(left, ignore_errors=True)
+    merge(folder, merged)
+    return merged
 
 
 def _url(host: str, port: int | None) -> str:

@@ -37,6 +37,7 @@ def playing(session: Session) -> set[int]:
     newest = (
         select(func.max(CampaignIteration.number))
         .where(CampaignIteration.campaign_id == Campaign.id, CampaignIteration.model_id.is_not(None))
+        .correlate(Campaign)
         .scalar_subquery()
     )
     of_campaigns = select(CampaignIteration.model_id).join(Campaign, Campaign.id == CampaignIteration.campaign_id)

@@ -40,6 +40,7 @@ def test_what_cannot_be_served_is_refused_before_anything_is_loaded(engine: Engi
         (("mine", "--engine", "llama.cpp"), "--address: expected the address of llama.cpp's server, which is started"),
         (("mine", "--port", str(stub.port)), f"--port: expected a port that nothing listens on, got {stub.port}; name"),
         (("mine", "--host", "192.0.2.1"), "--host: expected an address of this machine, got '192.0.2.1' ("),
+        (("mine", "--lora-rank", "8"), "--lora-rank: expected it with --engine vllm only, got transformers"),
         (("mine", "--model", "m"), "--model: expected it with an --address only, got 'm'"),
         (("mine", "--address", stub.url, "--port", "1"), "--address: expected it without --port and arguments of an"),
         (("mine", "--address", "ftp://host"), "base_url: expected an address such as https://host/v1, http or https,"),

@@ -1,5 +1,6 @@
 """Rounds against a real model server: `transformers serve`, which loads real checkpoints."""
 
+import asyncio
 import os
 import random
 import signal
@@ -7,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -19,9 +20,13 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, MistralConfig, Mis
 from app.core.config import ROOT, Settings
 from app.core.extensions import reading, writing
 from app.models import GenerationRow, MatchRow
+from app.players import make_player
+from app.players.base import ChatPlayer, ChatSampling, Generation
+from app.players.local.engines import merged_folder
 from app.players.local.serving import SERVER, STOPPED
-from app.registry import add_api_model, get_model
+from app.registry import add_api_model, get_model, player_spec
 from app.registry.serving import set_play_with
+from tests.adapters import adapters_over
 from tests.checkpoints import register
 from tests.datasets import cut, rows_of
 from tests.rounds import check, make_round, play, row_of
@@ -101,6 +106,43 @@ def test_a_round_through_a_served_model_outlives_the_death_of_its_engine(
         (f"local@{checkpoint_hash(TINY)[:12]}", "transformers")
     }
     assert all(call.prompt_tokens and call.token_ids is None for call in moves)
+
+
+def test_adapters_are_served_merged_and_say_what_a_worker_has_them_say(
+    app: Flask, engine: Engine, settings: Settings, tmp_path: Path
+) -> None:
+    sha256 = adapters_over(TINY, tmp_path / "lora")
+    register(engine, "lora", tmp_path / "lora", sha256, temperature=0, dtype="float32")
+    with reading(engine) as session:
+        merged = merged_folder(settings.home, get_model(session, "lora").id, sha256)
+    left = merged.with_name("999-of-a-model-that-is-gone")
+    left.mkdir(parents=True)
+    os.utime(left, (0, 0))
+
+    def says() -> Generation:
+        chat = [{"role": "user", "content": "books: 3, hats: 2, balls: 1"}]
+        with reading(engine) as session:
+            player = cast(ChatPlayer, make_player(player_spec(get_model(session, "lora")), settings.home))
+        return asyncio.run(player.complete(chat, ChatSampling(max_tokens=12)))
+
+    command = [str(Path(sys.executable).with_name("flask")), "model", "serve", "lora", "--every", "0.5"]
+    with running(command, environment(app), tmp_path / "log") as process:
+        wait_until(
+            lambda: "lora is served" in (tmp_path / "log").read_text() or process.poll() is not None, "an engine"
+        )
+        assert process.poll() is None, (tmp_path / "log").read_text()
+        assert (merged / "model.safetensors").is_file()
+        assert not left.exists()
+        here = says()
+        with writing(engine) as session:
+            set_play_with(session, "lora", SERVER)
+        there = says()
+        process.terminate()
+        assert process.wait(PATIENCE) == 0
+    assert not merged.exists()
+    assert (there.text, there.completion_tokens) == (here.text, here.completion_tokens)
+    assert (there.model, there.sampling["engine"]) == (f"lora@{sha256[:12]}", "transformers")
+    assert (there.token_ids, there.log_probs) == (None, None)  # which it does not tell: such answers are learnt as text
 
 
 # ---- The long form: three kinds of checkpoints, and a server that is killed twice ----------

@@ -1,15 +1,24 @@
 """Adapters that a running vLLM plays: handed to it under names of their own, taken from it again, refused in a line."""
 
 import asyncio
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from flask import Flask
 from sqlalchemy import Engine
 
+from app.assessments.job import ASSESSMENT
+from app.benchmarks.job import BENCHMARK
+from app.core.config import ROOT
 from app.core.errors import Conflict, Invalid
 from app.core.extensions import reading, writing
+from app.matches import live
+from app.matches.stored import StoredSeat
+from app.model_calls import request_lifecycle
+from app.models import ModelRequest
 from app.players import make_player
 from app.players.base import ChatSampling, Generation, PlayerFailed
 from app.players.local import vllm_adapters
@@ -18,12 +27,32 @@ from app.players.local.serving import STOPPED, VLLM, ServedModel, TokenizerFacts
 from app.registry import add_local_model, get_model, player_spec, serving
 from app.registry.adapters import adapter_name, engine_of
 from app.registry.changes import archive_model, clone_model, is_in_use
+from app.registry.playing import playing
 from app.registry.serving import set_play_with
+from app.rounds.job import ROUND
+from app.society.job import SOCIETY
 from tests.adapters import adapters_over, cut_off
+from tests.assessments import make_alignment, make_assessment
+from tests.benchmarks import make_benchmark
+from tests.campaigns import campaign_of, change
 from tests.checkpoints import word_model
-from tests.served_models import WATCHER, add_local, begin, row_named, served_model
+from tests.rounds import make_round
+from tests.served_models import (
+    WATCHER,
+    add_local,
+    begin,
+    environment,
+    row_named,
+    running,
+    served_model,
+    served_of,
+)
+from tests.societies import make_society
+from tests.stack import PATIENCE, wait_until
 from tests.stub_vllm import VllmStub, log_prob_of
 from training.check import facts
+from workers import model_server
+from workers.model_server import ModelServer, Timing
 
 pytestmark = [pytest.mark.usefixtures("vendor_environment"), pytest.mark.parametrize("database_url", [""])]
 
@@ -212,6 +241,28 @@ def test_a_server_that_is_away_is_waited_for(engine: Engine, base: Path, free_po
     assert failure(player_of(engine, "one")).kind == "busy"
 
 
+def test_vllm_is_started_so_that_it_takes_adapters(app: Flask, engine: Engine, base: Path, tmp_path: Path) -> None:
+    add_local(engine, "base", str(base), facts(base)["sha256"])
+    program = tmp_path / "bin" / "vllm"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tests.stub_vllm "$@"\n')
+    program.chmod(0o755)
+    env = environment(app)
+    env |= {"PATH": f"{program.parent}:{env['PATH']}", "PYTHONPATH": str(ROOT)}
+    flask = [str(Path(sys.executable).with_name("flask")), "model", "serve", "base", "--engine", "vllm"]
+    with running([*flask, "--lora-rank", "3", "--every", "0.5"], env, tmp_path / "log") as process:
+        log = tmp_path / "log"
+        wait_until(lambda: "base is served by vLLM" in log.read_text() or process.poll() is not None, "an engine")
+        assert process.poll() is None, log.read_text()
+        served = served_of(engine, "base")
+        assert served is not None
+        assert served.lora_rank == 8  # the least that vLLM has
+        add_adapters(engine, base, "one")
+        assert answers(player_of(engine, "one"))[0].text
+        process.terminate()
+        assert process.wait(PATIENCE) == 0
+
+
 # ---- Who plays them ------------------------------------------------------------------------
 
 
@@ -274,3 +325,80 @@ def test_a_server_of_the_adapters_own_goes_first_until_it_is_stopped(
         shared = engine_of(row)
         assert shared is not None
         assert (shared.base_url, shared.is_adapter) == (vllm.url, True)
+
+
+# ---- Unloaded when nothing plays -----------------------------------------------------------
+
+
+def test_adapters_with_which_nothing_plays_are_unloaded_and_loaded_for_the_next_call(
+    app: Flask, engine: Engine, base: Path, vllm: VllmStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_server, "UNLOAD_EVERY", 0.05)
+    add_base(engine, base, vllm)
+    add_adapters(engine, base, "one", 1)
+    add_adapters(engine, base, "two", 2)
+    answers(player_of(engine, "one"), player_of(engine, "two"))
+    one, two = sorted(vllm.adapters)
+    vllm.adapters["of somebody else"] = "/elsewhere"
+    round_id = make_round(engine, "one", "base", matches=1)
+    with reading(engine) as session:
+        row = row_named(session, "base")
+        session.expunge_all()
+    server = ModelServer(engine, app.config["SETTINGS"], row, Timing(0.1, 5, PATIENCE), ())
+
+    async def until(gone: str) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while gone in vllm.adapters:
+                await asyncio.sleep(0.01)
+
+    async def watch() -> None:
+        running = asyncio.create_task(server.run())
+        await until(two)
+        await asyncio.sleep(0.3)
+        assert one in vllm.adapters
+        with writing(engine) as session:
+            ROUND.cancel(session, round_id)
+        await until(one)
+        server.stop()
+        await running
+
+    asyncio.run(watch())
+    assert vllm.unloads == [two, one]
+    assert list(vllm.adapters) == ["of somebody else"]
+    assert answers(player_of(engine, "two"))[0].text
+    assert vllm.loads[-1] == two
+
+
+def test_whoever_plays_or_waits_is_known(app: Flask, engine: Engine, base: Path, vllm: VllmStub, home: Path) -> None:
+    names = ("match", "asked", "agent", "observer", "rated", "rater", "scored", "learner", "partner", "aligned", "idle")
+    numbers = {}
+    for at, name in enumerate(names):
+        numbers[name] = add_local(engine, name, sha256=f"{at:064d}")
+
+    def play() -> set[str]:
+        with reading(engine) as session:
+            found = playing(session)
+        return {name for name, number in numbers.items() if number in found}
+
+    assert play() == set()
+    with writing(engine) as session:
+        for name in names:
+            row_named(session, name).prompt_style = "compact"
+        seats = StoredSeat("person"), StoredSeat.of(row_named(session, "match"))
+        live.create(session, "negotiation", {}, seats, seed=3, source="live", instant=True)
+        asked = request_lifecycle.create(session, row_named(session, "asked"), request_lifecycle.QUESTION, CHAT).id
+    assert play() == {"match", "asked"}
+    societies = make_society(engine, "agent", observers=["observer"])
+    assessment = make_assessment(engine, "rated", "idle", "rater")
+    benchmark = make_benchmark(engine, "scored")
+    campaign = campaign_of(engine, "idle", partners=["partner"])
+    change(engine, campaign, 0, model_id=numbers["idle"])
+    change(engine, campaign, 1, model_id=numbers["learner"])
+    make_alignment(engine, "idle", "alignment", raters=["aligned"])
+    assert play() == set(names)
+    with writing(engine) as session:
+        session.get_one(ModelRequest, asked).status = "done"
+        SOCIETY.cancel(session, societies)
+        ASSESSMENT.cancel(session, assessment)
+        BENCHMARK.cancel(session, benchmark)
+    assert play() == {"match", "learner", "partner", "aligned"}

@@ -15,6 +15,7 @@ from tests.training.conftest import events_in
 from training import checkpoints
 from training.errors import TrainingRefused
 from training.hashes import checkpoint_hash
+from training.merging import merge
 from training.trainer import TokenTrainer
 
 FIELDS = {"lora_rank": 4, "learning_rate": 0.01, "warmup": 0, "epochs": 3, "save_every": 3}
@@ -117,6 +118,29 @@ def test_adapters_that_lack_weights_are_refused(base: Path, tmp_path: Path) -> N
         TrainingRefused, match=r"one: expected adapters that fit their base, got .*missing adapter keys"
     ):
         checkpoints.load(tmp_path / "one")
+
+
+def test_adapters_are_merged_into_a_checkpoint_that_is_kept_as_long_as_it_is_whole(base: Path, tmp_path: Path) -> None:
+    adapters_over(base, tmp_path / "one")
+    output = tmp_path / "merged"
+    sha256 = merge(tmp_path / "one", output)
+    assert checkpoints.check(output, sha256) == sha256
+    assert (logits_of(output) - logits_of(tmp_path / "one")).abs().max() == 0
+    assert not checkpoints.is_adapter(output)
+
+    weights = output / "model.safetensors"
+    written = weights.stat().st_mtime_ns
+    assert merge(tmp_path / "one", output) == sha256
+    assert weights.stat().st_mtime_ns == written
+    weights.write_bytes(weights.read_bytes()[:-1])
+    assert merge(tmp_path / "one", output) == sha256
+    assert checkpoints.check(output) == sha256
+    adapters_over(base, tmp_path / "two", seed=2)
+    assert merge(tmp_path / "two", output) != sha256
+    assert (logits_of(output) - logits_of(tmp_path / "two")).abs().max() == 0
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+    with pytest.raises(TrainingRefused, match="expected adapters, got none; a whole checkpoint needs no merging"):
+        merge(base, output)
 
 
 def test_gradient_checkpointing_changes_no_weight(config_file: ConfigFile, train: Train, tmp_path: Path) -> None:

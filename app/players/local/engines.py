@@ -10,7 +10,6 @@ from pathlib import Path
 
 from app import training_part
 from app.core.errors import Conflict, Invalid, Phrase, Verbatim
-from app.inference.weights import is_adapter
 from app.players.local.options import LocalOptions
 from app.players.local.serving import LLAMA_CPP, TRANSFORMERS, Engine
 
@@ -20,6 +19,7 @@ _RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # of adapters; vLLM, LoRAConfig
 MOST_RANK = _RANKS[-1]
 _AT_ONCE = 2  # adapters in a batch: those of the two players of a match
 ADAPTERS_AT_RUN_TIME = {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "True"}  # in the environment of vLLM
+MERGED = "merged"
 _CPU_NUMBERS = 4  # bytes of a weight in float32
 
 
@@ -95,16 +95,9 @@ def numbers(options: LocalOptions, gpu: bool) -> str:
     return "bfloat16" if gpu and options.device != "cpu" else "float32"
 
 
-def check_whole(folder: Path) -> None:
-    """Raises Invalid for a folder with adapters (LoRA) in place of a model: an engine is started with whole weights."""
-    if is_adapter(folder):
-        raise Invalid(
-            "path",
-            expected="a whole checkpoint",
-            got=Verbatim("adapters of one"),
-            remedy="workers play them; merge them into their base to have them served",
-            subject=Verbatim(str(folder)),
-        )
+def merged_folder(home: Path, number: int, sha256: str) -> Path:
+    """Where adapters and their base lie as one checkpoint while an engine serves the model of that number."""
+    return home / MERGED / f"{number}-{sha256[:12]}"
 
 
 def check_memory(folder: Path, parameters: int | None) -> None:

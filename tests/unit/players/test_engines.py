@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.errors import Conflict, Invalid
+from app.core.errors import Conflict
 from app.players.local import engines
 
 
@@ -15,13 +15,6 @@ def test_weights_for_which_there_is_no_memory_are_refused(tmp_path: Path) -> Non
     assert large.value.message.startswith(f"{tmp_path}: expected 4000000.0 GB of free memory for its weights, got ")
     engines.check_memory(tmp_path, 1000)
     engines.check_memory(tmp_path, None)
-
-
-def test_adapters_alone_are_refused(tmp_path: Path) -> None:
-    engines.check_whole(tmp_path)
-    (tmp_path / "adapter_config.json").write_text("{}")
-    with pytest.raises(Invalid, match="expected a whole checkpoint, got adapters of one"):
-        engines.check_whole(tmp_path)
 
 
 def test_vllm_is_started_with_the_name_and_the_numbers_of_the_model(
@@ -39,6 +32,10 @@ def test_vllm_is_started_with_the_name_and_the_numbers_of_the_model(
         str(program), "serve", "/data/qwen", "--served-model-name", "mine", "--host", "127.0.0.1", "--port", "8001",
         "--dtype", "bfloat16", "--max-model-len", "8192",
     ]  # fmt: skip
+    with_adapters = engines.command("vllm", Path("q"), "q", ("127.0.0.1", 1), "auto", "auto", ("--max-loras", "4"), 20)
+    at = with_adapters.index("--enable-lora")
+    assert with_adapters[at : at + 5] == ["--enable-lora", "--max-lora-rank", "32", "--max-loras", "2"]
+    assert with_adapters[-2:] == ["--max-loras", "4"]  # the last one counts
 
 
 def test_the_line_that_says_that_memory_ran_out_is_found() -> None:

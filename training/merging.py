@@ -1,0 +1,45 @@
+"""Writes adapters and their base as one checkpoint, for programs that take nothing else."""
+
+import shutil
+from pathlib import Path
+
+from transformers.utils.logging import disable_progress_bar
+
+from training import checkpoints
+from training.errors import TrainingRefused
+from training.hashes import checkpoint_hash
+
+MERGED_FROM = "merged_from"  # in parlor.json: the hash of the adapters
+
+
+def merge(folder: Path, output: Path) -> str:
+    """Write the checkpoint that the adapters in a folder are with their base, in float32; its hash.
+
+    One that is there already, whole and of these adapters, stays; any other is replaced. Raises Refused where the
+    folder holds no adapters or cannot be loaded, Failed when the disk is full.
+    """
+    if not checkpoints.is_adapter(folder):
+        raise TrainingRefused(f"{folder}: expected adapters, got none; a whole checkpoint needs no merging")
+    disable_progress_bar()
+    sha256 = checkpoints.check(folder)
+    if (found := _hash_of_merged(output, sha256)) is not None:
+        return found
+    shutil.rmtree(output, ignore_errors=True)
+    model, tokenizer = checkpoints.load(folder, sha256)
+    renderer = checkpoints.renderer_of(checkpoints.read_provenance(folder))
+    with checkpoints.written(output) as part:
+        model.save_pretrained(part)
+        tokenizer.save_pretrained(part)
+        return checkpoints.write_provenance(part, {MERGED_FROM: sha256, "renderer": renderer})
+
+
+def _hash_of_merged(output: Path, sha256: str) -> str | None:
+    """The hash of the checkpoint in a folder, if it is whole, and what adapters with that hash are merged into."""
+    try:
+        about = checkpoints.read_provenance(output)
+    except TrainingRefused:
+        return None
+    found = about.get("checkpoint_sha256")
+    if about.get(MERGED_FROM) != sha256 or found is None or checkpoint_hash(output) != found:
+        return None
+    return str(found)
