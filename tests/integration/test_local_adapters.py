@@ -1,19 +1,27 @@
 """Adapters in the worker's own engine: they share their base's weights, and say what their merged checkpoint says."""
 
 import asyncio
+import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from flask import Flask
+from sqlalchemy import Engine
 
+from app.cli.model_checks import models
+from app.core.extensions import reading
 from app.core.failures import DENIED
 from app.inference import loading, scheduler
 from app.inference.requests import Checkpoint, Completion, GenerationFailure, GenerationRequest, Sampling
 from app.inference.runner import ModelRunner
 from app.inference.weights import parameters
+from app.registry import get_model, list_models
 from tests.adapters import adapters_over, cut_off, merged_into, of_other_hash, removed
-from tests.checkpoints import bytes_model
+from tests.checkpoints import bytes_model, register
+from tests.experimenter import signed_in
 
 GREEDY = Sampling(0, None, None)
 CHATS = [[{"role": "user", "content": f"{'I want 2 books and the hats. ' * number}{number}"}] for number in range(1, 7)]
@@ -102,6 +110,53 @@ def test_the_base_counts_once_among_the_memory_of_weights(tmp_path: Path, monkey
     assert [each.weights for each in scheduler.engine_figures()] == [base, one, one]
     together(found["merged one"])
     assert found["base"] not in scheduler._engines
+
+
+@pytest.mark.parametrize("database_url", [""])
+@pytest.mark.parametrize(
+    ("harm", "line"),
+    [
+        (lambda base, _: of_other_hash(base), "base: expected the checkpoint with hash "),
+        (lambda base, _: removed(base), "one: expected the base of its adapters in "),
+        (lambda _, adapters: cut_off(adapters), "one: expected the checkpoint with hash "),
+    ],
+    ids=["another base", "no base", "cut off"],
+)
+def test_adapters_that_cannot_play_are_not_registered(
+    app: Flask, engine: Engine, tmp_path: Path, harm: Callable[[Path, Path], Any], line: str
+) -> None:
+    base, adapters = tmp_path / "base", tmp_path / "one"
+    bytes_model(base, "llama")
+    adapters_over(base, adapters)
+    harm(base, adapters)
+    result = app.test_cli_runner().invoke(args=["model", "add-local", "one", "--path", str(adapters)])
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1), result.output
+    assert line in result.stderr
+    with reading(engine) as session:
+        assert "one" not in {row.name for row in list_models(session)}
+
+
+@pytest.mark.parametrize("database_url", [""])
+def test_adapters_know_the_model_of_their_base_and_show_it(app: Flask, engine: Engine, tmp_path: Path) -> None:
+    base, adapters = tmp_path / "base", tmp_path / "one"
+    register(engine, "base", base, bytes_model(base, "llama"))
+    adapters_over(base, adapters)
+    run = app.test_cli_runner()
+    added = run.invoke(args=["model", "add-local", "one", "--path", str(adapters), "--json"])
+    assert added.exit_code == 0, added.output
+    assert json.loads(added.stdout)["adapters_over"] == "base"
+    assert "adapters over" in run.invoke(args=["model", "show", "one"]).stdout
+    with reading(engine) as session:
+        number = get_model(session, "one").id
+    page = signed_in(app).get(f"/admin/models/{number}").get_data(as_text=True)
+    assert re.search(r"Adapters \(LoRA\) over <a [^>]*>base</a>", page)
+
+    def doctor() -> str:
+        return next(each.detail for each in models(engine, tmp_path, lambda _: None) if each.subject == "model one")
+
+    assert doctor() == f"{adapters} is there"
+    removed(base)
+    assert doctor() == f"the base of {adapters} is not here"
 
 
 @pytest.mark.parametrize(
