@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from app.core.documents import Document, dotted
 from app.core.errors import Invalid, Verbatim, either, shown
 from app.core.validation import KeyPath
-from app.core.yaml_reader import Document, dotted
 
 M = TypeVar("M", bound=BaseModel)
 ExpectedForm = Callable[[ErrorDetails], str]  # what was wanted of a value of the right type, after “expected”

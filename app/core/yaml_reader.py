@@ -7,11 +7,12 @@ truth value, list or mapping.
 import math
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 from yaml.composer import ComposerError
 
+from app.core.documents import Document, Line, dotted
 from app.core.errors import Invalid, Verbatim, shown
 from app.core.validation import KeyPath, is_storable
 
@@ -24,44 +25,6 @@ _PLAIN_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:
 _LARGEST_WHOLE = 2**63 - 1
 _LIST, _MAPPING = "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"
 _SCALARS = {f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool")}
-
-
-class Line(NamedTuple):
-    """A line of a file, counted from 1."""
-
-    source: str
-    number: int
-
-
-class Document(NamedTuple):
-    """What a file holds, and the line of each key and list item by its path; what it extends has lines elsewhere."""
-
-    source: str
-    value: dict[str, Any]
-    lines: dict[KeyPath, Line]
-
-    def line(self, path: KeyPath) -> Line:
-        """The line of a value. Of one that is missing, the line of what it is missing in."""
-        while path and path not in self.lines:
-            path = path[:-1]
-        return self.lines.get(path, Line(self.source, 1))
-
-    def place(self, path: KeyPath) -> str:
-        """The place of a value, or what it is missing in: file, line and key."""
-        source, number = self.line(path)
-        return f"{source}:{number}: {dotted(path)}" if path else f"{self.source}:1"
-
-    def invalid(self, path: KeyPath, expected: str, got: object) -> Invalid:
-        """An error about the value at a path, or about one that is missing there."""
-        return Invalid(None, expected=expected, got=got, subject=Verbatim(self.place(path)))
-
-
-def dotted(path: KeyPath) -> str:
-    """A path as people write it: `survey.end[2].ask`."""
-    text = ""
-    for part in path:
-        text += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if text else part
-    return text
 
 
 def read_yaml(path: Path) -> Document:

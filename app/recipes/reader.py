@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from app.core.document_models import read_model
+from app.core.documents import Document
 from app.core.errors import AppError, FieldError, Invalid, Verbatim
-from app.core.yaml_reader import Document, parse_yaml, read_text_file
+from app.core.yaml_reader import parse_yaml, read_text_file
 from app.jobs.spec import SHIPPED
 from app.recipes.faults import RecipeFault
 from app.recipes.inputs import read_inputs

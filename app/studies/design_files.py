@@ -11,10 +11,11 @@ import yaml
 from pydantic import BaseModel
 
 from app.core.document_models import read_model
+from app.core.documents import Document
 from app.core.errors import FieldError, Invalid, Verbatim, either
 from app.core.files import temporary_beside
 from app.core.validation import KeyPath, is_storable
-from app.core.yaml_reader import Document, read_text_file, read_yaml
+from app.core.yaml_reader import read_text_file, read_yaml
 from app.games import find_game
 from app.studies.arms import matches_a_person
 from app.studies.checks import faults

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from app.core.documents import Document
 from app.core.errors import FieldError, Verbatim
-from app.core.yaml_reader import Document, read_yaml
+from app.core.yaml_reader import read_yaml
 from app.studies.design_files import read_part
 from app.studies.wave_file import WaveFile
 
