@@ -1,67 +1,141 @@
-"""`flask recipe`: experiments of many jobs, each described by a file of steps."""
+"""`flask recipe`: experiments of many jobs, each described by a file of steps, here or by the workers."""
 
+import asyncio
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from app.cli.base import Group, RepeatableOption, counted, is_pair, print_json
-from app.cli.jobs import json_option
+from app.cli.base import (
+    Command,
+    Interrupted,
+    RepeatableOption,
+    counted,
+    ensure_database,
+    is_pair,
+    print_json,
+    read_pairs,
+    settings,
+)
+from app.cli.jobs import Described, JobCommands, json_option, queue_option, run_job_here
+from app.cli.round import play_here
+from app.cli.spec_options import spec_options
 from app.cli.tables import aligned
+from app.cli.training import train_here
+from app.core import write_priority
 from app.core.errors import Invalid, Verbatim
+from app.core.extensions import db, reading, writing
+from app.finetuning.job import TRAINING
+from app.jobs.chained import AwaitedJob
+from app.jobs.context import JobContext
+from app.models import RecipeRun
+from app.recipes import lifecycle, steps
+from app.recipes.job import RECIPE
+from app.recipes.listing import shown_tables
+from app.recipes.loaded_recipe import LoadedRecipe
 from app.recipes.plan import PlannedStep
-from app.recipes.reader import LoadedRecipe, load_recipe
+from app.recipes.reader import load_recipe
+from app.recipes.spec import RecipeSpec
+from app.rounds.job import ROUND
+from app.rounds.runner import freeze_garbage_collector
 
-_FILE = click.argument("path", metavar="FILE", type=Path)
-_SET = click.option(
+
+@click.command(cls=Command)
+@click.argument("path", metavar="FILE", type=Path)
+@click.option(
     "--set", "given", cls=RepeatableOption, belongs=is_pair, metavar="K=V", help="Inputs that differ from the file’s."
 )
-
-recipe = Group("recipe", help="Run experiments of many jobs, each described by a file of steps.")
-
-
-@recipe.command()
-@_FILE
-@_SET
 @json_option
 def validate(path: Path, given: tuple[str, ...], as_json: bool) -> None:
     """Check the file of a recipe and the files that it names, and say what its steps come to.
 
     Exit code 0: it can be run, if its models and datasets are there; 2: one line says what is wrong, and where.
     """
-    loaded = load_recipe(path, read_given(given))
+    loaded = load_recipe(path, read_pairs(given, "--set"))
     if as_json:
         print_json(_recipe_json(loaded))
         return
-    steps = loaded.plan.steps
-    lines = [[step.step.name, step.step.do, _how_often(step, steps)] for step in _first_of_each(steps)]
-    click.echo("\n".join(aligned(lines)))
-    click.echo(f"{loaded.plan.file.recipe}: {counted(len(steps), 'step')}.")
+    planned = loaded.plan.steps
+    first = {step.index: step for step in reversed(planned)}
+    click.echo("\n".join(aligned([_step_line(first[index], planned) for index in sorted(first)])))
+    click.echo(f"{loaded.plan.file.recipe}: {counted(len(planned), 'step')}.")
 
 
-def read_given(pairs: Sequence[str]) -> dict[str, str]:
-    """Inputs as they were typed: each is read as its default is. Raises Invalid."""
-    found: dict[str, str] = {}
-    for pair in pairs:
-        name, mark, text = pair.partition("=")
-        if not mark or not name:
-            raise Invalid("--set", expected="name=value", got=pair)
-        if name in found:
-            raise Invalid("--set", expected="each name once", got=Verbatim(f"{name!r} twice"))
-        found[name] = text
-    return found
+@click.command(cls=Command)
+@spec_options(RecipeSpec)
+@queue_option
+@json_option
+def run(spec: RecipeSpec, queue: bool, as_json: bool) -> None:
+    """Run the steps of a recipe, one after another: each is a job, a dataset or a table.
+
+    Exit code 0: all steps are done; 1: it stopped, and a line says why; 130: interrupted, and a line says how to
+    resume.
+    """
+    if spec.recipe is None:
+        raise Invalid("recipe", expected="the file of a recipe", got=Verbatim("none"))
+    loaded = load_recipe(Path(spec.recipe), spec.inputs)
+    ensure_database()
+    with reading() as session:
+        new = lifecycle.prepare(session, loaded, spec)
+    with writing() as session:
+        number = lifecycle.create(session, new, queued=queue).id
+    _RECIPES.go_on(number, queue, as_json)
 
 
-def _first_of_each(steps: Sequence[PlannedStep]) -> list[PlannedStep]:
-    return list({step.index: step for step in reversed(steps)}.values())[::-1]
+class _RecipeCommands(JobCommands[RecipeRun]):
+    """See `flask recipe`."""
+
+    help = "Run experiments of many jobs, each described by a file of steps."
+    none_yet = "No runs yet: flask recipe run data/recipes/lm-selfplay.yaml --set base=tiny-base"
+    resume_help = "Go on with a run that failed, was cancelled or interrupted, from its last step."
+    cancel_help = "Stop a run, and the job that it is at. All that was made stays."
+    show_help = "Show one run: its steps, their jobs, and what they gave."
+    list_help = "Show the runs, the latest first."
+
+    def stopped(self, described: Described) -> str:
+        """After how many of its steps."""
+        return f", {described['done']} of {described['of']} steps over"
+
+    def print_tables(self, number: int) -> None:
+        """Its steps, and the tables that they made."""
+        super().print_tables(number)
+        with reading() as session:
+            for table in shown_tables(session, RECIPE.get(session, number)):
+                click.echo("\n".join(["", table.name, *aligned([table.head, *table.lines])]))
+
+    def run_here(self, number: int, as_json: bool) -> None:
+        """Carry a run on in this process."""
+        write_priority.give_way()
+        freeze_garbage_collector()
+        context = JobContext(db.engine, settings(), uuid.uuid4().hex)
+        while (awaited := steps.take_steps(context, number)) is not None:
+            click.echo(str(awaited.kind.subject(awaited.number)), err=True)
+            if _run_job(awaited):
+                raise Interrupted(f"Interrupted {self.kind.subject(number)}; {self.goes_on(number)}.")
+        self.report(number, as_json)
 
 
-def _how_often(step: PlannedStep, steps: Sequence[PlannedStep]) -> str:
-    turns = [each for each in steps if each.index == step.index]
+_RECIPES = _RecipeCommands(RECIPE)
+recipe = _RECIPES.group()
+for _command in (validate, run):
+    recipe.add_command(_command)
+
+
+def _run_job(awaited: AwaitedJob) -> bool:
+    """Run the job of a step in this process. True if Ctrl-C came."""
+    if awaited.kind is ROUND:
+        return asyncio.run(play_here(awaited.number))
+    return train_here(awaited.number) if awaited.kind is TRAINING else run_job_here(awaited.kind, awaited.number)
+
+
+def _step_line(step: PlannedStep, planned: Sequence[PlannedStep]) -> list[str]:
+    """A step as it is written: its name, what it does, and how often."""
+    turns = [each for each in planned if each.index == step.index]
     loops = ", ".join(step.step.clauses)
     when = f", when {step.step.when}" if step.step.when else ""
-    return f"{counted(len(turns), 'time')}{f': {loops}' if loops else ''}{when}"
+    return [step.step.name, step.step.do, f"{counted(len(turns), 'time')}{f': {loops}' if loops else ''}{when}"]
 
 
 def _recipe_json(loaded: LoadedRecipe) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from app.models.language_model import LanguageModel
 from app.models.match import EventRow, GenerationRow, MatchRow, SeatRow
 from app.models.model_request import ModelRequest
 from app.models.operation import FormRequest, Lease, Outage
+from app.models.recipe import RecipeRun, RecipeStep
 from app.models.rehearsal import Rehearsal, RehearsedBot
 from app.models.round import RoundMaterial, RoundRange, RoundRow
 from app.models.society import Society, SocietyAgent, SocietyInteraction

@@ -22,6 +22,8 @@ def _read(name: str, usual: Input, raw: Any) -> Input:
         return _one(name, usual, raw)
     if isinstance(raw, str):
         raw = [each.strip() for each in raw.split(",")]
+    elif not isinstance(raw, list | tuple | dict):
+        raw = [raw]
     if not isinstance(raw, list | tuple) or not raw:
         raise Invalid(f"--set {name}", expected="values with commas between", got=raw)
     return [_one(name, usual[0], each) for each in raw]
@@ -37,10 +39,15 @@ def _one(name: str, usual: Scalar, raw: Any) -> Scalar:
     elif isinstance(usual, float):
         expected, found = f"a number, as {name} is {usual:g}", _number(raw, whole=False)
     else:
-        expected, found = "text", raw if isinstance(raw, str) else None
+        expected, found = "text", _text(raw)
     if found is None:
         raise Invalid(f"--set {name}", expected=expected, got=raw)
     return found
+
+
+def _text(raw: Any) -> str | None:
+    """Text; what looks like a whole number came as one from a command line."""
+    return str(raw) if isinstance(raw, str | int) and not isinstance(raw, bool) else None
 
 
 def _number(raw: Any, *, whole: bool) -> int | float | None:

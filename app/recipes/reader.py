@@ -1,7 +1,6 @@
 """Reads the file of a recipe and the files that it names. Whatever is wrong is said with file, line and key."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +11,14 @@ from app.core.yaml_reader import parse_yaml, read_text_file
 from app.jobs.spec import SHIPPED
 from app.recipes.faults import RecipeFault
 from app.recipes.inputs import read_inputs
-from app.recipes.plan import PlannedStep, RecipePlan, plan
+from app.recipes.loaded_recipe import LoadedRecipe
+from app.recipes.plan import PlannedStep, plan
 from app.recipes.recipe_file import RecipeFile, expected_form
 from app.recipes.step_files import MATERIAL_FIELD, check_file
 from app.rounds.material import ALL
 
 MOST_FILE_BYTES = 5_000_000  # of all files that a recipe names
 ReadFile = Callable[[str], str]
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedRecipe:
-    """A recipe, its text as it was written, what it comes to with the inputs, and the files that it names."""
-
-    source: str
-    text: str
-    document: Mapping[str, Any]
-    plan: RecipePlan
-    files: Mapping[str, str]
 
 
 def load_recipe(path: Path, given: Mapping[str, Any] | None = None) -> LoadedRecipe:
@@ -50,7 +39,7 @@ def parse_recipe(
         files = _files(found.steps, read_file)
     except RecipeFault as fault:
         raise fault.placed(document.place(fault.path)) from None
-    return LoadedRecipe(source, text, document.value, found, files)
+    return LoadedRecipe(document, text, found, files)
 
 
 def _document(text: str, source: str) -> Document:

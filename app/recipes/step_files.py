@@ -1,33 +1,82 @@
 """What the files hold that steps name: material of games, questions, first memories, rows to import."""
 
-from collections.abc import Mapping
+import random
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from io import BytesIO
 from typing import Any
 
+from app.campaigns.material import HELD_OUT, is_held_out
 from app.core.errors import Invalid, Verbatim
 from app.datasets.import_tally import ImportTally
 from app.datasets.importers.training_rows import FORMATS
 from app.datasets.row_files import read_rows
 from app.games import find_game
 from app.jobs.spec import SHIPPED, JobSpec
+from app.recipes.expressions import Input
+from app.recipes.operations import EvaluateSpec
 from app.recipes.plan import PlannedStep
-from app.rounds.lifecycle import Material
-from app.rounds.material import ALL, material_of_text, own_material
+from app.rounds.lifecycle import USUAL_MATCHES, Material
+from app.rounds.material import ALL, material_of_text
+from app.rounds.spec import RoundSpec
 
 MATERIAL_FIELD = "material"
 
 
-def material_of(spec: Any, texts: Mapping[str, str]) -> Material | None:
-    """What a round or an evaluation is played on, before some of it is held out. Raises Invalid."""
-    game = find_game(spec.game)
-    kind = game.material
+def played_material(spec: RoundSpec, texts: Mapping[str, str], seed: Input = 0) -> Material | None:
+    """What a round is played on: pieces that no evaluation has. None where all matches share one, or there are none.
+
+    `seed` is the run's. Raises Invalid.
+    """
+    whole = _material(spec, texts, seed)
+    if whole is None:
+        return None
+    kind = find_game(spec.game).material
+    play = [piece for piece in whole.items if kind is not None and not is_held_out(kind, piece)]
+    if not play:
+        expected = "a list of which nine tenths can be played with"
+        raise Invalid(MATERIAL_FIELD, expected=expected, got=Verbatim(f"{len(whole.items)} that are held out"))
+    if spec.material is None:  # no more than are played, as they are kept with the round
+        play = random.Random(f"{spec.seed}/played").sample(play, min(len(play), spec.matches or USUAL_MATCHES))
+    return Material(whole.source, play)
+
+
+def held_out_material(spec: EvaluateSpec, texts: Mapping[str, str], seed: Input = 0) -> Material | None:
+    """What an evaluation is played on: as many held-out pieces as it has matches, some of them twice if need be.
+
+    `seed` is the run's. Raises Invalid.
+    """
+    whole = _material(spec, texts, seed)
+    if whole is None:
+        return None
+    kind = find_game(spec.game).material
+    held = [piece for piece in whole.items if kind is not None and is_held_out(kind, piece)]
+    if not held:
+        expected = "a list of which a tenth can be held out"
+        raise Invalid(MATERIAL_FIELD, expected=expected, got=Verbatim(f"{len(whole.items)} of which none is"))
+    random.Random(f"{spec.seed}/held out").shuffle(held)
+    return Material(HELD_OUT, (held * -(-spec.matches // len(held)))[: spec.matches])
+
+
+def _material(spec: RoundSpec | EvaluateSpec, texts: Mapping[str, str], seed: Input) -> Material | None:
+    """All pieces, before some of them are held out."""
+    kind = find_game(spec.game).material
     if kind is None or spec.config.get(kind.fields[0]) is not None:
         if spec.material is not None:
-            raise Invalid(MATERIAL_FIELD, expected="none, as all matches are played on the same", got=spec.material)
+            expected = "none, as all matches are played on the same"
+            raise Invalid(MATERIAL_FIELD, expected=expected, got=spec.material)
         return None
-    if spec.material in (None, ALL):
-        return own_material(game)
-    return material_of_text(kind, texts[spec.material], spec.material)
+    if spec.material not in (None, ALL):
+        return material_of_text(kind, texts[str(spec.material)], str(spec.material))
+    source = f"the list of {kind.title.lower()}" if kind.listed() else f"generated {kind.name}"
+    return Material(source, _drawn(spec.game, str(seed)))
+
+
+@lru_cache(maxsize=4)
+def _drawn(game: str, seed: str) -> Sequence[Any]:
+    """All pieces of a game without a file: to draw them takes up to a second, and every step of a run has the same."""
+    kind = find_game(game).material
+    return () if kind is None else tuple(kind.draw_all(random.Random(f"{seed}/recipe")))
 
 
 def files_of(spec: JobSpec, texts: Mapping[str, str]) -> dict[str, Any]:
@@ -47,12 +96,10 @@ def check_file(step: PlannedStep, field: str, name: str, text: str) -> None:
     spec_files = step.kind.spec.files
     if field in spec_files:
         spec_files[field].parse(text.encode(), name)
-    elif field == MATERIAL_FIELD:
-        game = find_game(str(step.fields.get("game")))
-        if game.material is None:
-            expected = f"none, as {game.name} has no material"
-            raise Invalid(None, expected=expected, got=name)
-        material_of_text(game.material, text, name)
+    elif isinstance(step.draft, RoundSpec):
+        played_material(step.draft, {name: text})
+    elif isinstance(step.draft, EvaluateSpec):
+        held_out_material(step.draft, {name: text})
     else:
         _check_rows(step.fields, name, text)
 

@@ -23,6 +23,7 @@ from app.models import (
     GenerationRow,
     LanguageModel,
     ModelRequest,
+    RecipeRun,
     RoundRow,
     SeatRow,
     Society,
@@ -168,7 +169,7 @@ def is_in_use(session: Session, row: LanguageModel) -> bool:
     """Whether a match, a clone or a job of any kind refers to the model.
 
     A campaign that is not done refers to partners and teachers by their names alone, until it begins their rounds; so
-    does an alignment to the members of its societies and to its raters.
+    does an alignment to the members of its societies and to its raters, and a recipe's run to all models of its steps.
     """
     references = (
         SeatRow.language_model_id,
@@ -191,6 +192,9 @@ def is_in_use(session: Session, row: LanguageModel) -> bool:
         return True
     aligned = session.scalars(select(Alignment.spec).where(Alignment.status != states.DONE))
     if any(row.name in members_of_alignment(spec) for spec in aligned):
+        return True
+    planned = session.scalars(select(RecipeRun.models).where(RecipeRun.status != states.DONE))
+    if any(row.name in names for names in planned):
         return True
     rating = (each for column in (Society.observers, Assessment.raters) for each in session.scalars(select(column)))
     if any(each["model_id"] == row.id for models in rating for each in models):

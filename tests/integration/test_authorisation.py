@@ -51,6 +51,7 @@ from tests.enrolments import enrol, load_example, open_wave
 from tests.experimenter import signed_in
 from tests.jobs import make_job
 from tests.participant import JSON, NAMESPACE, Participant, Refused, Table
+from tests.recipes import make_run
 from tests.rounds import make_round, play
 from tests.societies import make_society
 from tests.stack import PATIENCE, Stack, new_home
@@ -251,6 +252,9 @@ ROUTES: dict[str, Row] = {
     ),
     "GET /admin/assessments/<int:assessment_id>/figures.csv": experimenters("200"),
     "GET /admin/assessments/<int:assessment_id>/answers": experimenters("200"),
+    "GET /admin/recipes": experimenters("200"),
+    "GET /admin/recipes/<int:recipe_id>": experimenters("200"),
+    "POST /admin/recipes/<int:recipe_id>": experimenters("303 /admin/recipes/{recipe_id}", form={"action": "cancel"}),
     "GET /admin/alignments": experimenters("200"),
     "GET /admin/alignments/new": experimenters("200"),
     "POST /admin/alignments/new": experimenters("400", form={"base": "none that there is"}),
@@ -315,6 +319,7 @@ VALUES: dict[str, Callable[["House"], object]] = {
     "benchmark_id": lambda house: house.benchmark,
     "society_id": lambda house: house.society,
     "alignment_id": lambda house: house.alignment,
+    "recipe_id": lambda house: house.recipe,
     "assessment_id": lambda house: house.assessment,
     "agent": lambda house: 0,
     "iteration": lambda house: 1,
@@ -385,6 +390,7 @@ class House:
             self.benchmark = make_benchmark(db.engine, "local")
             self.assessment = make_assessment(db.engine, "scripted-agent", "scripted-observer", "scripted-observer")
             self.alignment = make_alignment(db.engine, "local", "chain")
+            self.recipe = make_run(db.engine)
             self.society = make_society(db.engine, "scripted-agent", observers=["scripted-observer"])
         with app.app_context(), writing() as session:
             version = load_example(session, settings.home / "study")

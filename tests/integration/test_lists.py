@@ -34,6 +34,7 @@ from tests.campaigns import add_local, campaign_of
 from tests.experimenter import leafed_through, signed_in
 from tests.integration.test_authorisation import House
 from tests.jobs import make_dataset, make_job, tell
+from tests.recipes import make_run
 from tests.rounds import make_round
 from tests.societies import make_society
 from tests.waves import loaded_study, store_study
@@ -60,6 +61,7 @@ def filled(app: Flask, engine: Engine) -> Engine:
         make_society(engine, "scripted-agent", observers=["scripted-observer"])
         make_assessment(engine, "scripted-agent", "scripted-observer", "scripted-observer")
         make_alignment(engine, "base", f"chain-{number}")
+        make_run(engine)
         with writing(engine) as session:
             rehearsals.create(session, RehearsalSpec(study="two-models", bots=1))
     return engine

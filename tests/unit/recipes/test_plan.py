@@ -7,7 +7,8 @@ import pytest
 
 from app.campaigns.presets import PRESETS
 from app.core.config import ROOT
-from app.recipes.plan import Made, PlannedStep, seed_of
+from app.recipes.made import Made
+from app.recipes.plan import PlannedStep, seed_of
 from app.recipes.reader import load_recipe, parse_recipe
 
 EXAMPLES = sorted((ROOT / "data" / "recipes").glob("**/*.yaml"))

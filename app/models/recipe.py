@@ -1,0 +1,48 @@
+"""Recipes: runs of experiments of many jobs, and each of their steps once it was begun."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.core.extensions import Model
+from app.models.job import JobMixin, LeaseMixin
+from app.models.types import Json, UtcDateTime
+
+
+class RecipeRun(JobMixin, LeaseMixin, Model):
+    """A recipe that somebody runs with some inputs. Whoever takes its next step holds the lease while that lasts."""
+
+    __tablename__ = "recipe_run"
+    __table_args__ = (Index("ix_recipe_run_to_run", "status", "queued"),)
+
+    name: Mapped[str] = mapped_column(String(40))  # its models are called NAME-STEP
+    recipe: Mapped[str] = mapped_column(String(40))  # what the file calls itself
+    spec: Mapped[dict[str, Any]] = mapped_column(Json)  # what was asked for, with all inputs
+    steps: Mapped[int]  # how many there are, turns of loops counted
+    models: Mapped[list[str]] = mapped_column(Json)  # those of the registry that its steps name
+    # The recipe as JSON in the order of the file, which PostgreSQL would not keep; its text, and those of other files.
+    document: Mapped[str] = mapped_column(Text, deferred=True)
+    text: Mapped[str] = mapped_column(Text, deferred=True)
+    files: Mapped[dict[str, str]] = mapped_column(Json, deferred=True)
+
+
+class RecipeStep(Model):
+    """A step of a run in one turn of its loops: the job that was created with this row, or what was made by it."""
+
+    __tablename__ = "recipe_step"
+
+    run_id: Mapped[int] = mapped_column(ForeignKey("recipe_run.id", ondelete="CASCADE"), primary_key=True)
+    key: Mapped[str] = mapped_column(String(500), primary_key=True)  # by its name and the values of its loops
+    place: Mapped[int]  # among the steps of the run
+    name: Mapped[str] = mapped_column(String(40))
+    values: Mapped[dict[str, Any]] = mapped_column(Json)  # of its loops' variables
+    spec: Mapped[dict[str, Any]] = mapped_column(Json)  # what it was done with
+    kind: Mapped[str | None] = mapped_column(String(20))  # of its job, and the job's number; none of what is no job
+    number: Mapped[int | None]
+    dataset_id: Mapped[int | None] = mapped_column(ForeignKey("dataset.id"), index=True)
+    realignment_id: Mapped[int | None] = mapped_column(ForeignKey("dataset.id"), index=True)
+    figures: Mapped[dict[str, Any] | None] = mapped_column(Json)  # by name; of a table its columns and rows
+    begun_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when all that it gives was there

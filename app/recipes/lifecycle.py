@@ -1,0 +1,180 @@
+"""Creating runs of recipes, and reading what they consist of. Nothing here commits."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.core.errors import Conflict, FieldError, Phrase, Verbatim, shown
+from app.core.validation import whole_number
+from app.datasets.store import check_usable, find_dataset
+from app.finetuning.backends import find_backend
+from app.finetuning.config import check_rows
+from app.finetuning.job import refuse_taken
+from app.finetuning.spec import TrainingSpec
+from app.jobs.kind import LARGEST, Requester
+from app.jobs.spec import JobSpec, fields_of
+from app.models import LanguageModel, RecipeRun
+from app.recipes.faults import RecipeFault
+from app.recipes.inputs import read_inputs
+from app.recipes.job import RECIPE
+from app.recipes.loaded_recipe import LoadedRecipe
+from app.recipes.made import Made
+from app.recipes.operations import EvaluateSpec
+from app.recipes.plan import PlannedStep, RecipePlan, plan
+from app.recipes.recipe_file import RecipeFile
+from app.recipes.spec import LONGEST_NAME, RecipeSpec
+from app.recipes.step_kinds import DATASETS, MODEL, ROUND, SOCIETY
+from app.registry import check_not_archived, find_round_model, get_model
+from app.registry.named import named_models
+from app.registry.prices import check_budget
+from app.rounds.job import ROUND as ROUND_KIND
+from app.rounds.spec import RoundSpec
+from app.society.job import SOCIETY as SOCIETY_KIND
+
+
+class NewRun(NamedTuple):
+    """A run to be created: what was asked for, with nothing left open, its steps, and the models that they name."""
+
+    loaded: LoadedRecipe
+    spec: RecipeSpec
+    plan: RecipePlan
+    models: Sequence[LanguageModel]
+
+
+def prepare(session: Session, loaded: LoadedRecipe, spec: RecipeSpec) -> NewRun:
+    """Look for all that the steps of a recipe name. Without a name, the run gets one.
+
+    Raises Conflict for a name that another run has, or models that are there already, and FieldError for what its steps
+    name and is not there or cannot be used, with the line that names it.
+    """
+    name = spec.name or _default_name(session, loaded.plan.file.recipe)
+    _refuse_taken(session, name)
+    try:
+        found = plan(loaded.plan.file, loaded.plan.inputs, name)
+        models = _check_named(session, found)
+    except RecipeFault as fault:
+        raise loaded.placed(fault) from None
+    check_budget(spec.budget, models)
+    whole = {"recipe": loaded.document.source, "inputs": dict(found.inputs), "name": name}
+    return NewRun(loaded, spec.model_copy(update=whole), found, models)
+
+
+def create(session: Session, new: NewRun, *, queued: bool, requester: Requester | None = None) -> RecipeRun:
+    """Create a waiting run, for workers if it is `queued`. Raises Conflict for a name that was taken meanwhile."""
+    _refuse_taken(session, new.spec.name)
+    row = RECIPE.new_row(
+        queued=queued,
+        requester=requester,
+        name=new.spec.name,
+        recipe=new.plan.file.recipe,
+        spec=new.spec.to_json(),
+        steps=len(new.plan.steps),
+        models=sorted({each.name for each in new.models}),
+        document=json.dumps(new.loaded.document.value, ensure_ascii=False),
+        text=new.loaded.text,
+        files=dict(new.loaded.files),
+        **new.spec.budget.columns,
+    )
+    session.add(row)
+    session.flush()
+    return row
+
+
+def plan_of(row: RecipeRun) -> RecipePlan:
+    """All steps of a run in their order."""
+    file = RecipeFile.model_validate_json(row.document)
+    return plan(file, read_inputs(file.inputs, row.spec["inputs"]), row.name)
+
+
+def _default_name(session: Session, recipe: str) -> str:
+    number = (session.scalar(select(func.max(RecipeRun.id))) or 0) + 1
+    ending = f"-{number}"
+    return f"{recipe[: LONGEST_NAME - len(ending)]}{ending}"
+
+
+def _refuse_taken(session: Session, name: str) -> None:
+    """Raises Conflict: what a run makes is called after it."""
+    other = session.scalar(select(RecipeRun.id).where(RecipeRun.name == name).limit(1))
+    if other is not None:
+        got = Phrase("%(name)s, which recipe run %(number)s has", name=shown(name), number=other)
+        raise Conflict("name", expected=Phrase("one that no other run has"), got=got)
+
+
+# ---- What steps name ---------------------------------------------------------------
+
+
+def _check_named(session: Session, found: RecipePlan) -> list[LanguageModel]:
+    """The models of the registry that steps name. Raises RecipeFault for one, or a dataset, that cannot be used.
+
+    What several turns of a loop name alike is looked for once.
+    """
+    known: dict[tuple[int, str, str], Sequence[LanguageModel]] = {}
+    for step in found.steps:
+        for field, wanted in step.kind.takes(step.fields).items():
+            if (value := step.fields.get(field)) is None or _is_made(value):
+                continue
+            key = step.index, field, repr(value)
+            if key not in known:
+                try:
+                    known[key] = _named(session, step, field, wanted)
+                except FieldError as error:
+                    raise RecipeFault(("steps", step.index, "with", field), _unnamed(error, field), step.turn) from None
+        if isinstance(step.draft, TrainingSpec):
+            try:
+                refuse_taken(session, step.draft.name)
+            except FieldError as error:
+                raise RecipeFault(("steps", step.index, "with", "name"), error, step.turn) from None
+    return [*{model.id: model for models in known.values() for model in models}.values()]
+
+
+def _unnamed(error: FieldError, field: str) -> FieldError:
+    """The error without what the key says anyhow."""
+    subject = error.parts["subject"]
+    return type(error)(field, **{**error.parts, "subject": None if subject is None else Verbatim(str(subject))})
+
+
+def _is_made(value: Any) -> bool:
+    """Whether a step before makes what a field names, or some of it."""
+    if isinstance(value, Mapping):
+        return any(isinstance(each, Made) for each in value)
+    return any(isinstance(each, Made) for each in (value if isinstance(value, list) else [value]))
+
+
+def _named(session: Session, step: PlannedStep, field: str, wanted: Sequence[str]) -> Sequence[LanguageModel]:
+    """What a field names in the database; its models. Raises FieldError."""
+    named = getattr(step.draft, field)
+    names = [named] if isinstance(named, str) else [*named]
+    if MODEL in wanted:
+        return _models(session, step.draft, field, names)
+    for name in names:
+        if set(wanted) & set(DATASETS):
+            _check_dataset(session, step.draft, field, name)
+        elif ROUND in wanted:
+            ROUND_KIND.get(session, whole_number(name, field, 1, LARGEST))
+        elif SOCIETY in wanted:
+            SOCIETY_KIND.get(session, whole_number(name, field, 1, LARGEST))
+    return []
+
+
+def _models(session: Session, draft: JobSpec, field: str, names: Sequence[str]) -> Sequence[LanguageModel]:
+    """The models of a field, each of which can do what the field is for. Raises FieldError."""
+    if isinstance(draft, RoundSpec | EvaluateSpec):
+        return [find_round_model(session, draft.game, name) for name in names]
+    if "use" in fields_of(type(draft))[field]:
+        return named_models(session, draft, fields=(field,))[field]
+    found = [get_model(session, name) for name in names]
+    if isinstance(draft, TrainingSpec):
+        for model in found:
+            check_not_archived(model)
+            find_backend(draft.backend).check_base(model, field)
+    return found
+
+
+def _check_dataset(session: Session, draft: JobSpec, field: str, name: str) -> None:
+    dataset = find_dataset(session, name, field)
+    check_usable(dataset, field)
+    if isinstance(draft, TrainingSpec) and field == "dataset":
+        check_rows(draft.method, dataset.kind, None, f"{dataset.name}@{dataset.version}")

@@ -1,0 +1,187 @@
+"""Runs of recipes for experimenters: a page of them, and the steps of one with their jobs and what they gave."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.core.errors import Phrase
+from app.core.lists import ListColumn, Listing, Reference
+from app.finetuning.job import TRAINING
+from app.jobs import states
+from app.jobs.chained import AwaitedJob
+from app.jobs.listing import JobListItem, job_columns, job_figures, job_items
+from app.models import Dataset, LanguageModel, RecipeRun, RecipeStep, TrainingJob
+from app.recipes.inputs import read_inputs
+from app.recipes.job import JOBS_OF_STEPS, RECIPE, job_of, steps_of
+from app.recipes.outline import Outline
+from app.recipes.recipe_file import RecipeFile
+
+_SHOWN_FIGURES = 3  # of a step, in its line
+JSON = dict[str, Any]
+
+
+class RecipeStepLine(NamedTuple):
+    """A step of a run: what is done, its job and how far that is once it was begun, and what it gave."""
+
+    key: str
+    do: str
+    step: RecipeStep | None  # None: not begun
+    item: JobListItem | None  # its job
+    made: Sequence[Reference]  # a model, or datasets
+
+    @property
+    def status(self) -> str | None:
+        """What the status of its job is called; of a step without one, whether it is done. None: not begun."""
+        if self.item is not None:
+            return self.item.state
+        return None if self.step is None else states.DONE
+
+    @property
+    def job(self) -> Reference | None:
+        """Its job, by kind and number."""
+        if self.item is None or self.step is None or self.step.kind is None:
+            return None
+        return Reference(self.step.kind, self.step.number, JOBS_OF_STEPS[self.step.kind].subject(self.step.number or 0))
+
+    @property
+    def result(self) -> JSON:
+        """All of its figures by name, or its table."""
+        return {} if self.step is None else self.step.figures or {}
+
+    @property
+    def figures(self) -> Sequence[str]:
+        """The first of its figures in words; tables are shown by themselves."""
+        found = {} if "rows" in self.result else self.result
+        return [figure_in_words(name, each) for name, each in [*found.items()][:_SHOWN_FIGURES]]
+
+
+def figure_in_words(name: str, found: Mapping[str, Any]) -> str:
+    """A figure with what it is called: score mean 3.2 (2.9 to 3.5)."""
+    return f"{name.replace('_', ' ')} {value_in_words(found)}"
+
+
+def value_in_words(found: Mapping[str, Any]) -> str:
+    """A figure with its interval, if it has one."""
+    if found.get("value") is None:
+        return "none"
+    low, high = found.get("low"), found.get("high")
+    return f"{found['value']:.4g}" + ("" if low is None or high is None else f" ({low:.4g} to {high:.4g})")
+
+
+def outline_of(row: RecipeRun) -> Sequence[tuple[str, str]]:
+    """The key of each step of a run, with what it does, in their order."""
+    file = RecipeFile.model_validate_json(row.document)
+    outline = Outline(file, read_inputs(file.inputs, row.spec["inputs"]))
+    return [(turn.key, file.steps[turn.index].do) for turn in outline.turns]
+
+
+def lines_of(session: Session, row: RecipeRun) -> list[RecipeStepLine]:
+    """All steps of a run in their order, with a few statements however many there are."""
+    begun = {step.key: step for step in steps_of(session, row.id)}
+    jobs, made = _jobs(session, begun.values()), _made(session, begun.values())
+    return [
+        RecipeStepLine(key, do, step, None if step is None else jobs.get(job_of(step)), made.get(key, ()))
+        for key, do in outline_of(row)
+        for step in [begun.get(key)]
+    ]
+
+
+def tables_of(session: Session, row: RecipeRun) -> list[RecipeStep]:
+    """The steps of a run that made tables."""
+    return [step for step in steps_of(session, row.id) if step.figures is not None and "rows" in step.figures]
+
+
+class ShownTable(NamedTuple):
+    """A table of a run in words: what heads its columns, and its lines."""
+
+    name: str
+    head: Sequence[str]
+    lines: Sequence[Sequence[str]]
+
+
+def shown_tables(session: Session, row: RecipeRun) -> list[ShownTable]:
+    """The tables of a run, as far as they are there."""
+    return [_shown_table(step.key, step.figures or {}) for step in tables_of(session, row)]
+
+
+def _shown_table(name: str, table: Mapping[str, Any]) -> ShownTable:
+    with_models = any(row["model"] for row in table["rows"])
+    head = ["step", *table["variables"], *(["model"] if with_models else [])]
+    head += [column.replace("_", " ") for column in table["columns"]]
+    lines = [
+        [
+            row["step"],
+            *(in_words(row["values"].get(variable, "")) for variable in table["variables"]),
+            *([row["model"] or ""] if with_models else []),
+            *(value_in_words(row["figures"].get(column, {})) for column in table["columns"]),
+        ]
+        for row in table["rows"]
+    ]
+    return ShownTable(name, head, lines)
+
+
+def in_words(value: Any) -> str:
+    """An input or the value of a variable as a file has it."""
+    if isinstance(value, list):
+        return ", ".join(map(in_words, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _jobs(session: Session, steps: Iterable[RecipeStep]) -> dict[AwaitedJob | None, JobListItem]:
+    """The jobs of steps, as items of their lists."""
+    begun = [job for step in steps if (job := job_of(step)) is not None]
+    found: dict[AwaitedJob | None, JobListItem] = {}
+    for kind in JOBS_OF_STEPS.values():
+        numbers = {job.number for job in begun if job.kind is kind}
+        rows = session.scalars(select(kind.table).where(kind.table.id.in_(numbers))).all() if numbers else []
+        found |= {AwaitedJob(kind, item.row.id): item for item in job_items(session, kind, rows)}
+    return found
+
+
+def _made(session: Session, steps: Iterable[RecipeStep]) -> dict[str, list[Reference]]:
+    """The model or the datasets that each step made, by its key."""
+    known = [*steps]
+    trainings = {step.number: step.key for step in known if step.kind == TRAINING.name}
+    trained = (
+        select(TrainingJob.id, LanguageModel)
+        .join(LanguageModel, LanguageModel.id == TrainingJob.model_id)
+        .where(TrainingJob.id.in_(trainings))
+    )
+    found: dict[str, list[Reference]] = {}
+    for number, model in session.execute(trained):
+        found[trainings[number]] = [Reference("model", model.id, model.name)]
+    numbers = {number for step in known for number in (step.dataset_id, step.realignment_id) if number is not None}
+    datasets = {row.id: row for row in session.scalars(select(Dataset).where(Dataset.id.in_(numbers)))}
+    for step in known:
+        for row in (datasets.get(number or 0) for number in (step.dataset_id, step.realignment_id)):
+            if row is not None:
+                found.setdefault(step.key, []).append(Reference("dataset", row.id, f"{row.name}@{row.version}"))
+    return found
+
+
+def progress_of(session: Session, rows: Sequence[RecipeRun]) -> dict[int, JSON]:
+    """How far runs are, as figures by name, by their numbers; `at` changes with each step and with its job's status."""
+    awaited = RECIPE.awaited_jobs(session, [row.id for row in rows])
+    found = {}
+    for item in job_items(session, RECIPE, rows):
+        part = awaited.get(item.row.id)
+        begun = session.scalar(select(func.count()).where(RecipeStep.run_id == item.row.id))
+        at = item.state, item.done, begun, None if part is None else part.row(session).status
+        found[item.row.id] = {**job_figures(item), "at": json.dumps(at)}
+    return found
+
+
+LIST: Listing[RecipeRun] = Listing(
+    name=RECIPE.plural,
+    table=RecipeRun,
+    columns=job_columns(
+        RECIPE,
+        ListColumn("recipe", Phrase("Recipe"), lambda each: each.row.recipe, sort=RecipeRun.recipe),
+        title=Phrase("Run"),
+        done=Phrase("Steps done"),
+    ),
+    items=lambda session, rows: job_items(session, RECIPE, rows),
+)

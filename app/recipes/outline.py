@@ -1,0 +1,129 @@
+"""Which steps a recipe has in which turns of which loops, in their order. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from app.core.errors import Invalid, Verbatim
+from app.core.validation import KeyPath
+from app.recipes.expressions import RESERVED, ConditionPart, Input, Loop, Scalar, holds, read_condition, read_loop
+from app.recipes.faults import RecipeFault
+from app.recipes.recipe_file import RecipeFile, WrittenStep
+
+SEED = "seed"  # the input from which the seeds of steps follow; a loop's variable may take its place
+MOST_PLANNED = 2000  # steps of a run, turns of loops counted
+
+
+def turn_of(values: Mapping[str, Scalar]) -> str:
+    """The values of variables, for people: iteration=2, seed=7."""
+    return ", ".join(
+        f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in values.items()
+    )
+
+
+def key_of(name: str, values: Mapping[str, Scalar]) -> str:
+    """What a step in one turn of its loops is called in the table of a run's steps."""
+    return f"{name} {turn_of(values)}" if values else name
+
+
+@dataclass(frozen=True, slots=True)
+class LoopTurn:
+    """A step in one turn of its loops, before its fields are looked at."""
+
+    place: int
+    key: str
+    index: int
+    values: Mapping[str, Scalar]
+
+
+class Outline:
+    """Which steps there are in which turns of which loops, in their order."""
+
+    def __init__(self, file: RecipeFile, inputs: Mapping[str, Input]) -> None:
+        self.file, self.inputs = file, inputs
+        self.indices: dict[str, int] = {}
+        for index, step in enumerate(file.steps):
+            self._check_name(index, step)
+            self.indices[step.name] = index
+        self.loops = [self._loops(index, step) for index, step in enumerate(file.steps)]
+        self.variables = [*dict.fromkeys(loop.name for loops in self.loops for loop in loops)]
+        self._conditions = [self._condition(index, step) for index, step in enumerate(file.steps)]
+        self.turns: list[LoopTurn] = []
+        self.by_key: dict[str, LoopTurn] = {}
+        for index, values in self._sequence([*range(len(file.steps))], 0, {}):
+            if len(self.turns) == MOST_PLANNED:
+                error = Invalid(
+                    None, expected=f"at most {MOST_PLANNED} steps, turns of loops counted", got=Verbatim("more")
+                )
+                raise RecipeFault(("steps", index, "for"), error)
+            turn = LoopTurn(len(self.turns), key_of(file.steps[index].name, values), index, values)
+            self.turns.append(turn)
+            self.by_key[turn.key] = turn
+
+    def _check_name(self, index: int, step: WrittenStep) -> None:
+        path = ("steps", index, "name")
+        if step.name in RESERVED:
+            raise RecipeFault(path, Invalid(None, expected="another name, as this word means something", got=step.name))
+        if step.name in self.file.inputs:
+            raise RecipeFault(path, Invalid(None, expected="a name that no input has", got=step.name))
+        if step.name in self.indices:
+            raise RecipeFault(path, Invalid(None, expected="a name that no other step has", got=step.name))
+
+    def _loops(self, index: int, step: WrittenStep) -> Sequence[Loop]:
+        found: list[Loop] = []
+        for place, clause in enumerate(step.clauses):
+            path: KeyPath = ("steps", index, "for") if isinstance(step.loops, str) else ("steps", index, "for", place)
+            try:
+                loop = read_loop(clause, self.inputs)
+                self._check_variable(loop.name, [each.name for each in found])
+            except Invalid as error:
+                raise RecipeFault(path, error) from None
+            if loop.name == SEED:
+                for value in loop.values:
+                    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**62:
+                        raise RecipeFault(path, Invalid(None, expected="whole numbers from 0 as seeds", got=value))
+            found.append(loop)
+        return found
+
+    def _check_variable(self, name: str, outer: Sequence[str]) -> None:
+        if name in RESERVED:
+            raise Invalid(None, expected="another name, as this word means something", got=name)
+        if name in self.indices:
+            raise Invalid(None, expected="a variable that is called as no step is", got=name)
+        if name in outer:
+            raise Invalid(None, expected="a variable of its own for each loop of a step", got=name)
+        if name in self.inputs and name != SEED:
+            raise Invalid(None, expected="a variable that is called as no input is", got=name)
+
+    def _condition(self, index: int, step: WrittenStep) -> Sequence[ConditionPart]:
+        try:
+            found = [] if step.when is None else read_condition(step.when)
+            known = {**self.inputs, **{loop.name: loop.values[0] for loop in self.loops[index]}}
+            holds(found, known)
+        except Invalid as error:
+            raise RecipeFault(("steps", index, "when"), error) from None
+        return found
+
+    def _sequence(
+        self, indices: Sequence[int], depth: int, outer: Mapping[str, Scalar]
+    ) -> Iterator[tuple[int, Mapping[str, Scalar]]]:
+        """The steps of these indices, which have their first loops in common, in the order in which they are done."""
+
+        def own_loop(index: int) -> Loop | int:
+            """The loop at this depth; a step without one stands alone."""
+            return self.loops[index][depth] if len(self.loops[index]) > depth else index
+
+        for loop, group in groupby(indices, own_loop):
+            body = [*group]
+            if not isinstance(loop, Loop):
+                if self._takes_place(body[0], outer):
+                    yield body[0], outer
+                continue
+            for value in loop.values:
+                yield from self._sequence(body, depth + 1, {**outer, loop.name: value})
+
+    def _takes_place(self, index: int, values: Mapping[str, Scalar]) -> bool:
+        try:
+            return holds(self._conditions[index], {**self.inputs, **values})
+        except Invalid as error:
+            raise RecipeFault(("steps", index, "when"), error, turn_of(values)) from None

@@ -1,0 +1,57 @@
+"""What can be asked of a run of a recipe."""
+
+import re
+from typing import Any, ClassVar
+
+from pydantic import field_validator
+
+from app.core.errors import Invalid, Phrase
+from app.jobs.spec import JobBudget, JobSpec, TextFile, asked, asked_budget
+
+LONGEST_NAME = 40
+_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
+RECIPE_FILE = TextFile(lambda content, name: (name, content), None, ".yaml,.yml,application/yaml,text/plain")
+
+
+class RecipeSpec(JobSpec):
+    """A recipe to run, with the inputs that differ from those of its file."""
+
+    version: ClassVar[int] = 1
+    files: ClassVar = {"recipe": RECIPE_FILE}
+
+    recipe: str | None = asked(
+        "Recipe",
+        "A YAML file of steps.",
+        None,
+        unset="none",
+        widget="file",
+        metavar="FILE",
+        argument=True,
+        heading="What is run",
+    )
+    inputs: dict[str, Any] = asked(
+        "Inputs",
+        "Values that differ from those of the file, such as base = mine.",
+        {},
+        option="set",
+        widget="pairs",
+        metavar="K=V",
+    )
+    name: str = asked(
+        "Name",
+        "Its models are called NAME-STEP, with the values of the step’s loops.",
+        "",
+        unset="the recipe’s name and a number",
+        metavar="NAME",
+        max_length=LONGEST_NAME,
+        once=True,
+    )
+    budget: JobBudget = asked_budget()
+
+    @field_validator("name")
+    @classmethod
+    def _models_can_be_called_after_it(cls, name: str) -> str:
+        if name and _NAME.fullmatch(name) is None:
+            expected = Phrase("at most %(most)s letters, digits, dots, dashes and underscores", most=LONGEST_NAME)
+            raise Invalid("name", expected=expected, got=name)
+        return name
