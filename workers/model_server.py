@@ -18,13 +18,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+import structlog
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.core import logs
 from app.core.config import Settings, load_settings
 from app.core.errors import AppError
-from app.core.extensions import open_engine, reading, writing
+from app.core.extensions import DATABASE_AWAY, open_engine, reading, writing
 from app.core.failures import BUSY, CONSEQUENCES
 from app.core.files import private_folder
 from app.models import LanguageModel
@@ -48,6 +49,8 @@ START_PROBES_EVERY = 0.5  # seconds from a probe to the next one, as long as the
 STOP_SECONDS = 10.0  # that an engine has to end by itself
 STEADY = 60.0  # seconds that an engine has to answer before its failures are forgotten
 _QUESTION = [{"role": "user", "content": "Hi"}]
+
+log = structlog.get_logger()
 
 
 class Timing(NamedTuple):
@@ -277,8 +280,10 @@ class ModelServer:
             idle = await asyncio.to_thread(self._idle_adapters)
             for name in sorted(listed & idle):
                 await vllm_adapters.unload(replace(self._probe_options, model=name))
-        except (ListFailed, vllm_adapters.AdaptersFailed, SQLAlchemyError):
+        except (ListFailed, vllm_adapters.AdaptersFailed, *DATABASE_AWAY):
             return  # the next look comes soon
+        except Exception:  # what plays goes on all the same
+            log.exception("idle adapters could not be unloaded", model=self._name)
 
     def _idle_adapters(self) -> set[str]:
         """The names of the adapters over this model with which nothing plays."""
