@@ -23,9 +23,9 @@ from app.players import make_player
 from app.players.base import ChatSampling, Generation, PlayerFailed
 from app.players.local import vllm_adapters
 from app.players.local.served_player import ServedPlayer
-from app.players.local.serving import STOPPED, VLLM, ServedModel, TokenizerFacts
+from app.players.local.serving import SERVER, STOPPED, VLLM, WORKER, ServedModel, TokenizerFacts
 from app.registry import add_local_model, get_model, player_spec, serving
-from app.registry.adapters import adapter_name, engine_of
+from app.registry.adapters import adapter_name, engine_of, play_as_base
 from app.registry.changes import archive_model, clone_model, is_in_use
 from app.registry.playing import playing
 from app.registry.serving import set_play_with
@@ -86,7 +86,8 @@ def add_base(engine: Engine, folder: Path, stub: VllmStub, name: str = "base", l
 
 
 def vllm_of(stub: VllmStub, **values: Any) -> ServedModel:
-    return served_model(stub.url, engine=VLLM, model="base", dtype="float32", **{"lora_rank": 16, **values})
+    usual: dict[str, Any] = {"engine": VLLM, "model": "base", "dtype": "float32", "lora_rank": 16}
+    return served_model(stub.url, **{**usual, **values})
 
 
 def add_adapters(engine: Engine, base: Path, name: str, seed: int = 1, play_with: str = "server") -> Path:
@@ -325,6 +326,36 @@ def test_a_server_of_the_adapters_own_goes_first_until_it_is_stopped(
         shared = engine_of(row)
         assert shared is not None
         assert (shared.base_url, shared.is_adapter) == (vllm.url, True)
+
+
+@pytest.mark.parametrize(
+    ("served", "rank", "archived", "expected"),
+    [
+        ({"lora_rank": 16}, 16, False, SERVER),
+        ({"lora_rank": 16}, 17, False, WORKER),
+        ({"lora_rank": 16}, 16, True, WORKER),
+        ({"lora_rank": None}, 8, False, WORKER),
+        ({"engine": "transformers", "lora_rank": None}, 8, False, WORKER),
+    ],
+    ids=["taken", "of a larger rank", "of an archived base", "of a vLLM without adapters", "of transformers serve"],
+)
+def test_what_is_trained_plays_as_what_it_was_trained_from_where_that_is_possible(
+    engine: Engine, vllm: VllmStub, served: dict[str, Any], rank: int, archived: bool, expected: str
+) -> None:
+    add_local(engine, "base", sha256="1" * 64)
+    begin(engine, "base", vllm_of(vllm, **served))
+    with writing(engine) as session:
+        if archived:
+            archive_model(session, "base")
+        before = get_model(session, "base")
+        for number in (2, 3):  # the second goes on from the first, over the same base
+            options = {"path": f"lora-{number}", "sha256": f"{number}" * 64}
+            row = add_local_model(
+                session, f"lora-{number}", None, [], options, adapter_of="1" * 64, trained_from=before
+            )
+            play_as_base(row, before, rank)
+            assert (row.play_with, row.adapter_base) == (expected, get_model(session, "base"))
+            before = row
 
 
 # ---- Unloaded when nothing plays -----------------------------------------------------------
