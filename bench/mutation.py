@@ -2,8 +2,9 @@
 
 Of each package below some lines are drawn by a fixed seed, and of each line one fault that cosmic-ray can make there:
 another operator, another number, a loop that is left out. With each fault alone in a copy of a revision run the tests
-that come by its line, then, where they notice nothing, all tests. What was found is kept under var/mutation, by
-revision, so that a run that was interrupted goes on and two revisions can be compared: `--of REVISION`.
+that come by its line; with each that they do not notice, all tests, which takes far longer and so comes at the end.
+What was found is kept under var/mutation, by revision, so that a run that was interrupted goes on and two revisions can
+be compared: `--of REVISION`.
 """
 
 import argparse
@@ -36,6 +37,8 @@ LINES = 12  # of each
 SEED = 20261126
 WHOLE = ("-n", "6")
 LONGEST = 3600.0  # seconds that tests may take; who never ends is noticed, too
+OPEN = "by no test of its line"  # before all tests have met it
+BY_ITS_OWN, BY_ANOTHER, BY_NONE = "by the tests of its line", "by another test", "by none"
 WANTED = "MUTATION_TESTS"  # variable: the file with the names of the test functions that are to run
 COVERAGE = """[run]
 source = app
@@ -159,25 +162,33 @@ class Measurement:
         for number, fault in enumerate(drawn, 1):
             if fault in known:
                 continue
-            known[fault] = self._try(fault, tests.get((fault.path, fault.line), set()))
-            print(f"{number} of {len(drawn)}: {fault.path}:{fault.line} {known[fault]}", flush=True)
-            with self._results.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"fault": asdict(fault), "noticed": known[fault]}) + "\n")
+            of_line = tests.get((fault.path, fault.line), set())
+            noticed = bool(of_line) and self._is_noticed(fault, of_line)
+            self._keep(known, fault, BY_ITS_OWN if noticed else OPEN, f"{number} of {len(drawn)}")
+        left = [fault for fault in drawn if known[fault] == OPEN]
+        for number, fault in enumerate(left, 1):
+            noticed = self._is_noticed(fault)
+            self._keep(known, fault, BY_ANOTHER if noticed else BY_NONE, f"all tests, {number} of {len(left)}")
         return [(fault, known[fault]) for fault in drawn]
+
+    def _keep(self, known: dict[Fault, str], fault: Fault, noticed: str, which: str) -> None:
+        known[fault] = noticed
+        print(f"{which}: {fault.path}:{fault.line} {noticed}", flush=True)
+        with self._results.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"fault": asdict(fault), "noticed": noticed}) + "\n")
 
     def _rows(self) -> list[dict[str, Any]]:
         if not self._results.exists():
             return []
         return [json.loads(line) for line in self._results.read_text(encoding="utf-8").splitlines()]
 
-    def _try(self, fault: Fault, tests: set[str]) -> str:
+    def _is_noticed(self, fault: Fault, tests: set[str] | None = None) -> bool:
+        """Whether a test fails with the fault, of those named or of all."""
         path = self.tree / fault.path
         before = path.read_text(encoding="utf-8")
         path.write_text(fault.made_in(before), encoding="utf-8")
         try:
-            if tests and self._fails(tests):
-                return "by the tests of its line"
-            return "by another test" if self._fails() else "by none"
+            return self._fails(tests)
         finally:
             path.write_text(before, encoding="utf-8")
 
@@ -199,7 +210,14 @@ class Measurement:
         command = [sys.executable, "-m", *before, "pytest", "-q", "-p", "no:cacheprovider", "-p", "bench.mutation"]
         with (self.folder / "pytest.log").open("wb") as log:
             done = subprocess.run(
-                [*command, *arguments], cwd=self.tree, env=os.environ | env, stdout=log, stderr=log, timeout=LONGEST
+                [*command, *arguments],
+                cwd=self.tree,
+                env=os.environ
+                | {"PYTHONPATH": str(self.tree)}
+                | env,  # for `flask`, which would find the project itself
+                stdout=log,
+                stderr=log,
+                timeout=LONGEST,
             )
         return done.returncode
 
@@ -228,10 +246,10 @@ def report(found: Sequence[tuple[Fault, str]], tree: Path) -> str:
     """The shares by package, and each fault that nobody noticed, as a diff."""
     lines = []
     for package in (*PACKAGES, ""):
-        counts = Counter(noticed != "by none" for fault, noticed in found if fault.path.startswith(package))
+        counts = Counter(noticed != BY_NONE for fault, noticed in found if fault.path.startswith(package))
         lines.append(f"{package or 'together':16} {counts[True]:3} of {counts.total():3} noticed")
     for fault, noticed in found:
-        if noticed == "by none":
+        if noticed == BY_NONE:
             source = (tree / fault.path).read_text(encoding="utf-8")
             changes = unified_diff(source.splitlines(), fault.made_in(source).splitlines(), fault.path, "", n=1)
             lines += ["", *(line.rstrip() for line in changes)]
