@@ -41,7 +41,7 @@ OPEN = "by no test of its line"  # before all tests have met it
 BY_ITS_OWN, BY_ANOTHER, BY_NONE = "by the tests of its line", "by another test", "by none"
 WANTED = "MUTATION_TESTS"  # variable: the file with the names of the test functions that are to run
 COVERAGE = """[run]
-source = app
+source = {packages}
 data_file = {data}
 parallel = true
 dynamic_context = test_function
@@ -226,7 +226,7 @@ class Measurement:
         if not self._data.exists():
             self._data.parent.mkdir(parents=True, exist_ok=True)
             settings = self.folder / "coverage" / "settings"
-            settings.write_text(COVERAGE.format(data=self._data), encoding="utf-8")
+            settings.write_text(COVERAGE.format(data=self._data, packages=", ".join(PACKAGES)), encoding="utf-8")
             print("All tests run once, to see which come by which line.", flush=True)
             run = ["coverage", "run", f"--rcfile={settings}", "-m"]
             if self._pytest(WHOLE, {}, *run):
