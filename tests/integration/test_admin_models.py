@@ -230,7 +230,7 @@ def _fresh_prompts() -> Iterator[None]:
     prompts._templates.cache_clear()
 
 
-_FULL = "negotiation/full-1.txt", "taboo/full-1.attacker.txt", "taboo/full-1.defender.txt"
+_FULL = "negotiation/full-2.txt", "taboo/full-2.attacker.txt", "taboo/full-2.defender.txt"
 
 
 @pytest.mark.usefixtures("_fresh_prompts")
@@ -241,7 +241,7 @@ def test_the_only_prompt_style_is_told_and_not_asked_for(
     form = client.get("/admin/models/new").text
     assert "All games have this one only." in form
     assert 'name="prompt_style"' not in form
-    assert "full-1 of Deal or No Deal" in client.get(add(client)).text
+    assert "full-2 of Deal or No Deal" in client.get(add(client)).text
 
 
 @pytest.mark.usefixtures("_fresh_prompts")

@@ -443,7 +443,7 @@ def test_imported_matches_are_told_in_the_style_of_the_spec(engine: Engine, home
     assert [seat_of(row)[1] for row in rows] == [1, 1, 1]  # the defender wins
     assert said(rows[0]) == ["Is it an engine?", "I know the word! It is cat!"]
     assert "It purrs." in rows[0]["messages"][0]["content"]
-    assert dataset.spec["prompts"] == {"taboo": {"style": "full", "template": "full-1", "renderer": RENDERER}}
+    assert dataset.spec["prompts"] == {"taboo": {"style": "full", "template": "full-2", "renderer": RENDERER}}
     with pytest.raises(NotFound, match="prompt style of taboo"):
         cut(engine, home, rounds=[number], style="sung")
 
@@ -473,13 +473,13 @@ def test_each_row_is_told_in_one_of_so_many_wordings_drawn_by_the_seed(
     dataset = cut(engine, home, **wanted, wordings=3)
     as_played = {row["group"]: row for row in rows_of(home, cut(engine, home, **wanted))}
     rows = rows_of(home, dataset)
-    openings = {"full-1": "You are one of two", "full-1-2": "This is a negotiation", "full-1-3": "Who are you? One of"}
+    openings = {"full-2": "You are one of two", "full-2-2": "This is a negotiation", "full-2-3": "Who are you? One of"}
     assert len({row["wording"] for row in rows}) > 1
     for row in rows:
         before, after = as_played[row["group"]]["messages"], row["messages"]
         assert after[0]["content"].startswith(openings[row["wording"]])
         assert (roles(row), said(row)) == ([each["role"] for each in before], own_moves(engine, row))
-        assert (before[0] == after[0]) == (row["wording"] == "full-1")
+        assert (before[0] == after[0]) == (row["wording"] == "full-2")
     assert cut(engine, home, **wanted, wordings=3).sha256 == dataset.sha256
     assert cut(engine, home, **wanted, wordings=3, seed=1).sha256 != dataset.sha256
     assert (dataset.spec["wordings"], dataset.spec["seed"]) == (3, 0)

@@ -221,7 +221,7 @@ class Reader(HTMLParser):
 
 # What reads the same in both: names, and words that German has taken over.
 SAME = {
-    *("Parlor", "English", "Deutsch", "Deal or No Deal", "House partner", "admin", "stub", "api", "full", "full-1"),
+    *("Parlor", "English", "Deutsch", "Deal or No Deal", "House partner", "admin", "stub", "api", "full", "full-2"),
     "api, full",
     *("matches.csv", "moves.csv", "events.csv", "generations.csv", "codebook.csv"),
     *("negotiation", "taboo", "negotiation, taboo"),

@@ -87,7 +87,7 @@ def test_a_match_names_the_prompt_style_of_its_model(engine: Engine) -> None:
         with writing(engine) as session:
             return live.create(session, "taboo", {}, (StoredSeat("person"), model), seed=1, source="live", instant=True)
 
-    assert begin_with("full").match.prompts == (None, {"style": "full", "template": "full-1", "renderer": RENDERER})
+    assert begin_with("full").match.prompts == (None, {"style": "full", "template": "full-2", "renderer": RENDERER})
     with pytest.raises(NotFound, match=r"prompt style of taboo: expected .*full.*, got .sung"):
         begin_with("sung")
 

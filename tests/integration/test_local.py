@@ -630,7 +630,7 @@ def test_a_dataset_has_the_tokens_that_were_drawn_and_a_trainer_learns_just_thes
         learnt = [token for token, is_learnt in zip(marked.ids, marked.learnt, strict=True) if is_learnt]
         assert learnt == [token for ids in drawn for token in ids]
     told = rows_of(home, cut(engine, home, rounds=[number], filter="all", style="full", wordings=4))
-    assert {row["wording"] for row in told} <= {"full-1", "full-1-2", "full-1-3", "full-1-4"}
+    assert {row["wording"] for row in told} <= {"full-2", "full-2-2", "full-2-3", "full-2-4"}
     for row in told:  # these prompts are not those under which it drew
         assert not {"tokenizer", "policy", "dtype"} & row.keys()
         assert all(message.keys() == {"role", "content"} for message in row["messages"])

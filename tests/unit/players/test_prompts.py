@@ -4,6 +4,7 @@ import hashlib
 import random
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 
 import pytest
 from hypothesis import given, settings
@@ -27,6 +28,10 @@ RELEASED = {
     "negotiation/full-1-2.txt": "378cf8bd0d7efa0948fb33e126487517f5ff51c7050abf54e18b9efb6617884f",
     "negotiation/full-1-3.txt": "374420a8d3c14d2e3316be602abce6f22a1790896ccfc4d8b30617ef3e3130fe",
     "negotiation/full-1-4.txt": "ba46e6a8faded4afe3a499a145379bf9a74dacb71bf5e412152e831075ccfd7a",
+    "negotiation/full-2.txt": "c04892fe1c22ff10c60997aca99d21bff753f90024e131bf51769cdb59ed29d2",
+    "negotiation/full-2-2.txt": "e029d0087d5b39ec27532a13567fc429474d5871cc5299ace240766d495f2114",
+    "negotiation/full-2-3.txt": "554e7f9d4d6fb0d0ec47d69b519ff6a3b91f095892b47d379838efa01513d55e",
+    "negotiation/full-2-4.txt": "fc0e81f5149f4e48e13a1d6c986b506acada4e1611109449407d8def1b6511fa",
     "negotiation/json-1.txt": "72bda15f987e7b4a3c50aa760ef8c87921955580c1186c780e170623e098d2f3",
     "taboo/compact-1.attacker.txt": "914d1af98ec8deb30ca6b193e337121f37b16c96afc9a2d84eca3582be5cec2b",
     "taboo/compact-1.defender.txt": "d9371b3cac295465274927f42e8ba059cf8e079c7f7a86c6fcf4bfd8ef855eef",
@@ -40,6 +45,14 @@ RELEASED = {
     "taboo/full-1-3.defender.txt": "1d7c3302f1ef0a74f1827477cc2da9e188f552bbcdf86d052244f316df1f13ac",
     "taboo/full-1-4.attacker.txt": "072467ce8e09bd8347f054647861f83649d87a6570f5075c975a96701d631078",
     "taboo/full-1-4.defender.txt": "2e01c27032b1979edaa30d6bd0522c2723147e02aaeebdc954ac65519d3d4085",
+    "taboo/full-2.attacker.txt": "a0ebd2aa863538c37d4908ba169d434441a0902d814bde7ab671c6f856ea1a66",
+    "taboo/full-2.defender.txt": "a829c539bf32b6c8b191000564558c1823c9875a86683cf576725157ca8aa7bf",
+    "taboo/full-2-2.attacker.txt": "6b0547f9012ecc1caf62332ade4a1628b7ffc70ba95973e85bb8dc3a54516265",
+    "taboo/full-2-2.defender.txt": "bd7da5e05086bb91435510014c4a868f71e7f91ca7d79444bb5495280d2d2808",
+    "taboo/full-2-3.attacker.txt": "a5191f56a638fa8aaf1ac607d1cd1128c3c7223f8b81581c3540d214cf18f252",
+    "taboo/full-2-3.defender.txt": "1d7c3302f1ef0a74f1827477cc2da9e188f552bbcdf86d052244f316df1f13ac",
+    "taboo/full-2-4.attacker.txt": "08170df680e5592914a877eb20de4b2a679b941cd12d0736cac0d0d7500a5615",
+    "taboo/full-2-4.defender.txt": "2e01c27032b1979edaa30d6bd0522c2723147e02aaeebdc954ac65519d3d4085",
 }
 UNHURRIED = settings(deadline=None)  # the first text of taboo loads the library of inflections
 CONTEXT = {"counts": [3, 2, 1], "values": [[1, 2, 3], [2, 0, 4]]}
@@ -267,7 +280,8 @@ def test_the_rules_of_a_negotiation_hold_its_numbers() -> None:
     rules = chat(negotiation_view(limit=17))[0]["content"]
     for said in ("books: 3, worth 1 each", "hats: 2, worth 2 each", "balls: 1, worth 3 each", "when 17 moves"):
         assert said in rules
-    assert "0 to 3 books, 0 to 2 hats and 0 to 1 balls" in rules
+    oldest = prompts.rules(negotiation_view(), {"style": "full", "template": "full-1"})
+    assert "0 to 3 books, 0 to 2 hats and 0 to 1 balls" in oldest
 
 
 @pytest.mark.parametrize("view", [view_of("taboo", max_turns=4), view_of("taboo", ("Hello",), max_turns=4)])
@@ -336,22 +350,35 @@ def test_a_released_template_never_changes() -> None:
     assert found == RELEASED
 
 
+@pytest.mark.parametrize("wording", range(4))
+def test_what_differs_between_matches_comes_last_in_the_full_rules(wording: int) -> None:
+    """A server computes what prompts have in common once."""
+    negotiations = [negotiation_view(), negotiation_view(counts=[1, 2, 3], values=[[4, 0, 2], [1, 3, 1]])]
+    for views in (negotiations, [view_of("taboo", word=word) for word in ("apple", "violin")]):
+        prompt = prompts.wordings(views[0].game, prompts.default_prompt(views[0].game))[wording]
+        one, other = (prompts.rules(view, prompt) for view in views)
+        common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+        assert common > 0.9 * len(one)
+
+
 # ---- Other wordings --------------------------------------------------------------
 
 
 def in_wordings(view: View) -> list[tuple[str, View, dict]]:
     """A view with each of the wordings in which it can be told."""
     return [
-        (prompt["template"], view, prompt) for prompt in prompts.wordings(view.game, prompts.default_prompt(view.game))
+        (prompt["template"], view, prompt)
+        for template in prompts.templates(view.game)["full"]
+        for prompt in prompts.wordings(view.game, {"style": "full", "template": template})
     ]
 
 
 # Of each wording: how many items its example of a negotiation is about, with values for these, and its secret word.
 EXAMPLES = {
-    "full-1": ([2, 1, 3], [0, 7, 1], "igloo"),
-    "full-1-2": ([1, 2, 2], [4, 1, 2], "walrus"),
-    "full-1-3": ([3, 1, 1], [1, 4, 3], "accordion"),
-    "full-1-4": ([2, 2, 1], [2, 1, 4], "hammock"),
+    "1": ([2, 1, 3], [0, 7, 1], "igloo"),
+    "2": ([1, 2, 2], [4, 1, 2], "walrus"),
+    "3": ([3, 1, 1], [1, 4, 3], "accordion"),
+    "4": ([2, 2, 1], [2, 1, 4], "hammock"),
 }
 ALL_WORDINGS = pytest.mark.parametrize(
     ("view", "prompt"),
@@ -371,7 +398,7 @@ def test_the_rules_of_each_game_have_four_wordings_of_which_the_first_is_played(
     for game in ("negotiation", "taboo"):
         prompt = prompts.default_prompt(game)
         found = prompts.wordings(game, prompt)
-        assert [each["template"] for each in found] == ["full-1", "full-1-2", "full-1-3", "full-1-4"]
+        assert [each["template"] for each in found] == ["full-2", "full-2-2", "full-2-3", "full-2-4"]
         assert found[0] == prompt
         assert prompts.wordings(game, {"style": "compact", "template": "compact-1"}) == [
             {"style": "compact", "template": "compact-1"}
@@ -403,7 +430,8 @@ def test_each_wording_states_what_the_rules_turn_on(view: View, prompt: dict) ->
 @ALL_WORDINGS
 def test_the_example_of_each_wording_ends_as_it_claims(view: View, prompt: dict) -> None:
     told = prompts.rules(view, prompt)
-    counts, values, word = EXAMPLES[prompt["template"]]
+    _style, _number, *wording = prompt["template"].split("-")
+    counts, values, word = EXAMPLES["".join(wording) or "1"]
     if view.game == "negotiation":
         moves = re.findall(r"^[^\[\n]+: (\[.+)$", told, re.MULTILINE)
         *_, state = states_of("negotiation", {"counts": counts, "values": [values] * 2, "first": 0}, 0, moves)
