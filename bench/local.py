@@ -105,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--width", type=int, default=256, help="of the checkpoint (256)")
     parser.add_argument("--layers", type=int, default=8, help="of the checkpoint (8)")
     parser.add_argument("--heads", type=int, default=4, help="of the checkpoint (4)")
-    parser.add_argument("--threads", type=int, default=1, help="of each side (1)")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of each side (one a core)")
     parser.add_argument("--limit", type=float, default=900, metavar="SECONDS", help="for a side (900)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args(arguments)
