@@ -3,18 +3,21 @@
 import asyncio
 import uuid
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
 from app.cli.base import (
+    WHOLE,
     Command,
     Interrupted,
     RepeatableOption,
     counted,
     ensure_database,
     is_pair,
+    print_csv,
     print_json,
     read_pairs,
     settings,
@@ -32,6 +35,8 @@ from app.jobs.chained import AwaitedJob
 from app.jobs.context import JobContext
 from app.models import RecipeRun
 from app.recipes import lifecycle, steps
+from app.recipes.estimate import RecipeEstimate, estimate
+from app.recipes.export import archive_of, table_rows
 from app.recipes.job import RECIPE
 from app.recipes.listing import shown_tables
 from app.recipes.loaded_recipe import LoadedRecipe
@@ -65,9 +70,10 @@ def validate(path: Path, given: tuple[str, ...], as_json: bool) -> None:
 
 @click.command(cls=Command)
 @spec_options(RecipeSpec)
+@click.option("--estimate", "only_estimate", is_flag=True, help="Say what it will take, and run nothing.")
 @queue_option
 @json_option
-def run(spec: RecipeSpec, queue: bool, as_json: bool) -> None:
+def run(spec: RecipeSpec, only_estimate: bool, queue: bool, as_json: bool) -> None:
     """Run the steps of a recipe, one after another: each is a job, a dataset or a table.
 
     Exit code 0: all steps are done; 1: it stopped, and a line says why; 130: interrupted, and a line says how to
@@ -79,9 +85,40 @@ def run(spec: RecipeSpec, queue: bool, as_json: bool) -> None:
     ensure_database()
     with reading() as session:
         new = lifecycle.prepare(session, loaded, spec)
+        expected = estimate(session, new.plan, loaded.files) if only_estimate else None
+    if expected is not None:
+        _print_estimate(expected, as_json)
+        return
     with writing() as session:
         number = lifecycle.create(session, new, queued=queue).id
     _RECIPES.go_on(number, queue, as_json)
+
+
+@click.command(cls=Command)
+@click.argument("number", metavar="RECIPE", type=WHOLE)
+@click.option("--table", metavar="STEP", help="Only the table of that step, as CSV.")
+@click.option("--out", metavar="FILE", help="The archive to write; by default NAME.zip.")
+def export(number: int, table: str | None, out: str | None) -> None:
+    """Write what a run consists of into a zip archive, or one of its tables as CSV to standard output.
+
+    The archive has the recipe with the files that it names, in a folder from which it can be run again, the inputs of
+    the run, its steps with what they gave (steps.csv), and a CSV file for each of its tables.
+    """
+    ensure_database()
+    with reading() as session:
+        row = RECIPE.get(session, number)
+        if table is not None:
+            print_csv(*table_rows(session, row, table))
+            return
+        name, content = row.name, archive_of(session, row)
+    path = Path(out or f"{name}.zip")
+    if path.exists():
+        raise Invalid("--out", expected="a file that is not there yet", got=Verbatim(str(path)))
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise Invalid("--out", expected="a file that can be written", got=Verbatim(str(error.strerror))) from None
+    click.echo(f"Recipe run {number} in {path}.")
 
 
 class _RecipeCommands(JobCommands[RecipeRun]):
@@ -119,7 +156,7 @@ class _RecipeCommands(JobCommands[RecipeRun]):
 
 _RECIPES = _RecipeCommands(RECIPE)
 recipe = _RECIPES.group()
-for _command in (validate, run):
+for _command in (validate, run, export):
     recipe.add_command(_command)
 
 
@@ -136,6 +173,30 @@ def _step_line(step: PlannedStep, planned: Sequence[PlannedStep]) -> list[str]:
     loops = ", ".join(step.step.clauses)
     when = f", when {step.step.when}" if step.step.when else ""
     return [step.step.name, step.step.do, f"{counted(len(turns), 'time')}{f': {loops}' if loops else ''}{when}"]
+
+
+def _print_estimate(found: RecipeEstimate, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {**asdict(found), "steps": [{**each._asdict(), "amount": asdict(each.amount)} for each in found.steps]}
+        )
+        return
+    head = ["step", "times", "matches", "calls", "tokens in", "tokens out", "USD", "seconds"]
+    lines = [
+        [
+            each.name,
+            str(each.times),
+            *map(str, (of.matches, of.calls, of.prompt_tokens, of.completion_tokens)),
+            "unknown" if of.cost is None else f"{of.cost:.2f}",
+            "unknown" if of.seconds is None else f"{of.seconds:.0f}",
+        ]
+        for each in found.steps
+        for of in [each.amount]
+    ]
+    click.echo("\n".join(aligned([head, *lines], range(1, len(head)))))
+    cost = "at a cost that nobody knows" if found.cost is None else f"for about {found.cost:.2f} USD"
+    more = f", without {', '.join(found.unknown)}" if found.unknown else ""
+    click.echo(f"{counted(found.jobs, 'job')}, {found.calls} calls {cost}, about {found.seconds:.0f} s{more}.")
 
 
 def _recipe_json(loaded: LoadedRecipe) -> dict[str, Any]:

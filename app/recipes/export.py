@@ -1,0 +1,84 @@
+"""What a run consists of, as files: the recipe with all that it names, its inputs, what its steps gave, its tables."""
+
+import io
+import json
+import re
+import zipfile
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from sqlalchemy.orm import Session
+
+from app.core.csv_tables import Column, to_csv
+from app.core.errors import NotFound, either
+from app.models import RecipeRun, RecipeStep
+from app.recipes.listing import RecipeStepLine, in_words, lines_of, tables_of
+from app.recipes.tables import TableCell, cells_of
+
+_EARLIEST = (1980, 1, 1, 0, 0, 0)  # of every entry, so that the same run gives the same bytes
+STEP_COLUMNS = (
+    Column("step", "text", "The step, with the values of its loops.", "its key", lambda line: line.key),
+    Column("do", "text", "What is done.", "a kind of steps", lambda line: line.do),
+    Column("job", "text", "Its job.", "kind and number", lambda line: line.job and str(line.job)),
+    Column("status", "text", "What its status is called.", "empty: not begun", lambda line: line.status),
+    Column("made", "text", "A model, or datasets.", "names", lambda line: "; ".join(map(str, line.made))),
+    Column("figures", "json", "Its figures or its table.", "JSON", lambda line: _figures(line)),
+)
+
+
+def archive_of(session: Session, row: RecipeRun) -> bytes:
+    """All of it as a zip archive, whose recipe can be run again from where it is unpacked."""
+    lines = lines_of(session, row)
+    texts = {f"{row.recipe}.yaml": row.text, **row.files}
+    results = {
+        "inputs.json": json.dumps(row.spec["inputs"], indent=2, ensure_ascii=False).encode() + b"\n",
+        "steps.csv": b"".join(to_csv(STEP_COLUMNS, lines)),
+        **{f"{_file_name(step.key)}.csv": b"".join(to_csv(*_table(step))) for step in tables_of(session, row)},
+    }
+    files = {name: text.encode() for name, text in texts.items()}
+    files |= {f"results/{name}": found for name, found in results.items()}
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, found in files.items():
+            archive.writestr(zipfile.ZipInfo(f"{row.name}/{name}", _EARLIEST), found)
+    return content.getvalue()
+
+
+def table_rows(session: Session, row: RecipeRun, key: str) -> tuple[Sequence[Column], Sequence[TableCell]]:
+    """The columns and rows of the table that a step made. Raises NotFound."""
+    tables = {step.key: step for step in tables_of(session, row)}
+    if key not in tables:
+        expected = str(either(tables)) if tables else "one that is done and made a table"
+        raise NotFound("step", expected=expected, got=key)
+    return _table(tables[key])
+
+
+def _table(step: RecipeStep) -> tuple[Sequence[Column], Sequence[TableCell]]:
+    """A table with a row for each figure."""
+    table = step.figures or {}
+    return [*_columns(table["variables"])], cells_of(table)
+
+
+def _columns(variables: Sequence[str]) -> Iterator[Column]:
+    yield Column("step", "text", "The step whose figure it is.", "its name")
+    for name in variables:
+        yield Column(name, "text", "A variable of its loops.", "a value", partial(_variable, name))
+    yield Column("model", "text", "The model that it is of.", "a name; empty for a mean")
+    yield Column("figure", "text", "Which figure.", "its name")
+    yield Column("value", "number", "The figure.", "a number")
+    yield Column("low", "number", "Lower end of its 95 % interval.", "empty where there is none")
+    yield Column("high", "number", "Upper end of its 95 % interval.", "empty where there is none")
+    yield Column("n", "number", "Of how many it is taken.", "matches, items, or runs")
+
+
+def _variable(name: str, cell: TableCell) -> str:
+    return in_words(cell.values.get(name, ""))
+
+
+def _figures(line: RecipeStepLine) -> str:
+    return json.dumps(line.result, ensure_ascii=False) if line.result else ""
+
+
+def _file_name(key: str) -> str:
+    """A step's key as a name of a file."""
+    return "table-" + re.sub(r"[^A-Za-z0-9._-]+", "-", key)
