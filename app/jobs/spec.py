@@ -46,8 +46,9 @@ def asked(title: str, text: str, default: Any = ..., **said: Any) -> Any:
         A part with an option takes `K=V`, one without has an option for each field. preset: the option of its preset.
     widget: how a form asks for it where its type does not say so: model, models, shares, dataset, file, training, base,
         or registry for one of the `methods` of training or of the `backends` that do it, as `registry` says;
-        names (several in one box), radio, day, known (one of the `of`: games, models, …), or upload: a file of as many
-        MB as the setting `most` says, which the form has read by itself;
+        names (several in one box), radio, day, known (one of the `of`: games, models, …), lines (name = value each),
+        written: a file whose text can be changed in the form, or upload: a file of as many MB as the setting `most`
+        says, which the form has read by itself;
         game, and of the game that the field `game` names: seats (two models, or all of a cross-play), options (its
         settings), material.
         use: of models, a key of `app.registry.named.USES`. suggested: the model that a form begins with, such as the

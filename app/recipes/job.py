@@ -76,6 +76,7 @@ RECIPE = RecipeKind(
     active=Phrase("one that is running"),
     facts=lambda row: {"name": row.name, "recipe": row.recipe},
     spends=True,
+    creation="app.recipes.creation:CREATION",
     listing="app.recipes.listing:LIST",
     page="app.recipes.page:PAGE",
 )

@@ -58,7 +58,7 @@ def prepare(session: Session, loaded: LoadedRecipe, spec: RecipeSpec) -> NewRun:
     except RecipeFault as fault:
         raise loaded.placed(fault) from None
     check_budget(spec.budget, models)
-    whole = {"recipe": loaded.document.source, "inputs": dict(found.inputs), "name": name}
+    whole = {"recipe": loaded.written.document.source, "inputs": dict(found.inputs), "name": name}
     return NewRun(loaded, spec.model_copy(update=whole), found, models)
 
 
@@ -73,8 +73,8 @@ def create(session: Session, new: NewRun, *, queued: bool, requester: Requester 
         spec=new.spec.to_json(),
         steps=len(new.plan.steps),
         models=sorted({each.name for each in new.models}),
-        document=json.dumps(new.loaded.document.value, ensure_ascii=False),
-        text=new.loaded.text,
+        document=json.dumps(new.loaded.written.document.value, ensure_ascii=False),
+        text=new.loaded.written.text,
         files=dict(new.loaded.files),
         **new.spec.budget.columns,
     )

@@ -1,23 +1,99 @@
 """What the file of a recipe comes to, read with the files that it names. Loads no YAML."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from app.core.document_models import read_model
 from app.core.documents import Document
-from app.core.errors import FieldError
+from app.core.errors import AppError, FieldError, Invalid, Verbatim
+from app.jobs.spec import SHIPPED
 from app.recipes.faults import RecipeFault
-from app.recipes.plan import RecipePlan
+from app.recipes.inputs import read_inputs
+from app.recipes.plan import PlannedStep, RecipePlan, plan
+from app.recipes.recipe_file import RecipeFile, expected_form
+from app.recipes.step_files import MATERIAL_FIELD, check_file
+from app.rounds.material import ALL
+
+MOST_FILE_BYTES = 5_000_000  # of all files that a recipe names
+ReadFile = Callable[[str], str]
+
+
+class WrittenRecipe(NamedTuple):
+    """The text of a recipe as it was written, and what it holds, with the lines of its keys."""
+
+    document: Document
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedRecipe:
-    """A recipe with the lines of its keys, its text as it was written, its steps, and the texts of other files."""
+    """A recipe as it was written, its steps, and the texts of the files that it names."""
 
-    document: Document
-    text: str
+    written: WrittenRecipe
     plan: RecipePlan
     files: Mapping[str, str]
 
     def placed(self, fault: RecipeFault) -> FieldError:
         """What is wrong, beginning with the line."""
-        return fault.placed(self.document.place(fault.path))
+        return fault.placed(self.written.document.place(fault.path))
+
+
+def load_written(
+    written: WrittenRecipe, given: Mapping[str, Any] | None = None, read_file: ReadFile | None = None
+) -> LoadedRecipe:
+    """What a recipe comes to with these inputs; `read_file` gives the text of a file beside it. Raises Invalid."""
+    file = read_model(RecipeFile, written.document, expected_form)
+    inputs = read_inputs(file.inputs, given or {})
+    try:
+        found = plan(file, inputs)
+        return LoadedRecipe(written, found, _files(found.steps, read_file))
+    except RecipeFault as fault:
+        raise fault.placed(written.document.place(fault.path)) from None
+
+
+# ---- Files that steps name ---------------------------------------------------------
+
+
+def named_file(step: PlannedStep, field: str) -> str | None:
+    """The file that a field of a step names; None where that comes with Parlor, or nothing is named."""
+    value = step.fields.get(field)
+    return None if value in (None, "", SHIPPED) or (field == MATERIAL_FIELD and value == ALL) else str(value)
+
+
+def _files(steps: Sequence[PlannedStep], read_file: ReadFile | None) -> dict[str, str]:
+    """The texts of all files that steps name, each looked at by the kind that takes it. Raises RecipeFault."""
+    found: dict[str, str] = {}
+    checked: set[tuple[str, str, str]] = set()
+    for step in steps:
+        for field in step.kind.files:
+            if (name := named_file(step, field)) is None:
+                continue
+            path = ("steps", step.index, "with", field)
+            try:
+                if name not in found:
+                    found[name] = _read(name, read_file)
+                    if sum(len(each.encode()) for each in found.values()) > MOST_FILE_BYTES:
+                        expected = f"files of at most {MOST_FILE_BYTES // 10**6} MB together"
+                        remedy = "import a larger one by flask dataset import, and name the dataset"
+                        raise Invalid(None, expected=expected, got=Verbatim("more"), remedy=remedy)
+                if (once := (step.kind.name, field, name)) not in checked:
+                    check_file(step, field, name, found[name])
+                    checked.add(once)
+            except FieldError as error:
+                raise RecipeFault(path, error, step.turn) from None
+            except AppError as error:
+                raise RecipeFault(
+                    path, Invalid(None, expected="a file that can be read", got=Verbatim(error.message))
+                ) from None
+    return found
+
+
+def _read(name: str, read_file: ReadFile | None) -> str:
+    if Path(name).is_absolute() or ".." in Path(name).parts:
+        raise Invalid(None, expected="a file beside the recipe, or in a folder there", got=name)
+    if read_file is None:
+        remedy = "run it by `flask recipe run`, which reads the files beside a recipe"
+        raise Invalid(None, expected="nothing that is in another file", got=name, remedy=remedy)
+    return read_file(name)

@@ -7,10 +7,11 @@ from pydantic import field_validator
 
 from app.core.errors import Invalid, Phrase
 from app.jobs.spec import JobBudget, JobSpec, TextFile, asked, asked_budget
+from app.recipes.recipe_process import read_recipe
 
 LONGEST_NAME = 40
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
-RECIPE_FILE = TextFile(lambda content, name: (name, content), None, ".yaml,.yml,application/yaml,text/plain")
+RECIPE_FILE = TextFile(read_recipe, None, ".yaml,.yml,application/yaml,text/plain")
 
 
 class RecipeSpec(JobSpec):
@@ -24,17 +25,17 @@ class RecipeSpec(JobSpec):
         "A YAML file of steps.",
         None,
         unset="none",
-        widget="file",
+        widget="written",
         metavar="FILE",
         argument=True,
         heading="What is run",
     )
     inputs: dict[str, Any] = asked(
         "Inputs",
-        "Values that differ from those of the file, such as base = mine.",
+        "Values that differ from those of the file, one a line, such as base = mine.",
         {},
         option="set",
-        widget="pairs",
+        widget="lines",
         metavar="K=V",
     )
     name: str = asked(
@@ -45,6 +46,7 @@ class RecipeSpec(JobSpec):
         metavar="NAME",
         max_length=LONGEST_NAME,
         once=True,
+        heading="Name",
     )
     budget: JobBudget = asked_budget()
 

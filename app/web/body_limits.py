@@ -57,6 +57,7 @@ def body_limits(settings: Settings) -> Mapping[str, BodyLimit]:
         "start_alignment",
         "start_assessment",
         "start_campaign",
+        "start_recipe",
         "start_round",
         "start_society",
     )

@@ -22,6 +22,7 @@ from app.finetuning.backends import local, tinker
 from app.jobs import process
 from app.jobs.kind import JobKind
 from app.matches.turns import WorkerContext
+from app.recipes import recipe_command, recipe_process
 from app.registry import ensure_baselines
 from app.schema import upgrade
 from app.studies import design_command, design_process
@@ -139,12 +140,15 @@ def _forked_trainings(monkeypatch: pytest.MonkeyPatch, _training_server: ForkSer
 
 
 class _Designs:
-    """What `app.studies.design_process` needs of `subprocess`, without a process: to load one takes half a second."""
+    """What reads studies and recipes needs of `subprocess`, without a process: to load one takes half a second."""
 
     TimeoutExpired, CalledProcessError = subprocess.TimeoutExpired, subprocess.CalledProcessError
 
     @staticmethod
     def run(command: Sequence[str], *, input: bytes, **_options: Any) -> "subprocess.CompletedProcess[bytes]":  # noqa: A002 - the library's name
+        if command[-1] == "app.recipes.recipe_command":
+            answered = recipe_command.answer(json.loads(input))
+            return subprocess.CompletedProcess(command, 0, json.dumps(answered).encode())
         action, path = command[-2:]
         told = design_command.answer(action, Path(path), json.loads(input))
         return subprocess.CompletedProcess(command, 0, json.dumps(told).encode())
@@ -152,8 +156,9 @@ class _Designs:
 
 @pytest.fixture(autouse=True)
 def _designs_without_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of studies are read here; the web process of whole Parlors starts a process for them."""
+    """Files of studies and recipes are read here; the web process of whole Parlors starts a process for them."""
     monkeypatch.setattr(design_process, "subprocess", _Designs)
+    monkeypatch.setattr(recipe_process, "subprocess", _Designs)
 
 
 @pytest.fixture

@@ -253,6 +253,8 @@ ROUTES: dict[str, Row] = {
     "GET /admin/assessments/<int:assessment_id>/figures.csv": experimenters("200"),
     "GET /admin/assessments/<int:assessment_id>/answers": experimenters("200"),
     "GET /admin/recipes": experimenters("200"),
+    "GET /admin/recipes/new": experimenters("200"),
+    "POST /admin/recipes/new": experimenters("400", form={"recipe": "upload"}),
     "GET /admin/recipes/<int:recipe_id>": experimenters("200"),
     "POST /admin/recipes/<int:recipe_id>": experimenters("303 /admin/recipes/{recipe_id}", form={"action": "cancel"}),
     "GET /admin/alignments": experimenters("200"),

@@ -19,9 +19,11 @@ def _fields(session: Session, item: JobListItem) -> Mapping[str, Any]:
 register_pages(
     RECIPE,
     JobPages(lazy_gettext("Recipes"), "recipes", "recipe_id", fields=_fields),
+    new=[("admin.new_recipe", lazy_gettext("New recipe run"))],
     about=lazy_gettext(
         "A recipe is a file of steps that describes a whole experiment: rounds, datasets, trainings, evaluations,"
         " benchmarks, societies, and tables of what came of them. None was run yet."
     ),
+    first=lazy_gettext("Start the first run"),
     command="flask recipe run FILE",
 )

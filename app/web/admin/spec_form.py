@@ -113,11 +113,24 @@ def _sent_shares(_name: str) -> dict[str, str]:
     return {name.removeprefix(_SHARE): text.strip() for name, text in given if name.startswith(_SHARE)}
 
 
+def _in_line(value: Any) -> str:
+    """A value as lines have it: several with commas between."""
+    if isinstance(value, list):
+        return ", ".join(map(_in_line, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _text(value: Any) -> str:
     """A value as people write it: a number without an exponent."""
     return "" if value is None else f"{Decimal(f'{value:g}'):f}" if isinstance(value, float) else str(value)
 
 
+_LINES = _Widget(
+    _sent_text,
+    lambda name, text: read_lines(text, name, ()),
+    lambda value: "\n".join(f"{name} = {_in_line(each)}" for name, each in sorted(value.items())),
+    "training",
+)
 _TEXT = _Widget(_sent_text, lambda _name, text: text, _text)
 ONE_TEXT = ("text", "number", "choice", "radio", "known", "day", "model", "dataset", "base", "box", "registry", GAME)
 _WIDGETS: Mapping[str, _Widget] = {
@@ -128,6 +141,7 @@ _WIDGETS: Mapping[str, _Widget] = {
     "names": _Widget(_sent_text, lambda _name, text: text.replace(",", " ").split(), ", ".join),
     "upload": _Widget(_sent_file_name, lambda _name, text: text, _text, "upload"),
     "file": _TEXT._replace(layout="file"),
+    "written": _TEXT._replace(layout="written"),
     "tick": _Widget(_sent_text, lambda _name, text: bool(text), lambda value: "1" if value else "", "choices"),
     "models": _Widget(_sent_list, lambda _name, given: given, list, "members"),
     "shares": _Widget(
@@ -136,16 +150,12 @@ _WIDGETS: Mapping[str, _Widget] = {
         lambda value: {model: _text(share) for model, share in value.items()},
         "members",
     ),
-    "training": _Widget(
-        _sent_text,
-        lambda name, text: read_lines(text, name, ()),
-        lambda value: "\n".join(f"{name} = {each}" for name, each in sorted(value.items())),
-        "training",
-    ),
+    "training": _LINES,
+    "lines": _LINES._replace(layout="lines"),
 }
 
 
-_EMPTY: Mapping[str, Any] = {"models": (), "shares": {}, "training": {}}
+_EMPTY: Mapping[str, Any] = {"models": (), "shares": {}, "training": {}, "lines": {}}
 
 
 def _widget_of(schema: Schema) -> str:
@@ -251,7 +261,7 @@ def filled_in(
         elif value == NONE and "empty" in each.schema:
             found[each.name] = ""
         else:
-            found[each.name] = files if each.widget == "file" else _WIDGETS[each.widget].shown(value)
+            found[each.name] = files if each.widget in ("file", "written") else _WIDGETS[each.widget].shown(value)
     return found
 
 
@@ -264,7 +274,7 @@ def values_of(spec: type[JobSpec], form: Form) -> JSON:
         value: Any = None
         if (widget := GAME_WIDGETS.get(each.widget)) is not None:
             value = widget.read(find_game(form[GAME]), form)
-        elif each.widget != "file":
+        elif each.widget not in ("file", "written"):
             value = _WIDGETS[each.widget].read(each.name, form[each.name])
             if value == "" and "empty" in each.schema:
                 value = NONE
@@ -397,7 +407,7 @@ def _shown(
         _, title, help_, inputmode, _ = training_field(field.path[-1], field.of)
     elif field.widget == "training":
         more = _fields_of_training(schema)
-    elif field.widget == "file":
+    elif field.widget in ("file", "written"):
         more = spec.files[field.name].accept
     elif field.widget == "upload":
         more = schema["accept"], most_uploaded(schema)

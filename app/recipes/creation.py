@@ -1,0 +1,32 @@
+"""How runs of recipes come of a spec, and of the file with the recipe."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.core.errors import Invalid, Phrase
+from app.jobs.creation import JobCreation, JobRequest
+from app.jobs.kind import Requester
+from app.models import RecipeRun
+from app.recipes import lifecycle
+from app.recipes.lifecycle import NewRun
+from app.recipes.loaded_recipe import load_written
+from app.recipes.spec import RecipeSpec
+
+
+def prepare(session: Session, request: JobRequest[Any]) -> NewRun:
+    """The run with all that its steps name, which may take a second. Raises AppError."""
+    written = request.files["recipe"]
+    if written is None:
+        raise Invalid("recipe", expected=Phrase("the text of a recipe"), got=Phrase("none"))
+    return lifecycle.prepare(session, load_written(written, request.spec.inputs), request.spec)
+
+
+def _create(
+    session: Session, request: JobRequest[Any], *, queued: bool, requester: Requester | None
+) -> Sequence[RecipeRun]:
+    return [lifecycle.create(session, request.known, queued=queued, requester=requester)]
+
+
+CREATION = JobCreation(spec=RecipeSpec, create=_create, prepare=prepare)
