@@ -10,6 +10,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from app import schema
 from app.api import blueprint as program_api
 from app.api.authentication import is_experimenter
+from app.api.reference import pages as api_pages
 from app.core import logs
 from app.core.config import ROOT, Settings, load_settings
 from app.inference import scheduler
@@ -51,6 +52,7 @@ def create_app(overrides: Mapping[str, Any] | None = None) -> Flask:
     for part in (play, study, api, account, admin):
         app.register_blueprint(part.blueprint)
     app.register_blueprint(program_api)
+    app.register_blueprint(api_pages)
     for for_programs in (api.blueprint, program_api):
         csrf.exempt(for_programs)
     language.register(app)

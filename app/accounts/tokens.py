@@ -83,7 +83,7 @@ def create(
     check_name("name", name)
     if not scopes:
         raise Invalid("scope", expected=either(SCOPES), got=Phrase("none"))
-    if unknown := next((each for each in scopes if each not in SCOPES), None):
+    if (unknown := next((each for each in scopes if each not in SCOPES), None)) is not None:
         raise Invalid("scope", expected=either(SCOPES), got=unknown)
     life = timedelta(days=whole_number(days or USUAL_DAYS, "days", 1, MOST_DAYS))
     same = select(ApiToken.id).where(ApiToken.user_id == user.id, ApiToken.name == name, ApiToken.revoked_at.is_(None))

@@ -24,6 +24,7 @@ from app.api.jobs import every
 from app.api.operations import KIND, holder, operation, secret
 from app.core.errors import AppError
 from app.core.extensions import db, is_away, reading, reason_of
+from app.core.validation import Schema
 from app.games.base import JSON
 from app.jobs import states
 from app.jobs.kind import JobKind
@@ -36,6 +37,15 @@ RETRY = 2000  # milliseconds after which they come back
 MOST = 20  # that are open at once with one token
 LAST = "Last-Event-ID"
 _EVENT_STREAM = "text/event-stream"
+EVENT: Schema = {  # of each event of a stream
+    "type": "object",
+    "required": ["id", "event", "data"],
+    "properties": {
+        "id": {"type": "string"},
+        "event": {"type": "string", "enum": ["status", "progress"]},
+        "data": {"type": "string", "description": "The figures as a JSON object; all have status, done and of."},
+    },
+}
 _FOR_PAGES = "at"  # the figure by which pages know that they have more to show
 _open: Counter[int] = Counter()
 log = structlog.get_logger()
@@ -69,7 +79,8 @@ class _Look(NamedTuple):
     scope=READ,
     kinds=every,
     headers=(LAST,),
-    answer={"type": "string"},
+    empty="It is over, and nothing is new.",
+    answer=EVENT,
     answer_type=_EVENT_STREAM,
 )
 def follow_job(kind: JobKind[Any], number: int) -> Response:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
+from inspect import getdoc
 from typing import Any, TypeVar
 
 from flask import Blueprint, Response, g, request
@@ -57,7 +58,7 @@ class Operation:
     parts: of the address, where they are not just numbers or text. query: its parameters by name.
     answer: the schema of what it gives with `status`; text if it is no JSON.
     body: the schema of the JSON that it takes. kinds: of one for every kind of jobs, for which of them; `answer` and
-    `body` are then of a kind.
+    `body` are then of a kind. headers: that it reads beside Authorization. empty: when it gives nothing, with 204.
     """
 
     name: str
@@ -73,6 +74,8 @@ class Operation:
     body: Schema | Callable[[JobKind[Any]], Schema] | None = None
     kinds: Callable[[JobKind[Any]], bool] | None = None
     headers: Sequence[str] = ()
+    empty: str | None = None
+    details: str = ""
 
 
 OPERATIONS: list[Operation] = []
@@ -88,16 +91,23 @@ class WrongType(AppError):
 def operation(
     method: str, rule: str, *, scope: str | None, answer: Schema | Callable[[JobKind[Any]], Schema], **said: Any
 ) -> Callable[[F], F]:
-    """Declare a function as what answers a method of an address; its first line says what that does.
+    """Declare a function as what answers a method of an address; its text says what that does, in a line and in full.
 
     It is called with the parts of the address, and with `query` if there are parameters. Raises MissingScope when a
     token may not use it, and Invalid for parameters that it does not have.
     """
 
     def declare(function: F) -> F:
-        summary = (function.__doc__ or "").strip().split("\n")[0].removesuffix(".")
+        summary, _, details = (getdoc(function) or "").partition("\n\n")
         found = Operation(
-            name=function.__name__, method=method, rule=rule, summary=summary, scope=scope, answer=answer, **said
+            name=function.__name__,
+            method=method,
+            rule=rule,
+            summary=summary.removesuffix("."),
+            details=" ".join(details.split()),
+            scope=scope,
+            answer=answer,
+            **said,
         )
         OPERATIONS.append(found)
 
@@ -168,10 +178,10 @@ def _why(error: Exception) -> str:
 
 def _read_query(known: Mapping[str, Schema]) -> dict[str, Any]:
     """The parameters of this request, those that are not given left out. Raises Invalid."""
-    if unknown := next((name for name in request.args if name not in known), None):
+    if (unknown := next((name for name in request.args if name not in known), None)) is not None:
         expected = either(known) if known else "no parameters"
         raise Invalid("query", expected=expected, got=unknown)
     given = {name: text for name, text in request.args.items() if text != ""}
-    if unstorable := next((name for name, text in given.items() if not is_storable(text)), None):
+    if (unstorable := next((name for name, text in given.items() if not is_storable(text)), None)) is not None:
         raise Invalid(unstorable, expected="text without NUL", got=given[unstorable])
     return {name: read_value(known[name], text, name) for name, text in given.items()}

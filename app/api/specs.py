@@ -53,7 +53,7 @@ def read_spec(spec: type[S], body: Mapping[str, Any]) -> tuple[S, dict[str, Any]
 
 def refuse_fields(body: Mapping[str, Any], known: Collection[str]) -> None:
     """Raises Invalid for a body with a field that is none of these."""
-    if unknown := next((name for name in body if name not in known), None):
+    if (unknown := next((name for name in body if name not in known), None)) is not None:
         raise Invalid("body", expected=either(known) if known else "no fields", got=unknown)
 
 

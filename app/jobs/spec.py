@@ -89,7 +89,8 @@ class SpecPart(BaseModel):
         preset = given.pop(PRESET, None) if known else None
         if preset is not None and preset not in known:
             raise Invalid(f"{under}{PRESET}", expected=either(known), got=preset)
-        if unknown := next((name for name in raw if name not in fields and not (known and name == PRESET)), None):
+        unknown = next((name for name in raw if name not in fields and not (known and name == PRESET)), None)
+        if unknown is not None:
             expected = Phrase("one of the fields %(names)s", names=", ".join([*fields, *([PRESET] if known else [])]))
             raise Invalid(under + unknown, expected=expected, got=unknown)
         values = {**known.get(preset or "", {}), **{name: _value(cls, name, given[name], under) for name in given}}
@@ -155,7 +156,11 @@ class JobSpec(SpecPart):
             raise Invalid(VERSION, expected=Phrase("at most %(newest)s", newest=cls.version), got=version)
         fields = {name: value for name, value in stored.items() if name != VERSION}
         for before in range(version, cls.version):
-            fields = cls.of_version(before, fields)
+            try:
+                fields = cls.of_version(before, fields)
+            except (AttributeError, KeyError, TypeError, ValueError):
+                expected = Phrase("fields as version %(version)s had them", version=before)
+                raise Invalid(VERSION, expected=expected, got=Phrase("others")) from None
         for name, value in (over or {}).items():
             part = name in parts_of(cls) or fields_of(cls).get(name, {}).get("widget") == "training"
             within = part and isinstance(fields.get(name), dict)

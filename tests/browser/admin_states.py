@@ -218,6 +218,7 @@ def match_and_model_states(parlor: Stack, page: Page, furnished: Furnished) -> I
     paths = {
         "home": "/admin/",
         "account": "/account",
+        "api": "/account/api",
         "matches": "/admin/matches",
         "matches-none": "/admin/matches?reason=checkmate",
         "matches-refused": "/admin/matches?player=nobody&since=never",

@@ -142,6 +142,7 @@ def test_the_last_use_of_a_token_is_kept(app: Flask, program: Program) -> None:
         ("GET", "/models?columns=nothing", 400, "invalid"),
         ("GET", "/models?sort=nothing", 400, "invalid"),
         ("GET", "/models?nothing=1", 400, "invalid"),
+        ("GET", "/models?=1", 400, "invalid"),
         ("GET", "/models?cursor=nothing", 400, "invalid"),
         ("GET", "/models?cursor=%00", 400, "invalid"),
     ],
@@ -263,6 +264,14 @@ def test_every_kind_refuses_a_field_that_its_spec_has_not(program: Program, kind
     needed = {"game": "taboo", "base": "tiny-base"} if kind.name == "campaign" else {}
     found = refusal(program.post(f"/{kind.plural}", {**needed, "no_such_field": 1}))
     assert (found["field"], found["code"]) == ("no_such_field", "invalid")
+    assert refusal(program.post(f"/{kind.plural}", {**needed, "": 1}))["code"] == "invalid"
+
+
+def test_a_spec_of_an_earlier_version_has_its_fields(program: Program) -> None:
+    body = {"game": "taboo", "base": "tiny-base", "version": 1, "play_with": {"scripted": 1}}  # which was a list then
+    found = refusal(program.post("/campaigns", body))
+    assert found["message"] == "version: expected fields as version 1 had them, got others"
+    assert refusal(program.post("/campaigns", {**body, "version": 99}))["field"] == "version"
 
 
 def test_a_round_is_created_shown_cancelled_and_resumed(

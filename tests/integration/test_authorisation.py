@@ -137,6 +137,8 @@ ROUTES: dict[str, Row] = {
     "POST /language": everyone("303 /", form={"language": "de"}),
     "POST /api/matches": everyone("201", json={"game": "taboo"}, token=False),
     # The API, which tests/integration/test_api.py asks with tokens.
+    "GET /account/api": experimenters("200"),
+    "GET /api/v1/openapi.json": everyone("200"),
     "GET /api/v1/matches": programs(),
     "GET /api/v1/matches/<match_id>": programs(),
     "GET /api/v1/matches/<match_id> (over)": programs(),
