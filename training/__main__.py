@@ -74,7 +74,7 @@ def main(
         return 2
     options = _parser().parse_args(arguments)
     if options.method == CHECK:
-        return _answer(lambda: import_module("training.check").facts(options.folder))
+        return _answer(lambda: import_module("training.check").facts(options.folder, options.merged))
     if options.method == MERGE:
         return _answer(lambda: {"sha256": import_module("training.merging").merge(options.folder, options.output)})
     stop = StopRequest()
@@ -178,7 +178,9 @@ def _parser() -> argparse.ArgumentParser:
         method.add_argument("--launcher", type=int, metavar="PID", help="end at once when that process is gone")
         method.add_argument("--progress", type=Path, metavar="FILE", help="events as JSON lines; stdout if left out")
     look = "say what a checkpoint folder holds"
-    commands.add_parser(CHECK, help=look, description=look).add_argument("folder", type=Path, metavar="FOLDER")
+    check = commands.add_parser(CHECK, help=look, description=look)
+    check.add_argument("folder", type=Path, metavar="FOLDER")
+    check.add_argument("--merged", type=Path, metavar="FOLDER", help="also write adapters and their base there")
     write = "write adapters and their base as one checkpoint"
     merge = commands.add_parser(MERGE, help=write, description=write)
     merge.add_argument("folder", type=Path, metavar="FOLDER")

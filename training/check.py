@@ -8,14 +8,20 @@ from transformers.utils.logging import disable_progress_bar
 
 from training.checkpoints import base_of, check, is_adapter, length_of, load
 from training.marks import FAMILIES
+from training.merging import write_merged
 from training.rendering import Renderer, marks_of
 
 
-def facts(folder: Path) -> dict[str, Any]:
-    """What there is to know of a checkpoint before it is used. Raises Refused where it cannot be."""
+def facts(folder: Path, merged: Path | None = None) -> dict[str, Any]:
+    """What there is to know of a checkpoint before it is used; adapters are also written to `merged`, with their base.
+
+    Raises Refused where it cannot be used, Failed when the disk is full.
+    """
     disable_progress_bar()
-    sha256 = check(folder)
+    sha256 = check(folder, with_base=False)
     model, tokenizer = load(folder, sha256)
+    if merged is not None and is_adapter(folder):
+        write_merged(model, tokenizer, folder, sha256, merged)
     return {
         "sha256": sha256,
         "adapter_of": base_of(folder)[1] if is_adapter(folder) else None,  # the hash of their base

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 from transformers.utils.logging import disable_progress_bar
 
@@ -15,17 +16,24 @@ MERGED_FROM = "merged_from"  # in parlor.json: the hash of the adapters
 def merge(folder: Path, output: Path) -> str:
     """Write the checkpoint that the adapters in a folder are with their base, in float32; its hash.
 
-    One that is there already, whole and of these adapters, stays; any other is replaced. Raises Refused where the
-    folder holds no adapters or cannot be loaded, Failed when the disk is full.
+    Raises Refused where the folder holds no adapters or cannot be loaded, and as `write_merged`.
     """
     if not checkpoints.is_adapter(folder):
         raise TrainingRefused(f"{folder}: expected adapters, got none; a whole checkpoint needs no merging")
     disable_progress_bar()
-    sha256 = checkpoints.check(folder)
+    sha256 = checkpoints.check(folder, with_base=False)
+    return write_merged(*checkpoints.load(folder, sha256), folder, sha256, output)
+
+
+def write_merged(model: Any, tokenizer: Any, folder: Path, sha256: str, output: Path) -> str:
+    """Write what the adapters with that hash in a folder were loaded as; the hash of the checkpoint.
+
+    One that is there already, whole and of these adapters, stays; any other is replaced. Raises Failed when the disk
+    is full.
+    """
     if (found := _hash_of_merged(output, sha256)) is not None:
         return found
     shutil.rmtree(output, ignore_errors=True)
-    model, tokenizer = checkpoints.load(folder, sha256)
     renderer = checkpoints.renderer_of(checkpoints.read_provenance(folder))
     with checkpoints.written(output) as part:
         model.save_pretrained(part)

@@ -82,19 +82,14 @@ def add_local(
     click.echo(next_steps(stored))
 
 
-def look_at(folder: Path) -> dict[str, Any]:
-    """What `python -m training check` says of a folder, in a process of its own. Raises AppError with its line."""
-    return _ask_training("check", str(folder))
-
-
-def merge(folder: Path, output: Path) -> None:
-    """Have `python -m training merge` write adapters and their base as a checkpoint. Raises AppError with its line."""
-    _ask_training("merge", str(folder), "--output", str(output))
-
-
-def _ask_training(*arguments: str) -> dict[str, Any]:
+def look_at(folder: Path, merged: Path | None = None) -> dict[str, Any]:
+    """What `python -m training check` says of a folder, in a process of its own; adapters are written to `merged`, with
+    their base. Raises AppError with its line.
+    """
     training_part.require()
-    command = [sys.executable, "-m", "training", *arguments]
+    command = [sys.executable, "-m", "training", "check", str(folder)]
+    if merged is not None:
+        command += ["--merged", str(merged)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)  # noqa: S603 - our own
     lines = done.stderr.strip().splitlines() or ["it said nothing"]
     if "ModuleNotFoundError" in lines[-1]:

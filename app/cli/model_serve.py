@@ -18,9 +18,9 @@ import click
 from sqlalchemy import select
 
 from app.cli.base import Command, WholeRange, ensure_database, settings
-from app.cli.local_model import look_at, merge
+from app.cli.local_model import look_at
 from app.core.config import ROOT
-from app.core.errors import Conflict, Invalid, Verbatim, shown
+from app.core.errors import AppError, Conflict, Invalid, Verbatim, shown
 from app.core.extensions import reading, writing
 from app.core.files import private_folder
 from app.inference import weights
@@ -117,9 +117,9 @@ def _prepare(row: LanguageModel, asked: _Asked) -> tuple[ServedModel, list[str]]
     check_host(base_url, settings().api_hosts)
     folder = resolve(home, options.path)
     remote = None if port is not None else asked.remote or _only_model(base_url)
-    facts = _checkpoint(folder, options)
-    if port is not None and facts["adapter_of"] is not None:
-        folder = _merged(home, row, folder, options.sha256)
+    merged = _merged_folder(home, row, options.sha256) if port is not None and weights.is_adapter(folder) else None
+    facts = _checkpoint(folder, options, merged)
+    folder = merged or folder
     model, dtype, command = remote or engines.model_name(asked.engine, row.name, folder), None, []
     if port is not None:
         listens, dtype = (asked.host, port), engines.numbers(options, facts["gpu"])
@@ -136,10 +136,24 @@ def _prepare(row: LanguageModel, asked: _Asked) -> tuple[ServedModel, list[str]]
     return served, command
 
 
-def _checkpoint(folder: Path, options: LocalOptions) -> dict[str, Any]:
-    """What the checkpoint is, which has to be the row's and to have a chat template. Raises AppError."""
+def _checkpoint(folder: Path, options: LocalOptions, merged: Path | None) -> dict[str, Any]:
+    """What the checkpoint is, which has to be the row's and to have a chat template; adapters are written to `merged`.
+
+    Raises AppError.
+    """
     engines.check_memory(folder, weights.parameters(folder))
-    facts = look_at(folder)
+    facts = look_at(folder, merged)
+    try:
+        _check_facts(facts, folder, options)
+    except AppError:
+        if merged is not None:
+            shutil.rmtree(merged, ignore_errors=True)
+        raise
+    return facts
+
+
+def _check_facts(facts: dict[str, Any], folder: Path, options: LocalOptions) -> None:
+    """Raises Conflict for another checkpoint than the row's, Invalid for one without a chat template."""
     if facts["sha256"] != options.sha256:
         raise Conflict(
             "path",
@@ -156,13 +170,12 @@ def _checkpoint(folder: Path, options: LocalOptions) -> dict[str, Any]:
             remedy="a worker plays it all the same",
             subject=Verbatim(str(folder)),
         )
-    return facts
 
 
-def _merged(home: Path, row: LanguageModel, folder: Path, sha256: str) -> Path:
-    """Adapters merged into a copy of their base, which is what an engine is started with; its watcher deletes it.
+def _merged_folder(home: Path, row: LanguageModel, sha256: str) -> Path:
+    """Where adapters are merged with a copy of their base, with which an engine is started; its watcher deletes it.
 
-    What commands left behind that were killed is deleted before. Raises AppError.
+    What commands left behind that were killed is deleted before.
     """
     merged = engines.merged_folder(home, row.id, sha256)
     private_folder(merged.parent)
@@ -172,13 +185,9 @@ def _merged(home: Path, row: LanguageModel, folder: Path, sha256: str) -> Path:
     for left in merged.parent.iterdir():
         number = left.name.lstrip(".").partition("-")[0]
         engine = served.get(int(number)) if number.isdecimal() else None
-        if (
-            left != merged
-            and (engine is None or not engine.is_watched(now))
-            and now.timestamp() - left.stat().st_mtime > _OLD
-        ):
+        is_watched = engine is not None and engine.is_watched(now)
+        if left != merged and not is_watched and now.timestamp() - left.stat().st_mtime > _OLD:
             shutil.rmtree(left, ignore_errors=True)
-    merge(folder, merged)
     return merged
 
 

@@ -9,6 +9,7 @@ from flask import Flask
 from sqlalchemy import Engine
 from transformers import T5Config, T5ForConditionalGeneration
 
+from tests.adapters import adapters_over
 from tests.checkpoints import word_model
 from tests.served_models import add_local, environment, served_of
 from tests.shell import Shell
@@ -93,4 +94,17 @@ def test_a_checkpoint_that_cannot_play_is_refused_with_the_reason(
     reason = broken(folder)
     add_local(engine, path=str(folder), sha256=sha256)
     assert refused(run("model", "serve", "mine")).startswith(f"path: {folder}: {reason}")
+    assert served_of(engine) is None
+
+
+def test_adapters_that_are_not_those_of_the_row_are_refused_and_not_left_merged(
+    engine: Engine, run: Run, tmp_path: Path, home: Path
+) -> None:
+    word_model(tmp_path / "base")
+    adapters_over(tmp_path / "base", tmp_path / "small")
+    add_local(engine, path=str(tmp_path / "small"))
+    assert refused(run("model", "serve", "mine")).startswith(
+        f"{tmp_path / 'small'}: expected the checkpoint with hash 000000000000…, got "
+    )
+    assert list((home / "merged").iterdir()) == []
     assert served_of(engine) is None
