@@ -4,13 +4,15 @@ Refused are keys that occur twice, values that are left out, anchors and aliases
 truth value, list or mapping.
 """
 
+import contextlib
 import math
 import re
 from pathlib import Path
 from typing import Any
 
 import yaml
-from yaml.composer import ComposerError
+from yaml.composer import Composer, ComposerError
+from yaml.constructor import SafeConstructor
 
 from app.core.documents import Document, Line, dotted
 from app.core.errors import Invalid, Verbatim, shown
@@ -47,16 +49,33 @@ def read_text_file(path: Path, expected: str, subject: object) -> str:
 
 def parse_yaml(text: str, source: str) -> Document:
     """The mapping in a text. Raises Invalid, with the line, for what is no strict YAML."""
+    node = _read_by_libyaml(text) or _read_by_python(text, source)
+    lines: dict[KeyPath, Line] = {}
+    value = None if node is None else _read_node(SafeConstructor(), node, (), lines, source)
+    if not isinstance(value, dict):
+        got = Verbatim("an empty file" if value is None else shown(value))
+        raise Invalid(None, expected="keys with their values (key: value)", got=got, subject=source)
+    return Document(source, value, lines)
+
+
+def _read_by_libyaml(text: str) -> yaml.Node | None:
+    """The nodes of a text in a fifth of the time, or None: for no text, for what is refused, or without libyaml."""
+    if yaml.__with_libyaml__:
+        with contextlib.suppress(yaml.YAMLError, ValueError):
+            return _LibyamlLoader(text).get_single_node()
+    return None
+
+
+def _read_by_python(text: str, source: str) -> yaml.Node | None:
+    """The nodes of a text; None for no text. Raises Invalid, with the line, for what is no strict YAML."""
     try:
-        loader = _Loader(text)
+        loader = _PythonLoader(text)
     except yaml.reader.ReaderError as error:
         place = f"{source}:{text.count(chr(10), 0, error.position) + 1}"
         got = Verbatim(f"the character U+{ord(text[error.position]):04X}")
         raise Invalid(None, expected="text", got=got, subject=place) from None
     try:
-        node = loader.get_single_node()
-        lines: dict[KeyPath, Line] = {}
-        value = None if node is None else _read_node(loader, node, (), lines, source)
+        return loader.get_single_node()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{source}:{mark.line + 1}" if mark else source
@@ -66,20 +85,16 @@ def parse_yaml(text: str, source: str) -> Document:
         raise Invalid(None, expected="YAML", got=none, subject=place) from None
     finally:
         loader.dispose()
-    if not isinstance(value, dict):
-        got = Verbatim("an empty file" if value is None else shown(value))
-        raise Invalid(None, expected="keys with their values (key: value)", got=got, subject=source)
-    return Document(source, value, lines)
 
 
-class _Loader(yaml.SafeLoader):
+class _StrictComposer(Composer):
     """Refuses aliases, so that a design says each thing where it belongs, and what is too deep or too long for one."""
 
     depth = 0
     values = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        event = self.peek_event()  # type: ignore[no-untyped-call]  # not in the stubs of PyYAML
+        event = self.peek_event()  # type: ignore[attr-defined]  # of the parser that it is put together with
         if getattr(event, "anchor", None) is not None:
             problem = "an anchor (&) or an alias (*), which this file may not have"
             raise ComposerError(None, None, problem, event.start_mark)
@@ -94,11 +109,25 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
-def _scalar(loader: yaml.SafeLoader, node: yaml.ScalarNode, place: str) -> Any:
+class _PythonLoader(_StrictComposer, yaml.SafeLoader):
+    """PyYAML's own reader, whose errors say where and why."""
+
+
+if yaml.__with_libyaml__:  # as it is wherever PyYAML has a wheel
+
+    class _LibyamlLoader(_StrictComposer, yaml.CSafeLoader):
+        """The same nodes, made of what libyaml reads."""
+
+        def __init__(self, text: str) -> None:
+            yaml.CSafeLoader.__init__(self, text)
+            Composer.__init__(self)
+
+
+def _scalar(constructor: SafeConstructor, node: yaml.ScalarNode, place: str) -> Any:
     """Text, a number or a truth value. Raises Invalid for what only looks like one, or cannot be stored."""
     try:
         is_plain = node.tag not in _NUMBERS or _PLAIN_NUMBER.fullmatch(node.value)
-        value = loader.construct_object(node) if is_plain else math.nan
+        value = constructor.construct_object(node) if is_plain else math.nan
     except (ValueError, KeyError):  # thousands of digits, or a tag that the text does not fit, such as !!bool maybe
         value = math.nan
     if isinstance(value, str) and not is_storable(value):
@@ -110,16 +139,18 @@ def _scalar(loader: yaml.SafeLoader, node: yaml.ScalarNode, place: str) -> Any:
     return value
 
 
-def _read_node(loader: yaml.SafeLoader, node: yaml.Node, path: KeyPath, lines: dict[KeyPath, Line], source: str) -> Any:
+def _read_node(
+    constructor: SafeConstructor, node: yaml.Node, path: KeyPath, lines: dict[KeyPath, Line], source: str
+) -> Any:
     """The value of a node; the lines of all that is in it are added to `lines`."""
     lines.setdefault(path, Line(source, node.start_mark.line + 1))
     place = f"{source}:{node.start_mark.line + 1}: {dotted(path)}"
     if isinstance(node, yaml.MappingNode) and node.tag == _MAPPING:
-        return _mapping(loader, node, path, lines, source)
+        return _mapping(constructor, node, path, lines, source)
     if isinstance(node, yaml.SequenceNode) and node.tag == _LIST:
-        return [_read_node(loader, each, (*path, at), lines, source) for at, each in enumerate(node.value)]
+        return [_read_node(constructor, each, (*path, at), lines, source) for at, each in enumerate(node.value)]
     if isinstance(node, yaml.ScalarNode) and node.tag in _SCALARS:
-        return _scalar(loader, node, place)
+        return _scalar(constructor, node, place)
     if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null":
         raise Invalid(None, expected="a value", got=Verbatim("none"), remedy="leave the key out", subject=place)
     if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:timestamp":
@@ -130,7 +161,7 @@ def _read_node(loader: yaml.SafeLoader, node: yaml.Node, path: KeyPath, lines: d
 
 
 def _mapping(
-    loader: yaml.SafeLoader, node: yaml.MappingNode, path: KeyPath, lines: dict[KeyPath, Line], source: str
+    constructor: SafeConstructor, node: yaml.MappingNode, path: KeyPath, lines: dict[KeyPath, Line], source: str
 ) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key_node, value_node in node.value:
@@ -144,5 +175,5 @@ def _mapping(
             first = lines[(*path, key)].number
             raise Invalid(None, expected="each key once", got=Verbatim(f"it in line {first}, too"), subject=place)
         lines[(*path, key)] = Line(source, line)
-        found[key] = _read_node(loader, value_node, (*path, key), lines, source)
+        found[key] = _read_node(constructor, value_node, (*path, key), lines, source)
     return found
