@@ -84,14 +84,15 @@ def _run(lines: Sequence[Sequence[str]], env: Mapping[str, str], folder: str) ->
             os.dup2(os.open(f"{folder}/{name}", flags, 0o600), number)
         os.environ.clear()
         os.environ.update(env)
-        code = next(filter(None, map(_flask, lines)), 0)
+        code = next(filter(None, map(run_flask, lines)), 0)
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
 
 
-def _flask(line: Sequence[str]) -> int:
+def run_flask(line: Sequence[str]) -> int:
+    """Run a command line, without `flask` at its head, in this process; returns the exit code."""
     from flask.cli import cli
 
     try:

@@ -6,8 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -37,12 +35,14 @@ from app.models import Dataset, LanguageModel, TrainingCharge, TrainingJob
 from app.registry import add_api_model, add_local_model
 from app.registry.spending import spent_since
 from tests.experimenter import signed_in
+from tests.fork_server import Forked
 from tests.jobs import events_of, model_of, models, row_of, run
 from tests.rounds import make_round, play
-from tests.stack import PATIENCE, ROOT, running_parlor, wait_until
+from tests.stack import PATIENCE, running_parlor, wait_until
 from tests.stub_fine_tuning import LATE, LOST
 from tests.stub_openai import GARBAGE, KEY, Reply, StubServer, negotiator, rate_limited
 from tests.tables import database, settings_of
+from tests.terminals import start_flask
 
 REMOTE = "gpt-4o-mini"
 pytestmark = pytest.mark.usefixtures("vendor_environment")
@@ -1007,12 +1007,11 @@ def test_the_form_offers_openai_and_the_page_shows_what_became_of_it(
 # ---- Killed -------------------------------------------------------------------------
 
 
-def resumed_in_terminal(engine: Engine, settings: Settings, job_id: int, **environment: str) -> subprocess.Popen[bytes]:
+def resumed_in_terminal(engine: Engine, settings: Settings, job_id: int, **environment: str) -> Forked:
     """A terminal in which a job is resumed."""
     given = {"PARLOR_HOME": str(settings.home), "DATABASE_URL": engine.url.render_as_string(hide_password=False)}
-    command = [sys.executable, "-m", "flask", "--app", "wsgi", "training", "resume", str(job_id)]
-    env = {**os.environ, **given, "TRAIN_LEASE": "1.5", **environment}
-    return subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    line = ("--app", "wsgi", "training", "resume", job_id)
+    return start_flask(*line, env={**given, "TRAIN_LEASE": "1.5", **environment})
 
 
 def wait_for_end_of_lease(engine: Engine, job_id: int) -> None:
