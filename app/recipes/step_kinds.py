@@ -81,8 +81,8 @@ def _taken_by_training(fields: Fields) -> Takes:
 
 def _seed_of_training(fields: Fields) -> tuple[str, ...]:
     """A vendor may have no seed."""
-    backend, method = all_backends().get(str(fields.get("backend", LOCAL))), fields.get("method")
-    has_one = backend is not None and method in all_methods() and "seed" in backend.fields(str(method))
+    backend, method = all_backends().get(str(fields.get("backend", LOCAL))), str(fields.get("method"))
+    has_one = backend is not None and method in all_methods() and "seed" in backend.fields(method)
     return ("config", "seed") if has_one else ()
 
 

@@ -97,6 +97,7 @@ def _killed_at(monkeypatch: pytest.MonkeyPatch, commit: int, *, before: bool) ->
     monkeypatch.setattr(steps, "writing", dying)
 
 
+@pytest.mark.either_database
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 def test_a_process_that_is_killed_at_any_commit_leaves_each_job_once(
     engine: Engine, settings: Any, monkeypatch: pytest.MonkeyPatch, before: bool

@@ -126,6 +126,11 @@ FAULTS: Mapping[str, tuple[str, str, str]] = {
         "",
         "steps[3].with.method (iteration=1): expected a value, got none",
     ),
+    "a method that is no name": (
+        "method: sft",
+        "method: [sft]",
+        "steps[3].with.method (iteration=1): expected text, got ['sft']",
+    ),
     "a field of a method": (
         "      method: sft\n",
         "      method: sft\n      config: {epoch: 2}\n",
