@@ -31,7 +31,7 @@ class VllmStub(StubServer):
         self.name, self.most_rank, self.updates = name, most_rank, updates
         self.adapters: dict[str, str] = {}  # by name, the folder from which each was loaded
         self.calls: list[tuple[str, str, int]] = []  # to load or unload: which, the adapter's name, the answer's status
-        self.failing: tuple[int, str] | None = None  # status and message with which loading fails
+        self.failing: tuple[int, str] | None = None  # status and message with which loading and unloading fail
         self._tokenizer = AutoTokenizer.from_pretrained(folder)
 
     @property
@@ -99,6 +99,8 @@ class VllmStub(StubServer):
     def unload(self, wanted: dict[str, Any]) -> Reply:
         """POST /v1/unload_lora_adapter."""
         name = str(wanted.get("lora_name"))
+        if self.failing is not None:
+            return _error(*self.failing, "InternalServerError")
         if self.adapters.pop(name, None) is None:
             return _error(404, f"The lora adapter '{name}' cannot be found.", "NotFoundError")
         return Reply(body=f"Success: LoRA adapter '{name}' removed successfully.".encode())

@@ -20,6 +20,7 @@ from app.matches.stored import StoredSeat
 from app.model_calls import request_lifecycle
 from app.models import ModelRequest
 from app.players import make_player
+from app.players.api.options import read_options as read_api_options
 from app.players.base import ChatSampling, Generation, PlayerFailed
 from app.players.local import vllm_adapters
 from app.players.local.served_player import ServedPlayer
@@ -262,6 +263,21 @@ def test_vllm_is_started_so_that_it_takes_adapters(app: Flask, engine: Engine, b
         assert answers(player_of(engine, "one"))[0].text
         process.terminate()
         assert process.wait(PATIENCE) == 0
+
+
+@pytest.mark.usefixtures("engine")
+def test_adapters_are_unloaded_from_a_server_that_may_not_have_them(vllm: VllmStub) -> None:
+    options = read_api_options({"model": "one@1", "base_url": vllm.url, "key_env": ""})
+    asyncio.run(vllm_adapters.unload(options))
+    assert vllm.calls == [("unload", "one@1", 404)]
+    vllm.adapters["one@1"] = "/one"
+    asyncio.run(vllm_adapters.unload(options))
+    assert not vllm.adapters
+    vllm.failing = 500, "Failed to remove lora adapter 'one@1' from the engine."
+    with pytest.raises(
+        vllm_adapters.AdaptersFailed, match=r"one@1 at .*: expected it to unload them, got HTTP 500: Fail"
+    ):
+        asyncio.run(vllm_adapters.unload(options))
 
 
 # ---- Who plays them ------------------------------------------------------------------------
