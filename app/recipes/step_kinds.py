@@ -56,7 +56,6 @@ class StepKind:
     """
 
     name: str
-    summary: str
     spec: type[JobSpec]
     takes: Callable[[Fields], Takes]
     gives: Callable[[Fields], Mapping[str, str]]
@@ -131,7 +130,6 @@ def _imported(fields: Fields) -> Mapping[str, str]:
 _KINDS = (
     StepKind(
         "round",
-        "Models play matches.",
         RoundSpec,
         lambda _fields: {"models": (MODEL,)},
         lambda _fields: {"round": ROUND},
@@ -140,7 +138,6 @@ _KINDS = (
     ),
     StepKind(
         "keep",
-        "A dataset is cut from rounds.",
         DatasetRequestSpec,
         lambda _fields: {"rounds": (ROUND,), "model": (MODEL,)},
         _kept,
@@ -149,7 +146,6 @@ _KINDS = (
     ),
     StepKind(
         "import",
-        "A file of rows becomes a dataset.",
         DatasetImportSpec,
         lambda _fields: {},
         _imported,
@@ -158,7 +154,6 @@ _KINDS = (
     ),
     StepKind(
         "training",
-        "A model is made from a dataset.",
         TrainingSpec,
         _taken_by_training,
         lambda _fields: {"model": MODEL, "training": TRAINING},
@@ -166,7 +161,6 @@ _KINDS = (
     ),
     StepKind(
         "evaluate",
-        "A model plays on held-out material, and its figures are taken.",
         EvaluateSpec,
         lambda _fields: {"model": (MODEL,), "against": (MODEL,), "beside": (FIGURES,)},
         lambda _fields: {"figures": FIGURES, "round": ROUND},
@@ -176,7 +170,6 @@ _KINDS = (
     ),
     StepKind(
         "benchmark",
-        "A model is scored on tasks.",
         BenchmarkSpec,
         lambda _fields: {"model": (MODEL,)},
         lambda _fields: {"figures": FIGURES, "benchmark": BENCHMARK},
@@ -185,7 +178,6 @@ _KINDS = (
     ),
     StepKind(
         "society",
-        "Agents answer, criticise and revise.",
         SocietySpec,
         lambda _fields: {"agents": (MODEL,), "systems": (MODEL,), "observers": (MODEL,)},
         lambda _fields: {"society": SOCIETY},
@@ -194,14 +186,12 @@ _KINDS = (
     ),
     StepKind(
         "comparisons",
-        "Datasets are made of what a society has rated.",
         ComparisonsSpec,
         lambda _fields: {"society": (SOCIETY,)},
         lambda _fields: {"dataset": COMPARISON_DATA, "realignment": CONVERSATION_DATA},
     ),
     StepKind(
         "assessment",
-        "Raters compare the answers of two models.",
         AssessmentSpec,
         lambda _fields: {"model": (MODEL,), "base": (MODEL,), "raters": (MODEL,)},
         lambda _fields: {"figures": FIGURES, "assessment": ASSESSMENT},
@@ -209,7 +199,6 @@ _KINDS = (
     ),
     StepKind(
         "compare",
-        "A table of what steps came to.",
         CompareSpec,
         lambda _fields: {"of": (FIGURES,)},
         lambda _fields: {"table": TABLE},

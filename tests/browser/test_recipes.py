@@ -1,0 +1,56 @@
+"""Recipes in a real browser: refused at the line, started from the form, followed step by step, open to everybody."""
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import expect
+
+from tests.browser.admin_states import sign_in
+from tests.browser.axe import faults_in_each_look, inspector
+from tests.browser.visitor import Visitor
+from tests.stack import Stack
+
+RECIPE = """\
+recipe: guesses
+version: 1
+steps:
+  - name: measure
+    do: evaluate
+    for: seed in [1, 2]
+    with: {game: taboo, model: scripted, matches: 4}
+  - name: table
+    do: compare
+    with: {of: "${all.measure.figures}", over: seed}
+"""
+
+
+def test_a_recipe_is_refused_at_its_line_started_and_followed_to_its_table(
+    parlor: Stack, visitors: Callable[..., Visitor]
+) -> None:
+    visitor = inspector(visitors)
+    visitor.forgive("400")
+    admin = visitor.context.new_page()
+    sign_in(parlor, admin)
+    admin.goto(f"{parlor.url}/admin/recipes/new")
+    text, start = admin.get_by_label("or its text"), admin.get_by_role("button", name="Start", exact=True)
+    text.fill(RECIPE.replace("matches: 4", "matches: none"))
+    start.click()
+    expect(admin.get_by_role("alert")).to_contain_text(
+        ":7: steps[1].with.matches (seed=1): expected a whole number from 1"
+    )
+    expect(text).to_have_value(re.compile("matches: none"))
+    assert faults_in_each_look(admin) == []
+    admin.set_viewport_size({"width": 1280, "height": 900})
+    text.fill(RECIPE)
+    admin.get_by_role("button", name="Estimate").click()
+    expect(admin.locator("#expected")).to_contain_text("By step")
+    assert faults_in_each_look(admin) == []
+    admin.set_viewport_size({"width": 1280, "height": 900})
+    start.click()
+    expect(admin).to_have_url(re.compile(r"/admin/recipes/\d+$"))
+    # The page was opened before it ran, and shows by itself what came of it.
+    expect(admin.locator("#head .tag")).to_have_text("done")
+    expect(admin.locator("#progress")).to_contain_text("3 of 3")
+    expect(admin.get_by_role("row", name=re.compile("measure seed=2"))).to_contain_text("done")
+    expect(admin.get_by_role("heading", name="table", exact=True)).to_be_visible()
+    assert faults_in_each_look(admin) == []
