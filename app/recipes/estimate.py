@@ -15,6 +15,7 @@ from app.benchmarks.spec import BenchmarkSpec
 from app.core.errors import AppError
 from app.finetuning.config import LOCAL
 from app.finetuning.spec import TrainingSpec
+from app.jobs.spec import JobSpec
 from app.models import LanguageModel
 from app.recipes.made import Made, with_made
 from app.recipes.operations import EvaluateSpec
@@ -107,23 +108,26 @@ class _Reckoner:
     def amount(self, step: PlannedStep) -> StepAmount:
         """What one step takes."""
         try:
-            spec = step.kind.spec.read(with_made(step.fields, self._stand_in))
-            if isinstance(spec, RoundSpec | EvaluateSpec):
-                return self._of_round(spec)
-            if isinstance(spec, SocietySpec):
-                found = estimated(self._session, spec, **files_of(spec, self._texts))
-                return StepAmount(
-                    0, found.calls, found.prompt_tokens, found.completion_tokens, found.cost, found.seconds
-                )
-        except AppError:  # such as a society of a model that does not answer chats before it was trained
+            if isinstance(step.draft, RoundSpec | EvaluateSpec | SocietySpec):
+                return self._of_played(step.kind.spec.read(with_made(step.fields, self._stand_in)))
+            if isinstance(step.draft, AssessmentSpec):
+                return self._of_assessment(step, step.draft)
+            if isinstance(step.draft, BenchmarkSpec):
+                return self._of_benchmark(step)
+        except AppError:  # such as two agents that come from one model
             return StepAmount(cost=None, seconds=None)
-        if isinstance(step.draft, AssessmentSpec):
-            return self._of_assessment(step, step.draft)
         if isinstance(step.draft, TrainingSpec):
             return StepAmount(cost=0.0 if step.draft.backend == LOCAL else None, seconds=None)
-        if isinstance(step.draft, BenchmarkSpec):
-            return self._of_benchmark(step)
         return StepAmount()
+
+    def _of_played(self, spec: JobSpec) -> StepAmount:
+        """A round, an evaluation or a society of models that are there."""
+        if isinstance(spec, RoundSpec | EvaluateSpec):
+            return self._of_round(spec)
+        if not isinstance(spec, SocietySpec):
+            return StepAmount()
+        found = estimated(self._session, spec, **files_of(spec, self._texts))
+        return StepAmount(0, found.calls, found.prompt_tokens, found.completion_tokens, found.cost, found.seconds)
 
     def _stand_in(self, key: str, made: Made) -> str:
         """The model that another one comes from, which is reckoned with in its place; a number for other things."""

@@ -1,7 +1,7 @@
 """What is shown of a run of a recipe: its steps with their jobs, its tables, and what was asked for."""
 
 from app.core.errors import Phrase, Verbatim
-from app.core.lists import PAGES, State
+from app.core.lists import PAGES, Reference, State
 from app.jobs.listing import MARKS, JobListItem
 from app.jobs.page import ASKED, JobPage, JobTable, Section, fact, json_fact
 from app.models import RecipeRun
@@ -45,6 +45,7 @@ PAGE: JobPage[RecipeRun] = JobPage(
     kind=RECIPE,
     name=lambda each: each.row.name,
     lead=_lead,
+    links=lambda each: [Reference("recipe archive", each.row.id, Phrase("Download"))],
     like=lambda _each: True,
     figures=progress_of,
     progress=Phrase("%(done)s of %(all)s steps are done."),

@@ -12,9 +12,11 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine
 
+from app.core.config import ROOT
 from app.jobs import states
 from app.models import RecipeRun, RoundRow
 from app.recipes.reader import load_recipe
+from tests.campaigns import add_local
 from tests.experimenter import signed_in
 from tests.integration.test_cli_society import flask
 from tests.recipes import GAMES, KEYS, carry_on, count_of, make_run, row_of
@@ -57,6 +59,11 @@ def test_the_page_of_a_run_that_is_over_leads_to_its_jobs_and_shows_its_table(
     assert 'href="/admin/datasets/1"' in page
     assert "agreement rate" in page
     assert 'href="/admin/recipes/1"' in client.get("/admin/recipes").text
+    assert 'href="/admin/recipes/1/export.zip"' in page
+    sent = client.get("/admin/recipes/1/export.zip")
+    assert sent.headers["Content-Disposition"] == 'attachment; filename="games-1.zip"'
+    with zipfile.ZipFile(io.BytesIO(sent.data)) as archive:
+        assert archive.read("games-1/games.yaml").decode() == GAMES
 
 
 @pytest.mark.parametrize(
@@ -106,6 +113,19 @@ def test_an_estimate_has_the_matches_of_all_steps(app: Flask, tmp_path: Path) ->
     assert [(each["name"], each["times"]) for each in told["steps"]] == [
         ("play", 2), ("rows", 2), ("measure", 2), ("table", 1)
     ]  # fmt: skip
+
+
+def test_an_estimate_takes_new_models_for_those_that_they_come_from(app: Flask, engine: Engine) -> None:
+    path = ROOT / "data" / "recipes" / "stable-alignment" / "stable-alignment.yaml"
+    add_local(engine, "base")
+    told = json.loads(flask(app, "recipe", "run", str(path), "--set", "base=base", "--estimate", "--json").stdout)
+    amounts = {each["name"]: each["amount"] for each in told["steps"]}
+    # 16 held-out questions: two answers each, and by one rater two ratings of either.
+    assert amounts["judge"]["calls"] == 16 * (2 + 4)
+    # 50 iterations of 100 agents: a draft, 4 critiques, a revision and 4 ratings.
+    assert amounts["world"]["calls"] == amounts["world_again"]["calls"] == 50 * 100 * (2 + 4 + 4)
+    assert told["unknown"] == ["align"]
+    assert told["cost"] == 0.0
 
 
 def test_an_export_is_run_again_and_has_the_table_as_csv(app: Flask, engine: Engine, tmp_path: Path) -> None:

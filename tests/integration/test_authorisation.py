@@ -258,6 +258,7 @@ ROUTES: dict[str, Row] = {
     "GET /admin/recipes/new": experimenters("200"),
     "POST /admin/recipes/new": experimenters("400", form={"recipe": "upload"}),
     "GET /admin/recipes/<int:recipe_id>": experimenters("200"),
+    "GET /admin/recipes/<int:recipe_id>/export.zip": experimenters("200"),
     "POST /admin/recipes/<int:recipe_id>": experimenters("303 /admin/recipes/{recipe_id}", form={"action": "cancel"}),
     "GET /admin/alignments": experimenters("200"),
     "GET /admin/alignments/new": experimenters("200"),
