@@ -1,7 +1,8 @@
 """The API for programs: who is let in, what is refused and how, lists with cursors, jobs."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,6 +17,7 @@ from app.jobs import states
 from app.jobs.creation import creation_of
 from app.models import ApiRequest, ApiToken
 from app.registry import add_api_model
+from app.rounds.job import ROUND as ROUND_KIND
 from tests.datasets import cut
 from tests.experimenter import signed_in
 from tests.programs import Program, refusal
@@ -257,6 +259,27 @@ def test_every_kind_of_jobs_has_a_list(program: Program) -> None:
     for kind in JOB_KINDS:
         assert program.get(f"/{kind.plural}") == {"items": [], "next": None, "more": False}
         assert program.ask("GET", f"/{kind.plural}/1").status_code == 404
+
+
+@pytest.fixture
+def copies(app: Flask) -> Iterator[None]:
+    """A further kind in the registry, whose jobs come of no spec."""
+    kind = replace(ROUND_KIND, name="copy", plural="copies", creation="")
+    JOB_KINDS.append(kind)
+    yield
+    JOB_KINDS.remove(kind)
+
+
+def test_a_kind_that_comes_into_the_registry_is_in_the_api(engine: Engine, program: Program, copies: None) -> None:
+    number = make_round(engine, "scripted", matches=2)
+    assert [each["round_id"] for each in program.get("/copies")["items"]] == [number]
+    assert program.get(f"/copies/{number}")["matches"] == 2
+    assert (program.post(f"/copies/{number}/cancel").json or {})["url"] == f"/api/v1/copies/{number}"
+    answer = program.post("/copies", ROUND)
+    assert (answer.status_code, refusal(answer)["code"]) == (405, "method_not_allowed")
+    paths = program.get("/openapi.json")["paths"]
+    assert [*paths["/copies"]] == ["get"]
+    assert "post" in paths["/copies/{number}/resume"]
 
 
 @pytest.mark.parametrize("kind", [kind for kind in JOB_KINDS if creation_of(kind)], ids=lambda kind: kind.name)
