@@ -19,6 +19,7 @@ from pathlib import Path
 from sqlalchemy import Engine, text
 
 from tests.fork_server import ROOT, Forked, ForkServer
+from tests.new_sqlite import copy_new_sqlite
 
 READY = "Ctrl-C stops everything."
 # How long a test waits before it calls something hung. No test passes or fails by how fast the machine is below that.
@@ -213,9 +214,14 @@ class Stack:
 
 @contextlib.contextmanager
 def running_parlor(*, anew: bool = False, **env: str) -> Iterator[Stack]:
-    """A Parlor in a folder of its own, until the end of the block. `env` is laid over the environment."""
+    """A Parlor in a folder of its own, until the end of the block. `env` is laid over the environment.
+
+    `anew`: as `make run` starts it, and without a database; else the database is there and up to date.
+    """
     home = new_home()
     try:
+        if not (anew or env.get("DATABASE_URL")):
+            copy_new_sqlite(home)
         parlor = Stack(home, env, anew=anew)
         try:
             parlor.wait_until_ready()

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -30,8 +29,9 @@ from app.web import form_writes
 from tests import compiled
 from tests.enrolments import KnownWave, load_example, open_wave
 from tests.fork_server import ForkServer
+from tests.new_sqlite import copy_new_sqlite
 from tests.shell import Finished, Shell
-from tests.stack import PATIENCE, TURNS_ALONE, Stack, new_home, running_parlor
+from tests.stack import PATIENCE, TURNS_ALONE, Stack, running_parlor
 from tests.stub_openai import KEY, StubServer
 from tests.trainings import ForkingSubprocess
 
@@ -40,18 +40,6 @@ from tests.trainings import ForkingSubprocess
 def database_url(request: pytest.FixtureRequest) -> str:
     """A database of each kind without a row in it."""
     return "" if request.param == "sqlite" else str(request.getfixturevalue("emptied_database"))
-
-
-@pytest.fixture(scope="session")
-def new_sqlite() -> Iterator[Path]:
-    """An SQLite file as a first start makes it. Most tests begin with a copy: to make it takes a tenth of a second."""
-    home = new_home()
-    app = create_app({"PARLOR_HOME": home, "DATABASE_URL": "", "SMALL_MODELS": False})
-    upgrade(app)
-    with app.app_context():
-        db.engine.dispose()
-    yield home / "parlor.db"
-    shutil.rmtree(home, ignore_errors=True)
 
 
 def _bring_up(app: Flask) -> None:
@@ -69,9 +57,7 @@ compiled.share()
 
 
 @pytest.fixture
-def make_app(
-    home: Path, database_url: str, new_sqlite: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[..., Flask]]:
+def make_app(home: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Flask]]:
     """Builds apps on the same migrated database, with settings of the test's own."""
     apps: list[Flask] = []
     monkeypatch.setattr(form_writes, "PATIENCE", PATIENCE)  # a busy machine fails no test
@@ -84,7 +70,7 @@ def make_app(
         app.config["WTF_CSRF_ENABLED"] = False  # tests/integration/test_pages.py turns it on where it matters
         if not apps:
             if not database_url:
-                shutil.copy(new_sqlite, home / "parlor.db")
+                copy_new_sqlite(home)
             _bring_up(app)
         apps.append(app)
         return app
