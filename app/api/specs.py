@@ -61,7 +61,8 @@ def _read_file(name: str, file: TextFile, given: Any) -> Any:
     if given is None or (given == SHIPPED and file.shipped is not None):
         return None if file.shipped is None else off_loop(file.parse, file.shipped.read_bytes(), SHIPPED)
     text, called = _text_of(name, given, None if file.shipped is None else SHIPPED)
-    return _of_field(name, file.parse, text.encode(errors="replace"), called)
+    content = text.encode(errors="replace")
+    return file.parse(content, called) if file.in_process else _of_field(name, file.parse, content, called)
 
 
 def _read_material(spec: Any, given: Any) -> Material | None:

@@ -27,11 +27,13 @@ class TextFile(NamedTuple):
     """How the file of a field is read: `parse` takes its content and what errors call it.
 
     `shipped` is read where no file is given, if Parlor ships one. `accept` is for the file dialog of a form.
+    `in_process`: `parse` starts a process and waits for it, which on an event loop no thread but its own may do.
     """
 
     parse: Callable[[bytes, str], Any]
     shipped: Path | None
     accept: str
+    in_process: bool = False
 
 
 def asked(title: str, text: str, default: Any = ..., **said: Any) -> Any:

@@ -11,7 +11,7 @@ from app.recipes.recipe_process import read_recipe
 
 LONGEST_NAME = 40
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
-RECIPE_FILE = TextFile(read_recipe, None, ".yaml,.yml,application/yaml,text/plain")
+RECIPE_FILE = TextFile(read_recipe, None, ".yaml,.yml,application/yaml,text/plain", in_process=True)
 
 
 class RecipeSpec(JobSpec):

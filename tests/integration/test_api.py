@@ -21,6 +21,7 @@ from app.rounds.job import ROUND as ROUND_KIND
 from tests.datasets import cut
 from tests.experimenter import signed_in
 from tests.programs import Program, refusal
+from tests.recipes import GAMES
 from tests.rounds import make_round, play
 
 ROUND = {"game": "taboo", "models": ["scripted"], "matches": 2, "seed": 7}
@@ -359,6 +360,19 @@ def test_files_come_as_their_texts_and_no_file_of_the_server_is_read(
     assert found["expected"] == 'shipped or {"text": …, "name": …}'
     found = refusal(program.post("/societies", {**society, "questions": {"text": ""}}))
     assert found["field"] == "questions"
+
+
+def test_a_recipe_comes_as_its_text_and_is_refused_at_its_line(program: Program, enqueued_jobs: list[Any]) -> None:
+    body = {"recipe": {"text": GAMES, "name": "games.yaml"}, "inputs": {"turns": 3}, "name": "mine"}
+    assert program.post("/recipes", body).status_code == 201
+    assert enqueued_jobs == [("recipe", 1)]
+    shown = program.get("/recipes/1")
+    assert (shown["name"], shown["of"], shown["spec"]["inputs"]["turns"]) == ("mine", 11, 3)
+    wrong = {"recipe": {"text": GAMES.replace("filter: all", "filtered: all"), "name": "games.yaml"}}
+    answer = program.post("/recipes", wrong)
+    assert answer.status_code == 400
+    assert "games.yaml:13: steps[2].with.filtered (turn=1)" in answer.text
+    assert program.post("/recipes", {}).status_code == 400
 
 
 # ---- Once --------------------------------------------------------------------
