@@ -152,7 +152,8 @@ def _read_node(
     if isinstance(node, yaml.ScalarNode) and node.tag in _SCALARS:
         return _scalar(constructor, node, place)
     if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null":
-        raise Invalid(None, expected="a value", got=Verbatim("none"), remedy="leave the key out", subject=place)
+        at_key = f"{source}:{lines[path].number}: {dotted(path)}"  # where nothing begins, each reader says otherwise
+        raise Invalid(None, expected="a value", got=Verbatim("none"), remedy="leave the key out", subject=at_key)
     if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:timestamp":
         raise Invalid(
             None, expected="text", got=Verbatim(f"the date {node.value}"), remedy="put it in quotes", subject=place

@@ -73,6 +73,12 @@ def test_a_value_that_is_no_value_is_told_in_one_line(value, message):
     assert len(told) < 250
 
 
+@pytest.mark.parametrize("text", ["minutes: {a:\n}\n", "minutes:\n  a:\n\n\nb: 1\n"], ids=["in braces", "before a gap"])
+def test_a_value_that_is_missing_is_missed_in_the_line_of_its_key(text):
+    line = text[: text.index("a:")].count("\n") + 1
+    assert refusal(text) == f"x.yaml:{line}: minutes.a: expected a value, got none; leave the key out"
+
+
 def test_a_file_that_never_ends_is_not_read_to_its_end(tmp_path):
     path = tmp_path / "x.yaml"
     with path.open("wb") as file:
