@@ -69,6 +69,9 @@ def take_steps(context: JobContext, number: int) -> AwaitedJob | None:
 def _steps(context: JobContext, number: int) -> AwaitedJob | None:
     with reading(context.database) as session:
         row = RECIPE.get(session, number)
+        awaited = RECIPE.awaited_jobs(session, [number]).get(number)
+        if awaited is not None and awaited.row(session).status in states.LIVE:
+            return awaited  # without the plan, which takes up to a second: workers look every few seconds
         plan = plan_of(row)
         own = StepContext(context, dict(row.files), plan.inputs.get(SEED, 0))
     while True:
