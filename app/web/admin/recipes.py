@@ -41,7 +41,7 @@ def _archive(session: Session, number: int) -> bytes:
 add_address("recipe archive", lambda number: url_for("admin.export_recipe", recipe_id=number))
 register_pages(
     RECIPE,
-    JobPages(lazy_gettext("Recipes"), "recipes", "recipe_id", fields=_fields),
+    JobPages(lazy_gettext("Recipes"), "recipes", "recipe_id", below="campaigns", fields=_fields),
     new=[("admin.new_recipe", lazy_gettext("New recipe run"))],
     about=lazy_gettext(
         "A recipe is a file of steps that describes a whole experiment: rounds, datasets, trainings, evaluations,"
