@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -29,7 +30,8 @@ from bench.processes import BenchError, Server, answers, free_port, usage
 TOKENS = 32  # of a move
 TURNS = 5  # of each seat
 LENGTH = 2048  # tokens that the checkpoint can take
-WORDS = 8000  # of its vocabulary
+WORDS = 8000  # of its vocabulary, at most, beside
+MADE_UP = 7400  # words that it can say
 PAGE = 64  # tokens of a block of the paged cache
 ANSWER_SECONDS = 600.0
 
@@ -38,9 +40,11 @@ class Table:
     """A match as it is played: what is asked before the move that is due, and what was said so far."""
 
     def __init__(self, seed: int) -> None:
+        """The first move is drawn by the seed: otherwise all matches might be the same, and their prompts, too."""
         self._prompt = prompts.default_prompt(TABOO.name)
         _, self._match = rules.begin(TABOO.name, {"max_turns": TURNS}, seed, (self._prompt, self._prompt))
         self.said: list[str] = []
+        self.say(" ".join(Random(seed).choices(made_up_words(), k=TOKENS)))
 
     @property
     def is_over(self) -> bool:
@@ -61,6 +65,16 @@ class Table:
 Play = Callable[[Sequence[Table]], None]
 
 
+@cache
+def made_up_words() -> list[str]:
+    """Words that no prompt has and no game knows, each a token of the checkpoint."""
+    chance = Random(1)
+    words: dict[str, None] = {}
+    while len(words) < MADE_UP:
+        words["".join(chance.choice(part) for part in ("bdgkprtvz", "aeiou") * 3) + "x"] = None
+    return [*words]
+
+
 def make_checkpoint(folder: Path, width: int, layers: int, heads: int) -> int:
     """A checkpoint of Llama's architecture with random weights; returns how many.
 
@@ -73,13 +87,9 @@ def make_checkpoint(folder: Path, width: int, layers: int, heads: int) -> int:
     from training.tiny import CONTROL, make_tokenizer, words_of
 
     torch.manual_seed(1)
-    talks = [Conversation("", "", tuple(Table(seed).asked())) for seed in range(256)]
-    read = words_of(talks, 1, WORDS)
-    chance = Random(1)
-    made_up: dict[str, None] = {}
-    while len(made_up) < WORDS - len(read) - len(CONTROL):
-        made_up["".join(chance.choice(part) for part in ("bdgkprtvz", "aeiou") * 3) + "x"] = None
-    words = [*read, *made_up]
+    talks = [Conversation("", "", tuple(Table(seed).asked()[:1])) for seed in range(256)]
+    read = [word for word in words_of(talks, 1, WORDS) if word not in set(made_up_words())]
+    words = [*read, *made_up_words()]
     tokenizer = make_tokenizer(words, LENGTH)
     model = LlamaForCausalLM(
         LlamaConfig(
@@ -267,7 +277,7 @@ def main() -> None:
         seconds, cpu = time.perf_counter() - began, _cpu() - cpu
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 + sum(usage(pid).peak for pid in _children)
     said = [hashlib.sha256("\n".join(table.said).encode()).hexdigest()[:12] for table in tables]
-    moves = sum(len(table.said) for table in tables)
+    moves = sum(len(table.said) - 1 for table in tables)
     print(json.dumps({"moves": moves, "seconds": seconds, "cpu": cpu, "peak_mib": peak, "said": said}))
 
 
