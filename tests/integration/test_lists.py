@@ -13,6 +13,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine
 
+from app.accounts.tokens import RUN
 from app.cli.commands import LIST as COMMANDS
 from app.cli.commands import load_below
 from app.core.extensions import reading, writing
@@ -34,6 +35,7 @@ from tests.campaigns import add_local, campaign_of
 from tests.experimenter import leafed_through, signed_in
 from tests.integration.test_authorisation import House
 from tests.jobs import make_dataset, make_job, tell
+from tests.programs import Program
 from tests.recipes import make_run
 from tests.rounds import make_round
 from tests.societies import make_society
@@ -203,8 +205,9 @@ OF_WHAT = {"study versions": "two-models", "study people": "two-models:second"}
 
 
 def test_columns_of_printed_lists_never_touch(app: Flask) -> None:
-    House(app)
+    house = House(app)
     app.config["WTF_CSRF_ENABLED"] = False
+    assert Program(app, RUN).post(f"/rounds/{house.round}/cancel").status_code == 200
     assert app.test_client().post("/s/me/P1/report", data={"reason": "stuck", "then": "leave"}).status_code == 303
     listed = json.loads(COMMANDS.read_text(encoding="utf-8"))
     commands = [(name, each) for name, said in listed.items() if name != "db" for each in said.get("commands", ())]
