@@ -15,7 +15,6 @@ from app.alignments.lifecycle import assessment_of, model_names, society_of
 from app.alignments.spec import ALIGN, SFT, AlignmentSpec, read_preset
 from app.assessments import lifecycle as assessments
 from app.assessments import training_overlap
-from app.core.errors import AppError
 from app.core.extensions import reading, transact, writing
 from app.datasets import register, store
 from app.finetuning import lifecycle as trainings
@@ -23,7 +22,7 @@ from app.finetuning.spec import TrainingSpec
 from app.jobs import states
 from app.jobs.chained import AwaitedJob
 from app.jobs.context import JobContext
-from app.jobs.kind import LEASE, fail, finish, requester_of
+from app.jobs.kind import LEASE, finish, requester_of
 from app.models import Alignment, LanguageModel, TrainingJob
 from app.society import dataset as society_data
 from app.society import lifecycle as societies
@@ -45,41 +44,19 @@ def run(context: JobContext, number: int) -> None:
 
 
 def take_steps(context: JobContext, number: int) -> AwaitedJob | None:
-    """Take every step that can be taken at once.
-
-    Returns what has to be over before the next one; None when the alignment is over or somebody else is at it. Whatever
-    goes wrong is stored on its row.
-    """
-    with writing(context.database) as session:
-        if not ALIGNMENT.take(session, number, context.owner, LEASE):
-            return None
-    try:
-        return _steps(context, number)
-    except AppError as error:
-        with writing(context.database) as session:
-            if (row := _locked_if_owned(session, number, context.owner)) is not None:
-                fail(row, error.message)
-        return None
-    finally:
-        with writing(context.database) as session:
-            ALIGNMENT.release(session, number, context.owner)
+    """Take every step that can be taken at once. Returns what has to be over before the next one, if anything has."""
+    return ALIGNMENT.take_steps(context, number, _steps)
 
 
 def _steps(context: JobContext, number: int) -> AwaitedJob | None:
     while True:
         with writing(context.database) as session:
-            row = _locked_if_owned(session, number, context.owner)
+            row = ALIGNMENT.running(session, number, context.owner)
             due = None if row is None else _next(session, row, context)
             ALIGNMENT.renew(session, number, context.owner, LEASE)
         if not isinstance(due, LongStep):
             return due
         _LONG[due](context, number)
-
-
-def _locked_if_owned(session: Session, number: int, owner: str) -> Alignment | None:
-    """The alignment, locked, if it is still ours and goes on."""
-    row = ALIGNMENT.locked(session, number, owner)
-    return row if row is not None and row.status == states.RUNNING else None
 
 
 def _next(session: Session, row: Alignment, context: JobContext) -> AwaitedJob | LongStep | None:
@@ -182,7 +159,7 @@ def _demonstrate(context: JobContext, number: int) -> None:
         name = f"{row.name} demonstrations"[:80]
     made = register.add(transact(context.database), draft, name)
     with writing(context.database) as session:
-        if (held := _locked_if_owned(session, number, context.owner)) is not None:
+        if (held := ALIGNMENT.running(session, number, context.owner)) is not None:
             held.demonstrations_id = register.publish(session, made).id
 
 
@@ -200,7 +177,7 @@ def _cut(context: JobContext, number: int) -> None:
     if found.realignment is not None:
         mixed_in = register.add(save, found.realignment, society_data.realignment_name(name))
     with writing(context.database) as session:
-        if (held := _locked_if_owned(session, number, context.owner)) is not None:
+        if (held := ALIGNMENT.running(session, number, context.owner)) is not None:
             held.dataset_id = register.publish(session, comparisons).id
             held.realignment_id = None if mixed_in is None else register.publish(session, mixed_in).id
 
@@ -214,7 +191,7 @@ def _assess(context: JobContext, number: int) -> None:
         wanted = assessment_of(spec, model, base, ALIGNMENT.budget_left(session, row))
         found = training_overlap.held_out(session, context.settings.home, (model, base), asked.questions)
     with writing(context.database) as session:
-        if (held := _locked_if_owned(session, number, context.owner)) is not None:
+        if (held := ALIGNMENT.running(session, number, context.owner)) is not None:
             made = assessments.create(
                 session, wanted, asked, found, queued=held.queued, requester=requester_of(held), goes_on=True
             )

@@ -14,7 +14,6 @@ from app.analysis.evaluations import figures_of_model
 from app.campaigns import lifecycle, rounds
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.spec import ALL_ROUNDS, BASE, CampaignSpec, needs_rewards
-from app.core.errors import AppError
 from app.core.extensions import reading, transact, writing
 from app.datasets import build, register, store
 from app.datasets.filters import NONZERO
@@ -26,7 +25,7 @@ from app.games.base import JSON
 from app.jobs import states
 from app.jobs.chained import AwaitedJob
 from app.jobs.context import JobContext
-from app.jobs.kind import LEASE, fail, finish, requester_of
+from app.jobs.kind import LEASE, finish, requester_of
 from app.models import Campaign, CampaignEvaluation, CampaignIteration, CampaignRound, LanguageModel, TrainingJob
 from app.rounds.job import ROUND
 from app.rounds.plan import match_seed
@@ -54,30 +53,14 @@ def run(context: JobContext, campaign_id: int) -> None:
 
 
 def take_steps(context: JobContext, campaign_id: int) -> AwaitedJob | None:
-    """Take every step that can be taken at once.
-
-    Returns what has to be over before the next one; None when the campaign is over or somebody else is at it. Whatever
-    goes wrong is stored on the campaign's row.
-    """
-    with writing(context.database) as session:
-        if not CAMPAIGN.take(session, campaign_id, context.owner, LEASE):
-            return None
-    try:
-        return _steps(context, campaign_id)
-    except AppError as error:
-        with writing(context.database) as session:
-            if (row := _locked_if_owned(session, campaign_id, context.owner)) is not None:
-                fail(row, error.message)
-        return None
-    finally:
-        with writing(context.database) as session:
-            CAMPAIGN.release(session, campaign_id, context.owner)
+    """Take every step that can be taken at once. Returns what has to be over before the next one, if anything has."""
+    return CAMPAIGN.take_steps(context, campaign_id, _steps)
 
 
 def _steps(context: JobContext, campaign_id: int) -> AwaitedJob | None:
     while True:
         with writing(context.database) as session:
-            row = _locked_if_owned(session, campaign_id, context.owner)
+            row = CAMPAIGN.running(session, campaign_id, context.owner)
             if row is None:
                 return None
             due = _next(session, row, context.settings.home)
@@ -91,12 +74,6 @@ def _steps(context: JobContext, campaign_id: int) -> AwaitedJob | None:
             _analyse(context, campaign_id, due)
         else:
             _filter(context, campaign_id, due, name)
-
-
-def _locked_if_owned(session: Session, campaign_id: int, owner: str) -> Campaign | None:
-    """The campaign, locked, if it is still ours and goes on."""
-    row = CAMPAIGN.locked(session, campaign_id, owner)
-    return row if row is not None and row.status == states.RUNNING else None
 
 
 def _next(session: Session, row: Campaign, home: Path) -> AwaitedJob | _Filter | _Analysis | None:
@@ -233,7 +210,7 @@ def _filter(context: JobContext, campaign_id: int, due: _Filter, name: str) -> N
         draft = store.write(context.settings.home, found, build.training_rows(session, found))
     number = register.add(transact(context.database), draft, lifecycle.model_name(name, due.number))
     with writing(context.database) as session:
-        if _locked_if_owned(session, campaign_id, context.owner) is None:
+        if CAMPAIGN.running(session, campaign_id, context.owner) is None:
             return
         row = session.get_one(CampaignIteration, (campaign_id, due.number))
         row.dataset_id = register.publish(session, number).id
@@ -245,7 +222,7 @@ def _analyse(context: JobContext, campaign_id: int, due: _Analysis) -> None:
         now = session.get_one(CampaignIteration, (campaign_id, due.number))
         found = _evaluated(session, session.get_one(Campaign, campaign_id), now, due.round_id, due.base)
     with writing(context.database) as session:
-        if _locked_if_owned(session, campaign_id, context.owner) is None:
+        if CAMPAIGN.running(session, campaign_id, context.owner) is None:
             return
         if due.label is None:
             session.get_one(CampaignIteration, (campaign_id, due.number)).figures = found

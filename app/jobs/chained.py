@@ -1,13 +1,16 @@
 """Jobs that create other jobs and wait for them: whoever stops or resumes one does so to the job that it waits for."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from sqlalchemy.orm import Session
 
+from app.core.errors import AppError
+from app.core.extensions import writing
 from app.jobs import states
-from app.jobs.kind import NO_BUDGET, JobKind, fail
+from app.jobs.context import JobContext
+from app.jobs.kind import LEASE, NO_BUDGET, JobKind, fail
 from app.jobs.spec import JobBudget
 from app.jobs.spending import BudgetReached, Spent, own_budget, reached, spent_by, stopped_by_budget
 
@@ -38,6 +41,33 @@ class ChainedKind(JobKind[R], Generic[R]):
     def begun_jobs(self, session: Session, row: R) -> Sequence[AwaitedJob]:
         """All jobs that a job has begun."""
         raise NotImplementedError
+
+    def take_steps(
+        self, context: JobContext, number: int, steps: Callable[[JobContext, int], AwaitedJob | None]
+    ) -> AwaitedJob | None:
+        """Hold a job while `steps` takes every step of it that can be taken at once.
+
+        Returns what has to be over before the next one, as `steps` does; None when the job is over or somebody else is
+        at it. What `steps` raises as an AppError is stored on the job's row.
+        """
+        with writing(context.database) as session:
+            if not self.take(session, number, context.owner, LEASE):
+                return None
+        try:
+            return steps(context, number)
+        except AppError as error:
+            with writing(context.database) as session:
+                if (row := self.running(session, number, context.owner)) is not None:
+                    fail(row, error.message)
+            return None
+        finally:
+            with writing(context.database) as session:
+                self.release(session, number, context.owner)
+
+    def running(self, session: Session, number: int, owner: str) -> R | None:
+        """The job, locked, if this owner still holds it and it goes on."""
+        row = self.locked(session, number, owner)
+        return row if row is not None and row.status == states.RUNNING else None
 
     def budget_left(self, session: Session, row: R, but: AwaitedJob | None = None) -> JobBudget:
         """What its next job may spend, or the one that it goes on with: its own budget without what others have spent.

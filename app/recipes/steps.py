@@ -17,7 +17,7 @@ from app.core.extensions import reading, writing
 from app.jobs import states
 from app.jobs.chained import AwaitedJob
 from app.jobs.context import JobContext
-from app.jobs.kind import LEASE, fail, finish
+from app.jobs.kind import LEASE, finish
 from app.jobs.spending import BudgetReached
 from app.models import RecipeRun, RecipeStep
 from app.recipes.faults import RecipeFault
@@ -46,24 +46,17 @@ def run(context: JobContext, number: int) -> None:
 
 
 def take_steps(context: JobContext, number: int) -> AwaitedJob | None:
-    """Take every step that can be taken at once.
+    """Take every step that can be taken at once. Returns what has to be over before the next one, if anything has."""
+    return RECIPE.take_steps(context, number, _placed_steps)
 
-    Returns what has to be over before the next one; None when the run is over or somebody else is at it. Whatever goes
-    wrong is stored on its row.
-    """
-    with writing(context.database) as session:
-        if not RECIPE.take(session, number, context.owner, LEASE):
-            return None
+
+def _placed_steps(context: JobContext, number: int) -> AwaitedJob | None:
+    """As `_steps`; a fault of the recipe is an AppError that begins with its name."""
     try:
         return _steps(context, number)
-    except (AppError, RecipeFault) as error:
-        with writing(context.database) as session:
-            if (row := _locked_if_owned(session, number, context.owner)) is not None:
-                fail(row, error.message if isinstance(error, AppError) else error.placed(row.recipe).message)
-        return None
-    finally:
-        with writing(context.database) as session:
-            RECIPE.release(session, number, context.owner)
+    except RecipeFault as fault:
+        with reading(context.database) as session:
+            raise fault.placed(RECIPE.get(session, number).recipe) from None
 
 
 def _steps(context: JobContext, number: int) -> AwaitedJob | None:
@@ -76,7 +69,7 @@ def _steps(context: JobContext, number: int) -> AwaitedJob | None:
         own = StepContext(context, dict(row.files), plan.inputs.get(SEED, 0))
     while True:
         with writing(context.database) as session:
-            held = _locked_if_owned(session, number, context.owner)
+            held = RECIPE.running(session, number, context.owner)
             due = None if held is None else _next(session, held, plan)
             RECIPE.renew(session, number, context.owner, LEASE)
         if isinstance(due, _Begin):
@@ -85,12 +78,6 @@ def _steps(context: JobContext, number: int) -> AwaitedJob | None:
             _measure(context, number, due.step)
         else:
             return due
-
-
-def _locked_if_owned(session: Session, number: int, owner: str) -> RecipeRun | None:
-    """The run, locked, if it is still ours and goes on."""
-    row = RECIPE.locked(session, number, owner)
-    return row if row is not None and row.status == states.RUNNING else None
 
 
 def _next(session: Session, row: RecipeRun, plan: RecipePlan) -> AwaitedJob | _Begin | _Measure | None:
@@ -130,7 +117,7 @@ def _begin(context: StepContext, number: int, planned: PlannedStep) -> None:
             session.expunge_all()
         prepared = action.prepare(context, spec, begun)
         with writing(context.job.database) as session:
-            row = _locked_if_owned(session, number, context.job.owner)
+            row = RECIPE.running(session, number, context.job.owner)
             if row is None:
                 return
             row.lease_count, now = 0, datetime.now(UTC)  # whoever died before did not do so in vain
@@ -155,6 +142,6 @@ def _measure(context: JobContext, number: int, planned: PlannedStep) -> None:
         begun: Mapping[str, RecipeStep] = _begun(session, number)
         figures = None if measure is None else measure(session, begun[planned.key], begun)
     with writing(context.database) as session:
-        if _locked_if_owned(session, number, context.owner) is not None:
+        if RECIPE.running(session, number, context.owner) is not None:
             step = session.get_one(RecipeStep, (number, planned.key))
             step.figures, step.ended_at = figures, datetime.now(UTC)

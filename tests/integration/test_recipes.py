@@ -13,7 +13,7 @@ from app.core import extensions
 from app.core.errors import AppError
 from app.core.extensions import reading, writing
 from app.datasets.store import find_dataset
-from app.jobs import states
+from app.jobs import chained, states
 from app.jobs.context import JobContext
 from app.jobs.spec import JobBudget
 from app.models import Dataset, RecipeRun, RecipeStep, RoundMaterial, RoundRow
@@ -94,7 +94,8 @@ def _killed_at(monkeypatch: pytest.MonkeyPatch, commit: int, *, before: bool) ->
         if done > commit:
             raise _Killed
 
-    monkeypatch.setattr(steps, "writing", dying)
+    for module in (chained, steps):
+        monkeypatch.setattr(module, "writing", dying)
 
 
 @pytest.mark.either_database
