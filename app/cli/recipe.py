@@ -21,6 +21,7 @@ from app.cli.base import (
     print_json,
     read_pairs,
     settings,
+    unwritable,
 )
 from app.cli.jobs import Described, JobCommands, json_option, queue_option, run_job_here
 from app.cli.round import play_here
@@ -30,6 +31,7 @@ from app.cli.training import train_here
 from app.core import write_priority
 from app.core.errors import Invalid, Verbatim
 from app.core.extensions import db, reading, writing
+from app.core.files import replace_file
 from app.finetuning.job import TRAINING
 from app.jobs.chained import AwaitedJob
 from app.jobs.context import JobContext
@@ -115,9 +117,9 @@ def export(number: int, table: str | None, out: str | None) -> None:
     if path.exists():
         raise Invalid("--out", expected="a file that is not there yet", got=Verbatim(str(path)))
     try:
-        path.write_bytes(content)
+        replace_file(path, [content])
     except OSError as error:
-        raise Invalid("--out", expected="a file that can be written", got=Verbatim(str(error.strerror))) from None
+        raise unwritable(path, error) from None
     click.echo(f"Recipe run {number} in {path}.")
 
 
