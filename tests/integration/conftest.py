@@ -14,6 +14,7 @@ from sqlalchemy import Engine, inspect
 
 from app.benchmarks import tasks
 from app.cli.commands import Commands
+from app.core import reading_process
 from app.core.extensions import db, writing
 from app.core.queues import Typing
 from app.factory import create_app
@@ -21,10 +22,10 @@ from app.finetuning.backends import local, tinker
 from app.jobs import process
 from app.jobs.kind import JobKind
 from app.matches.turns import WorkerContext
-from app.recipes import recipe_command, recipe_process
+from app.recipes import recipe_command
 from app.registry import ensure_baselines
 from app.schema import upgrade
-from app.studies import design_command, design_process
+from app.studies import design_command
 from app.web import form_writes
 from tests import compiled
 from tests.enrolments import KnownWave, load_example, open_wave
@@ -143,8 +144,7 @@ class _Designs:
 @pytest.fixture(autouse=True)
 def _designs_without_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of studies and recipes are read here; the web process of whole Parlors starts a process for them."""
-    monkeypatch.setattr(design_process, "subprocess", _Designs)
-    monkeypatch.setattr(recipe_process, "subprocess", _Designs)
+    monkeypatch.setattr(reading_process, "subprocess", _Designs)
 
 
 @pytest.fixture

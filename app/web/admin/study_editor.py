@@ -151,7 +151,7 @@ def _save(session: Session, loaded: LoadedDesign, newest: int) -> tuple[int, int
 
 
 def _load_draft(files: Mapping[str, str]) -> LoadedDesign:
-    """What the files come to. Raises RefusedDesign."""
+    """What the files come to. Raises RefusedFiles."""
     return read_files({name: text.encode() for name, text in files.items()}, next(iter(files)))
 
 

@@ -101,7 +101,7 @@ def study_file(files: Mapping[str, bytes]) -> str:
 
 
 def read_files(files: Mapping[str, bytes], name: str) -> LoadedDesign:
-    """The study in the file of that name, with the others beside it. Raises RefusedDesign."""
+    """The study in the file of that name, with the others beside it. Raises RefusedFiles."""
     with tempfile.TemporaryDirectory() as folder:
         for each, content in files.items():
             path = Path(folder) / each

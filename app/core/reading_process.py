@@ -1,0 +1,42 @@
+"""Has files read in a process of its own, for the web process: YAML takes long to read, and those who play meanwhile do
+not wait. A module that is such a process takes JSON and prints one JSON object: what was read, or why it was `refused`.
+"""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+from app.core.config import ROOT
+from app.core.errors import AppError, Phrase, Unavailable
+
+_SECONDS = 60  # that files may take
+
+
+class RefusedFiles(AppError):
+    """A file, or one that it names, cannot be read; the text says where and why."""
+
+    code = "invalid"
+    status = 400
+
+
+def read_in_process(module: str, *arguments: str, given: Any) -> Any:
+    """What a module answers, started with these arguments. Raises RefusedFiles, and Unavailable where it broke."""
+    try:
+        done = subprocess.run(  # noqa: S603 - our own command
+            [sys.executable, "-m", module, *arguments],
+            input=json.dumps(given).encode(),
+            capture_output=True,
+            cwd=ROOT,
+            timeout=_SECONDS,
+            check=True,
+        )
+    except subprocess.TimeoutExpired:
+        raise RefusedFiles(Phrase("The files took longer than %(most)s seconds to read.", most=_SECONDS)) from None
+    except subprocess.CalledProcessError as error:
+        last = error.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        raise Unavailable(Phrase("The files could not be read: %(why)s", why="".join(last))) from None
+    answer = json.loads(done.stdout)
+    if "refused" in answer:
+        raise RefusedFiles(answer["refused"])
+    return answer
