@@ -1,6 +1,6 @@
 """A job as it goes on, by server-sent events: its figures whenever they change, until it is over.
 
-Each event has all figures, so that whoever comes back with the id of the last one is told only if they have changed.
+Each event holds all figures. A program that connects again names the last event it got, and hears of changes since.
 
 Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
 """

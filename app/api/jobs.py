@@ -131,7 +131,7 @@ def _create(kind: JobKind[Any], creation: JobCreation[Any], attempt: ChangeReque
 
 @operation("POST", f"/{KIND}/<int:number>/cancel", scope=RUN, kinds=every, answer=STATE, headers=(HEADER,))
 def cancel_job(kind: JobKind[Any], number: int) -> Response:
-    """Ask whoever works on a job to stop; what was made stays"""
+    """Stop a job; what it has made stays"""
     refuse_fields(json_body(needed=False), ())
 
     def work(session: Session) -> Change:

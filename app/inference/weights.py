@@ -13,7 +13,7 @@ _FLOAT32 = 4  # bytes of a number
 
 
 class WeightsPart(NamedTuple):
-    """Weights that are in memory once, whoever computes with them: their checkpoint's hash, and the bytes of each."""
+    """Weights that are in memory once however many models use them: their checkpoint's hash, and the bytes of each."""
 
     sha256: str
     size: int

@@ -1,9 +1,9 @@
-"""The order in which matches came into the database, by which somebody who reads on behind the last one misses none.
+"""The order in which matches were inserted: a program that reads page by page in it misses none.
 
 A time or a number that is drawn when a match is written would not do: two processes write at once, and what is drawn
 first may be committed last, behind a reader who has gone by. `match.inserted_in` is the number of the transaction that
-has inserted a match. On PostgreSQL it is the database's own, and whoever reads stops before the first transaction that
-is still under way: whatever comes later has a higher number. On SQLite one transaction writes at a time, and its number
+has inserted a match. On PostgreSQL it is the database's own, and a page ends before the first transaction that is still
+under way: whatever comes later has a higher number. On SQLite one transaction writes at a time, and its number
 is higher than those of all before. Matches of one transaction are in the order of their ids.
 
 Source: PostgreSQL, https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-PG-SNAPSHOT
@@ -74,7 +74,7 @@ def forget_numbers_of_another_server(session: Session) -> None:
 
 
 def _settled(session: Session) -> Sequence[ColumnElement[bool]]:
-    """Before whom nobody can come in any more."""
+    """The conditions that a match's place in the order is settled: no other can still come in before it."""
     if session.get_bind().dialect.name != POSTGRESQL:
         return ()
     return (MatchRow.inserted_in < literal_column(_FIRST_UNDER_WAY),)

@@ -20,7 +20,7 @@ from app.recipes.recipe_file import RecipeFile, WrittenStep
 from app.recipes.references import ReferenceReader
 from app.recipes.step_kinds import ANY_DATA, DATASETS, FIGURES, MODEL, STEP_KINDS, StepKind
 
-LARGEST_SEED = 2**31 - 1  # of those that follow from the run's: every kind of jobs takes it
+_LARGEST_OF_STEP = 2**31 - 1  # of the seeds that follow from the run's: every kind of jobs takes it
 _LONGEST_NAME = 80  # of models and datasets
 _NUMBERED = 1_000_000_000  # what stands for the number of something that is not there yet is above this
 
@@ -237,7 +237,7 @@ def _path_of(name: str | None, fields: Mapping[str, Any]) -> KeyPath:
 def seed_of(seed: Input, key: str) -> int:
     """The seed of a step, from that of the run and the step's key."""
     digest = hashlib.sha256(f"{seed}/{key}".encode()).digest()
-    return int.from_bytes(digest[:8]) % (LARGEST_SEED + 1)
+    return int.from_bytes(digest[:8]) % (_LARGEST_OF_STEP + 1)
 
 
 def _check_model_names(steps: Sequence[PlannedStep]) -> None:
