@@ -733,18 +733,18 @@ def test_the_pages_are_for_the_signed_in_alone(app: Flask) -> None:
 def test_a_round_and_its_estimate_say_what_they_cost_where_prices_are_known(
     client: FlaskClient, engine: Engine, settings: Settings, stub: StubServer
 ) -> None:
-    options = {"model": "stub-negotiator", "base_url": stub.url, "key_env": "", "price_in": 2500, "price_out": "10000"}
+    options = {"model": "stub-negotiator", "base_url": stub.url, "key_env": "", "price_in": 2600, "price_out": "10000"}
     with writing(engine) as session:
         add_api_model(session, "stub", None, ["negotiation"], options)
     number = make_round(engine, "scripted", "stub", matches=3)
     play(engine, settings, number)
     row = row_of(engine, number)
-    cost = (row.prompt_tokens * 2500 + row.completion_tokens * 10_000) / 1e6
+    cost = (row.prompt_tokens * 2600 + row.completion_tokens * 10_000) / 1e6
     assert f"${cost:,.2f}" in client.get(f"/admin/rounds/{number}?tab=log").text
     asked = form(model_1="stub", matches="300", action="estimate")
     assert f"${100 * cost:,.2f}" in client.post("/admin/rounds/new", data=asked).text
     with writing(engine) as session:  # later the model becomes dearer
-        edit_model(session, "stub", options={"price_in": 5000, "price_out": 20_000})
+        edit_model(session, "stub", options={"price_in": 5200, "price_out": 20_000})
     page = client.get(f"/admin/rounds/{number}?tab=log").text
     assert (f"${cost:,.2f}" in page, "at today’s prices" in page) == (True, False)
     with writing(engine) as session:  # as an earlier release has left it

@@ -55,11 +55,8 @@ def test_the_filter_chooses_what_the_command_chooses(
     options = [word for name, value in choice.items() for word in (f"--{name}", value)]
     wanted = [each["match_id"] for each in table(command("export", "matches", *options, "--out", "-"))]
     query = "&".join(f"{name}={value}" for name, value in choice.items())
-    found, _ = (
-        until(program, None, 6)
-        if not choice
-        else ([each for ids, _ in read_on(program, None, f"limit=2&{query}") for each in ids], None)
-    )
+    until(program, None, 6)
+    found = [each for ids, _ in read_on(program, None, f"limit=2&{query}") for each in ids]
     assert sorted(found) == sorted(wanted)
 
 
@@ -81,6 +78,7 @@ def test_a_match_has_the_columns_of_its_export(
 def test_one_match_is_shown_with_its_log(
     program: Program, played: tuple[int, int], command: Callable[..., bytes]
 ) -> None:
+    until(program, None, 6)
     [first, *_] = program.get(f"/matches?round={played[1]}")["items"]
     shown = program.get(f"/matches/{first['match_id']}")
     events = table(command("export", "events", "--match", first["match_id"], "--out", "-"))

@@ -49,8 +49,8 @@ def test_a_token_stands_for_its_experimenter_and_only_its_hash_is_kept(ann: int)
 @pytest.mark.parametrize(
     ("secret", "said"),
     [
-        ("", "expected a token, which begins with parlor_, got another text"),
-        ("Basic YTpi", "expected a token, which begins with parlor_, got another text"),
+        ("", "expected Bearer and a token, which begins with parlor_, got another text"),
+        ("Basic YTpi", "expected Bearer and a token, which begins with parlor_, got another text"),
         ("parlor_unknown", "expected a token that exists, got another one"),
     ],
 )
@@ -64,7 +64,7 @@ def test_what_is_no_token_lets_nobody_in(ann: int, secret: str, said: str) -> No
 def test_a_token_ends_with_its_last_day(ann: int) -> None:
     secret = make(ann, days=2)
     assert holder(secret, NOW + timedelta(days=2, seconds=-1)).user == "ann"
-    with pytest.raises(tokens.BadToken, match="got notebook, expired on 2026-02-02; the account page makes a new one"):
+    with pytest.raises(tokens.BadToken, match="got notebook, expired on 2026-02-02; the account page makes tokens"):
         holder(secret, NOW + timedelta(days=2))
 
 

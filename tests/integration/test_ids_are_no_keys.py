@@ -108,6 +108,8 @@ def stranger_in(app: Flask, seat: str) -> FlaskClient:
 def _statuses(address: str) -> tuple[int, ...]:
     if address.startswith(("/s/me/", "/play/")):
         return 403, 404, 405
+    if address.startswith("/api/v1/"):
+        return 400, 401, 404, 405  # a cookie beside a token is refused, and so is a request with neither
     return 200, 302, 303, 400, 403, 404, 405, 429  # of what belongs to nobody, and of sign-in
 
 

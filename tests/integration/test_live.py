@@ -239,7 +239,7 @@ def test_a_new_match_is_written_whole_in_one_statement_a_table_and_as_a_rounds_m
     live_row, round_row = row_of(engine, record), row_of(engine, again)
     names = [column.name for column in MatchRow.__table__.columns]
     differ = {name for name in names if getattr(live_row, name) != getattr(round_row, name)}
-    assert differ == {"id", "source", "round_id", "index"}
+    assert differ == {"id", "source", "round_id", "index", "inserted_in"}
 
 
 def test_a_start_that_is_sent_twice_starts_once(engine: Engine, app: Any) -> None:

@@ -297,7 +297,7 @@ def test_a_model_that_changes_in_mid_round_is_said_on_its_page_and_in_the_termin
 def test_prompts_that_a_server_refuses_end_their_matches_alone_and_it_is_the_settings_fault(
     engine: Engine, settings: Settings, stub: StubServer
 ) -> None:
-    stub.answer_with("m", servers.picky(50, haggler))
+    stub.answer_with("m", servers.picky(45, haggler))
     add_models(engine, stub.url, "m", in_flight=1)
     round_id = make_round(engine, "m", matches=30)
     play(engine, settings, round_id)

@@ -19,7 +19,12 @@ from tests.tables import database
 
 ENV = {"ROUND_LEASE": "1.5", "UPKEEP_EVERY": "0.3", "WORKER_QUEUES": "batch"}
 # Of a game whose material is a list: to generate some takes each process a second.
-RECIPE = GAMES.replace("negotiation", "taboo").replace(", figures: [score_mean, agreement_rate]", "")
+RECIPE = (
+    GAMES.replace("negotiation", "taboo")
+    .replace(", figures: [score_mean, agreement_rate]", "")
+    .replace("matches: 6}", "matches: 60}")  # so that no step is over at once
+    .replace("matches: 12,", "matches: 120,")
+)
 
 
 @pytest.fixture(scope="module")

@@ -534,7 +534,8 @@ def test_a_new_round_reads_wrapped_moves_and_counts_them(engine: Engine, setting
         matches = session.scalars(select(MatchRow).where(MatchRow.round_id == wrapped)).all()
         assert [each.lenient_moves for each in matches] == [each.ply for each in matches]
         assert all(each.config["lenient"] for each in matches)
-        body = session.scalars(select(EventRow.body).where(EventRow.kind == "message").limit(1)).one()
+        talk = select(EventRow.body).where(EventRow.kind == "message", EventRow.match_id == matches[0].id)
+        body = session.scalars(talk.limit(1)).one()
         assert body["original"] == f"Assistant: **{body['text']}**"
         rows = [*export.rows(session, export.MOVES, read_choice({"round": str(wrapped)}))]
         (original,) = [column for column in export.MOVES.columns if column.name == "original"]

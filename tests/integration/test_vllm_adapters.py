@@ -63,7 +63,7 @@ CHAT = [{"role": "user", "content": "books: 3, hats: 2, balls: 1"}]
 @pytest.fixture(autouse=True)
 def fresh_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if no server had been handed anything by this process."""
-    monkeypatch.setattr(vllm_adapters, "_loaded", set())
+    monkeypatch.setattr(vllm_adapters, "_loaded", {})
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def test_adapters_that_another_process_has_loaded_are_played_with(
     add_base(engine, base, vllm)
     add_adapters(engine, base, "one")
     answers(player_of(engine, "one"))
-    monkeypatch.setattr(vllm_adapters, "_loaded", set())
+    monkeypatch.setattr(vllm_adapters, "_loaded", {})
     assert answers(player_of(engine, "one"))[0].text
     assert [status for _, _, status in vllm.calls] == [200, 400]
 

@@ -5,6 +5,7 @@ Source: vLLM, docs/features/lora.md, which has `/v1/load_lora_adapter`, `/v1/unl
 
 import asyncio
 import re
+import time
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,7 +50,7 @@ class _Reply(NamedTuple):
 _Loads = dict[tuple[str, str], "asyncio.Task[None]"]
 
 # By address and name. Another process may have had them unloaded since, and a server forgets them when it ends.
-_loaded: set[tuple[str, str]] = set()
+_loaded: dict[tuple[str, str], float] = {}  # when, by time.monotonic
 _under_way: WeakKeyDictionary[asyncio.AbstractEventLoop, _Loads] = WeakKeyDictionary()
 
 
@@ -67,18 +68,19 @@ async def ensure_loaded(options: ApiOptions, folder: Path, sha256: str) -> None:
         loads[key] = asyncio.create_task(_load(options, folder, sha256))
         loads[key].add_done_callback(lambda _: loads.pop(key, None))
     await asyncio.shield(loads[key])
-    _loaded.add(key)
 
 
 async def is_forgotten(options: ApiOptions) -> bool:
     """Whether a server that was handed adapters lists them no more, as after a restart; then they are loaded again."""
+    key, asked = (options.base_url, options.model), time.monotonic()
     try:
         listed = {each.name for each in await list_remote(options)}
     except ListFailed:
         return False
     if options.model in listed:
         return False
-    _loaded.discard((options.base_url, options.model))
+    if _loaded.get(key, asked) <= asked:  # else another call has had them loaded while this one asked
+        _loaded.pop(key, None)
     return True
 
 
@@ -87,7 +89,7 @@ async def unload(options: ApiOptions) -> None:
 
     Raises AdaptersFailed.
     """
-    _loaded.discard((options.base_url, options.model))
+    _loaded.pop((options.base_url, options.model), None)
     reply = await _post(options, "unload_lora_adapter", {"lora_name": options.model})
     if reply.status not in (200, 404):
         raise _failed(options, f"expected it to unload them, got HTTP {reply.status}: {reply.message}", "busy")
@@ -99,16 +101,16 @@ async def _load(options: ApiOptions, folder: Path, sha256: str) -> None:
         raise _failed(options, what, "denied")
     wanted = {"lora_name": options.model, "lora_path": str(folder)}
     reply = await _post(options, "load_lora_adapter", wanted)
-    if reply.status == 200 or (reply.status == 400 and _ALREADY.search(reply.message)):
-        return
-    raise _refused(options, folder, reply)
+    if reply.status != 200 and not (reply.status == 400 and _ALREADY.search(reply.message)):
+        raise _refused(options, folder, reply)
+    _loaded[options.base_url, options.model] = time.monotonic()
 
 
 def _refused(options: ApiOptions, folder: Path, reply: _Reply) -> AdaptersFailed:
     """Why a server has not loaded adapters, and what to do about it."""
     got = f"got HTTP {reply.status}: {reply.message}"
     if _RANK.search(reply.message):
-        what = f"expected a --max-lora-rank that fits the adapters in {folder}, {got}; raise --lora-rank of its command"
+        what = f"expected a --max-lora-rank that fits the adapters, {got}; raise --lora-rank of its command"
         return _failed(options, what, "denied")
     if reply.status == 404 and "error" not in mapping(reply.body) and "message" not in mapping(reply.body):
         what = "expected a vLLM that loads adapters as it runs, got one that does not; flask model serve --lora-rank"
