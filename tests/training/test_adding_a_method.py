@@ -62,4 +62,6 @@ def test_an_unknown_method_is_one_line(
     train: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert train("ppo", tmp_path / "none.json") == 2
-    assert capsys.readouterr().err == (f"error: method: expected {' or '.join(methods_here())} or check or merge, got 'ppo'\n")
+    assert capsys.readouterr().err == (
+        f"error: method: expected {' or '.join(methods_here())} or check or merge, got 'ppo'\n"
+    )
