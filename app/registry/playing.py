@@ -16,14 +16,18 @@ from app.models import (
     LanguageModel,
     MatchRow,
     ModelRequest,
+    RecipeRun,
+    RecipeStep,
     RoundRow,
     SeatRow,
     Society,
     SocietyAgent,
+    TrainingJob,
 )
 from app.registry.changes import members_of_alignment, players_of_campaign
 
 _MATCH_OVER = "over"
+_TRAINING = "training"  # the kind of the steps that make models
 _NAMED: tuple[tuple[type[Alignment] | type[Campaign], Callable[[Mapping[str, Any]], set[str]]], ...] = (
     (Alignment, members_of_alignment),
     (Campaign, players_of_campaign),
@@ -32,7 +36,7 @@ _NAMED: tuple[tuple[type[Alignment] | type[Campaign], Callable[[Mapping[str, Any
 
 def playing(session: Session) -> set[int]:
     """The numbers of the models with which a round, a society, an assessment, a benchmark, a match of people or a
-    question is under way, and of those that a campaign or an alignment under way will play with next.
+    question is under way, and of those that a campaign, an alignment or a recipe under way will play with next.
     """
     newest = (
         select(func.max(CampaignIteration.number))
@@ -41,6 +45,11 @@ def playing(session: Session) -> set[int]:
         .scalar_subquery()
     )
     of_campaigns = select(CampaignIteration.model_id).join(Campaign, Campaign.id == CampaignIteration.campaign_id)
+    of_recipes = (
+        select(TrainingJob.model_id)
+        .join(RecipeStep, (RecipeStep.kind == _TRAINING) & (RecipeStep.number == TrainingJob.id))
+        .join(RecipeRun, RecipeRun.id == RecipeStep.run_id)
+    )
     seats = select(SeatRow.language_model_id).join(MatchRow, MatchRow.id == SeatRow.match_id)
     wanted = [
         select(RoundRow.model_0_id).where(RoundRow.status.in_(states.LIVE)),
@@ -52,6 +61,7 @@ def playing(session: Session) -> set[int]:
         seats.where(MatchRow.status != _MATCH_OVER, MatchRow.round_id.is_(None)).distinct(),
         select(SocietyAgent.model_id).join(Society).where(Society.status.in_(states.LIVE)).distinct(),
         of_campaigns.where(Campaign.status.in_(states.LIVE), CampaignIteration.number == newest),
+        of_recipes.where(RecipeRun.status.in_(states.LIVE)),
     ]
     found = {number for each in wanted for number in session.scalars(each)}
     raters = (
@@ -65,5 +75,7 @@ def playing(session: Session) -> set[int]:
         for spec in session.scalars(select(table.spec).where(table.status.in_(states.LIVE)))
         for name in named(spec)
     }
+    recipes = select(RecipeRun.models).where(RecipeRun.status.in_(states.LIVE))
+    names.update(name for models in session.scalars(recipes) for name in models)
     found.update(session.scalars(select(LanguageModel.id).where(LanguageModel.name.in_(names))))
     return {number for number in found if number is not None}

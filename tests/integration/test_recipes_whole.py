@@ -8,11 +8,12 @@ from sqlalchemy import Engine
 
 from app.core.extensions import reading, writing
 from app.jobs import states
-from app.models import Assessment, Dataset, LanguageModel, Society, TrainingJob
+from app.models import Assessment, Dataset, LanguageModel, RecipeRun, Society, TrainingJob
 from app.recipes.job import steps_of
 from app.recipes.reader import load_recipe
 from app.recipes.step_kinds import STEP_KINDS
 from app.registry import add_local_model, get_model
+from app.registry.playing import playing
 from tests.checkpoints import word_model
 from tests.recipes import carry_on, make_run_of_file, row_of
 
@@ -154,3 +155,8 @@ def test_every_kind_of_steps_is_run(app: Flask, engine: Engine, recipe: Path) ->
     assert 0 <= score["everyday-reasoning"]["value"] <= 1
     assert score["everyday-reasoning"]["n"] == 4
     assert {*verdict} >= {"alignment", "alignment_model", "alignment_base", "engagement"}
+    with writing(engine) as session:
+        assert playing(session) == set()
+        session.get_one(RecipeRun, number).status = states.RUNNING
+        session.flush()
+        assert {model.id for model in trained.values()} < playing(session)

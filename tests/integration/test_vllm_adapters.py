@@ -37,6 +37,7 @@ from tests.assessments import make_alignment, make_assessment
 from tests.benchmarks import make_benchmark
 from tests.campaigns import campaign_of, change
 from tests.checkpoints import word_model
+from tests.recipes import make_run
 from tests.rounds import make_round
 from tests.served_models import (
     WATCHER,
@@ -417,7 +418,10 @@ def test_adapters_with_which_nothing_plays_are_unloaded_and_loaded_for_the_next_
 
 
 def test_whoever_plays_or_waits_is_known(app: Flask, engine: Engine, base: Path, vllm: VllmStub, home: Path) -> None:
-    names = ("match", "asked", "agent", "observer", "rated", "rater", "scored", "learner", "partner", "aligned", "idle")
+    names = (
+        "match", "asked", "agent", "observer", "rated", "rater", "scored", "learner", "partner", "aligned",
+        "recipe", "idle",
+    )  # fmt: skip
     numbers = {}
     for at, name in enumerate(names):
         numbers[name] = add_local(engine, name, sha256=f"{at:064d}")
@@ -442,10 +446,11 @@ def test_whoever_plays_or_waits_is_known(app: Flask, engine: Engine, base: Path,
     change(engine, campaign, 0, model_id=numbers["idle"])
     change(engine, campaign, 1, model_id=numbers["learner"])
     make_alignment(engine, "idle", "alignment", raters=["aligned"])
+    make_run(engine, player="recipe")
     assert play() == set(names)
     with writing(engine) as session:
         session.get_one(ModelRequest, asked).status = "done"
         SOCIETY.cancel(session, societies)
         ASSESSMENT.cancel(session, assessment)
         BENCHMARK.cancel(session, benchmark)
-    assert play() == {"match", "learner", "partner", "aligned"}
+    assert play() == {"match", "learner", "partner", "aligned", "recipe"}
