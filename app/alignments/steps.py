@@ -22,7 +22,7 @@ from app.finetuning.spec import TrainingSpec
 from app.jobs import states
 from app.jobs.chained import AwaitedJob
 from app.jobs.context import JobContext
-from app.jobs.kind import LEASE, finish, requester_of
+from app.jobs.kind import finish, requester_of
 from app.models import Alignment, LanguageModel, TrainingJob
 from app.society import dataset as society_data
 from app.society import lifecycle as societies
@@ -53,7 +53,6 @@ def _steps(context: JobContext, number: int) -> AwaitedJob | None:
         with writing(context.database) as session:
             row = ALIGNMENT.running(session, number, context.owner)
             due = None if row is None else _next(session, row, context)
-            ALIGNMENT.renew(session, number, context.owner, LEASE)
         if not isinstance(due, LongStep):
             return due
         _LONG[due](context, number)

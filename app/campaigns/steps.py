@@ -25,7 +25,7 @@ from app.games.base import JSON
 from app.jobs import states
 from app.jobs.chained import AwaitedJob
 from app.jobs.context import JobContext
-from app.jobs.kind import LEASE, finish, requester_of
+from app.jobs.kind import finish, requester_of
 from app.models import Campaign, CampaignEvaluation, CampaignIteration, CampaignRound, LanguageModel, TrainingJob
 from app.rounds.job import ROUND
 from app.rounds.plan import match_seed
@@ -67,7 +67,6 @@ def _steps(context: JobContext, campaign_id: int) -> AwaitedJob | None:
             if due is None:
                 return None
             name = row.name
-            CAMPAIGN.renew(session, campaign_id, context.owner, LEASE)
         if isinstance(due, AwaitedJob):
             return due
         if isinstance(due, _Analysis):

@@ -1,13 +1,15 @@
 """Jobs that create other jobs and wait for them: whoever stops or resumes one does so to the job that it waits for."""
 
-from collections.abc import Callable, Collection, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from sqlalchemy.orm import Session
 
 from app.core.errors import AppError
-from app.core.extensions import writing
+from app.core.extensions import DATABASE_AWAY, writing
 from app.jobs import states
 from app.jobs.context import JobContext
 from app.jobs.kind import LEASE, NO_BUDGET, JobKind, fail
@@ -54,7 +56,8 @@ class ChainedKind(JobKind[R], Generic[R]):
             if not self.take(session, number, context.owner, LEASE):
                 return None
         try:
-            return steps(context, number)
+            with self._renewed(context, number):
+                return steps(context, number)
         except AppError as error:
             with writing(context.database) as session:
                 if (row := self.running(session, number, context.owner)) is not None:
@@ -63,6 +66,25 @@ class ChainedKind(JobKind[R], Generic[R]):
         finally:
             with writing(context.database) as session:
                 self.release(session, number, context.owner)
+
+    @contextmanager
+    def _renewed(self, context: JobContext, number: int) -> Iterator[None]:
+        """Renew the lease of a job meanwhile: to cut a dataset of many matches takes longer than a lease lasts."""
+        over = threading.Event()
+
+        def renew() -> None:
+            while not over.wait(LEASE / 3):
+                with suppress(*DATABASE_AWAY), writing(context.database) as session:
+                    if self.renew(session, number, context.owner, LEASE) is None:
+                        return
+
+        thread = threading.Thread(target=renew, name=f"lease of {self.name} {number}", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
     def running(self, session: Session, number: int, owner: str) -> R | None:
         """The job, locked, if this owner still holds it and it goes on."""

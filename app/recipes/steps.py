@@ -17,7 +17,7 @@ from app.core.extensions import reading, writing
 from app.jobs import states
 from app.jobs.chained import AwaitedJob
 from app.jobs.context import JobContext
-from app.jobs.kind import LEASE, finish
+from app.jobs.kind import finish
 from app.jobs.spending import BudgetReached
 from app.models import RecipeRun, RecipeStep
 from app.recipes.faults import RecipeFault
@@ -71,7 +71,6 @@ def _steps(context: JobContext, number: int) -> AwaitedJob | None:
         with writing(context.database) as session:
             held = RECIPE.running(session, number, context.owner)
             due = None if held is None else _next(session, held, plan)
-            RECIPE.renew(session, number, context.owner, LEASE)
         if isinstance(due, _Begin):
             _begin(own, number, due.step)
         elif isinstance(due, _Measure):

@@ -1,5 +1,6 @@
 """Runs of recipes: every step's job once, whatever is killed, the same results, and what is refused beforehand."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -138,6 +139,25 @@ def test_two_processes_at_once_wait_for_the_same_job(engine: Engine, settings: A
     assert first is not None
     assert first == second
     assert count_of(engine, RoundRow) == 1
+
+
+@pytest.mark.either_database
+def test_a_step_that_takes_longer_than_a_lease_is_not_taken_by_another_process(
+    engine: Engine, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = make_run(engine)
+    monkeypatch.setattr(chained, "LEASE", 3)
+    begun = time.monotonic()
+
+    def cut(_context: JobContext, _number: int) -> None:
+        while time.monotonic() < begun + 2 * 3:
+            time.sleep(0.1)
+            with writing(engine) as session:
+                assert not RECIPE.take(session, number, "another", 3)
+
+    assert RECIPE.take_steps(JobContext(engine, settings, "one"), number, cut) is None
+    with writing(engine) as session:
+        assert RECIPE.take(session, number, "another", 3)
 
 
 def test_cancelling_and_resuming_reach_the_job_that_is_waited_for(engine: Engine, settings: Any) -> None:
