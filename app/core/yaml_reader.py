@@ -24,6 +24,7 @@ _MOST_VALUES = 20_000  # keys, and values of keys and lists: some forty times as
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 # As people read numbers: not 010, which YAML takes for 8, nor 1:30 (90), 1_000 or 0x1F.
 _PLAIN_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_DIRECTIVE = re.compile(r"(?:^|[\n\r\x85\u2028\u2029])%")  # after each line break that YAML has
 _LARGEST_WHOLE = 2**63 - 1
 _LIST, _MAPPING = "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"
 _SCALARS = {f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool")}
@@ -59,8 +60,11 @@ def parse_yaml(text: str, source: str) -> Document:
 
 
 def _read_by_libyaml(text: str) -> yaml.Node | None:
-    """The nodes of a text in a fifth of the time, or None: for no text, for what is refused, or without libyaml."""
-    if yaml.__with_libyaml__:
+    """The nodes of a text in a fifth of the time, or None: for no text, for what is refused, or without libyaml.
+
+    And for a text that may have directives, as libyaml compares each of them with all others.
+    """
+    if yaml.__with_libyaml__ and not _DIRECTIVE.search(text):
         with contextlib.suppress(yaml.YAMLError, ValueError):
             return _LibyamlLoader(text).get_single_node()
     return None
