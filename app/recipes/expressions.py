@@ -2,7 +2,7 @@
 
 for:   NAME in 1..3     NAME in [1, 2, tiny]     NAME in an input that is a list
 when:  NAME > 1         NAME == tiny and OTHER in [1, 3]     NAME     not NAME
-${…}:  NAME             STEP.OUTPUT     previous.STEP.OUTPUT     all.NAME.STEP.OUTPUT     one or another
+${…}:  NAME             STEP.OUTPUT     previous.STEP.OUTPUT     all.NAME.STEP.OUTPUT     one or another     LIST[NAME]
 """
 
 import re
@@ -28,6 +28,7 @@ _LIST = re.compile(r"\[(.*)\]", re.DOTALL)
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(\.\d+)?(?:[eE][+-]?\d{1,3})?")
 _QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 _COMPARISON = re.compile(rf"({NAME})\s*(==|!=|<=|>=|<|>|\bin\b)\s*(\S.*)", re.DOTALL)
+_ITEM = re.compile(rf"({NAME})\[({NAME})\]")
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 _ESCAPED = "$${"  # which stands for a `${` that is no reference
 _EXAMPLES = "NAME in 1..3, or NAME in [1, 2, 3]"
@@ -174,11 +175,11 @@ def _holds(comparison: ConditionPart, known: Mapping[str, Input]) -> bool:
         if isinstance(value, str | bool) or not isinstance(value, int | float):
             raise Invalid(None, expected=f"a number before {sign}", got=Verbatim(f"{name}, which is {value!r}"))
         return _SIGNS[sign](value, float(values[0]))
-    equal = any(_same(value, each) for each in values)
+    equal = any(same_scalar(value, each) for each in values)
     return equal != (sign == "!=")
 
 
-def _same(one: Input, other: Scalar) -> bool:
+def same_scalar(one: Input, other: Scalar) -> bool:
     """Whether two values are equal; true is not 1, and 1 is 1.0."""
     return one == other and isinstance(one, bool) == isinstance(other, bool)
 
@@ -190,13 +191,15 @@ class Path(NamedTuple):
     """What one alternative of a reference names.
 
     An input, a loop's variable or a step by its `name`, and what a step gives by its `output`, the first of these
-    unless it is said. `qualifiers` say of which turns of a loop, each with the loop's variable if it is named.
+    unless it is said. `qualifiers` say of which turns of a loop, each with the loop's variable if it is named. `at` is
+    the variable whose value is at the place in its loop that is meant of an input which is a list.
     """
 
     name: str
     output: str | None = None
     qualifiers: tuple[tuple[str, str | None], ...] = ()
     text: str = ""
+    at: str | None = None
 
 
 def read_reference(text: str, variables: Sequence[str]) -> Sequence[Path]:
@@ -208,6 +211,8 @@ def read_reference(text: str, variables: Sequence[str]) -> Sequence[Path]:
 
 
 def _path(text: str, whole: str, variables: Sequence[str]) -> Path:
+    if (item := _ITEM.fullmatch(text)) is not None and item[1] not in RESERVED:
+        return Path(item[1], text=text, at=item[2])
     parts = text.split(".")
     if not all(_NAME.fullmatch(each) for each in parts):
         expected = "a reference such as base, play.round or previous.train.model, with or between alternatives"

@@ -16,6 +16,7 @@ from app.recipes.expressions import (
     filled_in,
     read_reference,
     references_in,
+    same_scalar,
     whole_reference,
 )
 from app.recipes.faults import RecipeFault
@@ -92,6 +93,8 @@ class ReferenceReader:
     def _found(self, path: Path, turn: LoopTurn) -> Any:
         """What one alternative names: a value, what a step makes, or why there is none."""
         outline = self._outline
+        if path.at is not None:
+            return self._item(path.name, path.at, turn)
         if path.name in outline.indices:
             return self._made(path, turn)
         if path.qualifiers or path.output is not None:
@@ -111,6 +114,24 @@ class ReferenceReader:
         if path.name in outline.variables:
             what = f"{what}, as this step has no loop over {path.name}"
         raise Invalid(None, expected=f"{what} ({', '.join(known)})", got=path.name)
+
+    def _item(self, name: str, variable: str, turn: LoopTurn) -> Scalar:
+        """The value of a list, an input, at the place that a variable has reached in its loop. Raises Invalid."""
+        values: Any = self._outline.inputs.get(name)
+        if not isinstance(values, list | tuple):
+            lists = [each for each, value in self._outline.inputs.items() if isinstance(value, list | tuple)]
+            raise Invalid(None, expected=f"an input that is a list ({', '.join(lists) or 'there is none'})", got=name)
+        loop = next((each for each in self._outline.loops[turn.index] if each.name == variable), None)
+        if loop is None:
+            expected = f"a variable of the step’s loops in brackets ({', '.join(turn.values) or 'it has none'})"
+            raise Invalid(None, expected=expected, got=variable)
+        if len(values) != len(loop.values):
+            expected = f"as many values of {name} as {variable} has, {len(loop.values)}"
+            raise Invalid(None, expected=expected, got=Verbatim(str(len(values))))
+        now = turn.values[variable]
+        place = next(place for place, each in enumerate(loop.values) if same_scalar(each, now))
+        found: Scalar = values[place]
+        return found
 
     # ---- What earlier steps make ---------------------------------------------------
 

@@ -266,6 +266,21 @@ FAULTS: Mapping[str, tuple[str, str, str]] = {
         "${open('x')}",
         "expected a reference such as base, play.round or previous.train",
     ),
+    "a place of what is no list": (
+        "base: ${previous.train.model or base}",
+        "base: ${base[iteration]}",
+        "expected an input that is a list (rates), got 'base'",
+    ),
+    "a place by what is no variable": (
+        "base: ${previous.train.model or base}",
+        "base: ${rates[turn]}",
+        "expected a variable of the step’s loops in brackets (iteration), got 'turn'",
+    ),
+    "a list that is shorter than its loop": (
+        "base: ${previous.train.model or base}",
+        "base: ${rates[iteration]}",
+        "expected as many values of rates as iteration has, 3, got 2",
+    ),
     "a reference in brackets without quotes": (
         'rounds: ["${play.round}"]',
         "rounds: [${play.round}]",

@@ -133,6 +133,16 @@ def test_models_are_called_by_the_run_the_step_and_the_turn() -> None:
     assert names == ["tried-train-1-0.5", "tried-train-1-a_b", "tried-train-2-0.5", "tried-train-2-a_b"]
 
 
+def test_lists_of_the_same_length_go_together() -> None:
+    text = step(
+        "play",
+        'for: [turn in 1..2, "rate in [0.5, 1]"]',
+        playing("tiny").replace("matches: 2", 'matches: "${seeds[rate]}", seed: "${seeds[turn]}"'),
+    )
+    found = [(each.fields["seed"], each.fields["matches"]) for each in steps_of(text, seeds="4,6")]
+    assert found == [(4, 4), (4, 6), (6, 4), (6, 6)]
+
+
 def test_what_is_within_a_text_is_filled_in_and_what_is_all_of_it_keeps_its_type() -> None:
     text = step(
         "play", "for: turn in 1..1", playing("tiny").replace("matches: 2", 'matches: 2, name: "$${x} ${turn}, ${run}"')
