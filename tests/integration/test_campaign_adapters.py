@@ -43,7 +43,7 @@ TRAINING = {"max_steps": 2, "threads": 1, "lora_rank": 2, "keep_adapters": True,
 @pytest.fixture(autouse=True)
 def _small_models(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SMALL_MODELS", "true")
-    monkeypatch.setattr(vllm_adapters, "_loaded", set())
+    monkeypatch.setattr(vllm_adapters, "_loaded", {})
 
 
 @pytest.fixture
