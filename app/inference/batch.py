@@ -1,7 +1,7 @@
 """Answers that are made together, a token of each at a time: they join when there is room, and leave when they end."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -73,7 +73,7 @@ class Batch:
         self._make_room(most)
         for group in groups:
             for row, each in enumerate(group, begin):
-                if each.held is not None:
+                if each.held:
                     self._rows.put(row, each.held)
                 elif each.alike is not None:
                     self._rows.copy(self._requests.index(each.alike), row, each.length)
@@ -226,11 +226,11 @@ class _Joining:
     request that begins alike.
     """
 
-    def __init__(self, request: GenerationRequest, held: Tensor | None) -> None:
+    def __init__(self, request: GenerationRequest, held: Sequence[Tensor]) -> None:
         self.request = request
         self.held = held
         self.alike: GenerationRequest | None = None
-        self.length = 0 if held is None else held.shape[3]
+        self.length: int = sum(piece.shape[3] for piece in held)
 
     @property
     def missing(self) -> int:
@@ -245,7 +245,7 @@ class _Joining:
         length = min(max(lengths), len(self.request.prompt) - 1)
         if length < self.length + WORTH_A_COPY:
             return False
-        self.held, self.alike, self.length = None, others[lengths.index(max(lengths))], length
+        self.held, self.alike, self.length = (), others[lengths.index(max(lengths))], length
         return True
 
 

@@ -100,13 +100,16 @@ class KeyValueCache(Cache):
         layers = [layer[:, row, :, :length] for layer in self._storage]
         return torch.stack(layers, out=zeros((len(layers), *layers[0].shape), layers[0]))
 
-    def put(self, row: int, held: Tensor) -> None:
-        """Write what `get` gave into a row."""
-        self.reserve(row + 1, held.shape[3])
+    def put(self, row: int, pieces: Sequence[Tensor]) -> None:
+        """Write pieces of what `get` gave into a row, one after the other."""
+        self.reserve(row + 1, sum(piece.shape[3] for piece in pieces))
         if not self._storage:
-            self._storage = self._allocated(held[0, 0])
-        for layer, new in zip(self._storage, held, strict=True):
-            layer[:, row, :, : held.shape[3]] = new
+            self._storage = self._allocated(pieces[0][0, 0])
+        column = 0
+        for piece in pieces:
+            for layer, new in zip(self._storage, piece, strict=True):
+                layer[:, row, :, column : column + piece.shape[3]] = new
+            column += piece.shape[3]
 
     def copy(self, row: int, to: int, length: int) -> None:
         """Write the first columns of a row into another one that there is room for."""

@@ -2,22 +2,44 @@
 
 A conversation is found by its tokens alone. It is kept as far as it was computed, and found again there or where its
 prompt ended, should the answer have been refused. Another conversation that begins alike, as matches of one game do
-with the rules, copies the beginning that both have. The one that was kept first goes first.
+with the rules, copies the beginning that both have; of conversations that are kept it is kept once. The one that was
+kept first goes first.
 """
 
 from bisect import bisect_left, insort
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
+
+from app.inference.blocks import zeros
 
 WORTH_A_COPY = 32  # tokens that two prompts have to begin with alike, or another one more
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
+class _SharedBeginning:
+    """What several conversations begin with: (layers, 2, heads, length, width), and how many of them there are."""
+
+    held: Tensor
+    users: int = 0
+
+
+@dataclass(slots=True, eq=False)
 class _CachedPrefix:
+    """A conversation: its first `shared` tokens are those of the beginning, and `own` is what comes after them."""
+
     ids: list[int]
     prompt: int  # how many of them the conversation's next prompt has for sure
-    held: Tensor  # (layers, 2, heads, length, width)
+    own: Tensor
+    beginning: _SharedBeginning | None = None
+    shared: int = 0
+
+    def pieces(self, length: int) -> list[Tensor]:
+        """What was computed of its first tokens, one piece after the other."""
+        parts = [] if self.beginning is None else [self.beginning.held[:, :, :, : min(self.shared, length)]]
+        return [*parts, self.own[:, :, :, : length - self.shared]] if length > self.shared else parts
 
 
 class PrefixCache:
@@ -34,9 +56,10 @@ class PrefixCache:
         if self._sorted[at : at + 1] and self._sorted[at].ids == ids:
             self._drop(self._sorted[at])
         entry = _CachedPrefix(ids, prompt, held)
+        self._bytes += held.nbytes
+        self._share(entry)
         self._entries[entry] = None
         insort(self._sorted, entry, key=_ids)
-        self._bytes += held.nbytes
         self.shrink(most)
 
     def shrink(self, most: int) -> None:
@@ -44,21 +67,21 @@ class PrefixCache:
         while self._entries and self._bytes > most:
             self._drop(next(iter(self._entries)))
 
-    def take(self, ids: list[int]) -> Tensor | None:
-        """What was computed of the longest beginning of `ids` that is known, all of it never.
+    def take(self, ids: list[int]) -> Sequence[Tensor]:
+        """What was computed of the longest beginning of `ids` that is known, all of it never: pieces of it, each
+        (layers, 2, heads, length, width).
 
         A conversation that goes on is kept no more; one that only begins alike stays.
         """
-        at = bisect_left(self._sorted, ids, key=_ids)
-        best = max(self._sorted[max(0, at - 1) : at + 1], key=lambda each: common_length(each.ids, ids), default=None)
+        best = self._most_alike(ids)
         if best is None:
-            return None
+            return ()
         length = min(common_length(best.ids, ids), len(ids) - 1)
         if length >= best.prompt:
             self._drop(best)
         elif length < WORTH_A_COPY:
-            return None
-        return best.held[:, :, :, :length]
+            return ()
+        return best.pieces(length)
 
     def clear(self) -> None:
         """Keep nothing."""
@@ -66,10 +89,52 @@ class PrefixCache:
         self._sorted.clear()
         self._bytes = 0
 
+    def _most_alike(self, ids: list[int]) -> _CachedPrefix | None:
+        at = bisect_left(self._sorted, ids, key=_ids)
+        return max(self._sorted[max(0, at - 1) : at + 1], key=lambda each: common_length(each.ids, ids), default=None)
+
+    def _share(self, entry: _CachedPrefix) -> None:
+        """Have a conversation share its beginning with the one that is most like it."""
+        other = self._most_alike(entry.ids)
+        length = 0 if other is None else common_length(other.ids, entry.ids)
+        if other is None or length < WORTH_A_COPY:
+            return
+        beginning, shared = other.beginning, other.shared
+        if beginning is None or length > 2 * shared:  # for less, a longer one of these two takes more than it saves
+            beginning, shared = _SharedBeginning(_copy(other.pieces(length))), length
+            self._move(other, beginning, shared)
+        self._move(entry, beginning, min(length, shared))
+
+    def _move(self, entry: _CachedPrefix, beginning: _SharedBeginning, shared: int) -> None:
+        """Have a conversation share so many tokens of a beginning in place of what it shares now, which are fewer."""
+        before = entry.own.nbytes
+        entry.own = _copy([entry.own[:, :, :, shared - entry.shared :]])
+        self._bytes += entry.own.nbytes - before
+        self._forget_beginning(entry)
+        if not beginning.users:
+            self._bytes += beginning.held.nbytes
+        beginning.users += 1
+        entry.beginning, entry.shared = beginning, shared
+
+    def _forget_beginning(self, entry: _CachedPrefix) -> None:
+        """Have a conversation share its beginning no more; one that no other has is no longer kept."""
+        if entry.beginning is not None:
+            entry.beginning.users -= 1
+            if not entry.beginning.users:
+                self._bytes -= entry.beginning.held.nbytes
+
     def _drop(self, entry: _CachedPrefix) -> None:
         del self._entries[entry]
         del self._sorted[bisect_left(self._sorted, entry.ids, key=_ids)]
-        self._bytes -= entry.held.nbytes
+        self._bytes -= entry.own.nbytes
+        self._forget_beginning(entry)
+
+
+def _copy(pieces: Sequence[Tensor]) -> Tensor:
+    """A copy of pieces as one."""
+    shape = list(pieces[0].shape)
+    shape[3] = sum(piece.shape[3] for piece in pieces)
+    return torch.cat([*pieces], dim=3, out=zeros(tuple(shape), pieces[0]))
 
 
 def common_length(one: list[int], other: list[int]) -> int:

@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -30,6 +31,7 @@ from app.inference.batch import Batch
 from app.inference.blocks import zeros
 from app.inference.generate_batch import GenerateBatch
 from app.inference.key_value_cache import KeyValueCache
+from app.inference.prefix_cache import PrefixCache
 from app.inference.requests import Checkpoint, Completion, GenerationFailure, GenerationRequest, OutOfMemory, Sampling
 from app.inference.weights import parameters
 from app.jobs import states
@@ -373,6 +375,45 @@ def test_keys_and_values_take_no_more_memory_than_they_may_and_the_answers_are_t
     assert [[each.ids for each in talks] for talks in found] == [[each.ids for each in talks] for talks in expected]
     assert max(taken) <= limit
     assert max(rows) > 1
+
+
+def held_of(ids: Sequence[int]) -> torch.Tensor:
+    """What stands for keys and values of tokens: their numbers."""
+    return torch.tensor(ids, dtype=torch.float32).view(1, 1, 1, -1, 1).expand(3, 2, 1, -1, 2)
+
+
+def test_what_conversations_begin_with_is_kept_once_and_each_gets_its_own() -> None:
+    rng = random.Random(5)
+    rules = [[*rng.choices(range(9), k=200)] for _ in range(2)]
+    cache, a_token = PrefixCache(), held_of([1]).numel() * 4
+    talks = [[*rules[number % 2], 10 + number, *rng.choices(range(9), k=20)] for number in range(20)]
+    for ids in talks:
+        cache.keep(ids, 200, held_of(ids), 1 << 30)
+    assert cache._bytes <= (2 * 201 + 20 * 21) * a_token
+    for place in rng.sample(range(20), 20):
+        pieces = cache.take([*talks[place], 7])
+        assert torch.equal(torch.cat([*pieces], dim=3), held_of(talks[place]))
+    assert cache._bytes == 0
+
+
+def test_a_cache_gives_what_belongs_to_a_prompt_and_counts_its_bytes_whatever_is_kept_and_taken() -> None:
+    rng = random.Random(7)
+    cache, a_token, most = PrefixCache(), held_of([1]).numel() * 4, 400 * held_of([1]).numel() * 4
+    trunk = rng.choices(range(3), k=300)
+    for _ in range(3000):
+        ids = trunk[: rng.randrange(1, 300)] + rng.choices(range(3), k=rng.randrange(1, 60))
+        if rng.random() < 0.6:
+            cache.keep(ids, rng.randrange(1, len(ids) + 1), held_of(ids), most)
+        else:
+            pieces = cache.take(ids)
+            length = sum(piece.shape[3] for piece in pieces)
+            assert length < len(ids)
+            assert not pieces or torch.equal(torch.cat([*pieces], 3), held_of(ids[:length]))
+        beginnings = {id(each.beginning): each.beginning for each in cache._entries if each.beginning is not None}
+        tokens = sum(each.own.shape[3] for each in cache._entries)
+        assert cache._bytes == (tokens + sum(each.held.shape[3] for each in beginnings.values())) * a_token <= most
+    cache.shrink(0)
+    assert cache._bytes == 0
 
 
 def test_models_share_the_memory_and_let_go_of_it_when_nobody_will_go_on(

@@ -23,7 +23,7 @@ RECIPE = (
     GAMES.replace("negotiation", "taboo")
     .replace(", figures: [score_mean, agreement_rate]", "")
     .replace("matches: 6}", "matches: 60}")  # so that no step is over at once
-    .replace("matches: 12,", "matches: 120,")
+    .replace("matches: 12,", "matches: 1200,")
 )
 
 
