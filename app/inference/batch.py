@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -207,7 +208,7 @@ class Batch:
             computed = [*request.prompt, *request.sampled[:-1]]
             lasting = self._reasoning.lasting(request)
             if lasting:
-                held = self._rows.get(row, lasting)
+                held = partial(self._rows.get, row, end=lasting)
                 room = self._memory() - self._rows.nbytes
                 self._prefix_cache.keep(computed[:lasting], min(lasting, len(request.prompt)), held, room)
             self._remove(row)

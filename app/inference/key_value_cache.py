@@ -93,11 +93,11 @@ class KeyValueCache(Cache):
         """What the storage takes."""
         return sum(layer.nbytes for layer in self._storage)
 
-    def get(self, row: int, length: int) -> Tensor:
-        """A copy of the first columns of a row that holds something: (layers, 2, heads, length, width)."""
+    def get(self, row: int, begin: int, end: int) -> Tensor:
+        """A copy of columns of a row that holds something: (layers, 2, heads, end - begin, width)."""
         if not self._storage:
             raise ValueError("expected a row that holds something, got an empty one")
-        layers = [layer[:, row, :, :length] for layer in self._storage]
+        layers = [layer[:, row, :, begin:end] for layer in self._storage]
         return torch.stack(layers, out=zeros((len(layers), *layers[0].shape), layers[0]))
 
     def put(self, row: int, pieces: Sequence[Tensor]) -> None:

@@ -7,7 +7,7 @@ kept first goes first.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -50,14 +50,19 @@ class PrefixCache:
         self._entries: dict[_CachedPrefix, None] = {}  # the oldest first
         self._sorted: list[_CachedPrefix] = []  # by tokens, so what begins alike stands together
 
-    def keep(self, ids: list[int], prompt: int, held: Tensor, most: int) -> None:
-        """Keep what was computed of a conversation whose first `prompt` tokens were a prompt, `most` bytes in all."""
+    def keep(self, ids: list[int], prompt: int, computed: Callable[[int], Tensor], most: int) -> None:
+        """Keep what was computed of a conversation whose first `prompt` tokens were a prompt, `most` bytes in all.
+
+        `computed` gives it from a token on: what another one has already is not copied.
+        """
         at = bisect_left(self._sorted, ids, key=_ids)
         if self._sorted[at : at + 1] and self._sorted[at].ids == ids:
             self._drop(self._sorted[at])
-        entry = _CachedPrefix(ids, prompt, held)
-        self._bytes += held.nbytes
-        self._share(entry)
+        beginning, shared = self._beginning_for(ids)
+        entry = _CachedPrefix(ids, prompt, computed(shared), beginning, shared)
+        if beginning is not None:
+            beginning.users += 1
+        self._bytes += entry.own.nbytes
         self._entries[entry] = None
         insort(self._sorted, entry, key=_ids)
         self.shrink(most)
@@ -93,28 +98,23 @@ class PrefixCache:
         at = bisect_left(self._sorted, ids, key=_ids)
         return max(self._sorted[max(0, at - 1) : at + 1], key=lambda each: common_length(each.ids, ids), default=None)
 
-    def _share(self, entry: _CachedPrefix) -> None:
-        """Have a conversation share its beginning with the one that is most like it."""
-        other = self._most_alike(entry.ids)
-        length = 0 if other is None else common_length(other.ids, entry.ids)
+    def _beginning_for(self, ids: list[int]) -> tuple[_SharedBeginning | None, int]:
+        """What a conversation can share with the one that is most like it, and how many tokens of that."""
+        other = self._most_alike(ids)
+        length = 0 if other is None else common_length(other.ids, ids)
         if other is None or length < WORTH_A_COPY:
-            return
-        beginning, shared = other.beginning, other.shared
-        if beginning is None or length > 2 * shared:  # for less, a longer one of these two takes more than it saves
-            beginning, shared = _SharedBeginning(_copy(other.pieces(length))), length
-            self._move(other, beginning, shared)
-        self._move(entry, beginning, min(length, shared))
+            return None, 0
+        if length > 2 * other.shared:  # for less, a longer beginning of these two takes more than it saves
+            self._divide(other, length)
+        return other.beginning, min(length, other.shared)
 
-    def _move(self, entry: _CachedPrefix, beginning: _SharedBeginning, shared: int) -> None:
-        """Have a conversation share so many tokens of a beginning in place of what it shares now, which are fewer."""
-        before = entry.own.nbytes
-        entry.own = _copy([entry.own[:, :, :, shared - entry.shared :]])
-        self._bytes += entry.own.nbytes - before
+    def _divide(self, entry: _CachedPrefix, length: int) -> None:
+        """Have a conversation begin with a beginning of so many tokens that others can share, more than it does now."""
+        beginning = _SharedBeginning(_copy(entry.pieces(length)), 1)
+        own = _copy([entry.own[:, :, :, length - entry.shared :]])
+        self._bytes += beginning.held.nbytes + own.nbytes - entry.own.nbytes
         self._forget_beginning(entry)
-        if not beginning.users:
-            self._bytes += beginning.held.nbytes
-        beginning.users += 1
-        entry.beginning, entry.shared = beginning, shared
+        entry.beginning, entry.shared, entry.own = beginning, length, own
 
     def _forget_beginning(self, entry: _CachedPrefix) -> None:
         """Have a conversation share its beginning no more; one that no other has is no longer kept."""
