@@ -48,8 +48,9 @@ class Batch:
     def __len__(self) -> int:
         return len(self._requests)
 
-    def join(self, waiting: deque[GenerationRequest], most: int) -> None:
-        """Take in from the left what there is room for, up to `most` answers in all, and draw a first token of each.
+    def join(self, waiting: deque[GenerationRequest], most: int, most_new: int) -> None:
+        """Take in from the left what there is room for, up to `most` answers in all and `most_new` now, and draw a
+        first token of each.
 
         While there are requests for which a person waits, in front of the others, only these are taken in, as if they
         were alone; where memory does not allow that, others that came in last are put back.
@@ -57,7 +58,8 @@ class Batch:
         only_urgent = any(request.urgent for request in (*self._requests, *waiting))
         rows = sum(request.urgent >= only_urgent for request in self._requests)
         new, put_back = list[GenerationRequest](), list[GenerationRequest]()
-        while waiting and waiting[0].urgent >= only_urgent and rows + len(new) < most:
+        most_new = min(most_new, most - rows)
+        while waiting and waiting[0].urgent >= only_urgent and len(new) < most_new:
             while only_urgent and rows < len(self._requests) and not self._fits(new, waiting[0]):
                 put_back.append(self._put_back(len(self._requests) - rows - 1))
             if not self._fits(new, waiting[0]):

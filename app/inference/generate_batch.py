@@ -31,8 +31,9 @@ class GenerateBatch:
     def __len__(self) -> int:
         return len(self._requests)
 
-    def join(self, waiting: deque[GenerationRequest], most: int) -> None:
-        """Take in from the left what is sampled alike and alike urgent, up to `most` answers in all."""
+    def join(self, waiting: deque[GenerationRequest], most: int, most_new: int) -> None:
+        """Take in from the left what is sampled alike and alike urgent, up to `most` answers in all, `most_new` now."""
+        most = min(most, len(self._requests) + most_new)
         while waiting and len(self._requests) < most and _kind(waiting[0]) == _kind((self._requests or waiting)[0]):
             self._requests.append(waiting.popleft())
 

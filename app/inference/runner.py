@@ -113,14 +113,15 @@ class ModelRunner:
             )
         return self._other_renderers[key]
 
-    def go_on(self, waiting: deque[GenerationRequest], most: int) -> list[GenerationRequest]:
-        """Take in what waits, as far as there is room, and make a step. Returns the requests that have a result now.
+    def go_on(self, waiting: deque[GenerationRequest], most: int, new: int) -> list[GenerationRequest]:
+        """Take in what waits, as far as there is room and up to `new` of it, and make a step. Returns the requests that
+        have a result now.
 
         Raises OutOfMemory, which leaves nothing under way.
         """
         try:
             with torch.inference_mode():
-                self.batch.join(waiting, most)
+                self.batch.join(waiting, most, new)
                 over = self.batch.step()
         except (MemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):

@@ -8,6 +8,7 @@ import asyncio
 import os
 import queue
 import threading
+import time
 from collections import OrderedDict, deque
 from collections.abc import Collection, Container, Iterable, Mapping
 from enum import Enum, auto
@@ -41,6 +42,9 @@ _ENVIRONMENT = {
     "TRANSFORMERS_VERBOSITY": "error",
     "TOKENIZERS_PARALLELISM": "false",
 }
+
+_PERSON_SECONDS = 60.0  # after a person's turn, within which the next one is looked out for
+_FEW = 8  # answers that begin at once meanwhile, so that it waits for no more than these
 
 _loading = threading.Lock()  # transformers cannot load two models at once, and from then on not even one
 
@@ -167,17 +171,14 @@ class Engine:
     def _serve(self, runner: Any) -> None:
         """Make answers until the engine is closed."""
         waiting: deque[GenerationRequest] = deque()
+        person_until = 0.0
         while self._accept(runner, waiting, block=not (waiting or len(runner.batch))):
-            ready = deque[GenerationRequest]()
-            for request in waiting:
-                if not request.prompt and not runner.prepare(request):
-                    self._deliver([request])
-                else:
-                    ready.append(request)
-            waiting.clear()
-            waiting.extend(sorted(ready, key=lambda request: not request.urgent))
+            if any(request.urgent for request in waiting):
+                person_until = time.monotonic() + _PERSON_SECONDS
+            new = _FEW if time.monotonic() < person_until else self._most
+            self._prepare(runner, waiting, new)
             try:
-                over = runner.go_on(waiting, self._limit.of(self._most))
+                over = runner.go_on(waiting, self._limit.of(self._most), new)
             except OutOfMemory as error:
                 self._halve(error, waiting)
             else:
@@ -185,6 +186,20 @@ class Engine:
                 self._limit.grow(len(over), self._most)
                 self._deliver(over)
             self._figures.at_once = self._limit.at_once
+
+    def _prepare(self, runner: Any, waiting: deque[GenerationRequest], new: int) -> None:
+        """Make the prompts of up to so many that wait, those first for which a person does; what can have none is told.
+        The others wait on, as making tokens of many chats takes as long as an answer.
+        """
+        in_order = sorted(waiting, key=lambda request: not request.urgent)
+        waiting.clear()
+        ready = 0
+        for request in in_order:
+            if ready < new and not request.prompt and not runner.prepare(request):
+                self._deliver([request])
+                continue
+            ready += 1
+            waiting.append(request)
 
     def _accept(self, runner: Any, waiting: deque[GenerationRequest], block: bool) -> bool:
         """Take in what has come, waiting for it if nothing else is to be done. False when the engine is closed."""

@@ -296,12 +296,12 @@ def test_memory_that_was_short_once_does_not_hold_a_model_back_for_ever(
 ) -> None:
     whole, short, rows = models.ModelRunner.go_on, [True], []
 
-    def go_on(self: models.ModelRunner, waiting: Any, most: int) -> list[GenerationRequest]:
+    def go_on(self: models.ModelRunner, waiting: Any, *most: int) -> list[GenerationRequest]:
         rows.append(len(self.batch))
         if len(self.batch) > 4 and short:
             short.clear()
             raise OutOfMemory("no more", self.batch.leave())
-        return whole(self, waiting, most)
+        return whole(self, waiting, *most)
 
     monkeypatch.setattr(models.ModelRunner, "go_on", go_on)
     monkeypatch.setattr(engines, "_engines", type(engines._engines)())

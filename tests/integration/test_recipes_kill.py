@@ -95,7 +95,7 @@ def test_a_worker_that_is_killed_in_every_step_changes_nothing(running: Stack, c
                 running.kill("batch")
                 expire(engine, number)
                 kills += 1
-        assert kills >= 4
+        assert kills >= 3  # the second evaluation may be over as soon as it has begun
         check(engine, calm, number)
 
 

@@ -81,7 +81,7 @@ def converse(runner: ModelRunner, talks: Sequence[Talk], turns: int = 2, every: 
     while coming or waiting or len(runner.batch):
         if coming and step % every == 0:
             ask(coming.popleft())
-        for request in runner.go_on(waiting, len(talks)):
+        for request in runner.go_on(waiting, len(talks), len(talks)):
             talk = by_request[request]
             if len(talk.requests) < turns:
                 talk.hear()
@@ -94,7 +94,7 @@ def answer(runner: ModelRunner, *requests: GenerationRequest) -> None:
     assert all(runner.prepare(request) for request in requests)
     waiting, over = deque(requests), 0
     while over < len(requests):
-        over += len(runner.go_on(waiting, len(requests)))
+        over += len(runner.go_on(waiting, len(requests), len(requests)))
 
 
 def of_the_library(prompt: Sequence[int], model: Any, tokenizer: Any) -> list[int]:
@@ -132,8 +132,7 @@ def test_logits_behind_what_was_kept_are_those_of_the_whole_prompt(tmp_path: Pat
     rows = KeyValueCache(model)
     with torch.inference_mode():
         rows.forward(0, [ids[:70], ids[5:9]], [0, 0])
-        kept = rows.get(0, 50)
-        rows.put(1, kept)
+        rows.put(1, [rows.get(0, 0, 20), rows.get(0, 20, 50)])
         found = rows.forward(1, [ids[50:]], [50])
         torch.testing.assert_close(found, model(input_ids=torch.tensor([ids])).logits[:, -1], rtol=1e-5, atol=1e-5)
 
@@ -240,17 +239,17 @@ def test_answers_that_a_person_waits_for_go_first_and_the_others_stay_the_same(
     others, most = [ask(number) for number in range(4)], 4
     waiting = deque(others)
     for _ in range(3):
-        runner.go_on(waiting, most)
+        runner.go_on(waiting, most, most)
     made = [len(request.sampled) for request in others]
     urgent = [ask(number, urgent=True) for number in (7, 8)]
     waiting.extendleft(urgent)
     while any(request.result is None for request in urgent):
-        assert all(request.urgent for request in runner.go_on(waiting, most))
+        assert all(request.urgent for request in runner.go_on(waiting, most, most))
         now = [len(request.sampled) for request in others]
         assert all(new in (0, old) for new, old in zip(now, made, strict=True))  # 0: made again, for want of memory
     assert (made != now) == (memory < 1 << 20)
     while waiting or len(runner.batch):
-        runner.go_on(waiting, most)
+        runner.go_on(waiting, most, most)
     for request in (*others, *urgent):
         runner.release()
         alone = ask(int(request.seed or ""))
