@@ -1,0 +1,375 @@
+"""What Parlor's API takes and gives. Written by `python -m scripts.client_types` from the description of the API."""
+
+from pathlib import Path
+from typing import Any, Literal, Required, TypedDict
+
+
+class JobBudget(TypedDict, total=False):
+    """What the calls of models that a job makes may come to."""
+
+    usd: float | None  # Budget, USD
+    tokens: int | None  # Budget, tokens
+
+
+class RoundSampling(TypedDict, total=False):
+    """How the models of a round are asked and sampled: laid over each model’s own options."""
+
+    temperature: float | None  # 0, which is greedy, to 2.
+    top_k: int | None  # Sample from the likeliest tokens, where the server can.
+    max_tokens: int | None  # What is longer is cut off.
+    greedy: bool  # The same as a temperature of 0.
+    for_training: bool  # For training
+    structured: bool  # Moves as JSON
+
+
+class TrainingBudget(TypedDict, total=False):
+    """What a training at a vendor may cost. A training here calls nobody."""
+
+    usd: float | None  # Budget, USD
+    tokens: int | None  # The same for trained tokens, those of all epochs, whatever they cost.
+
+
+class CampaignSampling(TypedDict, total=False):
+    """How the models of a campaign are sampled, in rounds and evaluations: laid over each model's own options."""
+
+    temperature: float | Literal["none"] | None  # Temperature
+    top_k: int | Literal["none"] | None  # Sample from the likeliest tokens, where the server can; none: from all.
+    max_tokens: int | Literal["none"] | None  # What is longer is cut off.
+
+
+class SocietySettings(TypedDict, total=False):
+    """The settings of a society. Models, questions, memories and the embedder belong to the job, not to them."""
+
+    size: int  # Agents on each side of the square grid.
+    iterations: int  # Questions that each agent is asked, one after another.
+    setting: Literal["all_good", "all_bad", "half_half", "mixed_half_half"]  # Setting
+    radius: float | None  # How far away, by Euclidean distance on the grid, a neighbour may be.
+    critics: int  # Agents that rate each draft, at most.
+    global_interaction: bool  # Whether some of the critics come from anywhere.
+    dropout: float  # Share of the neighbours that are left out where some critics come from anywhere.
+    score_only: bool  # Whether revisions see the mean rating and no reasons.
+    recall: bool  # Whether a similar question from memory, with its answer, is shown.
+    threshold: float | None  # Cosine distance up to which a remembered question counts as similar.
+    first_memories: int  # Questions and answers that each agent remembers at the start.
+    temperature: float  # Of every call.
+    max_tokens: int  # Tokens of every call.
+
+
+class AnswerSampling(TypedDict, total=False):
+    """How two models are to answer held-out questions."""
+
+    temperature: float | None  # 0 to 2.
+    top_p: float | None  # 0 to 1.
+    top_k: int | None  # Of local models.
+    max_tokens: int | None  # What is longer is cut off.
+    no_repeat_ngram: int | None  # Of local models. 2: no pair of tokens is written twice.
+
+
+class TextFile(TypedDict, total=False):
+    """A file, by its text; a Path of this machine is read into one."""
+
+    text: Required[str]  # What the file holds.
+    name: str  # What errors and pages call it.
+
+
+class RoundSpec(TypedDict, total=False):
+    """Who plays which game how often, and how it is set up. A cross-play has a round for each pair of its models."""
+
+    game: Required[str]  # Its name.
+    cross_play: bool  # A round for each pair of any number of models, all on the same seeds. Each plays itself, too.
+    models: Required[list[str]]  # Models
+    swap_seats: bool  # Each game is played twice, with the models’ seats swapped. The number of matches has to be even.
+    matches: int | None  # Of each pair.
+    config: dict[str, Any]  # Such as objective=coop.
+    lenient: bool  # Lenient reading of moves
+    material: TextFile | Path | Literal["all"] | None  # Material
+    pick: Literal["in-order", "shuffled", "random"] | None  # How matches get their material
+    sampling: RoundSampling  # Of all models.
+    name: str  # What lists call the round.
+    seed: int | None  # The same seed plays the same contexts and words.
+    budget: JobBudget  # Of its calls of models.
+    version: int
+
+
+class TrainingSpec(TypedDict, total=False):
+    """A model to make of a dataset: by which method, where, and what it begins with."""
+
+    method: Required[str]  # How it learns.
+    backend: str  # Here, or at a vendor.
+    dataset: Required[str]  # What it learns from: a dataset’s number, its name (the latest version), or name@version.
+    sft_data: str | None  # Supervised rows
+    base: str | None  # Base
+    reference: str | None  # The local model that it stays near. With rewards: the model that played.
+    name: Required[str]  # Of the new model: letters, digits, dots, dashes and underscores. Participants never see it.
+    config: dict[str, Any]  # Further fields
+    budget: TrainingBudget  # Of a training at a vendor.
+    version: int
+
+
+class CampaignSpec(TypedDict, total=False):
+    """What is played, learnt and evaluated, how often, and what comes before. Each iteration's model goes on from the
+    `previous` one or from the `base`, and learns from the rows of the `last` round or of `all` rounds so far. Shares
+    of the matches are played against partners, from either seat, and the rest against the model itself; only what
+    the model itself said is learnt. All models are evaluated on the same held-out material: as they play, at another
+    temperature, and against each of some opponents with the seats swapped half of the time.
+    """
+
+    game: Required[str]  # Its name.
+    base: Required[str]  # The local model that the first iteration begins with.
+    iterations: int  # Each plays, filters, trains and evaluates.
+    matches: int | Literal["all"]  # The newest model’s, in each iteration; all: one for each piece of the material.
+    start: Literal["previous", "base"]  # Whose weights a new model begins with.
+    data_of: Literal["last", "all"]  # Learns from
+    evaluation: int  # The same for every model, on material that nothing is trained on.
+    evaluation_temperature: float | Literal["none"]  # 0 is greedy: always the likeliest word; none: not at all.
+    partners: list[str]  # Fixed opponents, four at most. Figures against them are the model’s own, in each role.
+    play_with: dict[str, float | Literal["equal"]]  # Plays with
+    start_data: int | None  # Starts with the dataset
+    teacher: str | None  # Starts with a teacher
+    start_method: str  # Rewards are for what the base itself has played.
+    start_training: dict[str, Any]  # One a line, such as accumulation = 4.
+    config: dict[str, Any]  # Such as objective=coop.
+    lenient: bool  # Lenient reading of moves
+    sampling: CampaignSampling  # Of all models.
+    material: TextFile | Path | Literal["all"] | None  # Material
+    method: str  # How each model learns from what was played.
+    filter: Literal["above_avg", "nonzero", "all"] | None  # What a model learns from.
+    rewards: Literal["none", "spag"] | None  # What moves are worth.
+    decay: float | None  # Of rewards: from 0 to 1; each move has γ times the share of the one after it.
+    role_weights: bool  # Where there are rewards: however often each wins.
+    positive_only: bool  # All other moves are read and not learnt.
+    training: dict[str, Any]  # One a line, such as accumulation = 4.
+    sft_data: int | None  # A dataset of conversations that is mixed into each training.
+    name: str  # Its models are called NAME-1, NAME-2 and so on.
+    seed: int  # Rounds, evaluations and trainings follow from it.
+    budget: JobBudget  # Of its calls of models.
+    version: int
+
+
+class BenchmarkSpec(TypedDict, total=False):
+    """A model, and the tasks that it is scored on, all of them under the same settings."""
+
+    model: Required[str]  # Model
+    tasks: Required[str]  # Tasks
+    item_limit: int | None  # Only the first so many.
+    shots: int | None  # Solved ones; tasks that ship with Parlor take none.
+    batch: int  # Sequences that are computed together. Fewer take less memory.
+    budget: JobBudget  # Of its calls of models.
+    version: int
+
+
+class SocietySpec(TypedDict, total=False):
+    """Who lives in a society, with what share of its agents, what they are asked, and its settings."""
+
+    agents: Required[dict[str, float]]  # Models of the agents, each with its share of them: 1 and 1 are halves.
+    systems: list[str]  # Agent models that are told not to warn and lecture by habit.
+    observers: Required[list[str]]  # Models that rate each draft and each revision; of several the mean counts.
+    config: SocietySettings  # Those of the grid, the critics, the memories and the calls, laid over the preset.
+    questions: TextFile | Path | Literal["shipped"] | None  # One a line, or a list in JSON. Agents get them in turn.
+    priors: TextFile | Path | Literal["shipped"] | None  # First memories
+    embedder: str  # Whose vectors say what is similar: tfidf, model:NAME, api:MODEL or sentences:MODEL.
+    name: str  # What lists call the society.
+    seed: int  # Of everything that is drawn: the same seed gives the same world.
+    budget: JobBudget  # Of its calls of models.
+    version: int
+
+
+class AssessmentSpec(TypedDict, total=False):
+    """Two models, the questions that both answer, and the models that rate the answers."""
+
+    model: Required[str]  # The one that is assessed: usually the newer one.
+    base: Required[str]  # The one beside it: usually what the model was trained from.
+    raters: Required[list[str]]  # Raters
+    questions: TextFile | Path | Literal["shipped"] | None  # Questions
+    sampling: AnswerSampling  # Of both models’ answers. The fields below are laid over it.
+    seed: int  # Of the answers and the ratings. Both models answer a question with the same one.
+    budget: JobBudget  # Of its calls of models.
+    version: int
+
+
+class AlignmentSpec(TypedDict, total=False):
+    """The model that learns, who lives in its societies, its two trainings, and how it is compared in the end."""
+
+    base: Required[str]  # A local model that answers chats: the one that learns.
+    demonstrations: str | None  # Conversations for supervised training; of rated responses the best ones.
+    sft: dict[str, Any]  # On the demonstrations; one a line, such as epochs = 2.
+    share: float  # Of the agents, among the shares below. Alone, it has all of them.
+    agents: dict[str, float]  # Further models of the agents, each with its share of them.
+    observers: Required[list[str]]  # Models that rate each draft and each revision; of several the mean counts.
+    raters: list[str]  # They compare the models in the end.
+    society: SocietySettings  # Those of the grid, the critics, the memories and the calls, laid over the preset.
+    embedder: str  # Whose vectors say what is similar: tfidf, model:NAME, api:MODEL or sentences:MODEL.
+    questions: TextFile | Path | Literal["shipped"] | None  # Of the societies. One a line, or a list in JSON.
+    priors: TextFile | Path | Literal["shipped"] | None  # First memories
+    preset: Literal["published", "code"]  # Fields of stable-alignment, and how the rows of the society are mixed.
+    train: dict[str, Any]  # Laid over the preset; one a line, such as batch = 8.
+    held_out: TextFile | Path | None  # One a line, or a list in JSON; none that the societies are asked.
+    sampling: AnswerSampling  # Of both models’ answers. The fields below are laid over it.
+    name: str  # Its models are called NAME-sft and NAME-aligned.
+    seed: int  # Of everything that is drawn: the same seed gives the same world.
+    budget: JobBudget  # Of its calls of models.
+    version: int
+
+
+class RehearsalSpec(TypedDict, total=False):
+    """The study whose copy bots go through, how many they are, and what they do there."""
+
+    study: Required[str]  # Its name, with @ and a number for another version than the newest.
+    bots: int  # Twenty are under way at once.
+    seed: int  # Of what they choose and answer.
+    live: bool  # At its own pace, which takes as long as people would. Else against scripted players, without pauses.
+    budget: JobBudget  # Of its calls of models.
+    version: int
+
+
+class RecipeSpec(TypedDict, total=False):
+    """A recipe to run, with the inputs that differ from those of its file."""
+
+    recipe: TextFile | Path | None  # A YAML file of steps.
+    inputs: dict[str, Any]  # Values that differ from those of the file, one a line, such as base = mine.
+    name: str  # Its models are called NAME-STEP, with the values of the step’s loops.
+    budget: JobBudget  # Of its calls of models.
+    version: int
+
+
+class MatchFilter(TypedDict, total=False):
+    """Which matches: those for which all of this holds."""
+
+    game: str  # Only this game.
+    player: str  # Only matches of this model, or of people: person.
+    role: str  # Only matches in which the player had this role.
+    reason: str  # Only matches that ended so, such as deal.
+    status: str  # Only these: waiting, playing, over.
+    source: str  # Only matches from here: live, terminal, selfplay, import, rehearsal.
+    since: str  # Only matches that began on this day or later, in UTC.
+    until: str  # Only matches that began on this day or earlier, in UTC.
+    match: str  # Only this match, by its id.
+    round: int  # Only this round, by its number.
+    campaign: int  # Only rounds and evaluations of this campaign, by its number.
+    study: str  # Only this study, by its name.
+    arm: str  # Only arms of this name.
+    consent: str  # Only matches whose people all agreed to training, or not all: given, missing.
+
+
+# A match, with the columns of matches.csv.
+Match = TypedDict(
+    "Match",
+    {
+        "match_id": str | int | None,
+        "round_id": str | int | None,
+        "study_id": str | int | None,
+        "index": int | str | None,
+        "game": str | int | None,
+        "config": Any,
+        "seed": str | int | None,
+        "status": str | int | None,
+        "reason": str | int | None,
+        "winner": int | str | None,
+        "role_0": str | int | None,
+        "player_0": str | int | None,
+        "utility_0": float | None,
+        "role_1": str | int | None,
+        "player_1": str | int | None,
+        "utility_1": float | None,
+        "moves": int | str | None,
+        "violations": int | str | None,
+        "agreed": bool | None,
+        "pareto_optimal": bool | None,
+        "started_at": str | None,
+        "ended_at": str | None,
+        "words": int | str | None,
+        "tokens": int | str | None,
+        "first_proposal": int | str | None,
+        "unspoken": bool | None,
+        "points_0": int | str | None,
+        "points_1": int | str | None,
+        "got_0": Any,
+        "got_1": Any,
+        "counts": Any,
+        "values_0": Any,
+        "values_1": Any,
+        "lambda": float | None,
+        "source": str | int | None,
+        "swapped": bool | None,
+        "prompt_style_0": str | int | None,
+        "prompt_version_0": int | str | None,
+        "prompt_style_1": str | int | None,
+        "prompt_version_1": int | str | None,
+        "game_version": int | str | None,
+        "lenient_moves": int | str | None,
+        "answer_form_0": str | int | None,
+        "answer_form_1": str | int | None,
+    },
+    total=False,
+)
+
+
+# A language model in the list of them.
+ModelRow = TypedDict(
+    "ModelRow",
+    {
+        "name": Any,
+        "model_id": Any,
+        "usable_in_rounds": Any,
+        "offered_to_people": Any,
+        "test_call": Any,
+        "label": Any,
+        "kind": Any,
+        "games": Any,
+        "for": Any,
+        "server": Any,
+        "matches": Any,
+        "price_in": Any,
+        "price_out": Any,
+        "price_cached": Any,
+        "price_cache_write": Any,
+        "price_reasoning": Any,
+        "created_at": str | None,
+    },
+    total=False,
+)
+
+
+class DatasetRow(TypedDict, total=False):
+    """A dataset in the list of them."""
+
+    name: Any  # Dataset
+    dataset_id: Any  # Number
+    version: Any  # Version
+    origin: Any  # From
+    kept: Any  # Kept
+    rows: Any  # Rows
+    matches: Any  # Matches
+    words: Any  # Words
+    sha256: Any  # SHA-256
+    unusable_since: Any  # Unusable since, UTC
+    created_at: str | None  # Made, UTC
+
+
+class StudyRow(TypedDict, total=False):
+    """A study in the list of them."""
+
+    study: Any  # Study
+    study_id: Any  # Number
+    version: Any  # Versions
+    title: Any  # Title
+    waves: Any  # Waves
+    enrolled: Any  # Entered
+    loaded_at: str | None  # Loaded, UTC
+
+
+class PersonRow(TypedDict, total=False):
+    """A person of a wave."""
+
+    participant: Any  # Person
+    enrolment_id: Any  # Number
+    where: Any  # Where
+    since: Any  # Since, UTC
+    arm: Any  # Arm
+    matches: Any  # Matches over
+    ending: Any  # Ending
+    pay: Any  # Pay
+    currency: Any  # Currency
+    entered_at: str | None  # Entered, UTC
+    ended_at: str | None  # Ended, UTC
+    device: Any  # Device

@@ -1,0 +1,53 @@
+"""What can go wrong, each in one line: what was expected, what came, what to do."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class ParlorError(Exception):
+    """Any error of the client."""
+
+
+class NotReachable(ParlorError):
+    """No Parlor answers at the address, or not any more."""
+
+
+class ServerTooOld(ParlorError):
+    """The server is of an earlier version than the client needs."""
+
+
+class Refused(ParlorError):
+    """Parlor refused a request; nothing was changed.
+
+    status: of HTTP. code: for programs, such as `invalid`, `not_signed_in`, `not_allowed`, `not_found`, `conflict`.
+    field, expected, got, remedy: of what is at fault, None where that is not known.
+    """
+
+    def __init__(self, status: int, error: Mapping[str, Any]) -> None:
+        self.status = status
+        self.code: str = error.get("code") or "unknown"
+        self.field: str | None = error.get("field")
+        self.expected: str | None = error.get("expected")
+        self.got: str | None = error.get("got")
+        self.remedy: str | None = error.get("remedy")
+        message = one_line(error.get("message") or f"refused with {status}")
+        if self.remedy and self.remedy not in message:
+            message += f"; {one_line(self.remedy)}"
+        super().__init__(message)
+
+
+class JobFailed(ParlorError):
+    """A job that was waited for failed, or was cancelled.
+
+    kind, number: the job. status: `failed` or `cancelled`. error: what the job says of it; None where it says nothing.
+    """
+
+    def __init__(self, kind: str, number: int, status: str, error: str | None) -> None:
+        self.kind, self.number, self.status, self.error = kind, number, status, error
+        what = f"{kind}[{number}]: expected it to be done, got {status}"
+        super().__init__(what if not error else f"{what}: {one_line(error)}")
+
+
+def one_line(text: object) -> str:
+    """A text without line breaks."""
+    return " ".join(str(text).split())

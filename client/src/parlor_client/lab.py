@@ -1,0 +1,174 @@
+"""A Parlor as programs have it: jobs, matches, exports, models, datasets, studies."""
+
+import os
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, Literal, TypeVar, Unpack
+from urllib.parse import quote
+
+from parlor_client._kinds import JobKinds
+from parlor_client._types import DatasetRow, Match, MatchFilter, ModelRow, PersonRow, StudyRow
+from parlor_client.connection import Connection, ConnectionLost
+from parlor_client.errors import NotReachable, Refused
+from parlor_client.jobs import OtherJobs
+from parlor_client.tables import Table, exported, pages
+
+_PATIENCE = 120.0  # seconds: a token that has asked too often may go on after 60
+Export = Literal["matches", "moves", "events", "generations", "codebook"]
+Listed = TypeVar("Listed", bound=Mapping[str, Any])
+
+
+class Lab(JobKinds):
+    """A Parlor at an address, with a token that says what may be done there.
+
+    url, token: without them PARLOR_URL and PARLOR_TOKEN are taken. patience: seconds for which a request is repeated
+    while Parlor is busy or away. Raises NotReachable for what is no address, Refused without a token. The first request
+    asks for the server's version: raises ServerTooOld.
+    """
+
+    def __init__(self, url: str | None = None, token: str | None = None, *, patience: float = _PATIENCE) -> None:
+        url = os.environ.get("PARLOR_URL", "") if url is None else url
+        token = os.environ.get("PARLOR_TOKEN", "") if token is None else token
+        super().__init__(Connection(url, token, patience))
+        self.models = Registry[ModelRow](self._connection, "models", "model_id")
+        self.datasets = Registry[DatasetRow](self._connection, "datasets", "dataset_id")
+        self.studies = Studies(self._connection, "studies", "study_id")
+
+    def __repr__(self) -> str:
+        return f"<Lab at {self._connection.url}>"
+
+    def __enter__(self) -> "Lab":
+        return self
+
+    def __exit__(self, *_error: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._connection.close()
+
+    @property
+    def version(self) -> str:
+        """The version of the server. Raises NotReachable, ServerTooOld."""
+        return self._connection.description().version
+
+    def jobs(self, kind: str) -> OtherJobs:
+        """The jobs of a kind that this Parlor has, by its plural, also of one that the client does not know.
+
+        Raises KeyError for another.
+        """
+        known = self._connection.description().job_columns
+        if kind not in known:
+            raise KeyError(f"expected one of {', '.join(known)}, got {kind}")
+        return OtherJobs(self._connection, kind)
+
+    def matches(self, **chosen: Unpack[MatchFilter]) -> "Matches":
+        """The matches that a filter chooses, in the order in which they came in."""
+        return Matches(self._connection, chosen)
+
+    def match(self, match_id: str) -> dict[str, Any]:
+        """One match with the events of its log. Raises Refused, NotReachable."""
+        found: dict[str, Any] = self._connection.get(f"/matches/{quote(match_id, safe='')}")
+        return found
+
+    def export(
+        self,
+        name: Export,
+        path: Path | str,
+        *,
+        guard: bool = False,
+        bom: bool = False,
+        **chosen: Unpack[MatchFilter],
+    ) -> Path:
+        """Write what was played as CSV, byte for byte what `flask export` writes; returns the path.
+
+        guard: keep spreadsheets from running text and rounding seeds. bom: begin with a byte order mark, for Excel. The
+        file appears when it is whole, and takes the place of one that was there. Raises Refused, NotReachable, OSError.
+        """
+        path = Path(path)
+        flags = {"guard": "1" if guard else None, "bom": "1" if bom else None}
+        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        try:
+            self._download(f"/exports/{name}.csv", {**flags, **chosen}, part)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+        return path
+
+    def _download(self, path: str, params: Mapping[str, Any], part: Path) -> None:
+        """Write an answer into a file, from its beginning again when it breaks off."""
+        deadline = time.monotonic() + self._connection.patience
+        while True:
+            try:
+                with part.open("wb") as file, self._connection.stream(path, params) as response:
+                    for piece in response.iter_bytes():
+                        file.write(piece)
+                return
+            except ConnectionLost as error:
+                pause = max(1.0, error.retry_after)
+                if time.monotonic() + pause > deadline:
+                    raise NotReachable(f"{error}; nothing was written") from None
+            time.sleep(pause)
+
+
+class Matches(Table[Match]):
+    """The matches that a filter chooses, in the order in which they came in; and what happened in them."""
+
+    def __init__(self, connection: Connection, chosen: MatchFilter) -> None:
+        self._connection, self._chosen = connection, chosen
+        super().__init__(partial(pages, connection, "/matches", chosen))
+
+    def moves(self) -> Table[dict[str, Any]]:
+        """Their accepted moves, with the columns of moves.csv."""
+        return self._exported("moves")
+
+    def events(self) -> Table[dict[str, Any]]:
+        """Their logs, with the columns of events.csv."""
+        return self._exported("events")
+
+    def generations(self) -> Table[dict[str, Any]]:
+        """The calls of models in them, with the columns of generations.csv."""
+        return self._exported("generations")
+
+    def _exported(self, name: str) -> Table[dict[str, Any]]:
+        return Table(partial(exported, self._connection, name, self._chosen))
+
+
+class Registry(Table[Listed], Generic[Listed]):
+    """Models, datasets or studies: `lab.models["mine"]` and `lab.models[3]` are one of them with all that is known."""
+
+    def __init__(self, connection: Connection, name: str, id_column: str) -> None:
+        self._connection, self._name, self._id_column = connection, name, id_column
+        super().__init__(self.list)
+
+    def __getitem__(self, which: int | str) -> dict[str, Any]:
+        """One by its number or its name, of several of that name the latest.
+
+        Raises Refused with the code `not_found` if there is none.
+        """
+        number = which if isinstance(which, int) else self._number_of(which)
+        found: dict[str, Any] = self._connection.get(f"/{self._name}/{number:d}")
+        return found
+
+    def list(self, *, name: str | None = None, sort: str | None = None) -> Iterator[Listed]:
+        """All of them, or those of a name. sort: a column of the list, with - before it downwards."""
+        return pages(self._connection, f"/{self._name}", {"name": name, "sort": sort})
+
+    def _number_of(self, name: str) -> int:
+        numbers = [row[self._id_column] for row in self.list(name=name)]
+        if not numbers:
+            message = f"{self._name}: expected the name of one that exists, got {name}"
+            raise Refused(404, {"code": "not_found", "message": message, "field": self._name, "got": name})
+        return int(max(numbers))
+
+
+class Studies(Registry[StudyRow]):
+    """Studies, and the people of their waves."""
+
+    def people(self, wave: int) -> Table[PersonRow]:
+        """The people of a wave, by its number; their ids need a token with the scope `people`."""
+        return Table(partial(pages, self._connection, f"/waves/{wave:d}/people", {}))
