@@ -12,7 +12,7 @@ import pytest
 from app.core.config import ROOT, Settings
 
 TEXT = (ROOT / "docs/architecture.md").read_text()
-CODE = ("app", "training", "workers", "bench", "scripts", "tests")
+CODE = ("app", "training", "workers", "bench", "client", "scripts", "tests")
 FOLDERS = (*CODE, "docs", "data", "static", "templates", "translations")
 COMMANDS = ("flask ", "make ", "python -m ", "celery ", "gunicorn ")  # tests/integration/test_commands.py knows these
 
