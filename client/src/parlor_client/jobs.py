@@ -70,7 +70,7 @@ class Job:
         return self
 
     def cancel(self) -> "Job":
-        """Stop it; what it has made stays. Returns itself. Raises Refused, also when it is over; NotReachable."""
+        """Stop it; what it has made stays. Returns itself. Raises Refused, also when it is done; NotReachable."""
         return self._changed("cancel", {})
 
     def resume(self, *, budget: JobBudget | None = None) -> "Job":
