@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -234,6 +235,7 @@ def test_a_round_and_a_live_match_outlive_the_process_that_holds_their_model(par
         wait_until(lambda: has_begun(engine, round_id), "some matches that are over")
         parlor.kill("models")
         table = taboo(parlor, "attacker", opponent="Label of local", config={"max_turns": 2})
+        wait_until(lambda: hears(parlor), "a process that can be asked")  # else turns are given back, to be tried again
         os.kill(parlor.pid("models"), signal.SIGSTOP)  # so that it cannot answer before it is killed
         with Participant(table) as person:
             assert person.insist("Line 1.", "round-1", 0)["ok"]
@@ -245,6 +247,12 @@ def test_a_round_and_a_live_match_outlive_the_process_that_holds_their_model(par
         assert moves_of(parlor, table.match) == ["Line 1.", SAID, "Line 2.", SAID]
         wait_until(lambda: row_of(engine, round_id).status not in states.OPEN, "the end of the round")
         check(engine, round_id, MATCHES)
+
+
+def hears(parlor: Stack) -> bool:
+    """Whether the process that holds local models can be connected to."""
+    with socket.socket(socket.AF_UNIX) as line:
+        return line.connect_ex(str(settings_of(parlor).models_socket)) == 0
 
 
 def has_begun(engine: Engine, round_id: int) -> bool:
