@@ -77,7 +77,7 @@ def rows_of(text: str) -> list[dict[str, str]]:
 
 
 class Proxy:
-    """A port through which a Parlor is asked, and whose faults befall the next requests that create a job.
+    """A port through which a Parlor is asked, whose faults befall the next requests that create a job or export rows.
 
     faults: `lost` answers nothing although the request was passed on, `refused` neither; a number is answered instead.
     The first stream of events breaks off behind its first event.
@@ -108,17 +108,23 @@ class ProxyHandler(BaseHTTPRequestHandler):
         events = self.path.endswith("/events")
         if events:
             self.proxy.seen_events.append(self.headers["Last-Event-ID"])
-        self._pass_on(cut=events and len(self.proxy.seen_events) == 1)
+        if self.path.startswith("/api/v1/exports/") and self.proxy.faults:
+            return self._fail(self.proxy.faults.pop(0))
+        return self._pass_on(cut=events and len(self.proxy.seen_events) == 1)
 
     def do_POST(self) -> None:
         self.proxy.keys.append(self.headers["Idempotency-Key"])
         fault = self.proxy.faults.pop(0) if self.proxy.faults else None
+        if fault is None or fault == "lost":
+            self._pass_on(lost=fault == "lost")
+        else:
+            self._fail(fault)
+
+    def _fail(self, fault: str | int) -> None:
         if isinstance(fault, int):
             self.send_response(fault)
             self.send_header("Retry-After", "1")
             self.end_headers()
-        elif fault != "refused":
-            self._pass_on(lost=fault == "lost")
 
     def _pass_on(self, *, lost: bool = False, cut: bool = False) -> None:
         """Send a request to the Parlor and its answer back: none of it if lost, up to the first event if cut."""
@@ -310,6 +316,17 @@ def test_a_creation_is_sent_again_with_its_key_and_done_once(
 
 
 # ---- Exports and tables ---------------------------------------------------------
+
+
+def test_rows_and_files_are_asked_for_again_while_the_server_is_busy(parlor: Stack, token: str, tmp_path: Path) -> None:
+    with Proxy(parlor) as proxy, Lab(proxy.url, token) as lab:
+        job = lab.rounds.run(**TABOO).wait()
+        matches = lab.matches(round=job.number)
+        proxy.faults = [429, "refused", 408]
+        assert len([*matches.moves()]) == job.figures["moves"] > 0
+        proxy.faults = [503, "refused"]
+        assert lab.export("moves", tmp_path / "moves.csv", round=job.number).read_text().count("\n") > 1
+        assert proxy.faults == []
 
 
 def test_an_export_that_is_refused_leaves_what_was_there(lab: Lab, tmp_path: Path) -> None:

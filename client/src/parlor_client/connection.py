@@ -13,7 +13,7 @@ from parlor_client.version import OLDEST_SERVER, __version__
 
 API = "/api/v1"
 _DESCRIPTION = f"{API}/openapi.json"
-_BUSY = (429, 502, 503, 504)  # what is answered while a server is busy, away or started anew
+_BUSY = (408, 429, 502, 503, 504)  # what is answered while a server is busy, away or started anew
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0  # seconds between two attempts, doubled each time
 # A stream of events says something every 15 seconds; an answer to anything else begins earlier.
 _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
@@ -141,6 +141,14 @@ class ConnectionLost(Exception):
     def __init__(self, message: str, retry_after: float = 0.0) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+def wait_to_ask_again(error: ConnectionLost, deadline: float, what: str) -> None:
+    """Wait until what broke off may be asked for again. Raises NotReachable, saying `what`, if that is too late."""
+    pause = max(1.0, error.retry_after)
+    if time.monotonic() + pause > deadline:
+        raise NotReachable(f"{error}; {what}") from None
+    time.sleep(pause)
 
 
 def lines_of(response: httpx.Response) -> Iterator[str]:

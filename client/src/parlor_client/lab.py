@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 from parlor_client._kinds import JobKinds
 from parlor_client._types import DatasetRow, Match, MatchFilter, ModelRow, PersonRow, StudyRow
-from parlor_client.connection import Connection, ConnectionLost
-from parlor_client.errors import NotReachable, Refused
+from parlor_client.connection import Connection, ConnectionLost, wait_to_ask_again
+from parlor_client.errors import Refused
 from parlor_client.jobs import OtherJobs
 from parlor_client.tables import Table, exported, pages
 
@@ -109,10 +109,7 @@ class Lab(JobKinds):
                         file.write(piece)
                 return
             except ConnectionLost as error:
-                pause = max(1.0, error.retry_after)
-                if time.monotonic() + pause > deadline:
-                    raise NotReachable(f"{error}; nothing was written") from None
-            time.sleep(pause)
+                wait_to_ask_again(error, deadline, "nothing was written")
 
 
 class Matches(Table[Match]):

@@ -2,12 +2,13 @@
 
 import csv
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
-from parlor_client.connection import Connection, ConnectionLost, lines_of
-from parlor_client.errors import NotReachable, ParlorError
+from parlor_client.connection import Connection, ConnectionLost, lines_of, wait_to_ask_again
+from parlor_client.errors import ParlorError
 
 _PAGE = 200  # items, the most that a page has
 _LONGEST_CELL = 2**31 - 1  # characters: a prompt is longer than what csv takes by default
@@ -58,12 +59,18 @@ def exported(connection: Connection, name: str, params: Mapping[str, Any]) -> It
 
 
 def _csv_rows(connection: Connection, name: str, params: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    """The rows of an export, asked for again as long as none of them was there. Raises Refused, NotReachable."""
     csv.field_size_limit(_LONGEST_CELL)
-    try:
-        with connection.stream(f"/exports/{name}.csv", params) as response:
-            yield from _named(csv.reader(lines_of(response)))
-    except ConnectionLost as error:
-        raise NotReachable(f"{error}; the rows have broken off, read them anew") from None
+    deadline, begun = time.monotonic() + connection.patience, False
+    while True:
+        try:
+            with connection.stream(f"/exports/{name}.csv", params) as response:
+                for row in _named(csv.reader(lines_of(response))):
+                    begun = True
+                    yield row
+            return
+        except ConnectionLost as error:
+            wait_to_ask_again(error, 0.0 if begun else deadline, "the rows have broken off, read them anew")
 
 
 def _named(lines: Iterable[list[str]]) -> Iterator[dict[str, str]]:
