@@ -48,6 +48,11 @@ class Batch:
     def __len__(self) -> int:
         return len(self._requests)
 
+    @property
+    def urgent(self) -> bool:
+        """Whether a person waits for one of the answers."""
+        return any(request.urgent for request in self._requests)
+
     def join(self, waiting: deque[GenerationRequest], most: int, most_new: int) -> None:
         """Take in from the left what there is room for, up to `most` answers in all and `most_new` now, and draw a
         first token of each.

@@ -31,6 +31,11 @@ class GenerateBatch:
     def __len__(self) -> int:
         return len(self._requests)
 
+    @property
+    def urgent(self) -> bool:
+        """Whether a person waits for one of the answers."""
+        return any(request.urgent for request in self._requests)
+
     def join(self, waiting: deque[GenerationRequest], most: int, most_new: int) -> None:
         """Take in from the left what is sampled alike and alike urgent, up to `most` answers in all, `most_new` now."""
         most = min(most, len(self._requests) + most_new)

@@ -44,7 +44,7 @@ _ENVIRONMENT = {
 }
 
 _PERSON_SECONDS = 60.0  # after a person's turn, within which the next one is looked out for
-_FEW = 8  # answers that begin at once meanwhile, so that it waits for no more than these
+_FEW = 4  # answers that begin at once meanwhile, so that it waits for no more than these
 
 _loading = threading.Lock()  # transformers cannot load two models at once, and from then on not even one
 
@@ -173,10 +173,11 @@ class Engine:
         waiting: deque[GenerationRequest] = deque()
         person_until = 0.0
         while self._accept(runner, waiting, block=not (waiting or len(runner.batch))):
-            if any(request.urgent for request in waiting):
+            only_urgent = runner.batch.urgent or any(request.urgent for request in waiting)
+            if only_urgent:
                 person_until = time.monotonic() + _PERSON_SECONDS
             new = _FEW if time.monotonic() < person_until else self._most
-            self._prepare(runner, waiting, new)
+            self._prepare(runner, waiting, new, only_urgent)
             try:
                 over = runner.go_on(waiting, self._limit.of(self._most), new)
             except OutOfMemory as error:
@@ -187,15 +188,16 @@ class Engine:
                 self._deliver(over)
             self._figures.at_once = self._limit.at_once
 
-    def _prepare(self, runner: Any, waiting: deque[GenerationRequest], new: int) -> None:
-        """Make the prompts of up to so many that wait, those first for which a person does; what can have none is told.
-        The others wait on, as making tokens of many chats takes as long as an answer.
+    def _prepare(self, runner: Any, waiting: deque[GenerationRequest], new: int, only_urgent: bool) -> None:
+        """Make the prompts of up to so many that wait, those first, or only those, for which a person does; what can
+        have none is told. The others wait on, as making tokens of many chats takes as long as an answer.
         """
         in_order = sorted(waiting, key=lambda request: not request.urgent)
         waiting.clear()
         ready = 0
         for request in in_order:
-            if ready < new and not request.prompt and not runner.prepare(request):
+            due = ready < new and request.urgent >= only_urgent and not request.prompt
+            if due and not runner.prepare(request):
                 self._deliver([request])
                 continue
             ready += 1
