@@ -43,6 +43,10 @@ class Loop(NamedTuple):
     name: str
     values: tuple[Scalar, ...]
 
+    def place_of(self, value: Scalar) -> int | None:
+        """At which place a value is; None if it is not one of them."""
+        return next((place for place, each in enumerate(self.values) if same_scalar(each, value)), None)
+
 
 def read_loop(text: str, inputs: Mapping[str, Input]) -> Loop:
     """What a clause of `for` says. Raises Invalid."""

@@ -129,8 +129,7 @@ class ReferenceReader:
             expected = f"as many values of {name} as {variable} has, {len(loop.values)}"
             raise Invalid(None, expected=expected, got=Verbatim(str(len(values))))
         now = turn.values[variable]
-        place = next(place for place, each in enumerate(loop.values) if same_scalar(each, now))
-        found: Scalar = values[place]
+        found: Scalar = next(item for value, item in zip(loop.values, values, strict=True) if same_scalar(value, now))
         return found
 
     # ---- What earlier steps make ---------------------------------------------------
@@ -205,15 +204,15 @@ class ReferenceReader:
         if qualifier in (ALL, LAST):
             if loop.name not in turn.values:
                 return loop.values
-            place = loop.values.index(now) if now in loop.values else len(loop.values) - 1
-            return loop.values[: place + 1]
+            place = loop.place_of(turn.values[loop.name])
+            return loop.values if place is None else loop.values[: place + 1]
         if loop.name not in turn.values:
             expected = f"{LAST}.{path.name} or {ALL}.{path.name}, as it is done for each {loop.name}"
             raise Invalid(None, expected=expected, got=Verbatim(path.text))
         if qualifier is None:
             return [now] if now is not None else []
-        place = loop.values.index(now) if now in loop.values else 0
-        if place == 0:
+        place = loop.place_of(turn.values[loop.name])
+        if not place:
             return _Missing(f"{path.text}, as nothing is before {turn_of({loop.name: turn.values[loop.name]})}")
         return [loop.values[place - 1]]
 
