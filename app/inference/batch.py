@@ -60,7 +60,7 @@ class Batch:
         While there are requests for which a person waits, in front of the others, only these are taken in, as if they
         were alone; where memory does not allow that, others that came in last are put back.
         """
-        only_urgent = any(request.urgent for request in (*self._requests, *waiting))
+        only_urgent = self.urgent or any(request.urgent for request in waiting)
         rows = sum(request.urgent >= only_urgent for request in self._requests)
         new, put_back = list[GenerationRequest](), list[GenerationRequest]()
         most_new = min(most_new, most - rows)

@@ -26,11 +26,12 @@ def program(app: Flask) -> Program:
 
 
 @pytest.fixture
-def played(app: Flask, engine: Engine) -> tuple[int, int]:
-    """Two rounds, of both games."""
+def played(app: Flask, engine: Engine, program: Program) -> tuple[int, int]:
+    """Two rounds, of both games, whose matches the program can read."""
     numbers = [make_round(engine, "scripted", matches=3, game=game) for game in ("negotiation", "taboo")]
     for number in numbers:
         play(engine, app.config["SETTINGS"], number)
+    until(program, None, 6)
     return numbers[0], numbers[1]
 
 
@@ -55,7 +56,6 @@ def test_the_filter_chooses_what_the_command_chooses(
     options = [word for name, value in choice.items() for word in (f"--{name}", value)]
     wanted = [each["match_id"] for each in table(command("export", "matches", *options, "--out", "-"))]
     query = "&".join(f"{name}={value}" for name, value in choice.items())
-    until(program, None, 6)
     found = [each for ids, _ in read_on(program, None, f"limit=2&{query}") for each in ids]
     assert sorted(found) == sorted(wanted)
 
@@ -63,7 +63,6 @@ def test_the_filter_chooses_what_the_command_chooses(
 def test_a_match_has_the_columns_of_its_export(
     program: Program, played: tuple[int, int], command: Callable[..., bytes]
 ) -> None:
-    until(program, None, 6)
     lines = {each["match_id"]: each for each in table(command("export", "matches", "--out", "-"))}
     items = program.get("/matches?limit=200")["items"]
     assert [*items[0]] == [*next(iter(lines.values()))]
@@ -78,7 +77,6 @@ def test_a_match_has_the_columns_of_its_export(
 def test_one_match_is_shown_with_its_log(
     program: Program, played: tuple[int, int], command: Callable[..., bytes]
 ) -> None:
-    until(program, None, 6)
     [first, *_] = program.get(f"/matches?round={played[1]}")["items"]
     shown = program.get(f"/matches/{first['match_id']}")
     events = table(command("export", "events", "--match", first["match_id"], "--out", "-"))
