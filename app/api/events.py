@@ -1,4 +1,4 @@
-"""A job as it goes on, by server-sent events: its figures whenever they change, until it is over.
+"""A job as it goes on, by server-sent events: its figures whenever they change, until it is over or interrupted.
 
 Each event holds all figures. A program that connects again names the last event it got, and hears of changes since.
 
@@ -34,6 +34,7 @@ EVERY = 1.0  # seconds between two looks
 HEARTBEAT = 15.0  # seconds without an event after which a comment shows that the connection is alive
 LONGEST = 900.0  # seconds after which it ends, and programs come back
 RETRY = 2000  # milliseconds after which they come back
+ALONE = 5.0  # seconds after which nobody is expected any more at an interrupted job, as one may be between two parts
 MOST = 20  # that are open at once with one token
 LAST = "Last-Event-ID"
 _EVENT_STREAM = "text/event-stream"
@@ -66,7 +67,15 @@ class _Look(NamedTuple):
 
     @property
     def over(self) -> bool:
-        return self.figures["status"] in (states.DONE, states.FAILED, states.CANCELLED)
+        return self.status in (states.DONE, states.FAILED, states.CANCELLED)
+
+    @property
+    def interrupted(self) -> bool:
+        return self.status == states.INTERRUPTED
+
+    @property
+    def status(self) -> str:
+        return str(self.figures["status"])
 
     def event(self, name: str) -> str:
         data = json.dumps(self.figures, ensure_ascii=False, separators=(",", ":"))
@@ -79,20 +88,22 @@ class _Look(NamedTuple):
     scope=READ,
     kinds=every,
     headers=(LAST,),
-    empty="It is over, and nothing is new.",
+    empty="It is over or interrupted, and nothing is new.",
     answer=EVENT,
     answer_type=_EVENT_STREAM,
 )
 def follow_job(kind: JobKind[Any], number: int) -> Response:
-    """Follow a job by server-sent events until it is over
+    """Follow a job by server-sent events until it is over or interrupted
 
     `status` is sent at once and when the status changes, `progress` when another figure does; both have all figures. A
-    line that begins with a colon comes when nothing has changed for a while. With the id of the last event as
-    Last-Event-ID what is known already is left out; 204 says that the job is over and nothing is new.
+    line that begins with a colon comes when nothing has changed for a while. The last event has the status `done`,
+    `failed`, `cancelled`, or `interrupted` when nobody has worked on the job for five seconds and no worker will: it
+    goes on when it is resumed. With the id of the last event as Last-Event-ID what is known already is left out; 204
+    says that the job is over or interrupted and nothing is new.
     """
     look = _looking(db.engine, kind, number)
     first, last = look(), request.headers.get(LAST)
-    if first.over and first.digest == last:
+    if (first.over or first.interrupted) and first.digest == last:
         return Response(status=204)
     token = holder().token_id
     if _open[token] >= MOST:
@@ -146,19 +157,22 @@ def _counted(stream: Iterator[str], token: int) -> Iterator[str]:
 def _events(look: Callable[[], _Look], now: _Look, last: str | None, valid: Callable[[], bool]) -> Iterator[str]:
     """The events from a first look on; the request is over by then."""
     began = said = time.monotonic()
+    told, status = last, ""  # the last event, and the status that was seen last
+    left_at: float | None = None  # when the job was first seen interrupted
     yield f"retry: {RETRY}\n\n"
-    before: _Look | None = None
     while True:
-        if now.digest != (last if before is None else before.digest):
-            changed = before is None or before.figures["status"] != now.figures["status"]
-            yield now.event("status" if changed else "progress")
-            said = time.monotonic()
-        elif time.monotonic() - said >= HEARTBEAT:
+        at = time.monotonic()
+        left_at = (left_at or at) if now.interrupted else None
+        certain = left_at is None or at - left_at >= ALONE
+        if certain and now.digest != told:
+            yield now.event("progress" if now.status == status else "status")
+            told, said = now.digest, at
+        elif at - said >= HEARTBEAT:
             yield ": nothing new\n\n"
-            said = time.monotonic()
-        if now.over or time.monotonic() - began >= LONGEST:
+            said = at
+        if now.over or (now.interrupted and certain) or at - began >= LONGEST:
             return
-        before = now
+        status = now.status if certain else status
         time.sleep(EVERY)
         try:
             if not valid():

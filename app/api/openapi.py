@@ -5,13 +5,14 @@ Source: https://spec.openapis.org/oas/v3.1.1.html
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
-from flask import Response
+from flask import Response, request
 
 from app import __version__
 from app.accounts.tokens import PREFIX, SCOPES
-from app.api.operations import JSON_TYPE, KIND, OPERATIONS, Operation, json_answer, operation
+from app.api.operations import JSON_TYPE, KIND, OPERATIONS, Operation, as_text, json_answer_of, operation
 from app.core.validation import Schema, kinds_of
 from app.games.base import JSON
 from app.job_kinds import JOB_KINDS
@@ -65,7 +66,17 @@ _ERROR: Schema = {
 @operation("GET", "/openapi.json", scope=None, answer={"type": "object", "required": ["openapi", "paths"]})
 def openapi() -> Response:
     """This description of the API, as OpenAPI 3.1"""
-    return json_answer(document())
+    response = json_answer_of(_text(tuple(JOB_KINDS)))
+    response.headers["Cache-Control"] = "no-cache"  # it may be kept, and is asked for with its ETag
+    response.add_etag()
+    response.make_conditional(request)
+    return response
+
+
+@lru_cache(maxsize=1)
+def _text(_kinds: tuple[JobKind[Any], ...]) -> str:
+    """The description as it is sent, made once for the kinds of jobs that there are."""
+    return as_text(document())
 
 
 def document() -> JSON:

@@ -138,8 +138,17 @@ def secret() -> str:
 
 def json_answer(value: Any, status: int = 200) -> Response:
     """An answer with a value as JSON, as compact as can be."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return json_answer_of(as_text(value), status)
+
+
+def json_answer_of(text: str, status: int = 200) -> Response:
+    """An answer with JSON that is text already."""
     return Response(f"{text}\n", status, mimetype=JSON_TYPE)
+
+
+def as_text(value: Any) -> str:
+    """A value as JSON, as compact as can be."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def json_body(*, needed: bool = True) -> JSON:

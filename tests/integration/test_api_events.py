@@ -14,6 +14,7 @@ from sqlalchemy import Engine, update
 from app.accounts import tokens
 from app.api import events
 from app.core.extensions import writing
+from app.jobs import states
 from app.models import RoundRow
 from tests.programs import Program, refusal
 from tests.rounds import make_round, play
@@ -138,6 +139,47 @@ def test_a_program_may_follow_so_many_jobs_at_once(
     thread.join()
     assert "cancelled" in answers[0]
     assert program.ask("GET", f"/rounds/{number}/events").status_code == 200
+
+
+def leave(engine: Engine, number: int) -> None:
+    """Have a round look as if it was played in a terminal that is gone."""
+    with writing(engine) as session:
+        session.execute(update(RoundRow).where(RoundRow.id == number).values(status=states.RUNNING, queued=False))
+
+
+def test_a_job_that_nobody_will_go_on_with_ends_its_stream_and_says_so(
+    engine: Engine, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "ALONE", 0.1)
+    monkeypatch.setattr(events, "LONGEST", PATIENCE)
+    number = make_round(engine, "scripted", matches=10)
+    left = threading.Timer(0.2, leave, [engine, number])
+    left.start()
+    found = follow(program, f"/rounds/{number}/events")
+    left.join()
+    assert [(each.name, each.data["status"]) for each in found] == [("status", "waiting"), ("status", "interrupted")]
+    assert follow(program, f"/rounds/{number}/events") == found[-1:]
+    answer = program.ask("GET", f"/rounds/{number}/events", last=found[-1].id)
+    assert (answer.status_code, answer.data) == (204, b"")
+    assert program.post(f"/rounds/{number}/resume").status_code == 200
+    program.post(f"/rounds/{number}/cancel")
+    [after] = follow(program, f"/rounds/{number}/events", last=found[-1].id)
+    assert after.data["status"] == "cancelled"
+
+
+def test_a_job_that_is_left_for_a_moment_is_not_called_interrupted(
+    engine: Engine, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "LONGEST", 1.0)
+    number = make_round(engine, "scripted", matches=10)
+    leave(engine, number)
+    assert follow(program, f"/rounds/{number}/events") == []
+    monkeypatch.setattr(events, "LONGEST", PATIENCE)
+    back = threading.Timer(0.2, program.post, [f"/rounds/{number}/cancel"])
+    back.start()
+    [only] = follow(program, f"/rounds/{number}/events")
+    back.join()
+    assert only.data["status"] == "cancelled"
 
 
 @pytest.mark.parametrize("path", ["/rounds/99/events", f"/campaigns/{10**20}/events"])

@@ -4,6 +4,7 @@ sent over HTTP, and each answer has to be one that the description knows.
 
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from app.api import events
 from app.api.openapi import document
 from app.core.extensions import db, writing
 from app.job_kinds import JOB_KINDS
+from app.rounds.job import ROUND
 from tests.datasets import cut
 from tests.enrolments import enrol, load_example, open_wave
 from tests.http_agent import served
@@ -90,3 +92,16 @@ def test_the_description_has_every_kind_of_jobs(app: Flask) -> None:
     assert body["required"] == ["game", "models"]
     assert (body["properties"]["matches"]["title"], body["additionalProperties"]) == ("Matches", False)
     assert app.test_client().get("/api/v1/openapi.json").json == document()
+
+
+def test_the_description_is_sent_anew_only_when_it_has_changed(app: Flask) -> None:
+    first = app.test_client().get("/api/v1/openapi.json")
+    known = {"If-None-Match": first.headers["ETag"]}
+    again = app.test_client().get("/api/v1/openapi.json", headers=known)
+    assert (again.status_code, again.data, again.headers["ETag"]) == (304, b"", first.headers["ETag"])
+    assert first.headers["Cache-Control"] == "no-cache"
+    JOB_KINDS.append(replace(ROUND, name="copy", plural="copies", creation=""))
+    changed = app.test_client().get("/api/v1/openapi.json", headers=known)
+    JOB_KINDS.pop()
+    assert (changed.status_code, "/copies" in (changed.json or {})["paths"]) == (200, True)
+    assert app.test_client().get("/api/v1/openapi.json", headers=known).status_code == 304

@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 from parlor_client import JobFailed, Lab, NotReachable, ParlorError, Refused, ServerTooOld, __version__
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from app import accounts
 from app.accounts import tokens
 from app.core.extensions import writing
-from app.models import User
+from app.models import RoundRow, User
 from tests.forwarder import Forwarder
 from tests.shell import Shell
-from tests.stack import Stack, free_port, running_parlor
+from tests.stack import Stack, free_port, running_parlor, wait_until
 from tests.stub_openai import StubServer
 from tests.tables import add_model, database
 
@@ -219,6 +219,22 @@ def test_a_job_that_fails_says_why_and_goes_on_with_a_higher_budget(lab: Lab) ->
     assert (error.kind, error.number, error.status) == ("rounds", job.number, "failed")
     assert str(error).startswith(f"rounds[{job.number}]: expected it to be done, got failed: budget of 1 tokens ")
     assert job.resume(budget={"tokens": 10**7}).wait().status == "done"
+
+
+def test_a_job_whose_terminal_is_gone_is_not_waited_for_and_goes_on_when_it_is_resumed(lab: Lab, parlor: Stack) -> None:
+    job = lab.rounds.run(game="taboo", models=["scripted"], matches=2000, seed=6)
+    job.cancel()
+    wait_until(lambda: job.refresh().is_over, "a cancelled round")
+    with database(parlor) as engine, writing(engine) as session:
+        session.execute(update(RoundRow).where(RoundRow.id == job.number).values(status="running", queued=False))
+    with pytest.raises(JobFailed) as failed:
+        job.wait()
+    assert str(failed.value) == (
+        f"rounds[{job.number}]: expected it to be done, got interrupted; nobody works on it any more: job.resume()"
+        " hands it to the workers"
+    )
+    assert (failed.value.status, job.is_over) == ("interrupted", False)
+    assert job.resume().wait().status == "done"
 
 
 RECIPE = """

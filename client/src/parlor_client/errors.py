@@ -37,15 +37,19 @@ class Refused(ParlorError):
 
 
 class JobFailed(ParlorError):
-    """A job that was waited for failed, or was cancelled.
+    """A job that was waited for failed, or was cancelled or interrupted.
 
-    kind, number: the job. status: `failed` or `cancelled`. error: what the job says of it; None where it says nothing.
+    kind, number: the job. status: `failed`, `cancelled` or `interrupted`. error: what the job says of it; None where it
+    says nothing.
     """
 
     def __init__(self, kind: str, number: int, status: str, error: str | None) -> None:
         self.kind, self.number, self.status, self.error = kind, number, status, error
-        what = f"{kind}[{number}]: expected it to be done, got {status}"
-        super().__init__(what if not error else f"{what}: {one_line(error)}")
+        line = f"{kind}[{number}]: expected it to be done, got {status}"
+        line += f": {one_line(error)}" if error else ""
+        if status == "interrupted":
+            line += "; nobody works on it any more: job.resume() hands it to the workers"
+        super().__init__(line)
 
 
 def one_line(text: object) -> str:

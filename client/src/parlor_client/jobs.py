@@ -13,6 +13,7 @@ from parlor_client.progress import ProgressBar
 from parlor_client.tables import pages
 
 _OVER = ("done", "failed", "cancelled")
+_INTERRUPTED = "interrupted"
 _USUAL_RETRY = 2.0  # seconds between two connections of one that follows, until a stream says otherwise
 _LONGEST_RETRY = 30.0
 
@@ -20,8 +21,9 @@ _LONGEST_RETRY = 30.0
 class Job:
     """A job of a Parlor, as it was when it was last looked at.
 
-    kind: its plural, such as `rounds`. status: waiting, running, done, failed, cancelling or cancelled. figures: all
-    that is known of it, by name. created_with: the other jobs of one creation, a cross-play's other rounds.
+    kind: its plural, such as `rounds`. status: waiting, running, done, failed, cancelling, cancelled; interrupted when
+    it ran in a terminal that is gone. figures: all that is known of it, by name. created_with: the other jobs of one
+    creation, a cross-play's other rounds.
     """
 
     def __init__(self, connection: Connection, kind: str, number: int, figures: Mapping[str, Any]) -> None:
@@ -59,8 +61,8 @@ class Job:
         """Follow it until it is done; returns itself. Of a cross-play, until all rounds are done.
 
         A lost connection is taken up again for as long as the lab has patience. progress: whether to show a bar; None:
-        in a terminal and in a notebook. Raises JobFailed when it fails or is cancelled, Refused, NotReachable. When the
-        program ends meanwhile, the job goes on.
+        in a terminal and in a notebook. Raises JobFailed when it fails, or is cancelled or interrupted; Refused,
+        NotReachable. When the program ends meanwhile, the job goes on.
         """
         for job in (self, *self.created_with):
             job._follow(progress)
@@ -74,7 +76,7 @@ class Job:
         return self._changed("cancel", {})
 
     def resume(self, *, budget: JobBudget | None = None) -> "Job":
-        """Let it go on after it failed or was cancelled, of kinds that call models with a higher budget if need be.
+        """Let it go on after it failed or was cancelled or interrupted, with a higher budget if need be.
 
         Returns itself. Raises Refused, NotReachable.
         """
@@ -94,7 +96,7 @@ class Job:
             for event in _events(self._connection, f"{self._path}/events"):
                 self.figures.update(event.figures)
                 bar.show(self.status, self.figures.get("done") or 0, self.figures.get("of"))
-                if self.is_over:
+                if self.is_over or self.status == _INTERRUPTED:
                     break
         finally:
             bar.close()
