@@ -1,4 +1,4 @@
-"""Studies: their designs, versions and waves, and the people of a wave."""
+"""Studies: their designs, versions and waves, the people of a wave, and the archive of what people did."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,7 +7,7 @@ from typing import Any
 from flask import Response
 from sqlalchemy.orm import Session
 
-from app.accounts.tokens import PEOPLE, READ
+from app.accounts.tokens import PEOPLE, READ, refuse_without
 from app.api.lists import as_json, list_page, list_query, list_schema, usual_columns
 from app.api.operations import holder, json_answer, operation
 from app.core.errors import NotFound
@@ -20,10 +20,19 @@ from app.models import Enrolment, Study, StudyVersion, Wave
 from app.studies.listing import STUDIES, VERSIONS, WAVES
 from app.studies.monitor import people
 from app.studies.store import newest_version, written_design
+from app.web.downloads import download, pieces_of
+from app.web.study_archive import study_archive
 from app.web.threads import in_worker_thread
 
 _IDS = ("participant", "enrolment_id")  # columns that name people, though none as a recruiter does
 _NAME: Schema = {"type": "string", "description": "Only that of this name."}
+_FLAG: Schema = {"type": "string", "enum": ["0", "1"]}
+_ARCHIVE: Mapping[str, Schema] = {
+    "wave": {"type": "string", "description": "Only the wave of this name."},
+    "public": {**_FLAG, "description": "1: leave out what people wrote in their own words."},
+    "guard": {**_FLAG, "description": "1: keep spreadsheets from running text and rounding seeds."},
+    "bom": {**_FLAG, "description": "1: begin tables with a byte order mark, by which Excel knows UTF-8."},
+}
 
 
 @operation("GET", "/studies", scope=READ, query={**list_query(STUDIES), "name": _NAME}, answer=list_schema(STUDIES))
@@ -66,6 +75,34 @@ def show_study(number: int) -> Response:
         }
 
     return json_answer(in_worker_thread(db.engine, read))
+
+
+@operation(
+    "GET",
+    "/studies/<int:number>/data.zip",
+    scope=READ,
+    query=_ARCHIVE,
+    answer={"type": "string", "format": "binary"},
+    answer_type="application/zip",
+)
+def export_study(number: int, query: Mapping[str, Any]) -> Response:
+    """What people did in a study, with the scope people: byte for byte what `flask study export-data` writes
+
+    All waves, or one of them. It never holds the recruiter's ids.
+    """
+    refuse_without(holder(), PEOPLE)
+
+    def name_of(session: Session) -> str:
+        row = session.get(Study, number) if number <= LARGEST else None
+        if row is None:
+            raise NotFound("study", expected="the number of one that exists", got=number)
+        return row.name
+
+    name = in_worker_thread(db.engine, name_of)
+    reference = f"{name}:{query['wave']}" if "wave" in query else name
+    options = {flag: query.get(flag) == "1" for flag in ("public", "guard", "bom")}
+    file = study_archive(reference, **options)
+    return download(pieces_of(file), f"{reference.replace(':', '-')}.zip", "application/zip")
 
 
 @operation(

@@ -1,12 +1,15 @@
 """Studies in the API: what is told of them, and who participants are only with a scope of its own."""
 
+import zipfile
 from pathlib import Path
 
 import pytest
 from flask import Flask
 
 from app.core.extensions import reading, writing
-from app.models import Participant
+from app.models import Participant, Wave
+from app.studies.export.archive import write_archive
+from app.studies.export.scope import find_scope
 from app.studies.store import find_version, written_design
 from tests.enrolments import enrol, load_example, open_wave
 from tests.programs import Program, refusal
@@ -57,3 +60,35 @@ def test_who_people_are_is_told_only_with_its_scope(app: Flask, wave: int) -> No
         assert "P1" not in found.text
     assert Program(app, "people").ask("GET", f"/waves/{wave}/people").status_code == 403
     assert reader.ask("GET", "/waves/99/people").status_code == 404
+
+
+def test_the_data_of_a_study_are_those_of_the_command_and_take_a_scope_of_their_own(
+    app: Flask, wave: int, tmp_path: Path
+) -> None:
+    program = Program(app, "read", "people")
+    with reading() as session:
+        name = session.get_one(Wave, wave).name
+    for query, reference, public in (
+        ("", "two-models", False),
+        (f"?wave={name}", f"two-models:{name}", False),
+        ("?public=1", "two-models", True),
+    ):
+        path = tmp_path / "data.zip"
+        with reading() as session:
+            write_archive(session, find_scope(session, reference, public=public), path)
+        answer = program.ask("GET", f"/studies/1/data.zip{query}")
+        assert (answer.status_code, answer.mimetype) == (200, "application/zip")
+        assert answer.data == path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        assert "ids.csv" not in archive.namelist()
+    for query, status, field in (
+        ("1/data.zip?wave=none", 404, "wave"),
+        ("99/data.zip", 404, "study"),
+        (f"{10**20}/data.zip", 404, "study"),
+        ("1/data.zip?public=yes", 400, "public"),
+        ("1/data.zip?with_ids=1", 400, "query"),
+    ):
+        answer = program.ask("GET", f"/studies/{query}")
+        assert (answer.status_code, refusal(answer)["field"]) == (status, field)
+    for scopes in (("read", "run"), ("people",)):
+        assert Program(app, *scopes).ask("GET", "/studies/1/data.zip").status_code == 403

@@ -145,6 +145,7 @@ ROUTES: dict[str, Row] = {
     "GET /api/v1/exports/<name>.csv": programs(),
     "GET /api/v1/studies": programs(),
     "GET /api/v1/studies/<int:number>": programs(),
+    "GET /api/v1/studies/<int:number>/data.zip": programs(),
     "GET /api/v1/waves/<int:number>/people": programs(),
     "GET /api/v1/<job_kind:kind>/<int:number>/events": programs(),
     "GET /api/v1/models": programs(),

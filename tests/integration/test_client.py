@@ -25,6 +25,7 @@ from tests.shell import Shell
 from tests.stack import Stack, free_port, running_parlor, wait_until
 from tests.stub_openai import StubServer
 from tests.tables import add_model, database
+from tests.waves import new_wave
 
 TABOO: Any = {"game": "taboo", "models": ["scripted"], "matches": 20, "seed": 7}
 ITS_OWN = {"match_id", "round_id", "at"}  # columns in which equal rounds differ
@@ -354,11 +355,28 @@ def test_an_export_that_is_refused_leaves_what_was_there(lab: Lab, tmp_path: Pat
     assert [*tmp_path.iterdir()] == [path]
 
 
+def test_the_data_of_a_study_are_written_as_the_command_does(
+    parlor: Stack, token: str, shell: Shell, tmp_path: Path
+) -> None:
+    with database(parlor) as engine, writing(engine) as session:
+        new_wave(session, of="two-models")
+    path = tmp_path / "data.zip"
+    with Lab(parlor.url, token) as lab, pytest.raises(Refused, match="people"):
+        lab.studies.export("two-models", path)
+    assert [*tmp_path.iterdir()] == []
+    with Lab(parlor.url, new_token(parlor, "read", "people")) as lab:
+        assert lab.studies.export("two-models", path, wave="main", guard=True) == path
+        command(shell, parlor, "study", "export-data", "two-models:main", "--out", tmp_path / "own.zip", "--guard")
+        assert path.read_bytes() == (tmp_path / "own.zip").read_bytes()
+        with pytest.raises(Refused, match=r"^wave: expected .*, got 'two-models:none'"):
+            lab.studies.export("two-models", path, wave="none")
+
+
 def test_models_are_found_by_name_and_number(lab: Lab) -> None:
     by_name = lab.models["haggler"]
     assert lab.models[by_name["model_id"]] == by_name
     assert {"scripted", "haggler"} <= {each["name"] for each in lab.models}
-    assert [*lab.studies] == []
+    assert {each["study"] for each in lab.studies} <= {"two-models"}
     with pytest.raises(Refused, match=r"^models: expected the name of one that exists, got nobody$"):
         lab.models["nobody"]
 

@@ -1,20 +1,13 @@
 """All data of a wave as an archive: what `flask study export-data` writes."""
 
-import tempfile
-from collections.abc import Mapping
-from pathlib import Path
-from typing import BinaryIO
-
 from flask import Response, request
-from sqlalchemy import Engine
 
-from app.core.extensions import db, reading
-from app.studies.export.archive import read_one_moment, write_archive
+from app.core.extensions import reading
 from app.studies.export.scope import find_scope
 from app.studies.monitor.waves import wave_by_id
 from app.web.admin.blueprint import blueprint
 from app.web.downloads import download, pieces_of
-from app.web.threads import in_thread
+from app.web.study_archive import study_archive
 
 
 @blueprint.get("/studies/waves/<int:wave_id>/data.zip")
@@ -37,15 +30,5 @@ def _download(wave_id: int, *, since_freeze: bool) -> Response:
     name = f"{name}-since-freeze.zip" if since_freeze else f"{name}.zip"
     # Whoever opens a page's file does so in a spreadsheet; programs can ask for the tables as they are.
     options = {"guard": request.args.get("guard") != "0", "bom": request.args.get("bom") == "1"}
-    file = in_thread(db.engine, lambda own: _archive(own, reference, options, since_freeze=since_freeze))
+    file = study_archive(reference, since_freeze=since_freeze, **options)
     return download(pieces_of(file), name, "application/zip")
-
-
-def _archive(engine: Engine, reference: str, options: Mapping[str, bool], *, since_freeze: bool) -> BinaryIO:
-    """The archive as an open file that has no name any more."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "data.zip"
-        with reading(engine) as session:
-            read_one_moment(session)
-            write_archive(session, find_scope(session, reference, since_freeze=since_freeze), path, **options)
-        return path.open("rb")

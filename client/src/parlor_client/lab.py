@@ -1,8 +1,6 @@
 """A Parlor as programs have it: jobs, matches, exports, models, datasets, studies."""
 
 import os
-import secrets
-import time
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -12,7 +10,8 @@ from urllib.parse import quote
 
 from parlor_client._kinds import JobKinds
 from parlor_client._types import DatasetRow, Match, MatchFilter, ModelRow, PersonRow, StudyRow
-from parlor_client.connection import Connection, ConnectionLost, wait_to_ask_again
+from parlor_client.connection import Connection
+from parlor_client.downloads import downloaded
 from parlor_client.errors import Refused
 from parlor_client.jobs import OtherJobs
 from parlor_client.tables import Table, exported, pages
@@ -89,27 +88,8 @@ class Lab(JobKinds):
         guard: keep spreadsheets from running text and rounding seeds. bom: begin with a byte order mark, for Excel. The
         file appears when it is whole, and takes the place of one that was there. Raises Refused, NotReachable, OSError.
         """
-        path = Path(path)
         flags = {"guard": "1" if guard else None, "bom": "1" if bom else None}
-        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-        try:
-            self._download(f"/exports/{name}.csv", {**flags, **chosen}, part)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
-        return path
-
-    def _download(self, path: str, params: Mapping[str, Any], part: Path) -> None:
-        """Write an answer into a file, from its beginning again when it breaks off."""
-        deadline = time.monotonic() + self._connection.patience
-        while True:
-            try:
-                with part.open("wb") as file, self._connection.stream(path, params) as response:
-                    for piece in response.iter_bytes():
-                        file.write(piece)
-                return
-            except ConnectionLost as error:
-                wait_to_ask_again(error, deadline, "nothing was written")
+        return downloaded(self._connection, f"/exports/{name}.csv", {**flags, **chosen}, Path(path))
 
 
 class Matches(Table[Match]):
@@ -164,8 +144,29 @@ class Registry(Table[Listed], Generic[Listed]):
 
 
 class Studies(Registry[StudyRow]):
-    """Studies, and the people of their waves."""
+    """Studies, the people of their waves, and what these did."""
 
     def people(self, wave: int) -> Table[PersonRow]:
         """The people of a wave, by its number; their ids need a token with the scope `people`."""
         return Table(partial(pages, self._connection, f"/waves/{wave:d}/people", {}))
+
+    def export(
+        self,
+        which: int | str,
+        path: Path | str,
+        *,
+        wave: str | None = None,
+        public: bool = False,
+        guard: bool = False,
+        bom: bool = False,
+    ) -> Path:
+        """Write what people did, byte for byte what `flask study export-data` writes; returns the path.
+
+        It takes a token with the scope `people`. wave: only the wave of this name. public: without what people wrote in
+        their own words. guard, bom: as in `lab.export`. The file appears when it is whole, and takes the place of one
+        that was there. Raises Refused, NotReachable, OSError.
+        """
+        number = which if isinstance(which, int) else self._number_of(which)
+        flags = {"public": public, "guard": guard, "bom": bom}
+        params = {"wave": wave, **{name: "1" if flag else None for name, flag in flags.items()}}
+        return downloaded(self._connection, f"/studies/{number:d}/data.zip", params, Path(path))
