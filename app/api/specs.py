@@ -18,6 +18,7 @@ from app.web.threads import off_loop
 
 S = TypeVar("S", bound=JobSpec)
 MATERIAL = "material"  # the widget, and the field
+FILES = "files"  # of a file that names others, their texts
 REFERENCE = "#/components/schemas/{model}"  # where OpenAPI has the schemas of parts
 TEXT_FILE: Schema = {
     "type": "object",
@@ -28,6 +29,12 @@ TEXT_FILE: Schema = {
         "name": {"type": "string", "maxLength": 200, "description": "What errors and pages call it."},
     },
 }
+_OTHERS: Schema = {
+    "type": ["object", "null"],
+    "additionalProperties": {"type": "string"},
+    "description": "The texts of the files that it names, by these names.",
+}
+_WITH_OTHERS: Schema = {**TEXT_FILE, "properties": {**TEXT_FILE["properties"], FILES: _OTHERS}}
 _KEYWORDS = frozenset((
     "$ref", "additionalProperties", "anyOf", "const", "default", "description", "enum", "exclusiveMaximum",
     "exclusiveMinimum", "items", "maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength",
@@ -60,9 +67,23 @@ def refuse_fields(body: Mapping[str, Any], known: Collection[str]) -> None:
 def _read_file(name: str, file: TextFile, given: Any) -> Any:
     if given is None or (given == SHIPPED and file.shipped is not None):
         return None if file.shipped is None else off_loop(file.parse, file.shipped.read_bytes(), SHIPPED)
-    text, called = _text_of(name, given, None if file.shipped is None else SHIPPED)
+    own, others = (given, {}) if file.with_files is None else _with_others(name, given)
+    text, called = _text_of(name, own, None if file.shipped is None else SHIPPED)
     content = text.encode(errors="replace")
-    return file.parse(content, called) if file.in_process else _of_field(name, file.parse, content, called)
+    found = file.parse(content, called) if file.in_process else _of_field(name, file.parse, content, called)
+    return found if file.with_files is None else file.with_files(found, others)
+
+
+def _with_others(name: str, given: Any) -> tuple[Any, dict[str, str]]:
+    """A file as it was sent, and the texts of those that it names. Raises Invalid."""
+    if not isinstance(given, dict):
+        return given, {}
+    others = given.get(FILES)
+    if others is None:
+        others = {}
+    if not isinstance(others, dict) or not all(isinstance(text, str) for text in others.values()):
+        raise Invalid(f"{name}.{FILES}", expected="the texts of files by their names", got=others)
+    return {key: value for key, value in given.items() if key != FILES}, others
 
 
 def _read_material(spec: Any, given: Any) -> Material | None:
@@ -116,7 +137,8 @@ def spec_schema(kind: JobKind[Any]) -> Schema:
     spec = creation.spec
     schema = plain_schema(spec.model_json_schema(ref_template=REFERENCE))
     for name, file in spec.files.items():
-        schema["properties"][name] = _file_schema(schema["properties"][name], SHIPPED if file.shipped else None)
+        sent = TEXT_FILE if file.with_files is None else _WITH_OTHERS
+        schema["properties"][name] = _file_schema(schema["properties"][name], SHIPPED if file.shipped else None, sent)
     if _asks_for_material(spec):
         schema["properties"][MATERIAL] = _file_schema(schema["properties"][MATERIAL], ALL)
     schema["properties"][VERSION] = {"type": "integer", "minimum": 1, "maximum": spec.version, "default": spec.version}
@@ -146,6 +168,6 @@ def _plain(value: Any) -> Any:
     return [_plain(each) for each in value] if isinstance(value, list) else value
 
 
-def _file_schema(field: Schema, word: str | None) -> Schema:
-    kinds: list[Schema] = [{"type": "null"}, TEXT_FILE, *([{"const": word}] if word else [])]
+def _file_schema(field: Schema, word: str | None, sent: Schema = TEXT_FILE) -> Schema:
+    kinds: list[Schema] = [{"type": "null"}, sent, *([{"const": word}] if word else [])]
     return {"title": field["title"], "description": field["description"], "anyOf": kinds}

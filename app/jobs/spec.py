@@ -28,12 +28,14 @@ class TextFile(NamedTuple):
 
     `shipped` is read where no file is given, if Parlor ships one. `accept` is for the file dialog of a form.
     `in_process`: `parse` starts a process and waits for it, which on an event loop no thread but its own may do.
+    `with_files`: of a file that names others, puts the texts of those, by name, to what `parse` has read.
     """
 
     parse: Callable[[bytes, str], Any]
     shipped: Path | None
     accept: str
     in_process: bool = False
+    with_files: Callable[[Any, Mapping[str, str]], Any] | None = None
 
 
 def asked(title: str, text: str, default: Any = ..., **said: Any) -> Any:

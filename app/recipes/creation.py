@@ -20,7 +20,10 @@ def prepare(session: Session, request: JobRequest[Any]) -> NewRun:
     written = request.files["recipe"]
     if written is None:
         raise Invalid("recipe", expected=Phrase("the text of a recipe"), got=Phrase("none"))
-    return lifecycle.prepare(session, load_written(written, request.spec.inputs), request.spec)
+    loaded = load_written(written, request.spec.inputs, None if written.files is None else written.file)
+    if (unused := next((name for name in written.files or () if name not in loaded.files), None)) is not None:
+        raise Invalid("recipe.files", expected="only files that its steps name", got=unused)
+    return lifecycle.prepare(session, loaded, request.spec)
 
 
 def _create(

@@ -20,11 +20,28 @@ MOST_FILE_BYTES = 5_000_000  # of all files that a recipe names
 ReadFile = Callable[[str], str]
 
 
+class FileNeeded(Invalid):
+    """A step names a file that did not come with the recipe; what came is its name, for who can send it."""
+
+    code = "file_needed"
+
+
 class WrittenRecipe(NamedTuple):
-    """The text of a recipe as it was written, and what it holds, with the lines of its keys."""
+    """The text of a recipe as it was written, and what it holds, with the lines of its keys.
+
+    files: the texts of files that came with it, by name; None where none can come.
+    """
 
     document: Document
     text: str
+    files: Mapping[str, str] | None = None
+
+    def file(self, name: str) -> str:
+        """The text of a file that came with it. Raises FileNeeded."""
+        if name not in (self.files or {}):
+            remedy = "send its text in `recipe.files`"
+            raise FileNeeded(None, expected="a file that came with the recipe", got=Verbatim(name), remedy=remedy)
+        return (self.files or {})[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +111,6 @@ def _read(name: str, read_file: ReadFile | None) -> str:
     if Path(name).is_absolute() or ".." in Path(name).parts:
         raise Invalid(None, expected="a file beside the recipe, or in a folder there", got=name)
     if read_file is None:
-        remedy = "run it by `flask recipe run`, which reads the files beside a recipe"
+        remedy = "run it by `flask recipe run`, or from Python, where the files beside a recipe are read"
         raise Invalid(None, expected="nothing that is in another file", got=name, remedy=remedy)
     return read_file(name)

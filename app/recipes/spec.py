@@ -11,7 +11,13 @@ from app.recipes.recipe_process import read_recipe
 
 LONGEST_NAME = 40
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
-RECIPE_FILE = TextFile(read_recipe, None, ".yaml,.yml,application/yaml,text/plain", in_process=True)
+RECIPE_FILE = TextFile(
+    read_recipe,
+    None,
+    ".yaml,.yml,application/yaml,text/plain",
+    in_process=True,
+    with_files=lambda written, files: written._replace(files=files),
+)
 
 
 class RecipeSpec(JobSpec):

@@ -33,6 +33,7 @@ SMALL = 100_000  # bytes that anybody may send to any address, also to one that 
 ANSWERS = 1_000_000  # the answers of a participant to a page of questions
 STUDY = 1_000_000  # the files of a study
 TEXTS = 2_000_000  # forms with texts of experimenters
+JOB = 8_000_000  # a job with the texts of its files; those of a recipe may have 5 MB, and more as JSON
 _ENVELOPE = 100_000  # bytes of a request beside its file
 _PIECE = 1 << 18  # bytes that are read at once
 _PAGES_A_SECOND = 3.0  # refusals that are written as pages
@@ -64,7 +65,7 @@ def body_limits(settings: Settings) -> Mapping[str, BodyLimit]:
     return {
         "study.send": BodyLimit(ANSWERS, signed_in=False),
         **{f"admin.{name}": BodyLimit(TEXTS) for name in texts},
-        "api_v1.create_job": BodyLimit(TEXTS),
+        "api_v1.create_job": BodyLimit(JOB),
         "admin.upload_study": BodyLimit(STUDY),
         "admin.import_dataset": BodyLimit(int(settings.DATASET_UPLOAD_MB * 1e6) + _ENVELOPE),
     }

@@ -72,7 +72,10 @@ def test_the_page_of_a_run_that_is_over_leads_to_its_jobs_and_shows_its_table(
         (GAMES.replace("filter: all", "filtered: all"), "games.yaml:13: steps[2].with.filtered (turn=1)"),
         (GAMES.replace('"${player}"], m', '"nobody"], m'), "games.yaml:9: steps[1].with.models (turn=1)"),
         ("", "expected a file or lines of text"),
-        (GAMES.replace("matches: 6", "material: words.txt"), "games.yaml:9: steps[1].with.material"),
+        (
+            GAMES.replace("matches: 6", "material: words.txt"),
+            "games.yaml:9: steps[1].with.material (turn=1): expected nothing that is in another file, got 'words.txt';",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_at_its_line_and_what_was_typed_stays(

@@ -15,13 +15,13 @@ from app.core.extensions import reading, writing
 from app.job_kinds import JOB_KINDS
 from app.jobs import states
 from app.jobs.creation import creation_of
-from app.models import ApiRequest, ApiToken
+from app.models import ApiRequest, ApiToken, RecipeRun
 from app.registry import add_api_model
 from app.rounds.job import ROUND as ROUND_KIND
 from tests.datasets import cut
 from tests.experimenter import signed_in
 from tests.programs import Program, refusal
-from tests.recipes import GAMES
+from tests.recipes import GAMES, count_of
 from tests.rounds import make_round, play
 
 ROUND = {"game": "taboo", "models": ["scripted"], "matches": 2, "seed": 7}
@@ -183,7 +183,7 @@ def test_an_error_of_our_own_is_json_and_says_nothing_of_it(program: Program, mo
         ({"data": "[" * 100_000, "content_type": "application/json"}, 400, "got one nested too deeply"),
         ({"data": "game=taboo", "content_type": "application/x-www-form-urlencoded"}, 415, "expected application/json"),
         ({}, 415, "Content-Type: expected application/json, got none"),
-        ({"data": b"{" + b" " * 2_100_000 + b"}", "content_type": "application/json"}, 413, "at most 2 MB"),
+        ({"data": b"{" + b" " * 8_100_000 + b"}", "content_type": "application/json"}, 413, "at most 8 MB"),
     ],
 )
 def test_a_body_that_is_no_spec_is_refused(program: Program, sent: dict[str, Any], status: int, said: str) -> None:
@@ -373,6 +373,53 @@ def test_a_recipe_comes_as_its_text_and_is_refused_at_its_line(program: Program,
     assert answer.status_code == 400
     assert "games.yaml:13: steps[2].with.filtered (turn=1)" in answer.text
     assert program.post("/recipes", {}).status_code == 400
+
+
+def with_words(text: str = "lemon\npencil\n", **files: Any) -> dict[str, Any]:
+    """A recipe with a round that is played on the words of a file beside it."""
+    games = GAMES.replace("{game: negotiation, models", "{game: taboo, material: words/few.txt, models", 1)
+    sent = {"words/few.txt": text, **files}
+    return {"recipe": {"text": games, "name": "games.yaml", "files": sent}}
+
+
+def test_files_that_a_recipe_names_come_beside_its_text(program: Program, enqueued_jobs: list[Any]) -> None:
+    assert program.post("/recipes", with_words()).status_code == 201
+    with reading() as session:
+        assert session.scalars(select(RecipeRun.files)).all() == [{"words/few.txt": "lemon\npencil\n"}]
+
+
+LINE = "games.yaml:9: steps[1].with.material (turn=1): expected "
+SENT = "a file that came with the recipe, got words/few.txt; send its text in `recipe.files`"
+
+
+@pytest.mark.parametrize(
+    ("files", "code", "said"),
+    [
+        (None, "file_needed", f"{LINE}{SENT}"),
+        ({}, "file_needed", f"{LINE}{SENT}"),
+        ({"few.txt": "lemon"}, "file_needed", f"{LINE}{SENT}"),
+        ({"words/few.txt": "lemon\npencil\n", "more.txt": ""}, "invalid",
+         "recipe.files: expected only files that its steps name, got 'more.txt'"),
+        ({"words/few.txt": 1}, "invalid", "recipe.files: expected the texts of files by their names, got {"),
+        (["words/few.txt"], "invalid", "recipe.files: expected the texts of files by their names, got ["),
+        ({"words/few.txt": "lemon, \x01"}, "invalid", "games.yaml:9: steps[1].with.material (turn=1): "),
+        ({"words/few.txt": "lemon\n" * 900_000}, "invalid", f"{LINE}files of at most 5 MB together, got more; import"),
+    ],
+)  # fmt: skip
+def test_files_of_a_recipe_that_do_not_fit_are_refused_at_their_line(
+    engine: Engine, program: Program, files: Any, code: str, said: str
+) -> None:
+    body = with_words()
+    body["recipe"]["files"] = files
+    answer = program.post("/recipes", body)
+    assert (answer.status_code, refusal(answer)["code"]) == (400, code)
+    assert refusal(answer)["message"].startswith(said)
+    assert count_of(engine, RecipeRun) == 0
+
+
+def test_what_a_refusal_of_a_missing_file_has_is_its_name(program: Program) -> None:
+    found = refusal(program.post("/recipes", {"recipe": {"text": with_words()["recipe"]["text"]}}))
+    assert (found["code"], found["got"]) == ("file_needed", "words/few.txt")
 
 
 # ---- Once --------------------------------------------------------------------

@@ -4,6 +4,7 @@ import csv
 import http.client
 import io
 import json
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -268,6 +269,28 @@ def test_a_recipe_runs_from_a_text_and_a_file_and_its_dataset_is_trained_on(lab:
     training = lab.trainings.run(method="tiny", dataset=str(dataset["dataset_id"]), name="small", config={"epochs": 1})
     assert training.status == "waiting"
     assert training.cancel().status == "cancelled"  # as no worker is there that would train
+
+
+def test_a_recipe_is_sent_with_the_files_that_it_names(lab: Lab, tmp_path: Path) -> None:
+    (tmp_path / "words").mkdir()
+    (tmp_path / "words" / "few.txt").write_text("lemon\npencil\nriver\n", encoding="utf-8")
+    (tmp_path / "rows.txt").write_text("nobody asks for this", encoding="utf-8")
+    path = tmp_path / "rows.yaml"
+    path.write_text(RECIPE.replace("game: taboo", "game: taboo, material: words/few.txt"), encoding="utf-8")
+    assert lab.recipes.run(path, name="with-words").wait().status == "done"
+    number = next(lab.rounds.list()).number
+    played = {each["config"]["word"] for each in lab.matches(round=number)}
+    assert played <= {"lemon", "pencil", "river"}
+    for named, error in (("none.txt", FileNotFoundError), ("../rows.yaml", Refused), ("/etc/hostname", Refused)):
+        path.write_text(RECIPE.replace("game: taboo", f"game: taboo, material: {named}"), encoding="utf-8")
+        with pytest.raises(error, match=re.escape(named)):
+            lab.recipes.run(path)
+    with pytest.raises(Refused) as refused:
+        lab.recipes.run(path.read_text().replace("/etc/hostname", "words/few.txt"))
+    assert str(refused.value) == (
+        "recipe.yml:9: steps[1].with.material: expected a file that came with the recipe, got words/few.txt; send its"
+        " text in `recipe.files`"
+    )
 
 
 def test_words_come_from_a_file_of_this_machine(lab: Lab, tmp_path: Path) -> None:

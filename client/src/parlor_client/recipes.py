@@ -5,7 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from parlor_client._types import JobBudget
+from parlor_client.errors import Refused
 from parlor_client.jobs import Job, Jobs, text_file
+
+_FILE_NEEDED = "file_needed"  # the code of the error that names a file which was not sent
 
 
 class Recipes(Jobs):
@@ -23,12 +26,29 @@ class Recipes(Jobs):
     ) -> Job:
         """Run a recipe. Raises Refused, NotReachable, and OSError for a file that cannot be read.
 
-        recipe: a file, by its path, or the text of one, which has more than a line. name: of the run, which its models
-        are called by. inputs, more_inputs: what differs from the file's; `inputs` is for names such as `name`.
+        recipe: a file, by its path, which is sent with those beside it that its steps name, or the text of one, which
+        has more than a line. name: of the run, which its models are called by. inputs, more_inputs: what differs from
+        the file's; `inputs` is for names such as `name`.
         """
         if isinstance(recipe, str) and "\n" in recipe:
-            file = {"text": recipe, "name": "recipe.yml"}
+            folder, file = None, {"text": recipe, "name": "recipe.yml"}
         else:
-            file = text_file(Path(recipe))
-        spec: dict[str, Any] = {"recipe": file, "inputs": {**(inputs or {}), **more_inputs}, "name": name}
-        return self._create(spec if budget is None else {**spec, "budget": budget})
+            path = Path(recipe)
+            folder, file = path.parent, text_file(path)
+        spec: dict[str, Any] = {"inputs": {**(inputs or {}), **more_inputs}, "name": name}
+        if budget is not None:
+            spec["budget"] = budget
+        files: dict[str, str] = {}
+        while True:
+            try:
+                return self._create({**spec, "recipe": {**file, "files": files}})
+            except Refused as refused:  # only the server can tell which files the steps of a recipe name
+                named = refused.got if refused.code == _FILE_NEEDED else None
+                if folder is None or named is None or named in files or not _is_beside(named):
+                    raise
+                files[named] = text_file(folder / named)["text"]
+
+
+def _is_beside(name: str) -> bool:
+    """Whether a file is in the folder of the recipe, or in a folder there."""
+    return not Path(name).is_absolute() and ".." not in Path(name).parts
