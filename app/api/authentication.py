@@ -10,12 +10,14 @@ from flask import Response, current_app, g, request
 from flask_limiter.util import get_remote_address
 from limits import RateLimitItem, RateLimitItemPerMinute
 from redis.exceptions import RedisError
+from werkzeug.exceptions import MethodNotAllowed, NotFound
 
 from app.accounts import tokens
-from app.api.operations import OPERATIONS, blueprint, secret
+from app.api.operations import OPERATIONS, blueprint, methods_at, secret
 from app.core.errors import AppError, Invalid, Unavailable, Verbatim
 from app.core.extensions import reading
 from app.web.addresses import network_of
+from app.web.errors import is_for_api
 from app.web.extensions import limiter
 from app.web.form_writes import write
 from app.web.seats import settings
@@ -66,6 +68,21 @@ def say_how_to_sign_in(response: Response) -> Response:
     if "retry_after" in g:
         response.headers["Retry-After"] = str(g.retry_after)
     response.headers.setdefault("Cache-Control", "no-store")
+    return response
+
+
+@blueprint.before_app_request
+def refuse_what_is_not_there() -> None:
+    """Raises NotFound for an address below the API where no method is taken; the router looks at methods first."""
+    if is_for_api() and isinstance(request.routing_exception, MethodNotAllowed) and not methods_at(request.path):
+        raise NotFound
+
+
+@blueprint.after_app_request
+def say_what_is_taken(response: Response) -> Response:
+    """Tell programs the methods of an address that does not take theirs, or of which they ask."""
+    if is_for_api() and (response.status_code == 405 or request.method == "OPTIONS"):
+        response.headers["Allow"] = ", ".join(methods_at(request.path))
     return response
 
 

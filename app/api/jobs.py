@@ -153,7 +153,8 @@ def resume_job(kind: JobKind[Any], number: int) -> Response:
     """Let a job that failed, was cancelled or interrupted go on; a kind that calls models takes a higher budget"""
     body = json_body(needed=False)
     refuse_fields(body, ("budget",) if kind.spends else ())
-    budget = JobBudget.read(body.get("budget") or {}, "budget")
+    given = body.get("budget")
+    budget = JobBudget.read({} if given is None else given, "budget")
 
     def work(session: Session) -> Change:
         return _changed(session, kind, [kind.resume(session, number, queued=True, budget=budget).id])

@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
@@ -16,7 +17,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.routing import BaseConverter, ValidationError
 
 from app.accounts.tokens import TokenHolder, refuse_without
-from app.core.errors import AppError, Invalid, Verbatim, either
+from app.core.errors import FieldError, Invalid, Verbatim, either, shown
 from app.core.validation import Schema, is_storable, read_value
 from app.games.base import JSON
 from app.job_kinds import JOB_KINDS
@@ -25,6 +26,7 @@ from app.web.errors import API
 
 JSON_TYPE = "application/json"
 _BEARER = "Bearer "
+_MOST_DIGITS, _MOST_SHOWN = 1000, 60
 F = TypeVar("F", bound=Callable[..., ResponseReturnValue])
 KIND = "<job_kind:kind>"  # in a rule: the plural of a kind of jobs
 blueprint = Blueprint("api_v1", __name__, url_prefix=API)
@@ -81,7 +83,7 @@ class Operation:
 OPERATIONS: list[Operation] = []
 
 
-class WrongType(AppError):
+class WrongType(FieldError):
     """A body is of a type that its address does not take."""
 
     code = "unsupported_media_type"
@@ -124,6 +126,29 @@ def operation(
     return declare
 
 
+def methods_at(path: str) -> list[str]:
+    """The methods that an address of the API takes; none where there is nothing."""
+    found = {
+        each.method
+        for each in OPERATIONS
+        for kind in ([None] if each.kinds is None else filter(each.kinds, JOB_KINDS))
+        if _pattern(each, kind).fullmatch(path)
+    }
+    return sorted({*found, *(["HEAD"] if "GET" in found else []), *(["OPTIONS"] if found else [])})
+
+
+def _pattern(each: Operation, kind: JobKind[Any] | None) -> re.Pattern[str]:
+    """Which addresses are those of an operation."""
+    rule = API + (each.rule if kind is None else each.rule.replace(KIND, kind.plural))
+    parts = re.split(r"<(\w+:)?\w+>", rule)  # what is between the parts of an address, and their converters
+    return re.compile(
+        "".join(
+            re.escape(text) if place % 2 == 0 else r"\d+" if text == "int:" else "[^/]+"
+            for place, text in enumerate(parts)
+        )
+    )
+
+
 def holder() -> TokenHolder:
     """Whom the token of this request stands for."""
     found: TokenHolder = g.token_holder
@@ -156,9 +181,13 @@ def json_body(*, needed: bool = True) -> JSON:
     if not request.data and not needed:
         return {}
     if not request.is_json:
-        raise WrongType(f"Content-Type: expected {JSON_TYPE}, got {request.mimetype or 'none'}")
+        raise WrongType("Content-Type", expected=JSON_TYPE, got=_shortened(request.mimetype))
+    if coding := request.headers.get("Content-Encoding"):
+        raise WrongType("Content-Encoding", expected="none", got=_shortened(coding))
     try:
-        body = json.loads(request.data, parse_constant=_refuse_constant)
+        body = json.loads(
+            request.data, parse_constant=_refuse_constant, parse_int=_whole_number, object_pairs_hook=_each_once
+        )
     except (ValueError, RecursionError) as error:
         raise Invalid("body", expected="a JSON object", got=Verbatim(_why(error))) from None
     if not isinstance(body, dict):
@@ -181,6 +210,24 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name}, which is no JSON")
 
 
+def _whole_number(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"a number of {len(digits)} digits")
+    return int(digits)
+
+
+def _each_once(pairs: Sequence[tuple[str, Any]]) -> JSON:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(name for place, (name, _) in enumerate(pairs) if name in dict(pairs[:place]))
+        raise ValueError(f"the field {shown(twice)} twice")
+    return found
+
+
+def _shortened(text: str) -> Verbatim:
+    return Verbatim(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…") if text else Verbatim("none")
+
+
 def _why(error: Exception) -> str:
     return "one nested too deeply" if isinstance(error, RecursionError) else str(error)
 
@@ -190,6 +237,8 @@ def _read_query(known: Mapping[str, Schema]) -> dict[str, Any]:
     if (unknown := next((name for name in request.args if name not in known), None)) is not None:
         expected = either(known) if known else "no parameters"
         raise Invalid("query", expected=expected, got=unknown)
+    if (twice := next((name for name, texts in request.args.lists() if len(texts) > 1), None)) is not None:
+        raise Invalid(twice, expected="one value", got=Verbatim(str(len(request.args.getlist(twice)))))
     given = {name: text for name, text in request.args.items() if text != ""}
     if (unstorable := next((name for name, text in given.items() if not is_storable(text)), None)) is not None:
         raise Invalid(unstorable, expected="text without NUL", got=given[unstorable])

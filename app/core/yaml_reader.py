@@ -148,7 +148,7 @@ def _read_node(
 ) -> Any:
     """The value of a node; the lines of all that is in it are added to `lines`."""
     lines.setdefault(path, Line(source, node.start_mark.line + 1))
-    place = f"{source}:{node.start_mark.line + 1}: {dotted(path)}"
+    place = f"{source}:{node.start_mark.line + 1}" + (f": {dotted(path)}" if path else "")
     if isinstance(node, yaml.MappingNode) and node.tag == _MAPPING:
         return _mapping(constructor, node, path, lines, source)
     if isinstance(node, yaml.SequenceNode) and node.tag == _LIST:

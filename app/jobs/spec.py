@@ -156,7 +156,10 @@ class JobSpec(SpecPart):
         Raises Invalid for one of a later version, and as `read` does.
         """
         version = stored.get(VERSION, 1)
-        if not isinstance(version, int) or not 1 <= version <= cls.version:
+        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+            expected = Phrase("a whole number from %(least)s to %(most)s", least=1, most=cls.version)
+            raise Invalid(VERSION, expected=expected, got=version)
+        if version > cls.version:
             raise Invalid(VERSION, expected=Phrase("at most %(newest)s", newest=cls.version), got=version)
         fields = {name: value for name, value in stored.items() if name != VERSION}
         for before in range(version, cls.version):
@@ -247,6 +250,9 @@ def _value(spec: type[SpecPart], name: str, raw: Any, under: str) -> Any:
         raise Invalid(field, expected=Phrase("text"), got=raw)
     if isinstance(value, str) and len(value) > (most := schema.get("maxLength", len(value))):
         raise Invalid(field, expected=Phrase("at most %(most)s characters", most=most), got=raw)
+    if isinstance(value, str) and "maxLength" in schema and not value.isprintable():  # such as a name
+        expected = Phrase("at most %(longest)s characters on one line", longest=schema["maxLength"])
+        raise Invalid(field, expected=expected, got=raw)
     return value
 
 

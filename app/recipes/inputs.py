@@ -7,13 +7,15 @@ from app.core.errors import Invalid
 from app.core.typed_numbers import is_plain_real, is_plain_whole
 from app.recipes.expressions import Input, Scalar
 
+SET = "--set "  # begins the fields of errors, which are called as the command line has them
+
 
 def read_inputs(defaults: Mapping[str, Input], given: Mapping[str, Any]) -> dict[str, Input]:
     """The inputs with what is given laid over the defaults; texts are read as the default's type is. Raises Invalid."""
     for name in given:
         if name not in defaults:
             expected = f"one of the inputs {', '.join(defaults)}" if defaults else "none, as the recipe has no inputs"
-            raise Invalid(f"--set {name}", expected=expected, got=name)
+            raise Invalid(f"{SET}{name}", expected=expected, got=name)
     return {name: _read(name, usual, given[name]) if name in given else usual for name, usual in defaults.items()}
 
 
@@ -25,7 +27,7 @@ def _read(name: str, usual: Input, raw: Any) -> Input:
     elif not isinstance(raw, list | tuple | dict):
         raw = [raw]
     if not isinstance(raw, list | tuple) or not raw:
-        raise Invalid(f"--set {name}", expected="values with commas between", got=raw)
+        raise Invalid(f"{SET}{name}", expected="values with commas between", got=raw)
     return [_one(name, usual[0], each) for each in raw]
 
 
@@ -41,7 +43,7 @@ def _one(name: str, usual: Scalar, raw: Any) -> Scalar:
     else:
         expected, found = "text", _text(raw)
     if found is None:
-        raise Invalid(f"--set {name}", expected=expected, got=raw)
+        raise Invalid(f"{SET}{name}", expected=expected, got=raw)
     return found
 
 

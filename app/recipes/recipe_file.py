@@ -71,5 +71,7 @@ def expected_form(error: ErrorDetails) -> str:
         return _FORMS[error["ctx"]["pattern"]]
     if error["type"] == "literal_error":
         return f"{FORMAT}, the version of the format that this release reads"
+    if error["type"] == "too_short":
+        return "at least one"
     message = error["msg"]
     return message.removeprefix("Input should be ").removeprefix("Value should have ")

@@ -53,7 +53,7 @@ class _RecipeForm(JobForm[RecipeRun, RecipeSpec]):
         return super().page(session, form, preset, **more)  # type: ignore[arg-type]
 
     def refusal(self, error: AppError, form: Form) -> RefusedField:
-        if isinstance(error, FieldError) and (error.field or "").startswith("--set"):
+        if isinstance(error, FieldError) and (error.field or "").startswith("inputs."):
             subject = Phrase("Inputs")
             return RefusedField("inputs", type(error)("inputs", **{**error.parts, "subject": subject}))
         return super().refusal(error, form)
