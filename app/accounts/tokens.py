@@ -21,7 +21,7 @@ READ, RUN, PEOPLE = "read", "run", "people"
 SCOPES = {
     READ: Phrase("look at everything but who participants are"),
     RUN: Phrase("create, cancel and resume jobs"),
-    PEOPLE: Phrase("see the ids of participants and what each did"),
+    PEOPLE: Phrase("see the ids of participants, their recruiter’s too, and what each did"),
 }
 PREFIX = "parlor_"  # by which people and secret scanners know what it is
 USUAL_DAYS, MOST_DAYS = 90, 366

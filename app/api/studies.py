@@ -1,4 +1,4 @@
-"""Studies: their designs, versions and waves, the people of a wave, and the archive of what people did."""
+"""Studies: their designs, versions and waves, the people of a wave with their ids, and the archive of what they did."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,8 +8,10 @@ from flask import Response
 from sqlalchemy.orm import Session
 
 from app.accounts.tokens import PEOPLE, READ, refuse_without
+from app.api.changes import Change, ChangeRequest
 from app.api.lists import as_json, list_page, list_query, list_schema, usual_columns
-from app.api.operations import holder, json_answer, operation
+from app.api.operations import holder, json_answer, json_body, operation
+from app.api.specs import refuse_fields
 from app.core.errors import NotFound
 from app.core.extensions import db
 from app.core.lists import Listing
@@ -17,6 +19,9 @@ from app.core.validation import Schema
 from app.games.base import JSON
 from app.jobs.kind import LARGEST
 from app.models import Enrolment, Study, StudyVersion, Wave
+from app.studies.export.archive import note_ids
+from app.studies.export.people import IDS, ids
+from app.studies.export.scope import ExportScope, find_scope
 from app.studies.listing import STUDIES, VERSIONS, WAVES
 from app.studies.monitor import people
 from app.studies.store import newest_version, written_design
@@ -126,6 +131,57 @@ def list_people(number: int, query: Mapping[str, Any]) -> Response:
     in_worker_thread(db.engine, check)
     found: Response = list_page(listing, query, [Enrolment.wave_id == number])
     return found
+
+
+@operation(
+    "POST",
+    "/waves/<int:number>/ids",
+    scope=READ,
+    answer={
+        "type": "object",
+        "required": ["items"],
+        "properties": {
+            "items": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "required": [column.name for column in IDS],
+                    "properties": {
+                        column.name: {"type": ["string", "null"], "description": column.meaning} for column in IDS
+                    },
+                },
+            }
+        },
+    },
+)
+def take_ids(number: int) -> Response:
+    """How the recruiter names the people of a wave and their visits, with the scope people
+
+    It is what `ids.csv` of `flask study export-data --with-ids` has, and the log of the wave keeps who took it.
+    """
+    refuse_without(holder(), PEOPLE)
+    refuse_fields(json_body(needed=False), ())
+    by = holder().user
+
+    def note(session: Session) -> Change:
+        note_ids(session, _scope_of(session, number), by)
+        return Change({}, f"ids of wave {number}")  # which names nobody, as answers to a key are kept
+
+    ChangeRequest({}).make(note)
+
+    def read(session: Session) -> list[JSON]:
+        table = ids(_scope_of(session, number))
+        return [{each.name: each.read(row) for each in table.columns} for row in session.execute(table.statement)]
+
+    return json_answer({"items": in_worker_thread(db.engine, read)})
+
+
+def _scope_of(session: Session, number: int) -> ExportScope:
+    """The wave of that number, as exports have it. Raises NotFound."""
+    wave = session.get(Wave, number) if number <= LARGEST else None
+    if wave is None:
+        raise NotFound("wave", expected="the number of one that exists", got=number)
+    return find_scope(session, f"{session.get_one(Study, wave.study_id).name}:{wave.name}")
 
 
 def _lines(session: Session, listing: Listing[Any], condition: Any) -> list[JSON]:

@@ -1,23 +1,28 @@
 """Studies in the API: what is told of them, and who participants are only with a scope of its own."""
 
+import csv
+import io
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from flask import Flask
+from sqlalchemy import select
 
 from app.core.extensions import reading, writing
-from app.models import Participant, Wave
+from app.models import ApiRequest, Participant, StudyEvent, Wave
 from app.studies.export.archive import write_archive
 from app.studies.export.scope import find_scope
 from app.studies.store import find_version, written_design
 from tests.enrolments import enrol, load_example, open_wave
 from tests.programs import Program, refusal
+from tests.shell import Finished
 
 
 @pytest.fixture
 def wave(app: Flask, tmp_path: Path) -> int:
-    """A wave in which one person is, whom the recruiter calls P1."""
+    """A wave in which one person is, whom the recruiter calls p1id."""
     with writing() as session:
         version = load_example(session, tmp_path)
         wave = open_wave(session, version)
@@ -57,7 +62,7 @@ def test_who_people_are_is_told_only_with_its_scope(app: Flask, wave: int) -> No
         found = reader.ask("GET", path)
         assert found.status_code == 200
         assert code not in found.text
-        assert "P1" not in found.text
+        assert "p1id" not in found.text
     assert Program(app, "people").ask("GET", f"/waves/{wave}/people").status_code == 403
     assert reader.ask("GET", "/waves/99/people").status_code == 404
 
@@ -92,3 +97,38 @@ def test_the_data_of_a_study_are_those_of_the_command_and_take_a_scope_of_their_
         assert (answer.status_code, refusal(answer)["field"]) == (status, field)
     for scopes in (("read", "run"), ("people",)):
         assert Program(app, *scopes).ask("GET", "/studies/1/data.zip").status_code == 403
+
+
+def test_how_the_recruiter_names_people_is_told_with_a_scope_of_its_own_and_kept_in_the_log(
+    app: Flask, wave: int, flask: Callable[..., Finished], tmp_path: Path
+) -> None:
+    for scopes in (("read", "run"), ("people",)):
+        answer = Program(app, *scopes).post(f"/waves/{wave}/ids")
+        assert (answer.status_code, "p1id" in answer.text) == (403, False)
+    program = Program(app, "read", "people")
+    for path, body, status in ((f"/waves/{wave}/ids", {"all": 1}, 400), ("/waves/99/ids", None, 404)):
+        assert program.post(path, body).status_code == status
+    assert program.ask("GET", f"/waves/{wave}/ids").status_code == 405
+    assert takers(wave) == []
+    [named] = (program.post(f"/waves/{wave}/ids", key="once").json or {})["items"]
+    assert (named["recruiter"], named["external_id"]) == ("prolific", "p1id")
+    [person] = program.get(f"/waves/{wave}/people")["items"]
+    assert named["participant"] == person["participant"]
+    assert program.post(f"/waves/{wave}/ids", key="once").json == {"items": [named]}
+    assert takers(wave) == ["ann"]
+    with reading() as session:
+        kept = session.scalars(select(ApiRequest)).all()
+        assert [(each.subject, each.answer) for each in kept] == [(f"ids of wave {wave}", {})]
+    out = tmp_path / "ids.zip"
+    assert flask("study", "export-data", "two-models", "--with-ids", "--out", out).exit_code == 0
+    with zipfile.ZipFile(out) as archive:
+        [written] = csv.DictReader(io.StringIO(archive.read("ids.csv").decode()))
+    assert written == {name: value or "" for name, value in named.items()}
+    assert takers(wave) == ["ann", "command line"]
+
+
+def takers(wave: int) -> list[str]:
+    """Who took the recruiter's ids, by the log of the wave."""
+    with reading() as session:
+        log = session.scalars(select(StudyEvent).where(StudyEvent.wave_id == wave).order_by(StudyEvent.id))
+        return [each.body["by"] for each in log if each.kind == "ids exported"]

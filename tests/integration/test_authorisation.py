@@ -147,6 +147,7 @@ ROUTES: dict[str, Row] = {
     "GET /api/v1/studies/<int:number>": programs(),
     "GET /api/v1/studies/<int:number>/data.zip": programs(),
     "GET /api/v1/waves/<int:number>/people": programs(),
+    "POST /api/v1/waves/<int:number>/ids": programs(),
     "GET /api/v1/<job_kind:kind>/<int:number>/events": programs(),
     "GET /api/v1/models": programs(),
     "GET /api/v1/models/<int:number>": programs(),

@@ -393,6 +393,7 @@ def test_the_data_of_a_study_are_written_as_the_command_does(
         assert path.read_bytes() == (tmp_path / "own.zip").read_bytes()
         with pytest.raises(Refused, match=r"^wave: expected .*, got 'two-models:none'"):
             lab.studies.export("two-models", path, wave="none")
+        assert [*lab.studies.ids(1)] == [*lab.studies.people(1)] == []  # as nobody has come
 
 
 def test_models_are_found_by_name_and_number(lab: Lab) -> None:

@@ -137,17 +137,19 @@ def _submissions(scope: ExportScope) -> StoredTable:
     return StoredTable("submissions", columns, of_people(joined, scope).order_by(Submission.id))
 
 
+IDS = (
+    PARTICIPANT,
+    WAVE,
+    Column("recruiter", "text", "Who sent the person.",
+           "prolific | connect | link, or mturk in waves of before it closed"),
+    Column("external_id", "text", "How the recruiter names the person.", "empty once it was removed"),
+    Column("submission_id", "text", "How the recruiter names the visit.",
+           "empty once it was removed, and without a visit"),
+)  # fmt: skip
+
+
 def ids(scope: ExportScope) -> StoredTable:
     """How recruiters name people and their visits."""
-    columns = (
-        PARTICIPANT,
-        WAVE,
-        Column("recruiter", "text", "Who sent the person.",
-               "prolific | connect | link, or mturk in waves of before it closed"),
-        Column("external_id", "text", "How the recruiter names the person.", "empty once it was removed"),
-        Column("submission_id", "text", "How the recruiter names the visit.",
-               "empty once it was removed, and without a visit"),
-    )  # fmt: skip
     identity = RecruitmentIdentity
     rows = (
         select(*OF_WHOM, identity.recruiter, identity.external_id, Submission.external_id.label("submission_id"))
@@ -158,4 +160,4 @@ def ids(scope: ExportScope) -> StoredTable:
         .where(Enrolment.wave_id.in_(scope.waves))
         .order_by(Wave.id, Enrolment.id, identity.id, Submission.id)
     )
-    return StoredTable("ids", columns, rows)
+    return StoredTable("ids", IDS, rows)

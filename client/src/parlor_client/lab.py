@@ -150,6 +150,14 @@ class Studies(Registry[StudyRow]):
         """The people of a wave, by its number; their ids need a token with the scope `people`."""
         return Table(partial(pages, self._connection, f"/waves/{wave:d}/people", {}))
 
+    def ids(self, wave: int) -> Table[dict[str, Any]]:
+        """How the recruiter names the people of a wave and their visits: `external_id` and `submission_id`, such as the
+        PROLIFIC_PID and the SESSION_ID of a link, by `participant`.
+
+        It takes a token with the scope `people`, and the log of the wave keeps who took them.
+        """
+        return Table(lambda: iter(self._connection.post(f"/waves/{wave:d}/ids")["items"]))
+
     def export(
         self,
         which: int | str,
