@@ -101,7 +101,7 @@ def prepare(session: Session, spec: DatasetSpec) -> DatasetBuild:
         session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
     for number in spec.rounds:
         ROUND.get(session, number)
-    for name in _model_names(spec):
+    for name in spec.models:
         get_model(session, name)
     check_known(session, spec.matches)
     scores = _score_counts(session, spec)
@@ -176,7 +176,7 @@ def refuse_nothing(reading: DatasetBuild) -> None:
         ("matches", _conditions(spec) or "matches on material that no study holds out"),
         ("filter", f"filter {spec.filter}"),
         ("source", f"speakers {spec.speakers}"),
-        ("model", f"model {' or '.join(_model_names(spec))}"),
+        ("model", f"model {' or '.join(spec.models)}"),
         ("consent", "training consent of the people in the match"),
         ("moves", "moves of the seats that are left"),
         *((("rewards", f"rewards {spec.rewards}"),) if spec.has_rewards else ()),
@@ -308,7 +308,7 @@ def _chosen_seats(
     asked = all(
         filters.may_train(*each, row.source) for each in zip(kinds, (row.consent_0, row.consent_1), strict=True)
     )
-    names = _model_names(spec)
+    names = spec.models
     steps: tuple[tuple[str, Callable[[int], bool]], ...] = (
         ("matches", lambda _: not held_out),
         ("filter", lambda seat: bool(kept[seat])),
@@ -322,11 +322,6 @@ def _chosen_seats(
         chosen = [seat for seat in chosen if holds(seat)]
         left[step] += len(chosen)
     return chosen
-
-
-def _model_names(spec: DatasetSpec) -> Sequence[str]:
-    """The models whose moves alone are kept; none: those of all."""
-    return spec.models if spec.model is None else (*spec.models, spec.model)
 
 
 def _model(row: Row[Any], models: Mapping[int, SeatModel], seat: int) -> SeatModel:

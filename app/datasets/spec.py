@@ -29,8 +29,8 @@ class DatasetSpec:
     """What a dataset is to be cut from and how; None does not matter.
 
     `rounds` are in order, each once; `matches` is what a match has to be beside that. Without rounds, a campaign, a
-    source or a single match, only matches that are part of no round are meant. `speakers` and `model` are about who
-    made the moves, as is `models`: any of these, where there are some. `style` is the prompt style in which moves are
+    source or a single match, only matches that are part of no round are meant. `speakers` and `models` are about who
+    made the moves: any of these models, where there are some. `style` is the prompt style in which moves are
     told whose player was not prompted: those of people, scripted players and imported matches; None is that of the
     models in the matches. With `rewards`, each game's formula gives moves rewards and weights: `decay` (γ) shares a
     seat's reward among its moves; without `role_weights` every move that is learnt weighs 1; with `positive_only` moves
@@ -42,7 +42,6 @@ class DatasetSpec:
     rounds: tuple[int, ...]
     filter: str
     speakers: str = BOTH
-    model: str | None = None
     matches: MatchFilter = EVERYTHING
     style: str | None = None
     rewards: str = NO_REWARDS
@@ -96,7 +95,6 @@ class DatasetSpec:
             "rewards": self.rewards,
             **(rewarded if self.has_rewards else {}),
             "source": self.speakers,
-            "model": self.model,
             **({"models": list(self.models)} if self.models else {}),
             "reason": self.matches.reason,
             "since": chosen.get("since") and chosen["since"].isoformat(),
@@ -158,14 +156,15 @@ class DatasetRequestSpec(JobSpec):
         labels={BOTH: "people and models", MODELS: "models", PEOPLE: "people"},
         metavar="WHO",
     )
-    model: str | None = asked(
-        "Model",
-        "Only what this model of the registry said. A player among the conditions leaves the rows of both seats.",
-        None,
+    models: tuple[str, ...] = asked(
+        "Models",
+        "Only what these models of the registry said. A player among the conditions leaves the rows of both seats.",
+        (),
         unset="any",
+        option="model",
         metavar="NAME",
-        widget="known",
-        of="models",
+        widget="models",
+        repeats=True,
     )
     rewards: Literal["none", "spag"] = asked(
         "Rewards",
@@ -257,15 +256,14 @@ class DatasetRequestSpec(JobSpec):
             )
         # Weights say what is learnt where there are rewards.
         usual = ABOVE_AVG if self.rewards == NO_REWARDS else ALL
-        same = self.model_dump(
-            include={"model", "style", "rewards", "role_weights", "positive_only", "wordings", "reasoning"}
-        )
+        same = self.model_dump(include={"style", "rewards", "role_weights", "positive_only", "wordings", "reasoning"})
         return DatasetSpec(
             rounds=tuple(rounds),
             filter=self.filter or usual,
             speakers=speakers,
             matches=replace(choice, status=None),
             decay=DECAY if self.decay is None else self.decay,
+            models=tuple(sorted({*self.models})),
             seed=self.seed or 0,
             **same,
         )
@@ -274,13 +272,15 @@ class DatasetRequestSpec(JobSpec):
 def request_of(stored: Mapping[str, Any]) -> DatasetRequestSpec:
     """What was asked for, of the JSON that `DatasetSpec.to_json` wrote, in this release or an earlier one.
 
-    Conditions on matches are beside the other fields or in "matches"; "source" may be who made the moves. Raises as
-    DatasetRequestSpec.read does.
+    Conditions on matches are beside the other fields or in "matches"; "source" may be who made the moves; a single one
+    of the "models" may be a "model". Raises as DatasetRequestSpec.read does.
     """
     given = {**stored}
     if given.get("source") in SPEAKERS:
         given.setdefault("speakers", given.pop("source"))
     fields = {name: given[name] for name in fields_of(DatasetRequestSpec) if name in given}
+    if model := given.get("model"):
+        fields["models"] = [*given.get("models", ()), model]
     fields |= {name: value == "yes" for name, value in fields.items() if value in ("yes", "no")}
     named = {**given, **(given.get("matches") or {})}
     choice = {name: str(named[name]) for name in fields_of(MatchChoice) if named.get(name) is not None}
@@ -289,4 +289,4 @@ def request_of(stored: Mapping[str, Any]) -> DatasetRequestSpec:
 
 def read_spec(stored: Mapping[str, Any]) -> DatasetSpec:
     """The spec of such JSON. Raises as `request_of` does."""
-    return replace(request_of(stored).cut, models=tuple(sorted({*map(str, stored.get("models") or ())})))
+    return request_of(stored).cut

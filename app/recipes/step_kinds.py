@@ -139,7 +139,7 @@ _KINDS = (
     StepKind(
         "keep",
         DatasetRequestSpec,
-        lambda _fields: {"rounds": (ROUND,), "model": (MODEL,)},
+        lambda _fields: {"rounds": (ROUND,), "models": (MODEL,)},
         _kept,
         seed=lambda fields: ("seed",) if "wordings" in fields else (),
         check=_check_kept,

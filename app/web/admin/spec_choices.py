@@ -29,7 +29,7 @@ Choices = Sequence[tuple[str, ...]]  # each a value, what it is called and, of a
 
 def model_choices(schema: Schema, value: Any, models: Sequence[LanguageModel]) -> Choices:
     """The models that may be named by a field that names one or several."""
-    found = [(row.name, row.name) for row in models if USES[schema["use"]](row)]
+    found = [(row.name, row.name) for row in models if "use" not in schema or USES[schema["use"]](row)]
     if not isinstance(value, str):
         return found
     lost = [(value, value or gettext("choose one"))] if value not in dict(found) else []

@@ -14,10 +14,12 @@ OLD = {
 }  # fmt: skip
 
 
-def test_a_spec_of_an_earlier_release_is_read_and_written_as_it_was() -> None:
+def test_a_spec_of_an_earlier_release_is_read_with_its_model_among_the_models() -> None:
     spec = read_spec(OLD)
-    assert (spec.speakers, spec.matches.source) == ("people", None)
-    assert spec.to_json() == OLD
+    assert (spec.speakers, spec.matches.source, spec.models) == ("people", None, ("gpt",))
+    written = {name: value for name, value in OLD.items() if name != "model"} | {"models": ["gpt"]}
+    assert spec.to_json() == written
+    assert read_spec(written) == spec
 
 
 @pytest.mark.parametrize("nested", [False, True])
