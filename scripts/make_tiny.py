@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from app.campaigns.material import is_held_out
 from app.core.config import ROOT
 from app.games.negotiation.contexts import generate_context
 from app.games.negotiation.material import Contexts, pieces_of
 from app.games.taboo.words import target_words
 from app.players.scripted.taboo.clues import table
+from app.rounds.held_out import is_held_out
 
 MODELS = ROOT / "data" / "models"
 ROWS = "rows.jsonl"

@@ -1,6 +1,5 @@
 """What a campaign plays with, and what it keeps aside to be evaluated on: no piece of material is in both."""
 
-import hashlib
 import json
 import random
 from collections.abc import Mapping, Sequence
@@ -8,22 +7,10 @@ from typing import Any
 
 from app.core.errors import Invalid, Phrase
 from app.games import find_game
-from app.games.material import MaterialKind
+from app.rounds.held_out import HELD_OUT, is_held_out
 from app.rounds.lifecycle import Material
 
-HELD_OUT = "held-out material"
-_SHARE = 10  # one piece of material in so many is held out
-
 Parted = tuple[Material, Material]  # to play with, and to evaluate on
-
-
-def is_held_out(kind: MaterialKind, piece: Any) -> bool:
-    """Whether a piece of material is kept for evaluations, and never played.
-
-    It follows from the piece alone, so all campaigns keep the same aside.
-    """
-    digest = hashlib.sha256(json.dumps(kind.held_out_key(piece)).encode()).digest()
-    return int.from_bytes(digest[:8]) % _SHARE == 0
 
 
 def parted(game: str, given: Material | None, evaluation: int, seed: int) -> Parted:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.campaigns.material import is_held_out
 from app.campaigns.spec import CampaignSpec, needs_rewards
 from app.core.errors import FieldError, Invalid, Phrase
 from app.datasets import store
@@ -16,6 +15,7 @@ from app.finetuning.lifecycle import find_supervised
 from app.games import find_game
 from app.models import Dataset, DatasetRow, MatchRow
 from app.registry import find_round_model
+from app.rounds.held_out import is_held_out
 
 FIELD = "start_data"
 _AT_ONCE = 5_000  # matches in memory

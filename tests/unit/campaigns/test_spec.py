@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from app.campaigns.lifecycle import START_MATCHES, model_name, spec_of
-from app.campaigns.material import HELD_OUT, is_held_out, parted
+from app.campaigns.material import parted
 from app.campaigns.presets import PRESETS
 from app.campaigns.spec import CampaignSpec
 from app.core.errors import Invalid
 from app.games import GAMES
 from app.games.base import Game
 from app.games.taboo.words import TargetWords
+from app.rounds.held_out import HELD_OUT, is_held_out
 from app.rounds.lifecycle import Material
 
 TYPED = {"game": "negotiation", "base": "small"}
