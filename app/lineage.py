@@ -7,22 +7,25 @@ from, and so the round and the models that played it. A model without a job is w
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import NamedTuple
 
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session, defer
 
+from app.campaigns.iterations import iteration_of
 from app.core.config import ROOT
 from app.core.errors import NotFound
 from app.finetuning.config import SFT_DATA
+from app.finetuning.job import TRAINING
 from app.finetuning.listing import datasets_of, learns_from
 from app.models import (
     Campaign,
-    CampaignIteration,
     Dataset,
     DatasetRow,
     LanguageModel,
     MatchRow,
+    RecipeStep,
     RoundRow,
     SeatRow,
     TrainingJob,
@@ -221,17 +224,20 @@ def _outside_rounds(session: Session, dataset_id: int) -> tuple[list[LanguageMod
 
 def _places(session: Session, ids: Collection[int]) -> Mapping[int, Sequence[CampaignIterationRef]]:
     """The iterations of campaigns that each of these models belongs to."""
-    iterations = (
-        select(CampaignIteration.model_id, Campaign.id, Campaign.name, CampaignIteration.number)
-        .join(Campaign, Campaign.id == CampaignIteration.campaign_id)
-        .where(CampaignIteration.model_id.in_(ids))
-        .order_by(Campaign.id, CampaignIteration.number)
+    made = (
+        select(TrainingJob.model_id, Campaign.id, Campaign.name, RecipeStep.values)
+        .join(RecipeStep, (RecipeStep.kind == TRAINING.name) & (RecipeStep.number == TrainingJob.id))
+        .join(Campaign, Campaign.id == RecipeStep.campaign_id)
+        .where(TrainingJob.model_id.in_(ids))
     )
+    begun = select(Campaign.base_id, Campaign.id, Campaign.name).where(Campaign.base_id.in_(ids))
     found: dict[int, list[CampaignIterationRef]] = defaultdict(list)
-    for model_id, campaign_id, name, number in session.execute(iterations):
+    for base_id, campaign_id, name in session.execute(begun):
+        found[base_id].append(CampaignIterationRef(campaign_id, name, 0))
+    for model_id, campaign_id, name, values in session.execute(made):
         if model_id is not None:
-            found[model_id].append(CampaignIterationRef(campaign_id, name, number))
-    return found
+            found[model_id].append(CampaignIterationRef(campaign_id, name, iteration_of(values)))
+    return {model_id: sorted(places, key=itemgetter(0, 2)) for model_id, places in found.items()}
 
 
 # ---- Downwards -------------------------------------------------------------------

@@ -81,11 +81,11 @@ def carry_on(engine: Engine, settings: Settings, number: int, jobs: int) -> Awai
             pretend_rated(engine, part.number)
         part = steps.take_steps(owner, number)
     with writing(engine) as session:
-        row = ALIGNMENT.get(session, number)
-        for society in (SOCIETY.get(session, each) for each in (row.society_id, row.second_society_id) if each):
-            if society.status == states.DONE:
-                own = update(SocietyAgent).where(SocietyAgent.society_id == society.id, SocietyAgent.agent % 2 == 0)
-                session.execute(own.values(model_id=society.agents[0]["model_id"]))
+        for step in ALIGNMENT.steps_of(session, number):
+            if step.kind == SOCIETY.name and SOCIETY.get(session, step.number or 0).status == states.DONE:
+                learner = SOCIETY.get(session, step.number or 0).agents[0]["model_id"]
+                own = update(SocietyAgent).where(SocietyAgent.society_id == step.number, SocietyAgent.agent % 2 == 0)
+                session.execute(own.values(model_id=learner))
     return part
 
 

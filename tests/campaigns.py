@@ -5,7 +5,8 @@ import random
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Engine, select, update
+from sqlalchemy import Engine, func, select, update
+from sqlalchemy.orm import Session
 
 from app.campaigns import lifecycle
 from app.campaigns.material import parted
@@ -15,7 +16,8 @@ from app.core.extensions import writing
 from app.games.base import JSON
 from app.games.negotiation.contexts import generate_context
 from app.games.negotiation.material import pieces_of
-from app.models import CampaignIteration, Dataset, LanguageModel, MatchRow, RoundRow, SeatRow, TrainingJob
+from app.models import Dataset, LanguageModel, MatchRow, RecipeStep, RoundRow, SeatRow, TrainingJob
+from app.recipes.outline import key_of
 from app.registry import add_local_model, get_model
 from app.rounds.lifecycle import Material
 from app.web.admin.campaigns_new import first_values
@@ -119,14 +121,59 @@ def _contexts() -> Material:
 
 
 def change(engine: Engine, campaign_id: int, number: int, **values: Any) -> None:
-    """Write down what an iteration of a campaign has come to, and begin it if need be."""
+    """Write down what an iteration of a campaign has come to, as its steps."""
+    model, figures = values.get("model_id"), values.get("figures")
     with writing(engine) as session:
-        row = session.get(CampaignIteration, (campaign_id, number))
-        if row is None:
-            row = CampaignIteration(campaign_id=campaign_id, number=number)
-            session.add(row)
-        for field, value in values.items():
-            setattr(row, field, value)
+        if number and model is not None and "job_id" not in values:
+            values["job_id"] = _training_of(session, model)
+        if figures is not None:
+            values.setdefault("evaluation_id", None)
+        ending = "" if number else "_base"
+        for column, (name, kind) in _STEPS.items():
+            if column not in values:
+                continue
+            made = {"dataset_id": values[column]} if kind is None else {"kind": kind, "number": values[column]}
+            step(session, campaign_id, number, name + ending, figures=figures if name == "evaluate" else None, **made)
+
+
+_STEPS = {
+    "round_id": ("play", "round"), "dataset_id": ("keep", None), "job_id": ("train", "training"),
+    "evaluation_id": ("evaluate", "round"),
+}  # fmt: skip
+
+
+def step(session: Session, campaign_id: int, iteration: int, name: str, **made: Any) -> None:
+    """Write down a step of a campaign as its newest; all before it are over, and so is one that waits for nothing."""
+    values, own = {"iteration": iteration} if iteration else {}, RecipeStep.campaign_id == campaign_id
+    key, now = key_of(name, values), datetime.now(UTC)
+    session.execute(update(RecipeStep).where(own, RecipeStep.ended_at.is_(None)).values(ended_at=now))
+    row = session.scalar(select(RecipeStep).where(own, RecipeStep.key == key))
+    if row is None:
+        place = session.scalar(select(func.count()).where(own)) or 0
+        row = RecipeStep(campaign_id=campaign_id, key=key, place=place, name=name, values=values, spec={}, begun_at=now)
+        session.add(row)
+    for field, value in made.items():
+        setattr(row, field, value)
+    row.ended_at = now if made.get("kind") is None or made.get("figures") else None
+    session.flush()
+
+
+def _training_of(session: Session, model_id: int) -> int:
+    """The training that has made a model, written down if there is none."""
+    known = session.scalar(select(TrainingJob.id).where(TrainingJob.model_id == model_id).limit(1))
+    if known is not None:
+        return known
+    now, counted = datetime.now(UTC), dict.fromkeys(("size", "rows", "words", "own_words"), 0)
+    dataset = Dataset(name=f"of {model_id}", version=1, spec={}, sha256="", figures={}, created_at=now, **counted)
+    session.add(dataset)
+    session.flush()
+    row = TrainingJob(
+        name=f"of {model_id}", method="sft", backend="local", config={}, status="done", model_id=model_id,
+        dataset_id=dataset.id, created_at=now,
+    )  # fmt: skip
+    session.add(row)
+    session.flush()
+    return row.id
 
 
 def made_up(number: int, game: str = "negotiation") -> JSON:

@@ -12,7 +12,7 @@ from app.jobs.chained import AwaitedJob
 from app.jobs.context import JobContext
 from app.models import Dataset, LanguageModel, RecipeRun, RoundRow, TrainingJob
 from app.recipes import lifecycle, steps
-from app.recipes.job import steps_of
+from app.recipes.job import RECIPE
 from app.recipes.reader import load_recipe, parse_recipe
 from app.recipes.spec import RecipeSpec
 from app.rounds.job import ROUND
@@ -89,7 +89,7 @@ def came_of(engine: Engine, number: int) -> dict[str, Any]:
     """Each step of a run by its key: its seed and settings, its figures, and what it made, by hashes."""
     found: dict[str, Any] = {}
     with reading(engine) as session:
-        for step in steps_of(session, number):
+        for step in RECIPE.steps_of(session, number):
             named = ("name", "rounds", "dataset", "base", "model", "models", "version", "of", "beside")
             asked = {key: value for key, value in step.spec.items() if key not in named}
             made: Any = None

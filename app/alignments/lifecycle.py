@@ -1,6 +1,6 @@
-"""Creating alignments. Nothing here commits; `app/alignments/steps.py` runs them."""
+"""Creating alignments. Nothing here commits; `app/alignments/steps.py` takes their steps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -8,16 +8,15 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.alignments.job import ALIGNMENT
+from app.alignments.recipe import model_names
 from app.alignments.spec import ALIGN, HELD_OUT_SHARE, SFT, AlignmentSpec, part
 from app.assessments.lifecycle import check_sampling
-from app.assessments.spec import AssessmentSpec
 from app.core.errors import Conflict, Invalid, Phrase, shown
 from app.datasets.store import check_usable, find_dataset
 from app.finetuning.backends import find_backend
 from app.finetuning.config import LOCAL, check_model_name, read_config
 from app.jobs import states
-from app.jobs.kind import NO_BUDGET, Requester
-from app.jobs.spec import JobBudget
+from app.jobs.kind import Requester
 from app.models import Alignment, LanguageModel
 from app.registry import CHAT_USE
 from app.registry.named import named_models
@@ -55,7 +54,7 @@ def create(
     _check_training(SFT, spec.sft, "sft")
     _check_training(ALIGN, spec.fields, "train")
     check_budget(spec.budget, [model for named in named_models(session, spec).values() for model in named])
-    societies.check(session, society_of(spec, spec.base), questions, priors)
+    societies.check(session, society_of(spec), questions, priors)
     check_sampling(spec.sampling, [base])
     _check_held_out(questions, held_out)
     name = spec.name or _default_name(session, spec)
@@ -96,7 +95,7 @@ def estimated(session: Session, spec: AlignmentSpec, questions: QuestionList, pr
     """
     _base(session, spec)
     named_models(session, spec)
-    one = societies.estimated(session, society_of(spec, spec.base), questions, priors)
+    one = societies.estimated(session, society_of(spec), questions, priors)
     return replace(
         one,
         interactions=2 * one.interactions,
@@ -108,29 +107,15 @@ def estimated(session: Session, spec: AlignmentSpec, questions: QuestionList, pr
     )
 
 
-def society_of(spec: AlignmentSpec, learner: str, name: str = "", budget: JobBudget = NO_BUDGET) -> SocietySpec:
-    """A society of an alignment, in which the model that learns lives."""
+def society_of(spec: AlignmentSpec) -> SocietySpec:
+    """The first society of an alignment, if the base enters it unchanged."""
     return SocietySpec(
-        agents={learner: spec.share, **spec.agents},
+        agents={spec.base: spec.share, **spec.agents},
         observers=spec.observers,
         embedder=spec.embedder,
         config=spec.society,
-        name=name,
         seed=spec.seed,
-        budget=budget,
     )
-
-
-def assessment_of(spec: AlignmentSpec, model: str, base: str, budget: JobBudget) -> AssessmentSpec:
-    """The assessment of an alignment."""
-    return AssessmentSpec(
-        model=model, base=base, raters=spec.judges, sampling=spec.sampling, seed=spec.seed, budget=budget
-    )
-
-
-def model_names(name: str) -> Sequence[str]:
-    """What the models of an alignment are called: that of the demonstrations, and that of the society."""
-    return f"{name}-sft", f"{name}-aligned"
 
 
 def _base(session: Session, spec: AlignmentSpec) -> LanguageModel:

@@ -1,26 +1,35 @@
-"""Alignments for experimenters: their specs, the state of each of their jobs, and the raters' figures."""
+"""Alignments for experimenters: the list, and the jobs of one with what they made and what came of it."""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import case, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.alignments.comparison import SocietyDifference, society_differences
-from app.alignments.job import ALIGNMENT, PARTS, AlignmentPart, begun_jobs, parts_of
+from app.alignments.job import ALIGNMENT, AlignmentPart, parts_of
+from app.alignments.step_names import (
+    ASSESSMENT,
+    COMPARISONS,
+    DEMONSTRATIONS,
+    FIRST_SOCIETY,
+    SECOND_SOCIETY,
+    TRAINING,
+)
+from app.assessments import job as assessment_job
 from app.assessments import listing as assessments
 from app.assessments.figures import AssessmentFigures
-from app.assessments.job import ASSESSMENT
 from app.core.errors import Phrase
 from app.core.lists import Listing, of_other
-from app.finetuning.job import TRAINING
+from app.finetuning import job as trainings
 from app.games.base import JSON
 from app.jobs import states
 from app.jobs.chained import AwaitedJob
 from app.jobs.listing import JobListItem, job_columns, job_figures, job_items
-from app.models import Alignment, Dataset, LanguageModel, TrainingJob
+from app.models import Alignment, Dataset, LanguageModel, RecipeStep, TrainingJob
+from app.recipes.stepped import JOBS_OF_STEPS, job_of
 from app.registry.listing import model_column
 from app.society.store import agents_of, read_ratings
 
@@ -32,6 +41,27 @@ class AlignmentListItem(JobListItem):
     base: LanguageModel
     part: AlignmentPart | None  # None when it is done
     model: LanguageModel | None
+    steps: Mapping[str, RecipeStep] = field(default_factory=dict)  # that were begun, by name
+
+    def number_of(self, step: str) -> int | None:
+        """The number of the job of a step; None before that was begun."""
+        return self.steps[step].number if step in self.steps else None
+
+    @property
+    def dataset_id(self) -> int | None:
+        """The dataset of comparisons that was made of the first society."""
+        return self.steps[COMPARISONS].dataset_id if COMPARISONS in self.steps else None
+
+    @property
+    def realignment_id(self) -> int | None:
+        """The conversations that are mixed in; none where no revision was good enough."""
+        return self.steps[COMPARISONS].realignment_id if COMPARISONS in self.steps else None
+
+    @property
+    def demonstrations_id(self) -> int | None:
+        """The conversations that are learnt first; none until their training was begun, and without demonstrations."""
+        taught = self.steps.get(DEMONSTRATIONS)
+        return None if taught is None else int(taught.spec["dataset"])
 
 
 class AlignmentStep(NamedTuple):
@@ -55,9 +85,10 @@ class AlignmentJob(NamedTuple):
 
 def list_items(session: Session, rows: Sequence[Alignment]) -> list[AlignmentListItem]:
     """Alignments as items of a list, with as many statements for one as for many."""
-    jobs = _jobs_of(session, rows)
-    aligned = {row.id: _row(jobs, row, part) for row in rows for part in PARTS if part.column == "job_id"}
-    made = {number: job.model_id for number, job in aligned.items() if job is not None}
+    steps = _steps_by_name(session, rows)
+    aligned = {row.id: step.number for row in rows if (step := steps[row.id].get(TRAINING)) is not None}
+    jobs = select(TrainingJob.id, TrainingJob.model_id).where(TrainingJob.id.in_(aligned.values()))
+    made = dict(session.execute(jobs).all())
     wanted = {*(row.base_id for row in rows), *(number for number in made.values() if number is not None)}
     models = session.scalars(select(LanguageModel).where(LanguageModel.id.in_(wanted)))
     known = {each.id: each for each in models}
@@ -65,26 +96,33 @@ def list_items(session: Session, rows: Sequence[Alignment]) -> list[AlignmentLis
         AlignmentListItem(
             **vars(item),
             base=known[item.row.base_id],
-            part=_part_of(item.row),
-            model=known.get(made.get(item.row.id) or 0),
+            part=_part_of(item.row, steps[item.row.id]),
+            model=known.get(made.get(aligned.get(item.row.id) or 0) or 0),
+            steps=steps[item.row.id],
         )
         for item in job_items(session, ALIGNMENT, rows)
     ]
 
 
-def steps_of(session: Session, row: Alignment) -> list[AlignmentStep]:
+def _steps_by_name(session: Session, rows: Sequence[Alignment]) -> dict[int, dict[str, RecipeStep]]:
+    """The steps of each alignment that were begun, by their names."""
+    begun = ALIGNMENT.steps_of_each(session, [row.id for row in rows])
+    return {number: {step.name: step for step in steps} for number, steps in begun.items()}
+
+
+def steps_of(session: Session, item: AlignmentListItem) -> list[AlignmentStep]:
     """The parts of an alignment in their order, as far as they have come."""
     found = []
-    for part in parts_of(row):
-        number = getattr(row, part.column)
+    for part in parts_of(item.row):
+        number = item.number_of(part.step)
         job = None if number is None else part.kind.get(session, number)
-        made = job.model_id if part.kind is TRAINING and job is not None else None
+        made = job.model_id if part.kind is trainings.TRAINING and job is not None else None
         found.append(
             AlignmentStep(
                 part,
                 None if job is None else job_items(session, part.kind, [job])[0],
                 None if made is None else session.get_one(LanguageModel, made),
-                [session.get_one(Dataset, each) for each in _datasets_of(row, part) if each is not None],
+                [session.get_one(Dataset, each) for each in _datasets_of(item, part) if each is not None],
             )
         )
     return found
@@ -98,32 +136,28 @@ def progress_of(session: Session, rows: Sequence[Alignment]) -> dict[int, JSON]:
 def _progress_of(session: Session, row: Alignment) -> JSON:
     """How far the job is that an alignment waits for, as figures by name; `at` changes with each step."""
     [item] = job_items(session, ALIGNMENT, [row])
-    now, begun = None, begun_jobs(row)
-    if begun and row.status != states.DONE:
-        [now] = job_items(session, begun[-1].kind, [begun[-1].row(session)])
-    at = (
-        item.state,
-        len(begun),
-        now and now.state,
-        [each is not None for each in (row.demonstrations_id, row.dataset_id)],
-    )
+    steps = ALIGNMENT.steps_of(session, row.id)
+    jobs, now = [job for step in steps if (job := job_of(step)) is not None], None
+    if jobs and row.status != states.DONE:
+        [now] = job_items(session, jobs[-1].kind, [jobs[-1].row(session)])
     found = job_figures(item)
     if row.status != states.DONE:
         done, of, percent = (0, None, 0) if now is None else (now.done, now.of, now.percent)
         found |= {"done": done, "of": of, "percent": percent}
-    return {**found, "at": json.dumps(at)}
+    return {**found, "at": json.dumps((item.state, len(steps), now and now.state))}
 
 
-def society_figures(session: Session, row: Alignment) -> list[tuple[str, list[SocietyDifference]]]:
+def society_figures(session: Session, item: AlignmentListItem) -> list[tuple[str, list[SocietyDifference]]]:
     """The first society beside the last: of the agents of the model that learns, and where there are others of all.
 
     Each with "learner" or "all". Nothing before both have an interaction in common.
     """
-    if row.society_id is None or row.second_society_id is None:
+    begun, again = item.number_of(FIRST_SOCIETY), item.number_of(SECOND_SOCIETY)
+    if begun is None or again is None:
         return []
-    agents = agents_of(session, row.society_id)
-    own = [each.agent for each in agents if each.model_id == _learner_id(session, row)]
-    first, last = ([*read_ratings(session, number)] for number in (row.society_id, row.second_society_id))
+    agents = agents_of(session, begun)
+    own = [each.agent for each in agents if each.model_id == _learner_id(session, item)]
+    first, last = ([*read_ratings(session, number)] for number in (begun, again))
     wanted = (
         [("learner", own)] if len(own) == len(agents) else [("learner", own), ("all", [each.agent for each in agents])]
     )
@@ -131,66 +165,54 @@ def society_figures(session: Session, row: Alignment) -> list[tuple[str, list[So
     return [(who, differences) for who, differences in found if differences]
 
 
-def _learner_id(session: Session, row: Alignment) -> int | None:
+def _learner_id(session: Session, item: AlignmentListItem) -> int | None:
     """The number of the model that lives in the first society."""
-    if row.sft_job_id is None:
-        return row.base_id
-    number: int | None = TRAINING.get(session, row.sft_job_id).model_id
+    taught = item.number_of(DEMONSTRATIONS)
+    number: int | None = item.base.id if taught is None else trainings.TRAINING.get(session, taught).model_id
     return number
 
 
-def _part_of(row: Alignment) -> AlignmentPart | None:
+def _part_of(row: Alignment, steps: Mapping[str, RecipeStep]) -> AlignmentPart | None:
     """The part that was begun last, or the first one; None when all of it is done."""
     if row.status == states.DONE:
         return None
-    begun = [part for part in parts_of(row) if getattr(row, part.column) is not None]
+    begun = [part for part in parts_of(row) if part.step in steps]
     return begun[-1] if begun else parts_of(row)[0]
 
 
-def _datasets_of(row: Alignment, part: AlignmentPart) -> Sequence[int | None]:
-    if part.column == "sft_job_id":
-        return (row.demonstrations_id,)
-    return (row.dataset_id, row.realignment_id) if part.column == "society_id" else ()
+def _datasets_of(item: AlignmentListItem, part: AlignmentPart) -> Sequence[int | None]:
+    if part.step == DEMONSTRATIONS:
+        return (item.demonstrations_id,)
+    return (item.dataset_id, item.realignment_id) if part.step == FIRST_SOCIETY else ()
 
 
-def figures_of(session: Session, row: Alignment) -> list[AssessmentFigures]:
+def figures_of(session: Session, item: AlignmentListItem) -> list[AssessmentFigures]:
     """What raters say of its model beside the one before, as far as they have."""
-    if row.assessment_id is None:
-        return []
-    return assessments.figures_of(session, ASSESSMENT.get(session, row.assessment_id))
+    number = item.number_of(ASSESSMENT)
+    return [] if number is None else assessments.figures_of(session, assessment_job.ASSESSMENT.get(session, number))
 
 
-def _jobs_of(session: Session, rows: Sequence[Alignment]) -> dict[AwaitedJob, tuple[Any, str]]:
-    """The jobs that these alignments have begun, each with what its status is called."""
-    begun = {job for row in rows for job in begun_jobs(row)}
-    found: dict[AwaitedJob, tuple[Any, str]] = {}
-    for kind in dict.fromkeys(part.kind for part in PARTS):
+def jobs_of(session: Session, items: Sequence[AlignmentListItem]) -> list[list[AlignmentJob]]:
+    """The parts of each alignment with their jobs, with as many statements for one as for many."""
+    begun = {job for item in items for step in item.steps.values() if (job := job_of(step)) is not None}
+    jobs: dict[AwaitedJob, tuple[Any, str]] = {}
+    for kind in JOBS_OF_STEPS.values():
         numbers = {job.number for job in begun if job.kind is kind}
         those = session.scalars(select(kind.table).where(kind.table.id.in_(numbers))).all()
         called = kind.states_of(session, those)
-        found |= {AwaitedJob(kind, row.id): (row, called[row.id]) for row in those}
-    return found
+        jobs |= {AwaitedJob(kind, row.id): (row, called[row.id]) for row in those}
+    return [[_job(jobs, item, part) for part in parts_of(item.row)] for item in items]
 
 
-def _row(jobs: Mapping[AwaitedJob, tuple[Any, str]], row: Alignment, part: AlignmentPart) -> Any:
-    """The row of a part's job, or None."""
-    return jobs.get(AwaitedJob(part.kind, getattr(row, part.column)), (None, None))[0]
+def _job(jobs: Mapping[AwaitedJob, tuple[Any, str]], item: AlignmentListItem, part: AlignmentPart) -> AlignmentJob:
+    number = item.number_of(part.step)
+    found, status = (None, None) if number is None else jobs.get(AwaitedJob(part.kind, number), (None, None))
+    is_model = part.kind is trainings.TRAINING and found is not None and found.model_id is not None
+    return AlignmentJob(part.title, part.kind.name, number, status, found.name if is_model and found else None)
 
 
-def jobs_of(session: Session, rows: Sequence[Alignment]) -> list[list[AlignmentJob]]:
-    """The parts of each alignment with their jobs, with as many statements for one as for many."""
-    jobs = _jobs_of(session, rows)
-    return [[_job(jobs, row, part) for part in parts_of(row)] for row in rows]
-
-
-def _job(jobs: Mapping[AwaitedJob, tuple[Any, str]], row: Alignment, part: AlignmentPart) -> AlignmentJob:
-    number = getattr(row, part.column)
-    found, status = jobs.get(AwaitedJob(part.kind, number), (None, None))
-    made = found.name if part.kind is TRAINING and found is not None and found.model_id is not None else None
-    return AlignmentJob(part.title, part.kind.name, number, status, made)
-
-
-_BEGUN = sum(case((getattr(Alignment, part.column).is_not(None), 1), else_=0) for part in PARTS)
+_OWN = RecipeStep.alignment_id == Alignment.id
+_TRAINED = (RecipeStep.name == TRAINING) & (RecipeStep.number == TrainingJob.id)
 LIST: Listing[Alignment] = Listing(
     name=ALIGNMENT.plural,
     table=Alignment,
@@ -200,12 +222,12 @@ LIST: Listing[Alignment] = Listing(
         model_column(
             "model",
             Phrase("Model"),
-            of_other(TrainingJob.model_id, TrainingJob.id == Alignment.job_id),
+            of_other(TrainingJob.model_id, _OWN & _TRAINED),
             none=Phrase("not yet"),
         ),
         title=Phrase("Alignment"),
         done=Phrase("Steps done"),
-        sort_done=_BEGUN,
+        sort_done=of_other(func.count(), _OWN & RecipeStep.kind.is_not(None)),
         notes=lambda each: [Phrase(each.part.title.capitalize())] if each.part and not each.row.error else [],
     ),
     items=list_items,

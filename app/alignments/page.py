@@ -22,7 +22,7 @@ JOBS = JobTable(
         fact("status", "Status", none=Phrase("not begun")),
         fact("made", "Model"),
     ],
-    lines=lambda session, items: jobs_of(session, [each.row for each in items]),
+    lines=jobs_of,
 )
 
 
@@ -49,12 +49,12 @@ _ASKED = (
     _material("held_out", "Held-out questions"),
     _material("priors", "First memories from"),
     json_fact("base", lambda each: model_cell(each.base)),
-    json_fact("demonstrations_id"),
-    json_fact("dataset_id"),
-    json_fact("realignment_id"),
+    json_fact("demonstrations_id", lambda each: each.demonstrations_id),
+    json_fact("dataset_id", lambda each: each.dataset_id),
+    json_fact("realignment_id", lambda each: each.realignment_id),
     json_fact("spec", lambda each: AlignmentSpec.of_json(each.row.spec).to_json()),
 )
-_RATED = replace(FIGURES, lines=lambda session, items: [figures_of(session, each.row) for each in items])
+_RATED = replace(FIGURES, lines=lambda session, items: [figures_of(session, each) for each in items])
 PAGE: JobPage[Alignment] = JobPage(
     kind=ALIGNMENT,
     name=lambda each: each.row.name,

@@ -1,36 +1,30 @@
-"""Campaigns as a kind of jobs. Whoever stops or resumes one does so to the round or the training that it waits for."""
+"""Campaigns as a kind of jobs: each has the steps of its recipe."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.campaigns.awaited import awaited_jobs, rounds_of
+from app.campaigns.step_names import EVALUATE
 from app.core.errors import Phrase
 from app.core.queues import BATCH
-from app.jobs.chained import AwaitedJob, ChainedKind
 from app.jobs.kind import Progress
-from app.models import Campaign, CampaignIteration
+from app.models import Campaign, RecipeStep
+from app.recipes.stepped import SteppedKind
 
 
-class CampaignKind(ChainedKind[Campaign]):
+class CampaignKind(SteppedKind[Campaign]):
     """See the module."""
 
-    def begun_jobs(self, session: Session, row: Campaign) -> Sequence[AwaitedJob]:
-        """Its rounds; trainings call no model."""
-        return rounds_of(session, row.id)
-
-    def awaited_jobs(self, session: Session, numbers: Collection[int]) -> dict[int, AwaitedJob]:
-        """The round or the training that each waits for."""
-        return awaited_jobs(session, numbers)
+    owner = "campaign_id"
 
     def progress_of(self, session: Session, rows: Sequence[Campaign]) -> dict[int, Progress]:
         """How many iterations have the figures of their first evaluation, by campaign; the base is none."""
         with_figures = (
-            select(CampaignIteration.campaign_id, func.count())
-            .where(CampaignIteration.campaign_id.in_([row.id for row in rows]))
-            .where(CampaignIteration.number > 0, CampaignIteration.figures.is_not(None))
-            .group_by(CampaignIteration.campaign_id)
+            select(RecipeStep.campaign_id, func.count())
+            .where(RecipeStep.campaign_id.in_([row.id for row in rows]))
+            .where(RecipeStep.name == EVALUATE, RecipeStep.figures.is_not(None))
+            .group_by(RecipeStep.campaign_id)
         )
         done = dict(session.execute(with_figures).all())
         return {row.id: (done.get(row.id, 0), row.iterations) for row in rows}

@@ -3,7 +3,7 @@
 `app/campaigns/job.py` is what becomes of one later.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import func, select
@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.material import Parted
 from app.campaigns.presets import EACH_ONCE
+from app.campaigns.recipe import recipe_of
 from app.campaigns.spec import MOST_MATCHES, CampaignSpec
 from app.campaigns.start_data import StartData
 from app.core.errors import Conflict, Invalid, NotFound, Phrase, shown
@@ -19,7 +20,10 @@ from app.finetuning.backends import find_backend
 from app.finetuning.config import LOCAL, check_model_name
 from app.jobs import states
 from app.jobs.kind import Requester
-from app.models import Campaign, CampaignEvaluation, CampaignIteration, CampaignRound, LanguageModel
+from app.models import Campaign, LanguageModel
+from app.recipes.faults import RecipeFault
+from app.recipes.outline import Outline
+from app.recipes.recipe_file import RecipeFile
 from app.registry import find_round_model
 from app.registry.prices import check_budget
 from app.rounds.lifecycle import Material
@@ -72,6 +76,7 @@ def create(
         )
         raise Conflict("name", expected=Phrase("one that is not taken"), got=got)
     whole = spec.model_copy(update={"name": name, "material": play.source})
+    _check_steps(recipe_of(whole, name, base.prompt_style))
     row = CAMPAIGN.new_row(
         queued=queued,
         requester=requester,
@@ -85,9 +90,17 @@ def create(
     )
     session.add(row)
     session.flush()
-    session.add(CampaignIteration(campaign_id=row.id, number=0, model_id=base.id))
-    session.flush()
     return row
+
+
+def _check_steps(recipe: RecipeFile) -> None:
+    """Raises Invalid for a campaign of more steps than a recipe may have."""
+    try:
+        Outline(recipe, recipe.inputs)
+    except RecipeFault as fault:
+        raise Invalid(
+            "iterations", **{**fault.error.parts, "remedy": Phrase("ask for fewer, or for fewer partners")}
+        ) from None
 
 
 def spec_of(stored: Mapping[str, Any]) -> CampaignSpec:
@@ -143,21 +156,3 @@ def _default_name(session: Session, spec: CampaignSpec) -> str:
 def model_name(campaign: str, number: int) -> str:
     """What the model of an iteration is called."""
     return f"{campaign}-{number}"
-
-
-def iterations(session: Session, campaign_id: int) -> Sequence[CampaignIteration]:
-    """The iterations of a campaign as far as they were begun; the first one is the base."""
-    found = select(CampaignIteration).where(CampaignIteration.campaign_id == campaign_id)
-    return session.scalars(found.order_by(CampaignIteration.number)).all()
-
-
-def evaluations(session: Session, campaign_id: int) -> Sequence[CampaignEvaluation]:
-    """The further evaluations of a campaign's models as far as they were begun, by iteration."""
-    found = select(CampaignEvaluation).where(CampaignEvaluation.campaign_id == campaign_id)
-    return session.scalars(found.order_by(CampaignEvaluation.iteration, CampaignEvaluation.round_id)).all()
-
-
-def rounds_with_partners(session: Session, campaign_id: int) -> Sequence[CampaignRound]:
-    """The rounds with partners that a campaign's models learn with, as far as they were begun, by iteration."""
-    found = select(CampaignRound).where(CampaignRound.campaign_id == campaign_id)
-    return session.scalars(found.order_by(CampaignRound.iteration, CampaignRound.round_id)).all()

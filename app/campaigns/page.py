@@ -5,8 +5,9 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from app.campaigns.iterations import IterationResult, results_of
 from app.campaigns.job import CAMPAIGN
-from app.campaigns.listing import IterationResult, evaluated, figures_of, results_of
+from app.campaigns.listing import evaluated, figures_of
 from app.jobs.page import JobPage
 from app.models import Campaign
 
@@ -30,14 +31,14 @@ def _campaign_json(row: Campaign, state: str, found: Sequence[IterationResult]) 
         "spec": row.spec,
         "results": [
             {
-                "iteration": each.row.number,
+                "iteration": each.number,
                 "model": each.model and each.model.name,
-                "round_id": each.row.round_id,
+                "round_id": each.round_id,
                 "rounds_with": dict(each.with_partners),
-                "dataset_id": each.row.dataset_id,
-                "job_id": each.row.job_id,
-                "evaluation_id": each.row.evaluation_id,
-                "figures": each.row.figures,
+                "dataset_id": each.dataset and each.dataset.id,
+                "job_id": each.job_id,
+                "evaluation_id": each.evaluation_id,
+                "figures": each.figures,
                 "evaluations": {
                     label: {"round_id": found.round_id, "figures": found.figures}
                     for label, found in each.further.items()

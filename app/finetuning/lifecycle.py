@@ -61,6 +61,8 @@ def create(
     check_recipient(session, dataset, base)
     refuse_taken(session, training.name)
     reference = _model(session, backend, "reference", training.reference, goes_on)
+    if reference is base:
+        reference = None  # the base is the reference anyway
     supervised = find_supervised(session, home, method, training.sft_data)
     if supervised is not None:
         check_recipient(session, supervised, base, SFT_DATA)
@@ -82,7 +84,11 @@ def create(
             got=Phrase("%(name)s without price_training", name=base.name),
             remedy=Phrase("give it one, or set a budget of tokens"),
         )
-    pinned = {"dataset": str(dataset.id), "sft_data": None if supervised is None else str(supervised.id)}
+    pinned = {
+        "dataset": str(dataset.id),
+        "reference": None if reference is None else reference.name,
+        "sft_data": None if supervised is None else str(supervised.id),
+    }
     row = TRAINING.new_row(
         queued=queued,
         requester=requester,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, exists, or_, select
+from sqlalchemy import ColumnElement, Select, exists, select
 from sqlalchemy.orm import Session, aliased
 
 from app.core.errors import Invalid, NotFound, Phrase, Verbatim, either
@@ -16,17 +16,17 @@ from app.games import GAMES, find_game
 from app.models import (
     Arm,
     Campaign,
-    CampaignEvaluation,
-    CampaignIteration,
-    CampaignRound,
     LanguageModel,
     MatchRow,
+    RecipeStep,
     RoundRow,
     SeatRow,
     Study,
     StudyVersion,
 )
 from app.registry import PERSON
+
+_ROUND = "round"  # the kind of the steps that are rounds
 
 STATUSES = ("waiting", "playing", "over")
 REHEARSAL = "rehearsal"  # bots and previews of studies; what nobody asked for by its name is without them
@@ -198,15 +198,8 @@ def _arms(study: str | None, arm: str | None) -> Select[int]:
 
 
 def _of_campaign(number: int) -> ColumnElement[bool]:
-    own = select(CampaignIteration).where(CampaignIteration.campaign_id == number)
-    further = select(CampaignEvaluation.round_id).where(CampaignEvaluation.campaign_id == number)
-    with_partners = select(CampaignRound.round_id).where(CampaignRound.campaign_id == number)
-    return or_(
-        MatchRow.round_id.in_(own.with_only_columns(CampaignIteration.round_id)),
-        MatchRow.round_id.in_(own.with_only_columns(CampaignIteration.evaluation_id)),
-        MatchRow.round_id.in_(further),
-        MatchRow.round_id.in_(with_partners),
-    )
+    rounds = select(RecipeStep.number).where(RecipeStep.campaign_id == number, RecipeStep.kind == _ROUND)
+    return MatchRow.round_id.in_(rounds)
 
 
 def _day(name: str, text: str) -> date:

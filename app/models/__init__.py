@@ -6,7 +6,7 @@ They are named, not discovered, because type checkers take names of a package on
 from app.models.alignment import Alignment
 from app.models.assessment import AssessedAnswer, Assessment
 from app.models.benchmark import BenchmarkAnswer, BenchmarkJob, BenchmarkResult
-from app.models.campaign import Campaign, CampaignEvaluation, CampaignIteration, CampaignRound
+from app.models.campaign import Campaign
 from app.models.dataset import Dataset, DatasetRow
 from app.models.language_model import LanguageModel
 from app.models.match import EventRow, GenerationRow, MatchRow, SeatRow

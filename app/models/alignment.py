@@ -11,7 +11,7 @@ from app.models.types import Json
 
 
 class Alignment(JobMixin, LeaseMixin, Model):
-    """A chain of jobs that somebody asked for, and each of them once it was begun.
+    """A chain of jobs that somebody asked for; its steps are in `app/models/recipe.py`.
 
     Whoever takes its next step holds the lease while that step lasts.
     """
@@ -24,14 +24,3 @@ class Alignment(JobMixin, LeaseMixin, Model):
     spec: Mapped[dict[str, Any]] = mapped_column(Json)  # what was asked for, with nothing left open
     # "questions" and "priors" of the societies and "held_out" questions: thousands, so they are read only where needed.
     material: Mapped[dict[str, Any]] = mapped_column(Json, deferred=True)
-
-    # The conversations that are learnt first; none until they are made, and where there are no demonstrations.
-    demonstrations_id: Mapped[int | None] = mapped_column(ForeignKey("dataset.id"), index=True)
-    sft_job_id: Mapped[int | None] = mapped_column(ForeignKey("training_job.id"), index=True)
-    society_id: Mapped[int | None] = mapped_column(ForeignKey("society.id"), index=True)
-    dataset_id: Mapped[int | None] = mapped_column(ForeignKey("dataset.id"), index=True)  # of comparisons
-    # Of conversations that are mixed in; none where no revision was good enough.
-    realignment_id: Mapped[int | None] = mapped_column(ForeignKey("dataset.id"), index=True)
-    job_id: Mapped[int | None] = mapped_column(ForeignKey("training_job.id"), index=True)
-    second_society_id: Mapped[int | None] = mapped_column(ForeignKey("society.id"), index=True)
-    assessment_id: Mapped[int | None] = mapped_column(ForeignKey("assessment.id"), index=True)

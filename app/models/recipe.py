@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, String, Text
+from sqlalchemy import ForeignKey, Index, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.extensions import Model
@@ -29,12 +29,25 @@ class RecipeRun(JobMixin, LeaseMixin, Model):
 
 
 class RecipeStep(Model):
-    """A step of a run in one turn of its loops: the job that was created with this row, or what was made by it."""
+    """A step of a run, a campaign or an alignment, in one turn of its loops.
+
+    It has the job that was created with this row, or what was made by it.
+    """
 
     __tablename__ = "recipe_step"
+    __table_args__ = (
+        UniqueConstraint("run_id", "key"),
+        UniqueConstraint("campaign_id", "key"),
+        UniqueConstraint("alignment_id", "key"),
+        Index("ix_recipe_step_job", "kind", "number"),
+    )
 
-    run_id: Mapped[int] = mapped_column(ForeignKey("recipe_run.id", ondelete="CASCADE"), primary_key=True)
-    key: Mapped[str] = mapped_column(String(500), primary_key=True)  # by its name and the values of its loops
+    id: Mapped[int] = mapped_column(primary_key=True)
+    # Whose step it is: one of these.
+    run_id: Mapped[int | None] = mapped_column(ForeignKey("recipe_run.id", ondelete="CASCADE"))
+    campaign_id: Mapped[int | None] = mapped_column(ForeignKey("campaign.id", ondelete="CASCADE"))
+    alignment_id: Mapped[int | None] = mapped_column(ForeignKey("alignment.id", ondelete="CASCADE"))
+    key: Mapped[str] = mapped_column(String(500))  # by its name and the values of its loops
     place: Mapped[int]  # among the steps of the run
     name: Mapped[str] = mapped_column(String(40))
     values: Mapped[dict[str, Any]] = mapped_column(Json)  # of its loops' variables

@@ -7,7 +7,7 @@ ${…}:  NAME             STEP.OUTPUT     previous.STEP.OUTPUT     all.NAME.STEP
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from app.core.errors import Invalid, Verbatim
 
@@ -250,3 +250,12 @@ def filled_in(text: str, value: Callable[[str], str]) -> str:
     """A text with the value of each reference in its place."""
     parts = text.split(_ESCAPED)
     return "${".join(_REFERENCE.sub(lambda found: value(found[1]), part) for part in parts)
+
+
+def literal(value: Any) -> Any:
+    """A value as fields of steps have it, in whose texts a `${` is no reference."""
+    if isinstance(value, str):
+        return value.replace("${", _ESCAPED)
+    if isinstance(value, Mapping):
+        return {literal(name): literal(each) for name, each in value.items()}
+    return [literal(each) for each in value] if isinstance(value, list | tuple) else value

@@ -15,9 +15,10 @@ from app.jobs.chained import AwaitedJob
 from app.jobs.listing import JobListItem, job_columns, job_figures, job_items
 from app.models import Dataset, LanguageModel, RecipeRun, RecipeStep, TrainingJob
 from app.recipes.inputs import read_inputs
-from app.recipes.job import JOBS_OF_STEPS, RECIPE, job_of, steps_of
+from app.recipes.job import RECIPE
 from app.recipes.outline import Outline
 from app.recipes.recipe_file import RecipeFile
+from app.recipes.stepped import JOBS_OF_STEPS, job_of
 
 _SHOWN_FIGURES = 3  # of a step, in its line
 JSON = dict[str, Any]
@@ -80,7 +81,7 @@ def outline_of(row: RecipeRun) -> Sequence[tuple[str, str]]:
 
 def lines_of(session: Session, row: RecipeRun) -> list[RecipeStepLine]:
     """All steps of a run in their order, with a few statements however many there are."""
-    begun = {step.key: step for step in steps_of(session, row.id)}
+    begun = {step.key: step for step in RECIPE.steps_of(session, row.id)}
     jobs, made = _jobs(session, begun.values()), _made(session, begun.values())
     return [
         RecipeStepLine(key, do, step, None if step is None else jobs.get(job_of(step)), made.get(key, ()))
@@ -91,7 +92,7 @@ def lines_of(session: Session, row: RecipeRun) -> list[RecipeStepLine]:
 
 def tables_of(session: Session, row: RecipeRun) -> list[RecipeStep]:
     """The steps of a run that made tables."""
-    return [step for step in steps_of(session, row.id) if step.figures is not None and "rows" in step.figures]
+    return [step for step in RECIPE.steps_of(session, row.id) if step.figures is not None and "rows" in step.figures]
 
 
 class ShownTable(NamedTuple):

@@ -1,4 +1,4 @@
-"""What can be asked of the steps that no kind of jobs has: evaluations, datasets of societies, and tables."""
+"""What can be asked of the steps that no kind of jobs has: evaluations, tables, datasets of what was rated."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
@@ -8,7 +8,7 @@ from pydantic import model_validator
 from app.core.errors import Invalid, Phrase
 from app.core.validation import LARGEST_SEED
 from app.jobs.spec import JobBudget, JobSpec, asked, asked_budget
-from app.rounds.spec import MOST_MATCHES, RoundSampling, asked_leniency, asked_material
+from app.rounds.spec import MOST_MATCHES, MOST_NAME, RoundSampling, asked_leniency, asked_material
 from app.society.comparisons import CODE, RELEASED
 
 MOST_COMPARED = 2000
@@ -43,7 +43,9 @@ class EvaluateSpec(JobSpec):
     lenient: bool = asked_leniency()
     material: str | None = asked_material()
     sampling: RoundSampling = asked("Sampling", "Of all models.", RoundSampling())
-    name: str = asked("Name", "What lists call the round.", "", unset="run and step", metavar="NAME", max_length=120)
+    name: str = asked(
+        "Name", "What lists call the round.", "", unset="run and step", metavar="NAME", max_length=MOST_NAME
+    )
     seed: int | None = asked(
         "Seed",
         "The same seed plays the same matches.",
@@ -75,8 +77,17 @@ class ComparisonsSpec(JobSpec):
         labels={RELEASED: "as the released data", CODE: "as the code does where nothing is said"},
     )
     seed: int | None = asked(
-        "Seed", "Of the rows that are drawn.", None, unset="from the run’s seed", metavar="S", ge=0, lt=2**32
+        "Seed", "Of the rows that are drawn.", None, unset="from the run’s seed", metavar="S", ge=0, le=LARGEST_SEED
     )
+    name: str | None = asked("Name", "A name again becomes its next version.", None, unset="run and step")
+
+
+class BestResponsesSpec(JobSpec):
+    """The best response to each query of a dataset of comparisons, as conversations for supervised training."""
+
+    version: ClassVar[int] = 1
+
+    dataset: str = asked("Dataset", "A number, NAME or NAME@VERSION.", metavar="DATASET")
     name: str | None = asked("Name", "A name again becomes its next version.", None, unset="run and step")
 
 

@@ -5,7 +5,7 @@ figures that are taken when that is done.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from sqlalchemy.orm import Session
 
@@ -22,6 +22,7 @@ from app.benchmarks.scores import MeasuredScore
 from app.benchmarks.spec import BenchmarkSpec
 from app.core.extensions import reading, transact
 from app.datasets import build, register, row_import, store
+from app.datasets.best_responses import best_responses
 from app.datasets.importers.spec import DatasetImportSpec
 from app.datasets.spec import DatasetRequestSpec
 from app.finetuning import lifecycle as trainings
@@ -31,11 +32,9 @@ from app.finetuning.spec import TrainingBudget, TrainingSpec
 from app.jobs.context import JobContext
 from app.jobs.kind import requester_of
 from app.jobs.spec import JobBudget, JobSpec
-from app.models import LanguageModel, RecipeRun, RecipeStep, TrainingJob
-from app.recipes.expressions import Input
-from app.recipes.job import RECIPE
-from app.recipes.operations import CompareSpec, ComparisonsSpec, EvaluateSpec
-from app.recipes.step_files import files_of, held_out_material, played_material
+from app.models import LanguageModel, RecipeStep, TrainingJob
+from app.recipes.operations import BestResponsesSpec, CompareSpec, ComparisonsSpec, EvaluateSpec
+from app.recipes.stepped import SteppedKind
 from app.recipes.tables import JSON, ComparedStep, table_of
 from app.rounds import lifecycle as rounds
 from app.rounds.job import ROUND
@@ -50,12 +49,28 @@ from app.society.spec import SocietySpec
 _Z = 1.959963984540054  # of a normal distribution, within which 95 % of it lies
 
 
+class StepInputs(Protocol):
+    """What steps are played on and asked. Each method raises Invalid for what cannot be."""
+
+    def played(self, spec: RoundSpec) -> Material | None:
+        """What a round is played on; None where all matches share one piece, or there are none."""
+
+    def held_out(self, spec: EvaluateSpec) -> Material | None:
+        """What an evaluation is played on."""
+
+    def files_of(self, spec: JobSpec) -> dict[str, Any]:
+        """What the files of a spec hold, by field."""
+
+    def text_of(self, name: str) -> str:
+        """The text of a file with rows."""
+
+
 class StepContext(NamedTuple):
-    """What a step is prepared with: whoever runs it, the texts of the files that the recipe names, the run's seed."""
+    """What a step is prepared with: whoever runs it, the kind of jobs that it is a step of, and what it is done on."""
 
     job: JobContext
-    texts: Mapping[str, str]
-    seed: Input
+    kind: SteppedKind[Any]
+    inputs: StepInputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +81,7 @@ class StepAction:
     columns of the step's row, created with its job in one transaction. measure: its figures once the job is done.
     """
 
-    begin: Callable[[Session, StepContext, RecipeRun, Any, Any], JSON]
+    begin: Callable[[Session, StepContext, Any, Any, Any], JSON]
     prepare: Callable[[StepContext, Any, Mapping[str, RecipeStep]], Any] = lambda _context, _spec, _steps: None
     measure: Callable[[Session, RecipeStep, Mapping[str, RecipeStep]], JSON] | None = None
 
@@ -74,9 +89,9 @@ class StepAction:
 # ---- Jobs ------------------------------------------------------------------------
 
 
-def _budget(session: Session, row: RecipeRun, own: JobBudget) -> JobBudget:
+def _budget(session: Session, context: StepContext, row: Any, own: JobBudget) -> JobBudget:
     """What a job may spend: what is left of the run's budget, or its own if that is less. Raises BudgetReached."""
-    left = RECIPE.budget_left(session, row)
+    left = context.kind.budget_left(session, row)
 
     def least(one: Any, other: Any) -> Any:
         return min((each for each in (one, other) if each is not None), default=None)
@@ -85,21 +100,21 @@ def _budget(session: Session, row: RecipeRun, own: JobBudget) -> JobBudget:
 
 
 def _played_material(context: StepContext, spec: RoundSpec, _steps: Mapping[str, RecipeStep]) -> Material | None:
-    return played_material(spec, context.texts, context.seed)
+    return context.inputs.played(spec)
 
 
 def _held_out_material(context: StepContext, spec: EvaluateSpec, _steps: Mapping[str, RecipeStep]) -> Material | None:
-    return held_out_material(spec, context.texts, context.seed)
+    return context.inputs.held_out(spec)
 
 
-def _play(session: Session, _context: StepContext, row: RecipeRun, spec: RoundSpec, material: Material | None) -> JSON:
-    whole = spec.model_copy(update={"budget": _budget(session, row, spec.budget), "pick": spec.pick or SHUFFLED})
+def _play(session: Session, context: StepContext, row: Any, spec: RoundSpec, material: Material | None) -> JSON:
+    whole = spec.model_copy(
+        update={"budget": _budget(session, context, row, spec.budget), "pick": spec.pick or SHUFFLED}
+    )
     return _round(session, row, whole, material)
 
 
-def _evaluate(
-    session: Session, _context: StepContext, row: RecipeRun, spec: EvaluateSpec, material: Material | None
-) -> JSON:
+def _evaluate(session: Session, context: StepContext, row: Any, spec: EvaluateSpec, material: Material | None) -> JSON:
     whole = RoundSpec(
         game=spec.game,
         models=(spec.model, spec.against or spec.model),
@@ -111,48 +126,48 @@ def _evaluate(
         sampling=spec.sampling,
         name=spec.name,
         seed=spec.seed,
-        budget=_budget(session, row, spec.budget),
+        budget=_budget(session, context, row, spec.budget),
     )
     return _round(session, row, whole, material)
 
 
-def _round(session: Session, row: RecipeRun, spec: RoundSpec, material: Material | None) -> JSON:
+def _round(session: Session, row: Any, spec: RoundSpec, material: Material | None) -> JSON:
     requester = requester_of(row)
     made = rounds.create(session, spec, material, queued=row.queued, goes_on=True, requester=requester)
     return {"kind": ROUND.name, "number": made.id}
 
 
-def _train(session: Session, context: StepContext, row: RecipeRun, spec: TrainingSpec, _prepared: None) -> JSON:
+def _train(session: Session, context: StepContext, row: Any, spec: TrainingSpec, _prepared: None) -> JSON:
     if spec.backend != LOCAL:
-        budget = _budget(session, row, spec.budget)
+        budget = _budget(session, context, row, spec.budget)
         spec = spec.model_copy(update={"budget": TrainingBudget(usd=budget.usd, tokens=budget.tokens)})
     home, requester = context.job.settings.home, requester_of(row)
     made = trainings.create(session, spec, queued=row.queued, home=home, goes_on=True, requester=requester)
     return {"kind": TRAINING.name, "number": made.id}
 
 
-def _score(session: Session, context: StepContext, row: RecipeRun, spec: BenchmarkSpec, _prepared: None) -> JSON:
-    whole = spec.model_copy(update={"budget": _budget(session, row, spec.budget)})
+def _score(session: Session, context: StepContext, row: Any, spec: BenchmarkSpec, _prepared: None) -> JSON:
+    whole = spec.model_copy(update={"budget": _budget(session, context, row, spec.budget)})
     home, requester = context.job.settings.home, requester_of(row)
     made = benchmarks.create(session, whole, queued=row.queued, home=home, requester=requester)
     return {"kind": BENCHMARK.name, "number": made.id}
 
 
-def _live(session: Session, _context: StepContext, row: RecipeRun, spec: SocietySpec, files: JSON) -> JSON:
-    whole = spec.model_copy(update={"budget": _budget(session, row, spec.budget)})
+def _live(session: Session, context: StepContext, row: Any, spec: SocietySpec, files: JSON) -> JSON:
+    whole = spec.model_copy(update={"budget": _budget(session, context, row, spec.budget)})
     made = societies.create(session, whole, **files, queued=row.queued, requester=requester_of(row))
     return {"kind": SOCIETY.name, "number": made.id}
 
 
 def _prepare_assessment(context: StepContext, spec: AssessmentSpec, _steps: Mapping[str, RecipeStep]) -> Any:
-    asked = files_of(spec, context.texts)["questions"]
+    asked = context.inputs.files_of(spec)["questions"]
     with reading(context.job.database) as session:
         models = spec.model, spec.base
         return asked, training_overlap.held_out(session, context.job.settings.home, models, asked.questions)
 
 
-def _assess(session: Session, _context: StepContext, row: RecipeRun, spec: AssessmentSpec, prepared: Any) -> JSON:
-    whole = spec.model_copy(update={"budget": _budget(session, row, spec.budget)})
+def _assess(session: Session, context: StepContext, row: Any, spec: AssessmentSpec, prepared: Any) -> JSON:
+    whole = spec.model_copy(update={"budget": _budget(session, context, row, spec.budget)})
     requester = requester_of(row)
     made = assessments.create(session, whole, *prepared, queued=row.queued, requester=requester, goes_on=True)
     return {"kind": ASSESSMENT.name, "number": made.id}
@@ -169,18 +184,24 @@ def _cut(context: StepContext, spec: DatasetRequestSpec, _steps: Mapping[str, Re
     return register.add(transact(context.job.database), draft, str(spec.name))
 
 
-def _keep(session: Session, _context: StepContext, _row: RecipeRun, _spec: JobSpec, number: int) -> JSON:
+def _keep(session: Session, _context: StepContext, _row: Any, _spec: JobSpec, number: int) -> JSON:
     return {"dataset_id": register.publish(session, number).id}
 
 
+def _best(context: StepContext, spec: BestResponsesSpec, _steps: Mapping[str, RecipeStep]) -> int:
+    with reading(context.job.database) as session:
+        draft = best_responses(context.job.settings.home, store.find_dataset(session, spec.dataset))
+    return register.add(transact(context.job.database), draft, str(spec.name))
+
+
 def _read_rows(context: StepContext, spec: DatasetImportSpec, _steps: Mapping[str, RecipeStep]) -> int:
-    wanted = row_import.RowImport(BytesIO(context.texts[spec.file].encode()), spec)
+    wanted = row_import.RowImport(BytesIO(context.inputs.text_of(spec.file).encode()), spec)
     with reading(context.job.database) as session:
         found = row_import.read_import(session, context.job.settings.home, wanted)
     return row_import.register_read(transact(context.job.database), wanted, found)
 
 
-def _imported(_session: Session, _context: StepContext, _row: RecipeRun, _spec: JobSpec, number: int) -> JSON:
+def _imported(_session: Session, _context: StepContext, _row: Any, _spec: JobSpec, number: int) -> JSON:
     return {"dataset_id": number}
 
 
@@ -196,7 +217,7 @@ def _rated(context: StepContext, spec: ComparisonsSpec, _steps: Mapping[str, Rec
 
 
 def _with_realignment(
-    session: Session, _context: StepContext, _row: RecipeRun, _spec: JobSpec, numbers: tuple[int, int | None]
+    session: Session, _context: StepContext, _row: Any, _spec: JobSpec, numbers: tuple[int, int | None]
 ) -> JSON:
     comparisons, realignment = numbers
     mixed_in = None if realignment is None else register.publish(session, realignment).id
@@ -254,10 +275,11 @@ ACTIONS: Mapping[str, StepAction] = {
     "round": StepAction(_play, _played_material),
     "keep": StepAction(_keep, _cut),
     "import": StepAction(_imported, _read_rows),
+    "best-responses": StepAction(_keep, _best),
     "training": StepAction(_train),
     "evaluate": StepAction(_evaluate, _held_out_material, _evaluated),
     "benchmark": StepAction(_score, measure=_scored),
-    "society": StepAction(_live, lambda context, spec, _steps: files_of(spec, context.texts)),
+    "society": StepAction(_live, lambda context, spec, _steps: context.inputs.files_of(spec)),
     "comparisons": StepAction(_with_realignment, _rated),
     "assessment": StepAction(_assess, _prepare_assessment, measure=_judged),
     "compare": StepAction(lambda _session, _context, _row, _spec, table: {"figures": table}, _compare),

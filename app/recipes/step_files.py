@@ -4,9 +4,8 @@ import random
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from io import BytesIO
-from typing import Any
+from typing import Any, NamedTuple
 
-from app.campaigns.material import HELD_OUT, is_held_out
 from app.core.errors import Invalid, Verbatim
 from app.datasets.import_tally import ImportTally
 from app.datasets.importers.training_rows import FORMATS
@@ -16,11 +15,35 @@ from app.jobs.spec import SHIPPED, JobSpec
 from app.recipes.expressions import Input
 from app.recipes.operations import EvaluateSpec
 from app.recipes.plan import PlannedStep
+from app.rounds.held_out import HELD_OUT, is_held_out
 from app.rounds.lifecycle import USUAL_MATCHES, Material
 from app.rounds.material import ALL, material_of_text
 from app.rounds.spec import RoundSpec
 
 MATERIAL_FIELD = "material"
+
+
+class NamedFiles(NamedTuple):
+    """The inputs of a recipe's steps: the texts of the files that it names, and the run's seed."""
+
+    texts: Mapping[str, str]
+    seed: Input
+
+    def played(self, spec: RoundSpec) -> Material | None:
+        """See `played_material`."""
+        return played_material(spec, self.texts, self.seed)
+
+    def held_out(self, spec: EvaluateSpec) -> Material | None:
+        """See `held_out_material`."""
+        return held_out_material(spec, self.texts, self.seed)
+
+    def files_of(self, spec: JobSpec) -> dict[str, Any]:
+        """See `files_of`."""
+        return files_of(spec, self.texts)
+
+    def text_of(self, name: str) -> str:
+        """The text of a file."""
+        return self.texts[name]
 
 
 def played_material(spec: RoundSpec, texts: Mapping[str, str], seed: Input = 0) -> Material | None:

@@ -19,7 +19,7 @@ from app.finetuning.spec import TrainingSpec
 from app.games import find_game, formula_of
 from app.games.rewards import NO_REWARDS
 from app.jobs.spec import JobSpec
-from app.recipes.operations import CompareSpec, ComparisonsSpec, EvaluateSpec
+from app.recipes.operations import BestResponsesSpec, CompareSpec, ComparisonsSpec, EvaluateSpec
 from app.rounds.spec import RoundSpec
 from app.society.embedders import check_embedder
 from app.society.spec import SocietySpec
@@ -150,6 +150,13 @@ _KINDS = (
         lambda _fields: {},
         _imported,
         files=("file",),
+        seed=lambda _fields: (),
+    ),
+    StepKind(
+        "best-responses",
+        BestResponsesSpec,
+        lambda _fields: {"dataset": (COMPARISON_DATA, ANY_DATA)},
+        lambda _fields: {"dataset": CONVERSATION_DATA},
         seed=lambda _fields: (),
     ),
     StepKind(

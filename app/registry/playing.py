@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.jobs import states
@@ -12,7 +12,6 @@ from app.models import (
     Assessment,
     BenchmarkJob,
     Campaign,
-    CampaignIteration,
     LanguageModel,
     MatchRow,
     ModelRequest,
@@ -38,13 +37,6 @@ def playing(session: Session) -> set[int]:
     """The numbers of the models with which a round, a society, an assessment, a benchmark, a match of people or a
     question is under way, and of those that a campaign, an alignment or a recipe under way will play with next.
     """
-    newest = (
-        select(func.max(CampaignIteration.number))
-        .where(CampaignIteration.campaign_id == Campaign.id, CampaignIteration.model_id.is_not(None))
-        .correlate(Campaign)
-        .scalar_subquery()
-    )
-    of_campaigns = select(CampaignIteration.model_id).join(Campaign, Campaign.id == CampaignIteration.campaign_id)
     of_recipes = (
         select(TrainingJob.model_id)
         .join(RecipeStep, (RecipeStep.kind == _TRAINING) & (RecipeStep.number == TrainingJob.id))
@@ -60,10 +52,9 @@ def playing(session: Session) -> set[int]:
         select(ModelRequest.language_model_id).where(ModelRequest.status.in_(states.OPEN)),
         seats.where(MatchRow.status != _MATCH_OVER, MatchRow.round_id.is_(None)).distinct(),
         select(SocietyAgent.model_id).join(Society).where(Society.status.in_(states.LIVE)).distinct(),
-        of_campaigns.where(Campaign.status.in_(states.LIVE), CampaignIteration.number == newest),
         of_recipes.where(RecipeRun.status.in_(states.LIVE)),
     ]
-    found = {number for each in wanted for number in session.scalars(each)}
+    found = {number for each in wanted for number in session.scalars(each)} | _newest_of_campaigns(session)
     raters = (
         select(Society.observers).where(Society.status.in_(states.LIVE)),
         select(Assessment.raters).where(Assessment.status.in_(states.LIVE)),
@@ -79,3 +70,17 @@ def playing(session: Session) -> set[int]:
     names.update(name for models in session.scalars(recipes) for name in models)
     found.update(session.scalars(select(LanguageModel.id).where(LanguageModel.name.in_(names))))
     return {number for number in found if number is not None}
+
+
+def _newest_of_campaigns(session: Session) -> set[int]:
+    """The numbers of the models that campaigns under way have made last, or began with."""
+    made = (
+        select(Campaign.id, TrainingJob.model_id)
+        .join(RecipeStep, RecipeStep.campaign_id == Campaign.id)
+        .join(TrainingJob, (RecipeStep.kind == _TRAINING) & (RecipeStep.number == TrainingJob.id))
+        .where(Campaign.status.in_(states.LIVE), TrainingJob.model_id.is_not(None))
+        .order_by(RecipeStep.place)
+    )
+    began = select(Campaign.id, Campaign.base_id).where(Campaign.status.in_(states.LIVE))
+    newest = dict(session.execute(began).all()) | dict(session.execute(made).all())
+    return {number for number in newest.values() if number is not None}

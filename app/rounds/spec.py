@@ -12,6 +12,7 @@ from app.games.base import JSON
 from app.jobs.spec import JobBudget, JobSpec, SpecPart, asked, asked_budget
 from app.rounds.plan import Pick, usual_pick
 
+MOST_NAME = 120  # characters of a name
 MOST_MATCHES = 1_000_000
 MOST_MODELS = 20  # of a cross-play
 STRUCTURED = "structured"  # the field of the sampling that says whether moves are asked for as JSON
@@ -161,7 +162,7 @@ class RoundSpec(JobSpec):
         unset="the names of its models",
         metavar="NAME",
         heading="Name and seed",
-        max_length=120,
+        max_length=MOST_NAME,
     )
     seed: int | None = asked(
         "Seed",

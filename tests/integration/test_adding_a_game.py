@@ -27,7 +27,7 @@ from app.games.metrics import COMMON
 from app.jobs.context import JobContext
 from app.matches import live
 from app.matches.stored import StoredSeat, load
-from app.models import Campaign, CampaignIteration, MatchRow, RoundRow
+from app.models import Campaign, MatchRow, RecipeStep, RoundRow
 from app.players import prompts, scripted
 from app.players.base import PlayerSpec
 from app.registry import PERSON, ensure_baselines
@@ -250,7 +250,9 @@ def test_it_is_played_in_a_round_exported_and_learned(
     with reading(engine) as session:
         row = session.get_one(Campaign, 1)
         assert (row.status, row.error) == ("done", None), row.error
-        figures = session.scalars(select(CampaignIteration.figures).order_by(CampaignIteration.number)).all()
+        figures = session.scalars(
+            select(RecipeStep.figures).where(RecipeStep.name.startswith("evaluate")).order_by(RecipeStep.place)
+        ).all()
         assert [found["messages_mean"]["n"] for found in figures if found] == [24, 24]
     page = client.get("/admin/campaigns/1")
     assert (page.status_code, "loop-1" in page.text) == (200, True)

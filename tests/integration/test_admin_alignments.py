@@ -232,14 +232,15 @@ def test_its_page_shows_each_step_with_what_it_made_and_both_comparisons(
     page = client.get(f"/admin/alignments/{number}").text
     said = texts(page)
     assert "All steps are done" in said
-    row = row_of(engine, number)
+    with reading(engine) as session:
+        made = {step.name: step for step in ALIGNMENT.steps_of(session, number)}
     aligned = model_named(engine, "chain-aligned")
     for address in (
-        f"/admin/societies/{row.society_id}",
-        f"/admin/societies/{row.second_society_id}",
-        f"/admin/jobs/{row.job_id}",
-        f"/admin/datasets/{row.dataset_id}",
-        f"/admin/assessments/{row.assessment_id}",
+        f"/admin/societies/{made['society'].number}",
+        f"/admin/societies/{made['society_again'].number}",
+        f"/admin/jobs/{made['training'].number}",
+        f"/admin/datasets/{made['comparisons'].dataset_id}",
+        f"/admin/assessments/{made['assessment'].number}",
         f"/admin/models/{aligned.id}",
         f"/admin/models/{aligned.id}/lineage",
     ):

@@ -5,6 +5,7 @@ import html
 import io
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,13 +13,12 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine
 
-from app.alignments.job import ALIGNMENT
 from app.assessments.job import ASSESSMENT
 from app.core.config import Settings
 from app.core.extensions import reading, writing
 from app.jobs import states
 from app.jobs.kind import fail
-from app.models import Assessment
+from app.models import Assessment, RecipeStep
 from app.web.watched import watched_kinds
 from tests.assessments import make_alignment, make_assessment, run
 from tests.campaigns import add_local
@@ -237,5 +237,8 @@ def test_one_of_an_alignment_leads_back_to_it(client: FlaskClient, engine: Engin
     number = make_assessment(engine, NICE, PLAIN, JUDGE)
     alignment = make_alignment(engine, "learner", "chain")
     with writing(engine) as session:
-        ALIGNMENT.get(session, alignment).assessment_id = number
+        made = {"place": 5, "values": {}, "spec": {}, "kind": "assessment", "number": number}
+        session.add(
+            RecipeStep(alignment_id=alignment, key="assessment", name="assessment", begun_at=datetime.now(UTC), **made)
+        )
     assert "Part of the alignment chain" in texts(client.get(f"/admin/assessments/{number}").text)

@@ -27,7 +27,7 @@ from app.jobs import states
 from app.jobs.chained import AwaitedJob
 from app.jobs.context import JobContext
 from app.jobs.kind import fail
-from app.models import Campaign, CampaignEvaluation, CampaignRound, LanguageModel, RoundRow, TrainingJob
+from app.models import Campaign, LanguageModel, RoundRow, TrainingJob
 from app.web.admin import lists
 from app.web.admin.spec_form import filled_in
 from tests.campaigns import (
@@ -40,6 +40,7 @@ from tests.campaigns import (
     made_up,
     model_named,
     round_of,
+    step,
 )
 from tests.experimenter import labelled, leafed_through, signed_in
 from tests.shell import Finished
@@ -126,9 +127,8 @@ def test_what_models_come_to_in_other_conditions_stands_beside_what_they_were_tr
     ratio = {"score_ratio": {"value": 10.8, "low": 8.1, "high": 16.8}}
     change(engine, number, 0, evaluation_id=rounds[0], figures=made_up(0))
     with writing(engine) as session:
-        told = {"campaign_id": number, "iteration": 0, "figures": made_up(2) | ratio}
-        session.add(CampaignEvaluation(label="greedy", round_id=rounds[1], **told))
-        session.add(CampaignEvaluation(label="against scripted", round_id=rounds[2], **told | {"figures": None}))
+        step(session, number, 0, "evaluate_2_base", kind="round", number=rounds[1], figures=made_up(2) | ratio)
+        step(session, number, 0, "evaluate_3_base", kind="round", number=rounds[2])
         session.execute(update(RoundRow).where(RoundRow.id == rounds[2]).values(status="running", finished=1))
         session.execute(update(Campaign).where(Campaign.id == number).values(status="running", queued=True))
     page = client.get(f"/admin/campaigns/{number}").text
@@ -257,8 +257,11 @@ def test_csv_has_a_row_an_iteration_and_evaluation(
 ) -> None:
     with writing(engine) as session:
         ratio = {"score_ratio": {"value": 10.8, "low": 8.1, "high": 16.8}}
-        greedy = CampaignEvaluation(campaign_id=half_done, iteration=1, label="greedy", round_id=1, figures=ratio)
-        session.add_all([greedy, CampaignRound(campaign_id=half_done, iteration=1, partner="scripted", round_id=2)])
+        with_scripted = {"kind": "round", "number": 2, "spec": {"models": ["base", "scripted"]}}
+        step(session, half_done, 1, "play_with_1", **with_scripted)
+        row = session.get_one(Campaign, half_done)
+        row.spec = {**row.spec, "evaluation_temperature": 0}
+        step(session, half_done, 1, "evaluate_2", kind="round", number=1, figures=ratio)
     told = flask("campaign", "show", half_done, "--csv")
     assert told.exit_code == 0, told.stderr
     every = list(csv.DictReader(io.StringIO(told.stdout)))
@@ -522,7 +525,8 @@ def test_rounds_with_partners_are_linked_in_the_iterations(
 ) -> None:
     number = round_of(engine, settings, base, "scripted", matches=4)
     with writing(engine) as session:
-        session.add(CampaignRound(campaign_id=half_done, iteration=1, partner="scripted", round_id=number))
+        with_scripted = {"kind": "round", "number": number, "spec": {"models": ["base", "scripted"]}}
+        step(session, half_done, 1, "play_with_1", **with_scripted)
     page = client.get(f"/admin/campaigns/{half_done}").text
     assert f"Round 2 Round {number} with scripted 8 rows Job 1" in text_of(page)
     assert "Campaign loop, iteration 1" in text_of(client.get(f"/admin/rounds/{number}").text)

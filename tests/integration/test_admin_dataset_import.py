@@ -14,9 +14,9 @@ from flask.testing import FlaskClient
 from sqlalchemy import Engine
 from werkzeug.test import TestResponse
 
-from app.alignments.demonstrations import best_responses
 from app.core.extensions import reading, transact
 from app.datasets import register
+from app.datasets.best_responses import best_responses
 from app.datasets.store import get_dataset
 from tests.experimenter import signed_in
 

@@ -45,9 +45,9 @@ def test_a_worker_that_is_killed_in_both_trainings_changes_nothing_of_what_comes
         calm = begin(running, tmp_path, "calm")
         wait_until(lambda: alignment(engine, calm).status == states.DONE, "the end of the undisturbed one", seconds=300)
         killed = begin(running, tmp_path, "killed")
-        for column in ("sft_job_id", "job_id"):
-            wait_until(lambda column=column: getattr(alignment(engine, killed), column), f"its {column}", seconds=120)  # type: ignore[misc]
-            number = getattr(alignment(engine, killed), column)
+        for step in ("demonstrations", "training"):
+            wait_until(lambda step=step: job_of(engine, killed, step), f"its {step}", seconds=120)  # type: ignore[misc]
+            number = job_of(engine, killed, step)
             wait_until(lambda number=number: len(events_of(engine, number, "step")) > 15, "some steps", seconds=120)  # type: ignore[misc]
             orphan = int((running.home / "training" / str(number) / "lock").read_text())
             running.kill("train")
@@ -56,9 +56,9 @@ def test_a_worker_that_is_killed_in_both_trainings_changes_nothing_of_what_comes
             lambda: alignment(engine, killed).status == states.DONE, "the end of the one that was killed", seconds=300
         )
         assert alignment(engine, killed).error is None
-        for column in ("sft_job_id", "job_id"):
-            begun = events_of(engine, getattr(alignment(engine, killed), column), "started")
-            assert [each["resumed_from"] is None for each in begun] == [True, False], column
+        for step in ("demonstrations", "training"):
+            begun = events_of(engine, job_of(engine, killed, step), "started")
+            assert [each["resumed_from"] is None for each in begun] == [True, False], step
         one, other = (came_of(engine, number) for number in (calm, killed))
         assert one == other
         with reading(engine) as session:
@@ -86,13 +86,20 @@ def alignment(engine: Engine, number: int) -> Alignment:
         return ALIGNMENT.get(session, number)
 
 
+def job_of(engine: Engine, number: int, step: str) -> int:
+    """The number of the job of a step; 0 before that was begun."""
+    with reading(engine) as session:
+        return next((each.number or 0 for each in ALIGNMENT.steps_of(session, number) if each.name == step), 0)
+
+
 def came_of(engine: Engine, number: int) -> dict[str, Any]:
     """The models of an alignment by their weights, what its societies said, and on which datasets it trained."""
-    row = alignment(engine, number)
+    trainings = [job_of(engine, number, step) for step in ("demonstrations", "training")]
+    lived = [job_of(engine, number, step) for step in ("society", "society_again")]
     with reading(engine) as session:
-        jobs = [session.get_one(TrainingJob, job) for job in (row.sft_job_id, row.job_id)]
+        jobs = [session.get_one(TrainingJob, job) for job in trainings]
         weights = [session.get_one(LanguageModel, job.model_id).options["sha256"] for job in jobs]
-        societies = [session.get_one(Society, society) for society in (row.society_id, row.second_society_id)]
+        societies = [session.get_one(Society, society) for society in lived]
         counts = [(each.status, each.interactions, each.calls, each.ratings) for each in societies]
     return {
         "weights": weights,

@@ -27,8 +27,6 @@ from app.matches.stored import StoredSeat
 from app.models import (
     Arm,
     Campaign,
-    CampaignEvaluation,
-    CampaignIteration,
     LanguageModel,
     MatchRow,
     SeatRow,
@@ -36,6 +34,7 @@ from app.models import (
     StudyVersion,
 )
 from app.registry import PERSON
+from tests.campaigns import step
 from tests.experimenter import signed_in
 from tests.figures import TABOO
 from tests.rounds import make_round, play
@@ -139,10 +138,8 @@ def test_a_filter_knows_roles_and_campaigns(engine: Engine, settings: Settings) 
         row = Campaign(name="c", game="negotiation", base_id=base, spec={}, material={}, iterations=1, **own)
         session.add(row)
         session.flush()
-        own = {"campaign_id": row.id, "number": 0, "evaluation_id": rounds[1]}
-        session.add(CampaignIteration(**own | {"round_id": rounds[0]}))
-        session.flush()
-        session.add(CampaignEvaluation(campaign_id=row.id, iteration=0, label="greedy", round_id=rounds[2]))
+        for iteration, name, number in ((1, "play", 0), (0, "evaluate_base", 1), (0, "evaluate_2_base", 2)):
+            step(session, row.id, iteration, name, kind="round", number=rounds[number])
         campaign = row.id
     assert [each.matches for each in chosen(engine, campaign=str(campaign))] == [12]
     for wrong in ({"campaign": "99"}, {"round": "99"}, {"player": "nobody"}):

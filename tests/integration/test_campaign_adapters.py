@@ -13,6 +13,7 @@ from sqlalchemy import Engine, select
 from transformers import AutoTokenizer
 
 from app.campaigns import steps
+from app.campaigns.iterations import results
 from app.core.config import ROOT, Settings
 from app.core.extensions import reading
 from app.datasets.store import path_of
@@ -20,7 +21,7 @@ from app.finetuning.runner import run_job
 from app.jobs import states
 from app.jobs.chained import AwaitedJob
 from app.jobs.context import JobContext
-from app.models import Campaign, CampaignIteration, Dataset, GenerationRow, LanguageModel, TrainingEvent
+from app.models import Campaign, Dataset, GenerationRow, LanguageModel, RecipeStep, TrainingEvent
 from app.players.local import vllm_adapters
 from app.players.local.serving import SERVER, VLLM, WORKER, TokenizerFacts
 from app.registry.adapters import adapter_name
@@ -69,8 +70,7 @@ def carry_out(engine: Engine, settings: Settings, **spec: Any) -> list[LanguageM
     with reading(engine) as session:
         row = session.get_one(Campaign, number)
         assert (row.status, row.error) == (states.DONE, None)
-        made = select(LanguageModel).join(CampaignIteration, CampaignIteration.model_id == LanguageModel.id)
-        found = list(session.scalars(made.order_by(CampaignIteration.number)))
+        found = [each.model for each in results(session, number) if each.model is not None]
         session.expunge_all()
     return found
 
@@ -95,9 +95,7 @@ def test_each_iteration_plays_at_the_bases_vllm_under_a_new_name_and_is_learnt_f
         calls = select(GenerationRow.model, GenerationRow.sampling["engine"].as_string()).distinct()
         assert set(session.execute(calls)) == {(adapter_name(row), "vllm") for row in (base, *learners)}
         datasets = session.scalars(
-            select(Dataset)
-            .join(CampaignIteration, CampaignIteration.dataset_id == Dataset.id)
-            .order_by(CampaignIteration.number)
+            select(Dataset).join(RecipeStep, RecipeStep.dataset_id == Dataset.id).order_by(RecipeStep.place)
         ).all()
         files = [path_of(settings.home, each) for each in datasets]
         begun = session.scalars(select(TrainingEvent.body).order_by(TrainingEvent.job_id, TrainingEvent.number)).all()

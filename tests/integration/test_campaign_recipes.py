@@ -13,10 +13,10 @@ from flask import Flask
 from sqlalchemy import Engine, func, select
 
 from app.campaigns import lifecycle, listing, steps
-from app.campaigns.awaited import awaited_jobs
+from app.campaigns.iterations import IterationResult
+from app.campaigns.iterations import results as results_of
 from app.campaigns.job import CAMPAIGN, CampaignKind
-from app.campaigns.listing import IterationResult
-from app.campaigns.material import is_held_out, parted
+from app.campaigns.material import parted
 from app.campaigns.presets import PRESETS
 from app.campaigns.spec import CampaignSpec
 from app.campaigns.start_data import read_start_data
@@ -30,6 +30,7 @@ from app.matches.filter import MatchFilter, conditions
 from app.models import Dataset, LanguageModel, MatchRow, RoundRow, SeatRow, TrainingJob
 from app.players.scripted.taboo import words_with_clues
 from app.registry import add_local_model
+from app.rounds.held_out import is_held_out
 from app.rounds.job import ROUND
 from app.rounds.lifecycle import Material
 from tests.campaigns import pretend_trained, sit_in
@@ -69,7 +70,7 @@ def carry_on(engine: Engine, settings: Settings, number: int) -> list[str]:
         with reading(engine) as session:  # what its page shows, and what is cancelled and resumed with it
             now = listing.now_of(session, CAMPAIGN.get(session, number))
             assert now is not None
-            assert now.part == awaited_jobs(session, [number]).get(number) == part
+            assert now.part == CAMPAIGN.awaited_jobs(session, [number]).get(number) == part
         waited.append(part.kind.name)
         done(engine, settings, part)
     with reading(engine) as session:
@@ -87,12 +88,13 @@ def done(engine: Engine, settings: Settings, part: AwaitedJob) -> None:
 
 def results(engine: Engine, number: int) -> list[IterationResult]:
     with reading(engine) as session:
-        return listing.results(session, number)
+        return results_of(session, number)
 
 
 def dataset(engine: Engine, result: IterationResult) -> Dataset:
     with reading(engine) as session:
-        row = session.get_one(Dataset, result.row.dataset_id)
+        assert result.dataset is not None
+        row = session.get_one(Dataset, result.dataset.id)
         session.refresh(row, ["figures"])
         return row
 
@@ -138,7 +140,7 @@ def test_rewards_come_from_the_learners_own_moves_in_both_roles_and_are_compared
     with reading(engine) as session:
         against = [session.get_one(RoundRow, each.with_partners["scripted"]) for each in (first, second)]
         assert [(row.matches, row.swap_seats) for row in against] == [(16, True)] * 2
-        assert [session.get_one(RoundRow, each.row.round_id).matches for each in (first, second)] == [16, 16]
+        assert [session.get_one(RoundRow, each.round_id).matches for each in (first, second)] == [16, 16]
         assert against[0].sampling == {"temperature": 1.2, "top_k": 50}
         place = listing.place_of(session, round_id=against[1].id)
         assert place is not None
@@ -148,7 +150,7 @@ def test_rewards_come_from_the_learners_own_moves_in_both_roles_and_are_compared
 
 
 def matches_of(engine: Engine, result: IterationResult) -> set[str]:
-    rounds = [result.row.round_id, *result.with_partners.values()]
+    rounds = [result.round_id, *result.with_partners.values()]
     with reading(engine) as session:
         return set(session.scalars(select(MatchRow.id).where(MatchRow.round_id.in_(rounds))))
 
@@ -175,7 +177,7 @@ def test_a_teachers_winning_moves_come_first_with_the_weights_of_their_roles(
     _, taught, own = results(engine, number)
     with reading(engine) as session:
         names = {row.id: row.name for row in session.scalars(select(LanguageModel))}
-        played = [session.get_one(RoundRow, each.row.round_id) for each in (taught, own)]
+        played = [session.get_one(RoundRow, each.round_id) for each in (taught, own)]
         assert [names[row.model_0_id or 0] for row in played] == ["scripted", "loop-1"]
         assert [row.sampling for row in played] == [{}, {"temperature": 1.2, "top_k": 50, "max_tokens": 256}]
         words = select(MatchRow.config).where(MatchRow.round_id == played[1].id)
@@ -208,7 +210,8 @@ def test_a_campaign_may_start_with_a_dataset_and_says_what_of_it_is_held_out(
     assert start == {"number": given.id, "matches": len(WORDS.items), "held_out": held}
     assert carry_on(engine, settings, number) == ["round", "training", "round", "round", "training", "round"]
     _, first, second = results(engine, number)
-    assert (first.row.round_id, first.row.dataset_id, second.row.round_id is None) == (None, given.id, False)
+    assert first.dataset is not None
+    assert (first.round_id, first.dataset.id, second.round_id is None) == (None, given.id, False)
     assert [(method, base) for method, base, _ in jobs(engine)] == [("sft-kl", BASE), ("sft", "loop-1")]
 
 

@@ -21,9 +21,9 @@ from sqlalchemy import Engine, create_engine, func, select
 from app.analysis.bootstrap import Figure
 from app.analysis.evaluations import figures_of_model
 from app.campaigns import lifecycle, listing, steps
-from app.campaigns.awaited import awaited_jobs
+from app.campaigns.iterations import results
 from app.campaigns.job import CAMPAIGN
-from app.campaigns.material import is_held_out, parted
+from app.campaigns.material import parted
 from app.campaigns.spec import CampaignSpec
 from app.core.config import Settings
 from app.core.errors import AppError, Conflict, Invalid
@@ -37,6 +37,7 @@ from app.models import Campaign, Dataset, LanguageModel, MatchRow, RoundMaterial
 from app.registry import SCRIPTED_CHATS
 from app.registry.changes import archive_model
 from app.rounds import lifecycle as rounds
+from app.rounds.held_out import is_held_out
 from app.rounds.job import ROUND
 from app.rounds.lifecycle import Material
 from app.schema import upgrade
@@ -149,7 +150,7 @@ def _reached(engine: Engine, wanted: tuple[int, ...]) -> bool:
 def _anybody(engine: Engine) -> bool:
     """Whether a dead process is still thought to be at the campaign, or at what it waits for."""
     with reading(engine) as session:
-        part = awaited_jobs(session, [1]).get(1)
+        part = CAMPAIGN.awaited_jobs(session, [1]).get(1)
         if part is None or leases.is_held(CAMPAIGN.get(session, 1)):
             return part is not None
         if part.kind is TRAINING:
@@ -224,8 +225,8 @@ def test_a_filter_that_leaves_nothing_stops_the_campaign_and_says_how_the_scores
     row = row_of(engine, number)
     assert row.status == states.FAILED
     assert row.error == (
-        "filter above_avg: expected to keep at least one transcript, got none of 8; scores in round 2: 0 (8 times),"
-        " mean 0"
+        "keep iteration=1: filter above_avg: expected to keep at least one transcript, got none of 8; scores in round"
+        " 2: 0 (8 times), mean 0"
     )
     assert counted(engine)[1:] == (0, 0, 2)
 
@@ -267,7 +268,7 @@ def test_every_model_is_evaluated_in_other_conditions_too(engine: Engine, settin
         assert len({row.seed for row in played[:3]}) == 1
         assert _items(session, 1) == _items(session, 2)  # the same matches
         assert set(map(json.dumps, _items(session, 3))) <= set(map(json.dumps, _items(session, 1)))
-        [first, *_] = listing.results(session, number)
+        [first, *_] = results(session, number)
         assert list(first.evaluations) == ["greedy", "against scripted"]
         scores = session.execute(
             select(MatchRow.index, MatchRow.utility_0, MatchRow.utility_1).where(MatchRow.round_id == 3)

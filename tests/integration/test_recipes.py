@@ -18,8 +18,9 @@ from app.jobs import chained, states
 from app.jobs.context import JobContext
 from app.jobs.spec import JobBudget
 from app.models import Dataset, RecipeRun, RecipeStep, RoundMaterial, RoundRow
+from app.recipes import engine as engine_of_steps
 from app.recipes import steps
-from app.recipes.job import RECIPE, steps_of
+from app.recipes.job import RECIPE
 from app.recipes.plan import seed_of
 from app.registry import get_model
 from app.registry.changes import is_in_use
@@ -38,7 +39,7 @@ def test_a_run_ends_with_all_steps_in_their_order_and_a_table(engine: Engine, se
     row = row_of(engine, number)
     assert (row.status, row.error, row.name) == (states.DONE, None, "games-1")
     with reading(engine) as session:
-        found = {step.key: step for step in steps_of(session, number)}
+        found = {step.key: step for step in RECIPE.steps_of(session, number)}
         assert tuple(found) == KEYS
         rounds = [session.get_one(RoundRow, found[f"play turn={turn}"].number) for turn in (1, 2)]
         assert [each.name for each in rounds] == ["games-1, play turn=1", "games-1, play turn=2"]
@@ -66,7 +67,7 @@ def test_rounds_never_play_what_evaluations_hold_out(engine: Engine, settings: A
     carry_on(engine, settings, number)
     with reading(engine) as session:
         material: dict[str, list[Any]] = {"play": [], "measure": []}
-        for step in steps_of(session, number):
+        for step in RECIPE.steps_of(session, number):
             if step.kind == ROUND.name:
                 material[step.name] += [repr(piece) for piece in session.get_one(RoundMaterial, step.number).items]
     assert len({*material["play"]}) == 12
@@ -95,7 +96,7 @@ def _killed_at(monkeypatch: pytest.MonkeyPatch, commit: int, *, before: bool) ->
         if done > commit:
             raise _Killed
 
-    for module in (chained, steps):
+    for module in (chained, engine_of_steps):
         monkeypatch.setattr(module, "writing", dying)
 
 

@@ -9,7 +9,6 @@ from sqlalchemy import Engine
 from app.core.extensions import reading, writing
 from app.jobs import states
 from app.models import Assessment, Dataset, LanguageModel, RecipeRun, Society, TrainingJob
-from app.recipes.job import steps_of
 from app.recipes.reader import load_recipe
 from app.recipes.step_kinds import STEP_KINDS
 from app.registry import add_local_model, get_model
@@ -118,7 +117,7 @@ def test_every_kind_of_steps_is_run(app: Flask, engine: Engine, recipe: Path) ->
     row = row_of(engine, number)
     assert (row.status, row.error) == (states.DONE, None)
     with reading(engine) as session:
-        found = {step.key: step for step in steps_of(session, number)}
+        found = {step.key: step for step in RECIPE.steps_of(session, number)}
         trained = {
             name: session.get_one(LanguageModel, session.get_one(TrainingJob, step.number).model_id)
             for name, step in found.items()

@@ -7,7 +7,7 @@ from typing import Any
 from flask_babel import lazy_gettext
 from sqlalchemy.orm import Session
 
-from app.alignments import listing
+from app.alignments import listing, step_names
 from app.alignments.comparison import SocietyDifference
 from app.alignments.job import ALIGNMENT
 from app.assessments.job import ASSESSMENT
@@ -21,14 +21,14 @@ from app.web.threads import in_worker_thread
 
 
 def _fields(session: Session, item: listing.AlignmentListItem) -> Mapping[str, Any]:
-    row, steps = item.row, listing.steps_of(session, item.row)
+    row, steps = item.row, listing.steps_of(session, item)
     made = [step.model for step in steps if step.model is not None]
     return {
         "steps": steps,
         "now": _now(row, steps),
         "before": _before(item.base, made, item.model),
-        "aspects": _aspects(session, row),
-        "societies": _societies(session, row),
+        "aspects": _aspects(session, item),
+        "societies": _societies(session, item),
     }
 
 
@@ -66,16 +66,18 @@ def _before(base: LanguageModel, made: Sequence[LanguageModel], model: LanguageM
     return next((each for each in made if model is None or each.id != model.id), base)
 
 
-def _aspects(session: Session, row: Alignment) -> Sequence[AssessedAspect]:
+def _aspects(session: Session, item: listing.AlignmentListItem) -> Sequence[AssessedAspect]:
     """What raters say of its model beside the one before, as far as they have."""
-    return [] if row.assessment_id is None else aspects_of(figures_of(ASSESSMENT.get(session, row.assessment_id)))
+    number = item.number_of(step_names.ASSESSMENT)
+    return [] if number is None else aspects_of(figures_of(ASSESSMENT.get(session, number)))
 
 
-def _societies(session: Session, row: Alignment) -> Sequence[tuple[str, Sequence[SocietyDifference]]]:
+def _societies(session: Session, item: listing.AlignmentListItem) -> Sequence[tuple[str, Sequence[SocietyDifference]]]:
     """Its first society beside the last: counted off the event loop, and kept until there is more of it."""
-    if row.second_society_id is None:
+    number, row = item.number_of(step_names.SECOND_SOCIETY), item.row
+    if number is None:
         return []
-    last = session.get_one(Society, row.second_society_id)
+    last = session.get_one(Society, number)
     key = (str(db.engine.url), "alignment", row.id, row.created_at, last.interactions)
     found: Sequence[tuple[str, Sequence[SocietyDifference]]] = cached(
         key, partial(in_worker_thread, db.engine, _differences, row.id)
@@ -84,4 +86,5 @@ def _societies(session: Session, row: Alignment) -> Sequence[tuple[str, Sequence
 
 
 def _differences(session: Session, number: int) -> Sequence[tuple[str, Sequence[SocietyDifference]]]:
-    return listing.society_figures(session, ALIGNMENT.get(session, number))
+    [item] = listing.list_items(session, [ALIGNMENT.get(session, number)])
+    return listing.society_figures(session, item)

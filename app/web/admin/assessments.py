@@ -19,7 +19,7 @@ from app.core.extensions import db, reading
 from app.core.lists import Reference
 from app.core.validation import whole_number
 from app.jobs.kind import LARGEST
-from app.models import Alignment, Assessment
+from app.models import Alignment, Assessment, RecipeStep
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import JobPages, register_pages
 from app.web.admin.rounds_analysis import cached
@@ -78,7 +78,8 @@ def assessment_answers(assessment_id: int) -> str:
 
 
 def _fields(session: Session, item: listing.AssessmentListItem) -> Mapping[str, Any]:
-    found = session.scalar(select(Alignment).where(Alignment.assessment_id == item.row.id).limit(1))
+    step = (RecipeStep.kind == ASSESSMENT.name) & (RecipeStep.number == item.row.id)
+    found = session.scalar(select(Alignment).join(RecipeStep, RecipeStep.alignment_id == Alignment.id).where(step))
     link = found and Reference(ALIGNMENT.name, found.id, found.name)
     part = [Phrase("Part of the alignment %(name)s.", name=link)] if link else []
     return {"aspects": aspects_of(figures_of(item.row)), "further": part}

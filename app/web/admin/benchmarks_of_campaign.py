@@ -14,8 +14,8 @@ from app.benchmarks.job import BENCHMARK
 from app.benchmarks.listing import BenchmarkComparison, compare
 from app.benchmarks.spec import BenchmarkSpec
 from app.benchmarks.tasks import PRESETS, SHIPPED
+from app.campaigns.iterations import results
 from app.campaigns.job import CAMPAIGN
-from app.campaigns.listing import results
 from app.core.errors import AppError, NotFound, Phrase
 from app.core.extensions import reading
 from app.models import Campaign, LanguageModel
@@ -92,4 +92,4 @@ def benchmark_campaign(campaign_id: int) -> ResponseReturnValue:
 
 def _models_by_number(session: Session, campaign_id: int) -> dict[int, LanguageModel]:
     """The models of a campaign by the numbers of their iterations."""
-    return {each.row.number: each.model for each in results(session, campaign_id) if each.model is not None}
+    return {each.number: each.model for each in results(session, campaign_id) if each.model is not None}

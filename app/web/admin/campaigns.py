@@ -9,8 +9,8 @@ from flask_babel import lazy_gettext
 
 from app.analysis.themes import LIGHT
 from app.campaigns import lifecycle, listing
+from app.campaigns.iterations import IterationResult, results
 from app.campaigns.job import CAMPAIGN
-from app.campaigns.listing import IterationResult
 from app.core.errors import AppError, NotFound, Phrase
 from app.core.extensions import reading
 from app.games import metrics_of
@@ -49,7 +49,7 @@ def _campaign_page(campaign_id: int, refused: AppError | None = None) -> str:
     with reading() as session:
         row = CAMPAIGN.get(session, campaign_id)
         asked = lifecycle.spec_of(row.spec)
-        line, results = listing.list_items(session, [row])[0], listing.results(session, campaign_id)
+        line, found = listing.list_items(session, [row])[0], results(session, campaign_id)
         shown, compared = (metrics_of(row.game).shown(use) for use in (Use.EVALUATION, Use.CONDITION))
         return render_template(
             "admin/campaign.html",
@@ -61,10 +61,10 @@ def _campaign_page(campaign_id: int, refused: AppError | None = None) -> str:
             conditions=asked.further,
             figures=listing.figures_of(session, row),
             now=listing.now_of(session, row),
-            results=results,
+            results=found,
             columns=labels_of(shown),
             notes=notes_of(each for each in shown if each.aggregate != RATIO),
-            further=_further(results),
+            further=_further(found),
             compared=labels_of(compared),
             compared_notes=notes_of(each for each in compared if each.aggregate == RATIO),
             benchmarks=benchmarks_of(session, row),
@@ -95,15 +95,15 @@ class _Compared(NamedTuple):
     figures: Mapping[str, Any] | None
 
 
-def _further(results: Sequence[IterationResult]) -> list[_Compared]:
+def _further(iterations: Sequence[IterationResult]) -> list[_Compared]:
     """Every evaluation of every model, those of one model together; none where models are evaluated in one manner."""
-    if not any(each.further for each in results):
+    if not any(each.further for each in iterations):
         return []
     return [
         found
-        for each in results
+        for each in iterations
         for found in (
-            _Compared(each.row.number, "", each.row.evaluation_id, each.row.figures),
-            *(_Compared(each.row.number, label, own.round_id, own.figures) for label, own in each.further.items()),
+            _Compared(each.number, "", each.evaluation_id, each.figures),
+            *(_Compared(each.number, label, own.round_id, own.figures) for label, own in each.further.items()),
         )
     ]

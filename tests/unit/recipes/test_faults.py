@@ -89,7 +89,7 @@ FAULTS: Mapping[str, tuple[str, str, str]] = {
     "an unknown kind": (
         "do: benchmark",
         "do: bench",
-        "loop.yaml:36: steps[5].do: expected round or keep or import or training or evaluate",
+        "loop.yaml:36: steps[5].do: expected round or keep or import or best-responses or training or evaluate",
     ),
     "a name twice": (
         "name: rows",

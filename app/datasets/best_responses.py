@@ -1,25 +1,29 @@
-"""Demonstrations as conversations for supervised training; of rated responses, the best one of each query."""
+"""Rated responses as conversations for supervised training: the best one of each query."""
 
 import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from app.core.errors import Invalid, Phrase, Verbatim
 from app.datasets import store
 from app.datasets.import_tally import ImportTally
 from app.datasets.importers.training_rows import FORMATS
 from app.datasets.row_files import RawRow
 from app.datasets.store import UnregisteredDataset, write_file
 from app.models import Dataset
+from training.methods.base import COMPARISONS
 
 
 def best_responses(home: Path, row: Dataset) -> UnregisteredDataset:
     """The best response to each query of a dataset of comparisons, the first of several, as the file of a dataset.
 
-    Raises NotFound where its file is gone.
+    Raises NotFound where its file is gone, and Invalid for a dataset of something else.
     """
+    if row.kind != COMPARISONS:
+        expected = Phrase("one of comparisons")
+        raise Invalid("dataset", expected=expected, got=Verbatim(f"{row.name}@{row.version}, which is of {row.kind}"))
     tally = ImportTally(FORMATS["parlor"])
-
     with store.path_of(home, row).open("rb") as rows:
         conversations = (RawRow(number, _conversation(json.loads(raw))) for number, raw in enumerate(rows, 1))
         path = write_file(home, tally.lines(conversations), tally)

@@ -1,0 +1,10 @@
+"""What the steps of a campaign's recipe are called. Pure.
+
+Those of the base end with OF_BASE. Rounds with partners are PLAY_WITH with a number behind it, further evaluations
+EVALUATE with one.
+"""
+
+ITERATION = "iteration"  # the variable of their loop; the steps of the base have none
+TEACH, KEEP_TAUGHT, TRAIN_FIRST = "teach", "keep_taught", "train_first"  # of what comes before the rounds
+PLAY, PLAY_WITH, KEEP, TRAIN, EVALUATE = "play", "play_with", "keep", "train", "evaluate"
+OF_BASE = "_base"

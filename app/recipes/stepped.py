@@ -1,0 +1,70 @@
+"""Kinds of jobs that consist of a recipe's steps: runs of recipes, campaigns and alignments."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.assessments.job import ASSESSMENT
+from app.benchmarks.job import BENCHMARK
+from app.finetuning.job import TRAINING
+from app.jobs import states
+from app.jobs.chained import AwaitedJob, ChainedKind
+from app.jobs.kind import JobKind
+from app.models import RecipeStep
+from app.rounds.job import ROUND
+from app.society.job import SOCIETY
+
+JOBS_OF_STEPS: Mapping[str, JobKind[Any]] = {
+    kind.name: kind for kind in (ROUND, TRAINING, BENCHMARK, SOCIETY, ASSESSMENT)
+}
+R = TypeVar("R", bound=Any)
+
+
+class SteppedKind(ChainedKind[R], Generic[R]):
+    """A kind whose jobs have steps. Whoever stops or resumes one does so to the job of the step that it is at.
+
+    `owner` is the name of the column of a step that has the number of the job whose step it is.
+    """
+
+    owner: ClassVar[str]
+
+    @property
+    def column(self) -> Any:
+        """The column itself, for a WHERE."""
+        return getattr(RecipeStep, self.owner)
+
+    def begun_jobs(self, session: Session, row: R) -> Sequence[AwaitedJob]:
+        """The jobs of all steps that it has begun."""
+        return [job for step in self.steps_of(session, row.id) if (job := job_of(step)) is not None]
+
+    def awaited_jobs(self, session: Session, numbers: Collection[int]) -> dict[int, AwaitedJob]:
+        """The job of the step that each is at, unless it is done."""
+        begun = select(self.column, RecipeStep).where(self.column.in_(numbers), RecipeStep.ended_at.is_(None))
+        found = {number: job for number, step in session.execute(begun) if (job := job_of(step)) is not None}
+        undone: set[AwaitedJob] = set()
+        for kind in {job.kind for job in found.values()}:
+            own = {job.number for job in found.values() if job.kind is kind}
+            rows = select(kind.table.id).where(kind.table.id.in_(own), kind.table.status != states.DONE)
+            undone |= {AwaitedJob(kind, number) for number in session.scalars(rows)}
+        return {number: job for number, job in found.items() if job in undone}
+
+    def steps_of(self, session: Session, number: int) -> Sequence[RecipeStep]:
+        """The steps of a job that were begun, in their order."""
+        return self.steps_of_each(session, [number])[number]
+
+    def steps_of_each(self, session: Session, numbers: Collection[int]) -> dict[int, list[RecipeStep]]:
+        """The steps of each of these jobs that were begun, in their order, with one statement."""
+        begun = select(self.column, RecipeStep).where(self.column.in_(numbers)).order_by(self.column, RecipeStep.place)
+        found: dict[int, list[RecipeStep]] = {number: [] for number in numbers}
+        for number, step in session.execute(begun):
+            found[number].append(step)
+        return found
+
+
+def job_of(step: RecipeStep) -> AwaitedJob | None:
+    """The job of a step; None where it needs none."""
+    if step.kind is None or step.number is None:
+        return None
+    return AwaitedJob(JOBS_OF_STEPS[step.kind], step.number)
