@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from app.core.config import ROOT
 from app.core.extensions import Model, open_engine, reading, writing
 from app.factory import create_app
-from app.models import LanguageModel, TrainingCharge
+from app.models import LanguageModel, RecipeStep, TrainingCharge
 from app.models.types import UtcDateTime
 from app.registry import player_spec, read_options
 from app.schema import allow_migrations
@@ -98,6 +98,96 @@ def test_what_vendors_had_trained_before_is_charged_to_its_day(bare_app: Flask) 
             [charge] = session.scalars(select(TrainingCharge))
             assert (charge.job_id, charge.tokens, charge.is_estimate, charge.price) == (1, 5000, False, None)
             assert charge.at == datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
+
+
+def test_what_campaigns_and_alignments_had_begun_becomes_their_steps_and_back(bare_app: Flask) -> None:
+    with bare_app.app_context():
+        _add_a_campaign_and_an_alignment()
+        tables = ("campaign_iteration", "campaign_round", "campaign_evaluation", "alignment", "recipe_step")
+        before = {table: _rows_of(table) for table in tables}
+        upgrade()
+        with reading() as session:
+            steps = select(RecipeStep).order_by(RecipeStep.run_id, RecipeStep.campaign_id, RecipeStep.place)
+            found = session.scalars(steps).all()
+            told = [
+                (step.key, step.kind, step.number, step.dataset_id, step.ended_at is not None)
+                for step in found
+                if step.campaign_id
+            ]
+            assert told == [
+                ("evaluate_base", "round", 1, None, True),
+                ("evaluate_2_base", "round", 2, None, True),
+                ("play iteration=1", "round", 3, None, True),
+                ("play_with_1 iteration=1", "round", 4, None, True),
+                ("keep iteration=1", None, None, 1, True),
+                ("train iteration=1", "training", 1, None, True),
+                ("evaluate iteration=1", "round", 5, None, False),
+            ]
+            with_partner = next(step for step in found if step.name == "play_with_1")
+            assert with_partner.spec == {"models": ["base", "scripted"]}
+            assert [
+                (step.key, step.number, step.dataset_id, step.realignment_id) for step in found if step.alignment_id
+            ] == [
+                ("demonstrations", 1, None, None),
+                ("society", 1, None, None),
+                ("comparisons", None, 1, None),
+                ("training", 2, None, None),
+            ]
+            assert [(step.key, step.number) for step in found if step.run_id] == [("play turn=1", 3)]
+        downgrade(revision="0052")
+        assert {table: _rows_of(table) for table in tables} == before
+        upgrade()
+
+
+def _rows_of(name: str) -> list[dict[str, Any]]:
+    """All rows of a table as it is now; JSON as values."""
+    with reading() as session:
+        table = Table(name, MetaData(), autoload_with=session.connection())
+        rows = [dict(row) for row in session.execute(select(table)).mappings()]
+    return sorted(
+        ({key: json.loads(value) if key in _JSON and isinstance(value, str) else value for key, value in row.items()}
+         for row in rows),
+        key=lambda row: json.dumps(row, default=str, sort_keys=True),
+    )  # fmt: skip
+
+
+_JSON = ("figures", "spec", "material", "values")
+
+
+def _add_a_campaign_and_an_alignment() -> None:
+    """A campaign that evaluates its first model, an alignment in its second training, and a run of a recipe."""
+    upgrade(revision="0052")
+    with writing() as session:
+        add = partial(_insert_whole, session)
+        for number, name in ((101, "base"), (102, "loop-1")):
+            add("language_model", id=number, name=name, label=name)
+        add("dataset", id=1, name="rows", version=1)
+        for number, made in ((1, 102), (2, None)):
+            add("training_job", id=number, dataset_id=1, model_id=made)
+        for number in range(1, 6):
+            add("round", id=number, model_0_id=101, model_1_id=101)
+        spec = {"evaluation_temperature": 0, "partners": [], "sampling": {}, "play_with": {"scripted": 0.5}}
+        add("campaign", id=1, base_id=101, spec=spec)
+        figure = {"score_mean": {"value": 1}}
+        add("campaign_iteration", campaign_id=1, number=0, model_id=101, evaluation_id=1, figures=figure)
+        first = {"round_id": 3, "dataset_id": 1, "job_id": 1, "model_id": 102, "evaluation_id": 5}
+        add("campaign_iteration", campaign_id=1, number=1, **first)
+        add("campaign_round", campaign_id=1, iteration=1, partner="scripted", round_id=4)
+        add("campaign_evaluation", campaign_id=1, iteration=0, label="greedy", round_id=2, figures=figure)
+        add("society", id=1)
+        chain = {"demonstrations_id": 1, "sft_job_id": 1, "society_id": 1, "dataset_id": 1, "job_id": 2}
+        add("alignment", id=1, base_id=101, **chain)
+        add("recipe_run", id=1)
+        add("recipe_step", run_id=1, key="play turn=1", name="play", values={"turn": 1}, kind="round", number=3)
+
+
+def _insert_whole(session: Session, table: str, **values: Any) -> None:
+    """A row of a table as the database has it just now, with something in each column that must have a value."""
+    empty: dict[type, Any] = {str: "", int: 0, float: 0.0, bool: False, dict: {}, object: {}}
+    empty[datetime] = datetime(2026, 1, 1)  # noqa: DTZ001  as the columns store it
+    columns = Table(table, MetaData(), autoload_with=session.connection()).columns
+    needed = [each for each in columns if not each.nullable and each.server_default is None and not each.primary_key]
+    _insert(session, table, **{each.name: empty[each.type.python_type] for each in needed} | values)
 
 
 def _add_two_trainings() -> None:
