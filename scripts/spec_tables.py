@@ -10,7 +10,7 @@ from pathlib import Path
 from app.core.config import ROOT
 from app.core.validation import choices_in
 from app.jobs.spec import PRESET, JobSpec, SpecPart, fields_of, parts_of, usual_of
-from app.recipes.operations import CompareSpec, ComparisonsSpec, EvaluateSpec
+from app.recipes.operations import BestResponsesSpec, CompareSpec, ComparisonsSpec, EvaluateSpec
 from scripts.page_tables import between
 from scripts.translations import job_specs
 
@@ -25,7 +25,7 @@ def tables(specs: Iterable[type[JobSpec]]) -> str:
 
 def specs_of_pages() -> dict[Path, list[type[JobSpec]]]:
     """The specs whose tables a page has."""
-    return {PAGE: job_specs(), RECIPES: [EvaluateSpec, ComparisonsSpec, CompareSpec]}
+    return {PAGE: job_specs(), RECIPES: [EvaluateSpec, BestResponsesSpec, ComparisonsSpec, CompareSpec]}
 
 
 def _name(spec: type[JobSpec]) -> str:

@@ -55,11 +55,18 @@ _ASKED = (
     json_fact("spec", lambda each: AlignmentSpec.of_json(each.row.spec).to_json()),
 )
 _RATED = replace(FIGURES, lines=lambda session, items: [figures_of(session, each) for each in items])
+
+
+def _links(item: AlignmentListItem) -> list[Reference]:
+    made = [Reference("lineage", item.model.id, Phrase("Lineage"))] if item.model else []
+    return [*made, Reference("alignment recipe", item.row.id, Phrase("As a recipe"))]
+
+
 PAGE: JobPage[Alignment] = JobPage(
     kind=ALIGNMENT,
     name=lambda each: each.row.name,
     lead=_lead,
-    links=lambda each: [Reference("lineage", each.model.id, Phrase("Lineage"))] if each.model else [],
+    links=_links,
     like=lambda _each: True,
     figures=progress_of,
     sections=[

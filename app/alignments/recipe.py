@@ -34,14 +34,14 @@ def document_of(spec: AlignmentSpec, name: str, *, rated: bool) -> JSON:
     if spec.demonstrations is not None:
         learner, called, dataset = f"${{{DEMONSTRATIONS}.model}}", first, spec.demonstrations
         if rated:
-            best = {"dataset": dataset, "name": f"{name} demonstrations"[:_LONGEST_NAME]}
+            best = {"dataset": dataset, "name": _named(name, " demonstrations")}
             steps.append({"name": BEST_RESPONSES, "do": "best-responses", "with": best})
             dataset = f"${{{BEST_RESPONSES}.dataset}}"
-        taught = _training(SFT, dataset, first, {"seed": spec.seed, **spec.sft}, "${base}")
+        taught = _training(SFT, dataset, "${run}-sft", {"seed": spec.seed, **spec.sft}, "${base}")
         steps.append({"name": DEMONSTRATIONS, "do": "training", "with": taught})
     aligned_model = f"${{{TRAINING}.model}}"
     mixed = {"society": f"${{{FIRST_SOCIETY}.society}}", "mixing": read_preset(spec.preset).mixing, "seed": spec.seed}
-    trained = _training(ALIGN, f"${{{COMPARISONS}.dataset}}", aligned, spec.fields, learner)
+    trained = _training(ALIGN, f"${{{COMPARISONS}.dataset}}", "${run}-aligned", spec.fields, learner)
     assessed = {
         "model": aligned_model,
         "base": learner,
@@ -50,10 +50,10 @@ def document_of(spec: AlignmentSpec, name: str, *, rated: bool) -> JSON:
         "seed": spec.seed,
     }
     steps += [
-        {"name": FIRST_SOCIETY, "do": "society", "with": _society(spec, learner, f"{name}: {called}")},
-        {"name": COMPARISONS, "do": "comparisons", "with": {**mixed, "name": name}},
+        {"name": FIRST_SOCIETY, "do": "society", "with": _society(spec, learner, _named(name, f": {called}"))},
+        {"name": COMPARISONS, "do": "comparisons", "with": {**mixed, "name": "${run}"}},
         {"name": TRAINING, "do": "training", "with": {**trained, "sft_data": f"${{{COMPARISONS}.realignment}}"}},
-        {"name": SECOND_SOCIETY, "do": "society", "with": _society(spec, aligned_model, f"{name}: {aligned}")},
+        {"name": SECOND_SOCIETY, "do": "society", "with": _society(spec, aligned_model, _named(name, f": {aligned}"))},
         {"name": ASSESSMENT, "do": "assessment", "with": assessed},
     ]
     return {"recipe": "alignment", "version": FORMAT, "inputs": {"base": spec.base}, "steps": steps}
@@ -71,9 +71,14 @@ def _society(spec: AlignmentSpec, learner: str, name: str) -> JSON:
         "observers": [*map(literal, spec.observers)],
         "embedder": literal(spec.embedder),
         "config": spec.society.model_dump(mode="json", exclude_none=True),
-        "name": literal(name[:_LONGEST_NAME]),
+        "name": name,
         "seed": spec.seed,
     }
+
+
+def _named(name: str, rest: str) -> str:
+    """A name that begins with the run's, which is `name`, cut to what names may have."""
+    return "${run}" + str(literal(f"{name}{rest}"[:_LONGEST_NAME].removeprefix(name)))
 
 
 def _training(method: str, dataset: str, name: str, config: JSON, base: str) -> JSON:

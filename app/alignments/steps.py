@@ -56,8 +56,12 @@ def kept_questions(row: Alignment) -> KeptQuestions:
 def plan_of(session: Session, row: Alignment) -> RecipePlan:
     """All steps of an alignment in their order."""
     spec = AlignmentSpec.of_json(row.spec)
-    rated = spec.demonstrations is not None and store.find_dataset(session, spec.demonstrations).kind == COMPARISONS
-    return plan(recipe_of(spec, row.name, rated=rated), run=row.name)
+    return plan(recipe_of(spec, row.name, rated=has_rated_demonstrations(session, spec)), run=row.name)
+
+
+def has_rated_demonstrations(session: Session, spec: AlignmentSpec) -> bool:
+    """Whether the demonstrations are rated responses, of which the best are learnt."""
+    return spec.demonstrations is not None and store.find_dataset(session, spec.demonstrations).kind == COMPARISONS
 
 
 _ENGINE = StepEngine(

@@ -4,8 +4,10 @@ import click
 
 from app.alignments import steps
 from app.alignments.creation import CREATION
+from app.alignments.export import recipe_archive
 from app.alignments.job import ALIGNMENT
 from app.alignments.spec import AlignmentSpec
+from app.cli.archives import export_command
 from app.cli.base import Command, Interrupted, ensure_database, settings, warn_of_bfloat16
 from app.cli.dataset_import import read_file
 from app.cli.jobs import Described, JobCommands, create, json_option, prepared, queue_option, run_job_here
@@ -85,6 +87,13 @@ class _AlignmentCommands(JobCommands[Alignment]):
 _ALIGNMENTS = _AlignmentCommands(ALIGNMENT)
 alignment = _ALIGNMENTS.group()
 alignment.add_command(run)
+alignment.add_command(
+    export_command(
+        ALIGNMENT,
+        recipe_archive,
+        "Write an alignment as a recipe, with the files of its questions: `flask recipe run` asks the same again.",
+    )
+)
 
 
 # ---- Reading ------------------------------------------------------------------

@@ -12,9 +12,11 @@ from app.analysis.themes import LIGHT, THEMES
 from app.analysis.wording import in_words
 from app.campaigns import steps
 from app.campaigns.creation import CREATION
+from app.campaigns.export import recipe_archive
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.listing import figure_of
 from app.campaigns.spec import CampaignSpec
+from app.cli.archives import export_command
 from app.cli.base import (
     Command,
     CommandFailed,
@@ -111,6 +113,13 @@ class _CampaignCommands(JobCommands[Campaign]):
 _CAMPAIGNS = _CampaignCommands(CAMPAIGN)
 campaign = _CAMPAIGNS.group()
 campaign.add_command(run)
+campaign.add_command(
+    export_command(
+        CAMPAIGN,
+        recipe_archive,
+        "Write a campaign as a recipe, with the files of its material: `flask recipe run` plays the same again.",
+    )
+)
 
 
 # ---- Running ------------------------------------------------------------------

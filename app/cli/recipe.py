@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from app.cli.archives import write_archive
 from app.cli.base import (
     WHOLE,
     Command,
@@ -21,7 +22,6 @@ from app.cli.base import (
     print_json,
     read_pairs,
     settings,
-    unwritable,
 )
 from app.cli.jobs import Described, JobCommands, json_option, queue_option, run_job_here
 from app.cli.round import play_here
@@ -31,7 +31,6 @@ from app.cli.training import train_here
 from app.core import write_priority
 from app.core.errors import Invalid, Verbatim
 from app.core.extensions import db, reading, writing
-from app.core.files import replace_file
 from app.finetuning.job import TRAINING
 from app.jobs.chained import AwaitedJob
 from app.jobs.context import JobContext
@@ -113,13 +112,8 @@ def export(number: int, table: str | None, out: str | None) -> None:
             print_csv(*table_rows(session, row, table))
             return
         name, content = row.name, archive_of(session, row)
-    path = Path(out or f"{name}.zip")
-    if path.exists():
-        raise Invalid("--out", expected="a file that is not there yet", got=Verbatim(str(path)))
-    try:
-        replace_file(path, [content])
-    except OSError as error:
-        raise unwritable(path, error) from None
+    path = out or f"{name}.zip"
+    write_archive(path, content)
     click.echo(f"Recipe run {number} in {path}.")
 
 

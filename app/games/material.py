@@ -29,6 +29,10 @@ class MaterialKind(ABC):
     def read(self, lines: Iterable[str], source: str) -> list[Any]:
         """The pieces of a file in their order. Raises Invalid with `source` and the number of the line at fault."""
 
+    def lines_of(self, pieces: Iterable[Any]) -> Iterable[str]:
+        """The lines of a file with these pieces, as `read` reads them; a kind whose pieces are no text says how."""
+        return map(str, pieces)
+
     @abstractmethod
     def config_of(self, piece: Any) -> dict[str, Any]:
         """The part of a config that a piece stands for."""

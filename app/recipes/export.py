@@ -1,18 +1,22 @@
-"""What a run consists of, as files: the recipe with all that it names, its inputs, what its steps gave, its tables."""
+"""What a run consists of, as files: the recipe with all that it names, its inputs, what its steps gave, its tables.
+
+What campaigns and alignments write as recipes becomes files likewise.
+"""
 
 import io
 import json
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
+import yaml
 from sqlalchemy.orm import Session
 
 from app.core.csv_tables import Column, to_csv
 from app.core.errors import NotFound, either
 from app.models import RecipeRun, RecipeStep
-from app.recipes.listing import RecipeStepLine, in_words, lines_of, tables_of
+from app.recipes.listing import JSON, RecipeStepLine, in_words, lines_of, tables_of
 from app.recipes.tables import TableCell, cells_of
 
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # of every entry, so that the same run gives the same bytes
@@ -35,12 +39,25 @@ def archive_of(session: Session, row: RecipeRun) -> bytes:
         "steps.csv": b"".join(to_csv(STEP_COLUMNS, lines)),
         **{f"{_file_name(step.key)}.csv": b"".join(to_csv(*_table(step))) for step in tables_of(session, row)},
     }
-    files = {name: text.encode() for name, text in texts.items()}
-    files |= {f"results/{name}": found for name, found in results.items()}
+    return _zipped(row.name, texts, {f"results/{name}": found for name, found in results.items()})
+
+
+def written_recipe(folder: str, about: str, document: JSON, files: Mapping[str, str]) -> bytes:
+    """A recipe that something other than a file has written, with the files that it names, as a zip archive.
+
+    `about` is what the archive's recipe says of itself.
+    """
+    recipe, version = document["recipe"], document["version"]
+    whole = {"recipe": recipe, "version": version, "about": about, **document}
+    text = yaml.safe_dump(whole, sort_keys=False, allow_unicode=True, width=100)
+    return _zipped(folder, {f"{recipe}.yaml": text, **files}, {})
+
+
+def _zipped(folder: str, texts: Mapping[str, str], more: Mapping[str, bytes]) -> bytes:
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, found in files.items():
-            archive.writestr(zipfile.ZipInfo(f"{row.name}/{name}", _EARLIEST), found)
+        for name, found in {**{each: text.encode() for each, text in texts.items()}, **more}.items():
+            archive.writestr(zipfile.ZipInfo(f"{folder}/{name}", _EARLIEST), found)
     return content.getvalue()
 
 

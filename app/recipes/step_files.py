@@ -67,7 +67,8 @@ def played_material(spec: RoundSpec, texts: Mapping[str, str], seed: Input = 0) 
 def held_out_material(spec: EvaluateSpec, texts: Mapping[str, str], seed: Input = 0) -> Material | None:
     """What an evaluation is played on: as many held-out pieces as it has matches, some of them twice if need be.
 
-    `seed` is the run's. Raises Invalid.
+    Of a list in which all are held out they come in its order, of any other they are drawn. `seed` is the run's. Raises
+    Invalid.
     """
     whole = _material(spec, texts, seed)
     if whole is None:
@@ -77,7 +78,8 @@ def held_out_material(spec: EvaluateSpec, texts: Mapping[str, str], seed: Input 
     if not held:
         expected = "a list of which a tenth can be held out"
         raise Invalid(MATERIAL_FIELD, expected=expected, got=Verbatim(f"{len(whole.items)} of which none is"))
-    random.Random(f"{spec.seed}/held out").shuffle(held)
+    if len(held) < len(whole.items):
+        random.Random(f"{spec.seed}/held out").shuffle(held)
     return Material(HELD_OUT, (held * -(-spec.matches // len(held)))[: spec.matches])
 
 

@@ -9,6 +9,7 @@ from sqlalchemy import Engine
 from app.core.extensions import reading, writing
 from app.jobs import states
 from app.models import Assessment, Dataset, LanguageModel, RecipeRun, Society, TrainingJob
+from app.recipes.job import RECIPE as KIND
 from app.recipes.reader import load_recipe
 from app.recipes.step_kinds import STEP_KINDS
 from app.registry import add_local_model, get_model
@@ -68,6 +69,9 @@ steps:
   - name: ratings
     do: comparisons
     with: {society: "${world.society}"}
+  - name: best
+    do: best-responses
+    with: {dataset: "${ratings.dataset}"}
   - name: prefer
     do: training
     with:
@@ -117,7 +121,7 @@ def test_every_kind_of_steps_is_run(app: Flask, engine: Engine, recipe: Path) ->
     row = row_of(engine, number)
     assert (row.status, row.error) == (states.DONE, None)
     with reading(engine) as session:
-        found = {step.key: step for step in RECIPE.steps_of(session, number)}
+        found = {step.key: step for step in KIND.steps_of(session, number)}
         trained = {
             name: session.get_one(LanguageModel, session.get_one(TrainingJob, step.number).model_id)
             for name, step in found.items()

@@ -27,6 +27,11 @@ class Contexts(MaterialKind):
     def read(self, lines: Iterable[str], source: str) -> list[Any]:
         return pieces_of(read_contexts(lines, source))
 
+    def lines_of(self, pieces: Iterable[Any]) -> Iterable[str]:
+        for counts, *seats in pieces:
+            for values in seats:
+                yield " ".join(f"{count} {value}" for count, value in zip(counts, values, strict=True))
+
     def config_of(self, piece: Any) -> dict[str, Any]:
         counts, *values = piece
         return {"counts": counts, "values": values}

@@ -4,18 +4,24 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from flask import url_for
+from flask.typing import ResponseReturnValue
 from flask_babel import lazy_gettext
 from sqlalchemy.orm import Session
 
 from app.alignments import listing, step_names
 from app.alignments.comparison import SocietyDifference
+from app.alignments.export import recipe_archive
 from app.alignments.job import ALIGNMENT
 from app.assessments.job import ASSESSMENT
 from app.core.extensions import db
 from app.jobs import states
 from app.models import Alignment, LanguageModel, Society
+from app.web.admin.archives import archive_response
 from app.web.admin.assessments import AssessedAspect, aspects_of, figures_of
+from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import JobPages, register_pages
+from app.web.admin.lists import add_address
 from app.web.admin.rounds_analysis import cached
 from app.web.threads import in_worker_thread
 
@@ -32,6 +38,13 @@ def _fields(session: Session, item: listing.AlignmentListItem) -> Mapping[str, A
     }
 
 
+@blueprint.get("/alignments/<int:alignment_id>/recipe.zip")
+def export_alignment(alignment_id: int) -> ResponseReturnValue:
+    """An alignment as a recipe, with the files of its questions and first memories."""
+    return archive_response(ALIGNMENT, alignment_id, recipe_archive)
+
+
+add_address("alignment recipe", lambda number: url_for("admin.export_alignment", alignment_id=number))
 register_pages(
     ALIGNMENT,
     JobPages(

@@ -9,12 +9,14 @@ from flask_babel import lazy_gettext
 
 from app.analysis.themes import LIGHT
 from app.campaigns import lifecycle, listing
+from app.campaigns.export import recipe_archive
 from app.campaigns.iterations import IterationResult, results
 from app.campaigns.job import CAMPAIGN
 from app.core.errors import AppError, NotFound, Phrase
 from app.core.extensions import reading
 from app.games import metrics_of
 from app.games.metrics import RATIO, Use
+from app.web.admin.archives import archive_response
 from app.web.admin.benchmarks_of_campaign import benchmarks_of
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import JobPages, job_actions, register_pages
@@ -43,6 +45,12 @@ def campaign_figure(campaign_id: int) -> ResponseReturnValue:
             got=Phrase("none before its base was evaluated"),
         )
     return jsonify(chart.spec(request.args.get("theme", LIGHT), titled=False))
+
+
+@blueprint.get("/campaigns/<int:campaign_id>/recipe.zip")
+def export_campaign(campaign_id: int) -> ResponseReturnValue:
+    """A campaign as a recipe, with the files of its material."""
+    return archive_response(CAMPAIGN, campaign_id, recipe_archive)
 
 
 def _campaign_page(campaign_id: int, refused: AppError | None = None) -> str:

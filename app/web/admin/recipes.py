@@ -3,20 +3,19 @@
 from collections.abc import Mapping
 from typing import Any
 
-from flask import Response, url_for
+from flask import url_for
 from flask.typing import ResponseReturnValue
 from flask_babel import lazy_gettext
 from sqlalchemy.orm import Session
 
-from app.core.extensions import db, reading
 from app.jobs.listing import JobListItem
 from app.recipes.export import archive_of
 from app.recipes.job import RECIPE
 from app.recipes.listing import shown_tables
+from app.web.admin.archives import archive_response
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import JobPages, register_pages
 from app.web.admin.lists import add_address
-from app.web.threads import in_worker_thread
 
 
 def _fields(session: Session, item: JobListItem) -> Mapping[str, Any]:
@@ -26,16 +25,7 @@ def _fields(session: Session, item: JobListItem) -> Mapping[str, Any]:
 @blueprint.get("/recipes/<int:recipe_id>/export.zip")
 def export_recipe(recipe_id: int) -> ResponseReturnValue:
     """A run as an archive: the recipe with its files, and what its steps gave."""
-    with reading() as session:
-        row = RECIPE.get(session, recipe_id)
-        name = row.name
-    content = in_worker_thread(db.engine, _archive, recipe_id)
-    named = {"Content-Disposition": f'attachment; filename="{name}.zip"'}
-    return Response(content, mimetype="application/zip", headers=named)
-
-
-def _archive(session: Session, number: int) -> bytes:
-    return archive_of(session, RECIPE.get(session, number))
+    return archive_response(RECIPE, recipe_id, archive_of)
 
 
 add_address("recipe archive", lambda number: url_for("admin.export_recipe", recipe_id=number))
