@@ -1,5 +1,6 @@
 """Has files read in a process of its own, for the web process: YAML takes long to read, and those who play meanwhile do
 not wait. A module that is such a process takes JSON and prints one JSON object: what was read, or why it was `refused`.
+YAML is written by one, too.
 """
 
 import json

@@ -10,11 +10,11 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-import yaml
 from sqlalchemy.orm import Session
 
 from app.core.csv_tables import Column, to_csv
 from app.core.errors import NotFound, either
+from app.core.reading_process import read_in_process
 from app.models import RecipeRun, RecipeStep
 from app.recipes.listing import JSON, RecipeStepLine, in_words, lines_of, tables_of
 from app.recipes.tables import TableCell, cells_of
@@ -45,11 +45,11 @@ def archive_of(session: Session, row: RecipeRun) -> bytes:
 def written_recipe(folder: str, about: str, document: JSON, files: Mapping[str, str]) -> bytes:
     """A recipe that something other than a file has written, with the files that it names, as a zip archive.
 
-    `about` is what the archive's recipe says of itself.
+    `about` is what the archive's recipe says of itself. Raises Unavailable where the text could not be made.
     """
     recipe, version = document["recipe"], document["version"]
     whole = {"recipe": recipe, "version": version, "about": about, **document}
-    text = yaml.safe_dump(whole, sort_keys=False, allow_unicode=True, width=100)
+    text = read_in_process("app.recipes.yaml_command", given=whole)["text"]
     return _zipped(folder, {f"{recipe}.yaml": text, **files}, {})
 
 
