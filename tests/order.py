@@ -12,6 +12,7 @@ from xdist.workermanage import WorkerController
 
 FIRST = (
     "tests/browser/",
+    "tests/integration/test_notebooks.py",
     "tests/integration/test_chaos.py",
     "tests/integration/test_supervisor.py",
     "tests/integration/test_kill.py",
