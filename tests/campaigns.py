@@ -126,14 +126,15 @@ def change(engine: Engine, campaign_id: int, number: int, **values: Any) -> None
     with writing(engine) as session:
         if number and model is not None and "job_id" not in values:
             values["job_id"] = _training_of(session, model)
-        if figures is not None:
-            values.setdefault("evaluation_id", None)
         ending = "" if number else "_base"
         for column, (name, kind) in _STEPS.items():
-            if column not in values:
-                continue
-            made = {"dataset_id": values[column]} if kind is None else {"kind": kind, "number": values[column]}
-            step(session, campaign_id, number, name + ending, figures=figures if name == "evaluate" else None, **made)
+            made: dict[str, Any] = {}
+            if column in values:
+                made = {"dataset_id": values[column]} if kind is None else {"kind": kind, "number": values[column]}
+            if name == "evaluate" and figures is not None:
+                made["figures"] = figures
+            if made:
+                step(session, campaign_id, number, name + ending, **made)
 
 
 _STEPS = {

@@ -138,11 +138,11 @@ def now_of(session: Session, row: Campaign) -> CurrentStep | None:
     if begun and begun[-1].ended_at is None and (at := _under_way(session, begun[-1])) is not None:
         return at
     recipe = recipe_of(lifecycle.spec_of(row.spec), row.name, None)
-    turns = Outline(recipe, recipe.inputs).turns
-    following = turns[len(begun) :]  # the next one is begun in a moment
+    outline = Outline(recipe, recipe.inputs)
+    following = outline.turns[1 + outline.by_key[begun[-1].key].place if begun else 0 :]
     if not following:
         return None
-    step = recipe.steps[following[0].index]
+    step = recipe.steps[following[0].index]  # which is begun in a moment
     return CurrentStep(iteration_of(following[0].values), _CALLED[step.do], None, 0, None)
 
 

@@ -2,15 +2,15 @@
 
 import json
 import sys
+from typing import Any
 
 import yaml
 
 
-def main() -> None:
-    """Print one JSON object with the text."""
-    text = yaml.safe_dump(json.load(sys.stdin.buffer), sort_keys=False, allow_unicode=True, width=100)
-    print(json.dumps({"text": text}))
+def answer(document: dict[str, Any]) -> dict[str, str]:
+    """The answer for the other process: the text."""
+    return {"text": yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)}
 
 
 if __name__ == "__main__":
-    main()
+    print(json.dumps(answer(json.load(sys.stdin))))

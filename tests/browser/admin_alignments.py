@@ -8,7 +8,9 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 from sqlalchemy import Engine, select, update
+from sqlalchemy.orm import Session
 
+from app.alignments.job import ALIGNMENT
 from app.core.config import Settings
 from app.core.extensions import reading, writing
 from app.models import Alignment, AssessedAnswer, Assessment, LanguageModel, TrainingJob
@@ -63,10 +65,15 @@ def _chain(engine: Engine, settings: Settings, name: str, jobs: int) -> int:
 
 def _fail_training(engine: Engine, settings: Settings, number: int) -> None:
     with writing(engine) as session:
-        job = session.get_one(Alignment, number).job_id
+        job = training_of(session, number)
         failed = {"status": "failed", "error": NO_MEMORY, "ended_at": datetime.now(UTC)}
         session.execute(update(TrainingJob).where(TrainingJob.id == job).values(**failed))
     carry_on(engine, settings, number, 0)
+
+
+def training_of(session: Session, number: int) -> int | None:
+    """The training on what the first society has rated."""
+    return next((step.number for step in ALIGNMENT.steps_of(session, number) if step.name == "training"), None)
 
 
 def _hold(engine: Engine, table: Any, number: int, **values: Any) -> None:
@@ -76,7 +83,7 @@ def _hold(engine: Engine, table: Any, number: int, **values: Any) -> None:
     with writing(engine) as session:
         session.execute(update(table).where(table.id == number).values(**held, **values))
         if table is Alignment:
-            of_it = TrainingJob.id == session.get_one(Alignment, number).job_id
+            of_it = TrainingJob.id == training_of(session, number)
             session.execute(update(TrainingJob).where(of_it).values(**held, step=80, steps=240))
 
 

@@ -9,8 +9,8 @@ from playwright.sync_api import Page, expect
 from sqlalchemy import update
 
 from app.core.extensions import writing
-from app.models import Alignment, Assessment, LanguageModel, TrainingJob
-from tests.browser.admin_alignments import BASE, alignment_states, furnish_alignments
+from app.models import Assessment, LanguageModel, TrainingJob
+from tests.browser.admin_alignments import BASE, alignment_states, furnish_alignments, training_of
 from tests.browser.admin_states import sign_in
 from tests.browser.axe import faults_in_each_look, inspector
 from tests.browser.visitor import Visitor
@@ -81,7 +81,7 @@ def test_pages_follow_what_goes_on(parlor: Stack, visitor: Visitor, found: dict[
     admin.goto(f"{parlor.url}/admin/alignments/{found['training']}")
     expect(admin.locator("#progress")).to_have_text("Step 2 of 4: Training")
     with database(parlor) as engine, writing(engine) as session:
-        job = session.get_one(Alignment, found["training"]).job_id
+        job = training_of(session, found["training"])
         session.execute(update(TrainingJob).where(TrainingJob.id == job).values(step=120))
     expect(admin.locator("#live [data-figure=done]")).to_have_text("120")
     with database(parlor) as engine, writing(engine) as session:

@@ -22,7 +22,7 @@ from app.finetuning.backends import local, tinker
 from app.jobs import process
 from app.jobs.kind import JobKind
 from app.matches.turns import WorkerContext
-from app.recipes import recipe_command
+from app.recipes import recipe_command, yaml_command
 from app.registry import ensure_baselines
 from app.schema import upgrade
 from app.studies import design_command
@@ -133,8 +133,9 @@ class _Designs:
 
     @staticmethod
     def run(command: Sequence[str], *, input: bytes, **_options: Any) -> "subprocess.CompletedProcess[bytes]":  # noqa: A002 - the library's name
-        if command[-1] == "app.recipes.recipe_command":
-            answered = recipe_command.answer(json.loads(input))
+        of_recipes = {each.__name__: each.answer for each in (recipe_command, yaml_command)}
+        if command[-1] in of_recipes:
+            answered = of_recipes[command[-1]](json.loads(input))
             return subprocess.CompletedProcess(command, 0, json.dumps(answered).encode())
         action, path = command[-2:]
         told = design_command.answer(action, Path(path), json.loads(input))

