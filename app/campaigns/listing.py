@@ -139,7 +139,8 @@ def now_of(session: Session, row: Campaign) -> CurrentStep | None:
         return at
     recipe = recipe_of(lifecycle.spec_of(row.spec), row.name, None)
     outline = Outline(recipe, recipe.inputs)
-    following = outline.turns[1 + outline.by_key[begun[-1].key].place if begun else 0 :]
+    ended = outline.by_key.get(begun[-1].key, begun[-1]).place if begun else -1
+    following = outline.turns[ended + 1 :]
     if not following:
         return None
     step = recipe.steps[following[0].index]  # which is begun in a moment
