@@ -26,7 +26,7 @@ class Evaluation(NamedTuple):
 
 @dataclass
 class IterationResult:
-    """An iteration of a campaign with its results so far. Number 0 is the base, which is only evaluated."""
+    """What an iteration of a campaign has come to so far. Iteration 0 is the base, which is only evaluated."""
 
     number: int
     round_id: int | None = None  # with itself, or the teacher's; none where it learns from a dataset that was there
