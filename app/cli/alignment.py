@@ -8,20 +8,16 @@ from app.alignments.export import recipe_archive
 from app.alignments.job import ALIGNMENT
 from app.alignments.spec import AlignmentSpec
 from app.cli.archives import export_command
-from app.cli.base import Command, Interrupted, ensure_database, settings, warn_of_bfloat16
+from app.cli.base import Command, Interrupted, ensure_database, warn_of_bfloat16
 from app.cli.dataset_import import read_file
-from app.cli.jobs import Described, JobCommands, create, json_option, prepared, queue_option, run_job_here
+from app.cli.jobs import Described, JobCommands, create, json_option, prepared, queue_option
 from app.cli.spec_options import read_files, spec_options
-from app.cli.training import train_here
-from app.core import write_priority
+from app.cli.steps import run_steps
 from app.core.errors import Invalid, Verbatim
 from app.core.extensions import db, transact
 from app.datasets import row_import
 from app.datasets.importers.spec import DatasetImportSpec
 from app.datasets.importers.training_rows import FORMATS
-from app.finetuning.job import TRAINING
-from app.jobs.context import JobContext
-from app.matches.lobby import new_seed
 from app.models import Alignment
 
 
@@ -75,12 +71,8 @@ class _AlignmentCommands(JobCommands[Alignment]):
 
     def run_here(self, number: int, as_json: bool) -> None:
         """Carry an alignment on in this process."""
-        write_priority.give_way()
-        owner = JobContext(db.engine, settings(), f"alignment {number} {new_seed()}")
-        while (awaited := steps.take_steps(owner, number)) is not None:
-            click.echo(str(awaited.kind.subject(awaited.number)), err=True)
-            if train_here(awaited.number) if awaited.kind is TRAINING else run_job_here(awaited.kind, awaited.number):
-                raise Interrupted(f"Interrupted {self.kind.subject(number)}; {self.goes_on(number)}.")
+        if run_steps(steps.take_steps, number):
+            raise Interrupted(f"Interrupted {self.kind.subject(number)}; {self.goes_on(number)}.")
         self.report(number, as_json)
 
 

@@ -1,7 +1,5 @@
 """`flask campaign`: play, filter, train, register and evaluate in a loop, here or by the workers."""
 
-import asyncio
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -25,25 +23,19 @@ from app.cli.base import (
     ensure_database,
     print_csv,
     print_json,
-    settings,
     warn_of_bfloat16,
 )
 from app.cli.drawing import write_as_named
 from app.cli.jobs import JobCommands, create, json_option, prepared, queue_option
 from app.cli.material import read_material
-from app.cli.round import play_here
 from app.cli.spec_options import spec_options
-from app.cli.training import train_here
-from app.core import write_priority
+from app.cli.steps import run_steps
 from app.core.errors import Invalid, Verbatim
-from app.core.extensions import db, reading
+from app.core.extensions import reading
 from app.games import GAMES, metrics_of
 from app.games.metrics import AS_PLAYED, Use
 from app.jobs import states
-from app.jobs.context import JobContext
 from app.models import Campaign
-from app.rounds.job import ROUND
-from app.rounds.runner import freeze_garbage_collector
 
 
 @click.command(cls=Command)
@@ -126,13 +118,7 @@ campaign.add_command(
 
 
 def _run_here(campaign_id: int, as_json: bool) -> None:
-    write_priority.give_way()
-    context = JobContext(db.engine, settings(), uuid.uuid4().hex)
-    freeze_garbage_collector()
-    interrupted = False
-    while not interrupted and (part := steps.take_steps(context, campaign_id)) is not None:
-        click.echo(f"{part.kind.name} {part.number}", err=True)
-        interrupted = asyncio.run(play_here(part.number)) if part.kind is ROUND else train_here(part.number)
+    interrupted = run_steps(steps.take_steps, campaign_id, lambda job: f"{job.kind.name} {job.number}")
     described, again = _CAMPAIGNS.read(campaign_id), _CAMPAIGNS.goes_on(campaign_id)
     if interrupted:
         raise Interrupted(

@@ -1,7 +1,5 @@
 """`flask recipe`: experiments of many jobs, each described by a file of steps, here or by the workers."""
 
-import asyncio
-import uuid
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -21,19 +19,13 @@ from app.cli.base import (
     print_csv,
     print_json,
     read_pairs,
-    settings,
 )
-from app.cli.jobs import Described, JobCommands, json_option, queue_option, run_job_here
-from app.cli.round import play_here
+from app.cli.jobs import Described, JobCommands, json_option, queue_option
 from app.cli.spec_options import spec_options
+from app.cli.steps import run_steps
 from app.cli.tables import aligned
-from app.cli.training import train_here
-from app.core import write_priority
 from app.core.errors import Invalid, Verbatim
-from app.core.extensions import db, reading, writing
-from app.finetuning.job import TRAINING
-from app.jobs.chained import AwaitedJob
-from app.jobs.context import JobContext
+from app.core.extensions import reading, writing
 from app.models import RecipeRun
 from app.recipes import lifecycle, steps
 from app.recipes.estimate import RecipeEstimate, estimate
@@ -44,8 +36,6 @@ from app.recipes.loaded_recipe import LoadedRecipe
 from app.recipes.plan import PlannedStep
 from app.recipes.reader import load_recipe
 from app.recipes.spec import RecipeSpec
-from app.rounds.job import ROUND
-from app.rounds.runner import freeze_garbage_collector
 
 
 @click.command(cls=Command)
@@ -140,13 +130,8 @@ class _RecipeCommands(JobCommands[RecipeRun]):
 
     def run_here(self, number: int, as_json: bool) -> None:
         """Carry a run on in this process."""
-        write_priority.give_way()
-        freeze_garbage_collector()
-        context = JobContext(db.engine, settings(), uuid.uuid4().hex)
-        while (awaited := steps.take_steps(context, number)) is not None:
-            click.echo(str(awaited.kind.subject(awaited.number)), err=True)
-            if _run_job(awaited):
-                raise Interrupted(f"Interrupted {self.kind.subject(number)}; {self.goes_on(number)}.")
+        if run_steps(steps.take_steps, number):
+            raise Interrupted(f"Interrupted {self.kind.subject(number)}; {self.goes_on(number)}.")
         self.report(number, as_json)
 
 
@@ -154,13 +139,6 @@ _RECIPES = _RecipeCommands(RECIPE)
 recipe = _RECIPES.group()
 for _command in (validate, run, export):
     recipe.add_command(_command)
-
-
-def _run_job(awaited: AwaitedJob) -> bool:
-    """Run the job of a step in this process. True if Ctrl-C came."""
-    if awaited.kind is ROUND:
-        return asyncio.run(play_here(awaited.number))
-    return train_here(awaited.number) if awaited.kind is TRAINING else run_job_here(awaited.kind, awaited.number)
 
 
 def _step_line(step: PlannedStep, planned: Sequence[PlannedStep]) -> list[str]:
