@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.alignments.step_names import ASSESSMENT, DEMONSTRATIONS, FIRST_SOCIETY, SECOND_SOCIETY, TRAINING
@@ -41,14 +40,8 @@ class AlignmentKind(SteppedKind[Alignment]):
 
     def progress_of(self, session: Session, rows: Sequence[Alignment]) -> dict[int, Progress]:
         """How many of its jobs are over, by alignment."""
-        over = (
-            select(RecipeStep.alignment_id, func.count())
-            .where(RecipeStep.alignment_id.in_([row.id for row in rows]))
-            .where(RecipeStep.kind.is_not(None), RecipeStep.ended_at.is_not(None))
-            .group_by(RecipeStep.alignment_id)
-        )
-        done = dict(session.execute(over).all())
-        return {row.id: (done.get(row.id, 0), len(parts_of(row))) for row in rows}
+        done = self.count_steps(session, rows, RecipeStep.kind.is_not(None), RecipeStep.ended_at.is_not(None))
+        return {row.id: (done[row.id], len(parts_of(row))) for row in rows}
 
 
 def parts_of(row: Alignment) -> Sequence[AlignmentPart]:

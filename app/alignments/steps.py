@@ -1,6 +1,7 @@
 """The steps of an alignment: those of its recipe, with the questions and first memories that it keeps."""
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -12,15 +13,14 @@ from app.datasets import store
 from app.jobs.spec import JobSpec
 from app.models import Alignment
 from app.recipes.engine import StepEngine
-from app.recipes.operations import EvaluateSpec
 from app.recipes.plan import RecipePlan, plan
-from app.rounds.lifecycle import Material
-from app.rounds.spec import RoundSpec
+from app.recipes.step_actions import StepInputs
 from app.society.material import PriorMemories, QuestionList
 from training.methods.base import COMPARISONS
 
 
-class KeptQuestions(NamedTuple):
+@dataclass(frozen=True)
+class KeptQuestions(StepInputs):
     """What an alignment keeps to ask its societies, and to ask both models in the end."""
 
     questions: QuestionList
@@ -32,18 +32,6 @@ class KeptQuestions(NamedTuple):
         if isinstance(spec, AssessmentSpec):
             return {"questions": self.held_out_questions}
         return {"questions": self.questions, "priors": self.priors}
-
-    def played(self, _spec: RoundSpec) -> Material | None:
-        """None: an alignment has no rounds."""
-        return None
-
-    def held_out(self, _spec: EvaluateSpec) -> Material | None:
-        """None: an alignment has no rounds."""
-        return None
-
-    def text_of(self, name: str) -> str:
-        """Raises KeyError, as no step of an alignment imports rows."""
-        raise KeyError(name)
 
 
 def kept_questions(row: Alignment) -> KeptQuestions:

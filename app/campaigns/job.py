@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.campaigns.step_names import EVALUATE
@@ -20,14 +19,8 @@ class CampaignKind(SteppedKind[Campaign]):
 
     def progress_of(self, session: Session, rows: Sequence[Campaign]) -> dict[int, Progress]:
         """How many iterations have the figures of their first evaluation, by campaign; the base is none."""
-        with_figures = (
-            select(RecipeStep.campaign_id, func.count())
-            .where(RecipeStep.campaign_id.in_([row.id for row in rows]))
-            .where(RecipeStep.name == EVALUATE, RecipeStep.figures.is_not(None))
-            .group_by(RecipeStep.campaign_id)
-        )
-        done = dict(session.execute(with_figures).all())
-        return {row.id: (done.get(row.id, 0), row.iterations) for row in rows}
+        done = self.count_steps(session, rows, RecipeStep.name == EVALUATE, RecipeStep.figures.is_not(None))
+        return {row.id: (done[row.id], row.iterations) for row in rows}
 
 
 CAMPAIGN = CampaignKind(

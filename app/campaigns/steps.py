@@ -1,22 +1,23 @@
 """The steps of a campaign: those of its recipe, on the material that it keeps."""
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.lifecycle import spec_of
 from app.campaigns.recipe import recipe_of
-from app.jobs.spec import JobSpec
 from app.models import Campaign, LanguageModel
 from app.recipes.engine import StepEngine
 from app.recipes.operations import EvaluateSpec
 from app.recipes.plan import RecipePlan, plan
+from app.recipes.step_actions import StepInputs
 from app.rounds.lifecycle import Material
 from app.rounds.spec import RoundSpec
 
 
-class KeptMaterial(NamedTuple):
+@dataclass(frozen=True)
+class KeptMaterial(StepInputs):
     """What a campaign keeps to play with and to evaluate on; nothing of a game without material."""
 
     play: Material | None
@@ -29,14 +30,6 @@ class KeptMaterial(NamedTuple):
     def held_out(self, _spec: EvaluateSpec) -> Material | None:
         """The same for every evaluation."""
         return self.evaluation
-
-    def files_of(self, _spec: JobSpec) -> dict[str, Any]:
-        """None: no step of a campaign takes a file."""
-        return {}
-
-    def text_of(self, name: str) -> str:
-        """Raises KeyError, as no step of a campaign takes a file."""
-        raise KeyError(name)
 
 
 def kept_material(row: Campaign) -> KeptMaterial:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.core.errors import Phrase
@@ -19,13 +18,8 @@ class RecipeKind(SteppedKind[RecipeRun]):
 
     def progress_of(self, session: Session, rows: Sequence[RecipeRun]) -> dict[int, Progress]:
         """How many of its steps are over, by run."""
-        over = (
-            select(RecipeStep.run_id, func.count())
-            .where(RecipeStep.run_id.in_([row.id for row in rows]), RecipeStep.ended_at.is_not(None))
-            .group_by(RecipeStep.run_id)
-        )
-        done = dict(session.execute(over).all())
-        return {row.id: (done.get(row.id, 0), row.steps) for row in rows}
+        done = self.count_steps(session, rows, RecipeStep.ended_at.is_not(None))
+        return {row.id: (done[row.id], row.steps) for row in rows}
 
 
 RECIPE = RecipeKind(

@@ -5,7 +5,7 @@ figures that are taken when that is done.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -49,24 +49,31 @@ from app.society.spec import SocietySpec
 _Z = 1.959963984540054  # of a normal distribution, within which 95 % of it lies
 
 
-class StepInputs(Protocol):
-    """What steps are played on and asked. Each method raises Invalid for what cannot be."""
+class StepInputs:
+    """What steps are played on and asked; nothing, where whoever owns the steps has none of it.
 
-    def played(self, spec: RoundSpec) -> Material | None:
+    Each method raises Invalid for what cannot be.
+    """
+
+    def played(self, _spec: RoundSpec) -> Material | None:
         """What a round is played on; None where all matches share one piece, or there are none."""
+        return None
 
-    def held_out(self, spec: EvaluateSpec) -> Material | None:
+    def held_out(self, _spec: EvaluateSpec) -> Material | None:
         """What an evaluation is played on."""
+        return None
 
-    def files_of(self, spec: JobSpec) -> dict[str, Any]:
+    def files_of(self, _spec: JobSpec) -> dict[str, Any]:
         """What the files of a spec hold, by field."""
+        return {}
 
     def text_of(self, name: str) -> str:
-        """The text of a file with rows."""
+        """The text of a file with rows. Raises KeyError for one that is not there."""
+        raise KeyError(name)
 
 
 class StepContext(NamedTuple):
-    """What a step is prepared with: whoever runs it, the kind of jobs that it is a step of, and what it is done on."""
+    """What a step is prepared with: who runs it, the kind of job that it belongs to, and its inputs."""
 
     job: JobContext
     kind: SteppedKind[Any]

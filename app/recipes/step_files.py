@@ -4,7 +4,7 @@ import random
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from io import BytesIO
-from typing import Any, NamedTuple
+from typing import Any
 
 from app.core.errors import Invalid, Verbatim
 from app.datasets.import_tally import ImportTally
@@ -21,29 +21,6 @@ from app.rounds.material import ALL, material_of_text
 from app.rounds.spec import RoundSpec
 
 MATERIAL_FIELD = "material"
-
-
-class NamedFiles(NamedTuple):
-    """The inputs of a recipe's steps: the texts of the files that it names, and the run's seed."""
-
-    texts: Mapping[str, str]
-    seed: Input
-
-    def played(self, spec: RoundSpec) -> Material | None:
-        """See `played_material`."""
-        return played_material(spec, self.texts, self.seed)
-
-    def held_out(self, spec: EvaluateSpec) -> Material | None:
-        """See `held_out_material`."""
-        return held_out_material(spec, self.texts, self.seed)
-
-    def files_of(self, spec: JobSpec) -> dict[str, Any]:
-        """See `files_of`."""
-        return files_of(spec, self.texts)
-
-    def text_of(self, name: str) -> str:
-        """The text of a file."""
-        return self.texts[name]
 
 
 def played_material(spec: RoundSpec, texts: Mapping[str, str], seed: Input = 0) -> Material | None:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from app.assessments.job import ASSESSMENT
@@ -61,6 +61,12 @@ class SteppedKind(ChainedKind[R], Generic[R]):
         for number, step in session.execute(begun):
             found[number].append(step)
         return found
+
+    def count_steps(self, session: Session, rows: Sequence[R], *conditions: ColumnElement[bool]) -> dict[int, int]:
+        """How many of the steps of each job that were begun meet all conditions, by the job's number."""
+        counted = select(self.column, func.count()).where(self.column.in_([row.id for row in rows]), *conditions)
+        found: dict[int, int] = dict(session.execute(counted.group_by(self.column)).all())
+        return {row.id: found.get(row.id, 0) for row in rows}
 
 
 def job_of(step: RecipeStep) -> AwaitedJob | None:
