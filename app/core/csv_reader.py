@@ -22,7 +22,8 @@ _ROUNDED = re.compile(r"-?[0-9]+(?:[.,][0-9]+)?E\+?[0-9]+", re.IGNORECASE)
 _KEPT_AS_TEXT = re.compile(r'="[^"]*"')
 _MOST_COLUMNS = 500
 _MOST_CELLS = 1_000_000  # of all rows, each as long as the header
-_LONGEST_CELL = 1 << 20  # characters
+_LONGEST_CELL = 100_000  # characters; the limit of csv (131,072) is one for the whole process, which others raise
+_LONGEST_HEADER = 1 << 20  # characters
 
 
 class CsvRow(NamedTuple):
@@ -60,6 +61,10 @@ def read_csv(content: bytes, name: str, columns: Collection[str] = (), *, wester
             None, expected=Phrase("a CSV table"), subject=Verbatim(f"{name}:{lines.line_num}"),
             got=Phrase("%(error)s, in %(written)s", error=Verbatim(error), written=Verbatim(written)),
         ) from None  # fmt: skip
+    for line, row in found:
+        if (longest := max(map(len, row), default=0)) > _LONGEST_CELL:
+            expected = Phrase("cells of at most %(most)s characters", most=_LONGEST_CELL)
+            raise Invalid(None, expected=expected, got=Verbatim(str(longest)), subject=Verbatim(f"{name}:{line}"))
     filled = [(line, row) for line, row in found if any(row)]
     header = filled[0][1] if filled else []
     if len(header) > _MOST_COLUMNS:  # each row would be filled up to all of them
@@ -158,7 +163,7 @@ def _without_separator_line(text: str) -> tuple[str, str | None]:
 
 def _mark_of(text: str, columns: Collection[str]) -> str:
     """What parts the cells: what finds most of the columns in the header, then what parts it most often."""
-    header = next((line for line in re.split(r"\r\n|\r|\n", text[:_LONGEST_CELL]) if line.strip(',;|\t "')), "")
+    header = next((line for line in re.split(r"\r\n|\r|\n", text[:_LONGEST_HEADER]) if line.strip(',;|\t "')), "")
 
     def fits(mark: str) -> tuple[int, int]:
         try:

@@ -1,5 +1,6 @@
 """Tables that a spreadsheet saved again are read, or refused with what was found in them."""
 
+import csv
 import random
 from pathlib import Path
 
@@ -104,13 +105,24 @@ def test_lists_of_words_are_read_after_a_program_saved_them_again(tmp_path: Path
     ("content", "message"),
     [
         (b",".join(b"c%d" % number for number in range(600)) + b"\n" + b"1\n" * 600, "at most 500 columns, got 600"),
-        (b"a" * 200_000 + b"\n1\n", "expected a CSV table"),
+        (b"a" * 100_001 + b"\n1\n", r"list\.csv:1: expected cells of at most 100000 characters, got 100001"),
     ],
     ids=["columns", "a cell"],
 )
 def test_a_header_that_no_table_has_is_refused(content: bytes, message: str) -> None:
     with pytest.raises(Invalid, match=message):
         read_csv(content, "list.csv", ("order", "arm"))
+
+
+def test_a_longer_cell_is_refused_whatever_limit_the_process_has_set_for_csv():
+    limit = csv.field_size_limit()
+    try:
+        for allowed in (131_072, 2**31 - 1):
+            csv.field_size_limit(allowed)
+            with pytest.raises(Invalid, match=r"list\.csv:\d: expected "):
+                read_csv(b"order\n" + b"a" * 200_000 + b"\n", "list.csv")
+    finally:
+        csv.field_size_limit(limit)
 
 
 def test_rows_that_would_be_filled_up_to_many_columns_are_refused_by_their_number():
