@@ -39,7 +39,8 @@ WHOLE = ("-n", "6")
 LONGEST = 3600.0  # seconds that tests may take; who never ends is noticed, too
 OPEN = "by no test of its line"  # before all tests have met it
 BY_ITS_OWN, BY_ANOTHER, BY_NONE = "by the tests of its line", "by another test", "by none"
-WANTED = "MUTATION_TESTS"  # variable: the file with the names of the test functions that are to run
+CHOSEN = "MUTATION_TESTS"  # variable: the file that says which test functions are wanted, and which are spared
+FAILED = "MUTATION_FAILED"  # variable: the file that takes the names of those that failed
 COVERAGE = """[run]
 source = {packages}
 data_file = {data}
@@ -123,15 +124,23 @@ def _places(source: str) -> tuple[set[int], list[Span]]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests that are not named; this module is a plugin of the runs that it starts."""
-    if WANTED not in os.environ:
+    if CHOSEN not in os.environ:
         return
-    wanted = set(Path(os.environ[WANTED]).read_text(encoding="utf-8").split())
-    chosen = [each for each in items if _function(each) in wanted]
-    config.hook.pytest_deselected(items=[each for each in items if _function(each) not in wanted])
-    items[:] = chosen
+    choice = json.loads(Path(os.environ[CHOSEN]).read_text(encoding="utf-8"))
+    wanted, spared = choice["wanted"], set(choice["spared"])
+    taken = [each for each in items if _function(each) not in spared and (wanted is None or _function(each) in wanted)]
+    config.hook.pytest_deselected(items=list(set(items) - set(taken)))
+    items[:] = taken
 
 
-def _function(item: pytest.Item) -> str:
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Write down a test that failed; what runs the tests reads it."""
+    if report.failed and FAILED in os.environ:
+        with Path(os.environ[FAILED]).open("a", encoding="utf-8") as file:
+            file.write(f"{_function(report)}\n")
+
+
+def _function(item: pytest.Item | pytest.TestReport) -> str:
     """A test as coverage calls it: tests.unit.test_this.test_that."""
     return f"{item.location[0].removesuffix('.py').replace('/', '.')}.{item.location[2].partition('[')[0]}"
 
@@ -147,6 +156,7 @@ class Measurement:
         self.tree = self.folder / "tree"
         self._results = self.folder / "results.jsonl"
         self._data = self.folder / "coverage" / "data"
+        self._unfit = self.folder / "coverage" / "unfit"
         if not self.tree.exists():
             packed = subprocess.run(["git", "archive", done.stdout.decode().strip()], cwd=ROOT, capture_output=True)
             with tarfile.TarFile(fileobj=io.BytesIO(packed.stdout)) as archive:
@@ -183,43 +193,58 @@ class Measurement:
         return [json.loads(line) for line in self._results.read_text(encoding="utf-8").splitlines()]
 
     def _is_noticed(self, fault: Fault, tests: set[str] | None = None) -> bool:
-        """Whether a test fails with the fault, of those named or of all."""
+        """Whether a test fails with the fault, of those named or of all, and does so again by itself.
+
+        A test that failed once may have failed by a busy machine: the others are then run without it.
+        """
         path = self.tree / fault.path
         before = path.read_text(encoding="utf-8")
         path.write_text(fault.made_in(before), encoding="utf-8")
+        spared = self._unfit_tests()
         try:
-            return self._fails(tests)
+            while (failed := self._failed(tests, spared)) is not None:
+                if not failed or self._failed(failed, set()) is not None:  # none: the tests could not even begin
+                    return True
+                spared |= failed
+            return False
         finally:
             path.write_text(before, encoding="utf-8")
 
-    def _fails(self, tests: set[str] | None = None) -> bool:
-        """Whether some test fails, of those named or of all."""
-        names = self.folder / "tests"
-        own: dict[str, str] = {}
-        files = ["tests"]
+    def _failed(self, tests: set[str] | None, spared: set[str]) -> set[str] | None:
+        """The first tests that fail, of those named or of all but those spared; None if all of them pass."""
+        chosen, files = self.folder / "tests", ["tests"]
         if tests is not None:
-            names.write_text("\n".join(sorted(tests)), encoding="utf-8")
-            own[WANTED] = str(names)
+            tests = tests - spared
             files = sorted({f"{each.rpartition('.')[0].replace('.', '/')}.py" for each in tests})
+        if not files:
+            return None
+        choice = {"wanted": None if tests is None else sorted(tests), "spared": sorted(spared)}
+        chosen.write_text(json.dumps(choice), encoding="utf-8")
         try:
-            return self._pytest([*WHOLE, "-x", *files], own) != 0
+            code, failed = self._pytest([*WHOLE, "-x", *files], {CHOSEN: str(chosen)})
         except subprocess.TimeoutExpired:
-            return True
+            return set()
+        return failed if code not in (0, pytest.ExitCode.NO_TESTS_COLLECTED) else None
 
-    def _pytest(self, arguments: Sequence[str], env: dict[str, str], *before: str) -> int:
+    def _pytest(self, arguments: Sequence[str], env: dict[str, str], *before: str) -> tuple[int, set[str]]:
+        """The exit status of a run, and the names of the tests that failed in it."""
         command = [sys.executable, "-m", *before, "pytest", "-q", "-p", "no:cacheprovider", "-p", "bench.mutation"]
+        failed = self.folder / "failed"
+        failed.write_text("", encoding="utf-8")
+        own = {"PYTHONPATH": str(self.tree), FAILED: str(failed)}  # the path: for `flask`, which would find the project
         with (self.folder / "pytest.log").open("wb") as log:
             done = subprocess.run(
                 [*command, *arguments],
                 cwd=self.tree,
-                env=os.environ
-                | {"PYTHONPATH": str(self.tree)}
-                | env,  # for `flask`, which would find the project itself
+                env=os.environ | own | env,
                 stdout=log,
                 stderr=log,
                 timeout=LONGEST,
             )
-        return done.returncode
+        return done.returncode, set(failed.read_text(encoding="utf-8").split())
+
+    def _unfit_tests(self) -> set[str]:
+        return set(self._unfit.read_text(encoding="utf-8").split())
 
     def _tests_by_line(self, paths: set[str]) -> dict[tuple[str, int], set[str]]:
         """The names of the tests that come by each line, by one run of all of them."""
@@ -229,8 +254,9 @@ class Measurement:
             settings.write_text(COVERAGE.format(data=self._data, packages=", ".join(PACKAGES)), encoding="utf-8")
             print("All tests run once, to see which come by which line.", flush=True)
             run = ["coverage", "run", f"--rcfile={settings}", "-m"]
-            if self._pytest(WHOLE, {}, *run):
-                raise SystemExit(f"error: a test fails without any fault: {self.folder / 'pytest.log'} says which")
+            _, failed = self._pytest(WHOLE, {}, *run)
+            self._unfit.write_text("\n".join(sorted(failed)), encoding="utf-8")
+            print(f"Left out, since they failed without any fault: {', '.join(sorted(failed)) or 'none'}", flush=True)
             combine = [sys.executable, "-m", "coverage", "combine", "-q", f"--rcfile={settings}"]
             subprocess.run(combine, cwd=self.tree, check=True)
         data = CoverageData(str(self._data))
