@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
 
 RESAMPLES = 1_000
 LEVEL = 0.95
-LEAST = 10  # of fewer matches or seeds a bootstrap is not to be trusted
-FEW_MATCHES, FEW_SEEDS = "fewer than 10 matches", "fewer than 10 seeds"
+LEAST = 10  # of fewer matches, seeds or contexts a bootstrap is not to be trusted
+FEW_MATCHES, FEW_SEEDS, FEW_CONTEXTS = "fewer than 10 matches", "fewer than 10 seeds", "fewer than 10 contexts"
 NEAR_ZERO = "a base that hardly scored"
-_Z = 1.959963984540054  # of a normal distribution, within which LEVEL of it lies
+NORMAL = 1.959963984540054  # standard deviations of a normal distribution, within which LEVEL of it lies
 _SEED = 240_618_872
 _AT_ONCE = 100_000  # drawn matches, and cells of resamples, in memory
 
@@ -126,8 +127,8 @@ def ratio_figure(over: Floats, under: Floats, units: Integers | None = None) -> 
 
 def wilson(share: float, n: float) -> tuple[float, float]:
     """The ends of the 95 % interval of a share of n. Source: Wilson 1927; Brown, Cai & DasGupta 2001, section 3."""
-    middle = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
-    half = _Z / (1 + _Z**2 / n) * math.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
+    middle = (share + NORMAL**2 / (2 * n)) / (1 + NORMAL**2 / n)
+    half = NORMAL / (1 + NORMAL**2 / n) * math.sqrt(share * (1 - share) / n + NORMAL**2 / (4 * n**2))
     return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
 
 

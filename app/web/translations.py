@@ -50,7 +50,12 @@ FROM_BELOW = (
         N_("Hat"),
         N_("Ball"),
     ),
-    *(N_("fewer than 10 matches"), N_("fewer than 10 seeds"), N_("a base that hardly scored")),
+    *(
+        N_("fewer than 10 matches"),
+        N_("fewer than 10 seeds"),
+        N_("fewer than 10 contexts"),
+        N_("a base that hardly scored"),
+    ),
     *(N_("generated contexts"), N_("target words"), N_("what each match draws")),  # the material of campaigns
     *(N_("fewer than 10 ratings"), N_("fewer than 10 questions"), N_("fewer than 10 agents")),
     *(N_("imitation"), N_("self-criticism"), N_("realignment"), N_("released"), N_("code")),

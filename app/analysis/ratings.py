@@ -1,0 +1,313 @@
+"""Ratings of players with their 95 % intervals, and the cross-play that they are made of. Pure.
+
+Where one player's gain is the other's loss, ratings are those of a Bradley–Terry model with ties, on the usual scale of
+400 points for ten times the chance; else they are points a match of an additive model. Intervals come of resampling
+contexts, each with all of its matches.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+
+from app.analysis.bootstrap import FEW_CONTEXTS, LEAST, NORMAL, RESAMPLES, Booleans, Floats, Integers
+from app.analysis.rating_models import AdditivePoints, PairedWins, additive_points, as_rating, paired_wins
+from app.analysis.results import FIRST, SECOND, TIE, Results
+
+By = Literal["wins", "points"]
+WINS: Final = "wins"
+POINTS: Final = "points"
+FEW = 60  # matches of a cell, below which its figure is only a hint
+_BLOCKS = 200  # more contexts than that are resampled in so many blocks
+_AT_ONCE = 2_000_000  # numbers of resamples in memory
+_SEED = 240_618_872
+
+
+class Rating(NamedTuple):
+    """A player's rating, its interval, and the places that it had in 95 % of the resamples; 1 is the best.
+
+    `matches` are those that it is taken of. Without an interval its ends are None, and both places are its own.
+    """
+
+    player: str
+    value: float
+    low: float | None
+    high: float | None
+    best_place: int
+    worst_place: int
+    matches: int
+
+
+class CrossPlayCell(NamedTuple):
+    """What `row` got against `column`: points a match, or the share of matches won with a tie as half of one.
+
+    `residual` is what it got beyond what the ratings say; None where either has none.
+    """
+
+    row: str
+    column: str
+    matches: int
+    value: float
+    residual: float | None
+
+
+class Neighbours(NamedTuple):
+    """Two players that follow each other, and by how much. `sure` is the share of resamples that are in this order.
+
+    `more_matches` of the two would settle the order if the gap stayed as it is; 0: it is settled, None: nobody can say.
+    """
+
+    ahead: str
+    behind: str
+    gap: float
+    low: float | None
+    high: float | None
+    sure: float | None
+    more_matches: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ratings:
+    """The ratings, the best first. `unlinked` are players whom matches do not link to the others."""
+
+    by: By
+    role: int | None
+    ratings: Sequence[Rating]
+    cells: Sequence[CrossPlayCell]
+    neighbours: Sequence[Neighbours]
+    unlinked: Sequence[str]
+    contexts: int
+    no_interval: str | None
+
+
+def rate(results: Results, by: By, role: int | None = None) -> Ratings:
+    """The ratings of all players who are linked by matches; with a `role`, in that place alone.
+
+    Contexts are drawn with replacement 1,000 times. Ends of intervals are percentiles a little beyond the 2.5th and
+    97.5th, by how much a resample of so few contexts varies less than the contexts do. With fewer than 10 contexts
+    there are no intervals. Source: Hesterberg 2015, What teachers should know about the bootstrap, section 3.3.
+    """
+    linked = _linked(results, apart=by == POINTS or role is not None, role=role)
+    kept = [name for name, is_linked in zip(results.players, linked, strict=True) if is_linked]
+    unlinked = tuple(name for name in results.players if name not in kept)
+    if len(kept) < 2:
+        return Ratings(
+            by, role, (), _cells(results, by, role, None), (), tuple(results.players), results.contexts, None
+        )
+    rated = results.of_players(kept)
+    blocks = min(rated.contexts, _BLOCKS)
+    block = np.random.default_rng(_SEED).permutation(rated.contexts)[rated.context] % blocks
+    model = (paired_wins if by == WINS else additive_points)(rated, block, blocks, role)
+    values = _values(model, np.ones((1, blocks)), role)[0]
+    few = FEW_CONTEXTS if rated.contexts < LEAST else None
+    drawn = np.empty((0, len(kept))) if few else _resampled(model, blocks, role)
+    matches = _matches_of(rated, role)
+    order = np.argsort(-values, kind="stable")
+    return Ratings(
+        by,
+        role,
+        _ratings(kept, values, drawn, _ends(blocks), matches, order),
+        _cells(results, by, role, (rated, model)),
+        _neighbours(kept, values, drawn, _ends(blocks), matches, order),
+        unlinked,
+        rated.contexts,
+        few,
+    )
+
+
+def _values(model: PairedWins | AdditivePoints, resampled: Floats, role: int | None) -> Floats:
+    """(r, k) The ratings in each resample."""
+    if isinstance(model, AdditivePoints):
+        return model.points(resampled)
+    return as_rating(model.strengths(resampled)[:, role or 0])
+
+
+def _resampled(model: PairedWins | AdditivePoints, blocks: int, role: int | None) -> Floats:
+    generator = np.random.default_rng(_SEED)
+    often = generator.multinomial(blocks, np.full(blocks, 1 / blocks), size=RESAMPLES).astype(np.float64)
+    size = model.wins[0].size * 8 if isinstance(model, PairedWins) else model.grams[0].size * 2
+    step = max(1, _AT_ONCE // size)
+    return np.concatenate([_values(model, often[at : at + step], role) for at in range(0, RESAMPLES, step)])
+
+
+def _matches_of(results: Results, role: int | None) -> Integers:
+    """(k,) The matches of each player; one against itself counts once."""
+    count = len(results.players)
+    found = np.zeros(count, np.int64)
+    for place in (0, 1) if role is None else (role,):
+        found += np.bincount(results.player[:, place], results.matches, minlength=count).astype(np.int64)
+    if role is None:
+        itself = results.player[:, 0] == results.player[:, 1]
+        found -= np.bincount(results.player[itself, 0], results.matches[itself], minlength=count).astype(np.int64)
+    return found
+
+
+def _ends(blocks: int) -> tuple[float, float]:
+    """Which percentiles are the ends of an interval, as shares: those of Student's distribution, and its spread."""
+    free = max(blocks - 1, 1)
+    student = (
+        NORMAL + (NORMAL**3 + NORMAL) / (4 * free) + (5 * NORMAL**5 + 16 * NORMAL**3 + 3 * NORMAL) / (96 * free**2)
+    )
+    below = math.erfc(student * math.sqrt(blocks / free) / math.sqrt(2)) / 2
+    return below, 1 - below
+
+
+def _ratings(
+    names: Sequence[str],
+    values: Floats,
+    drawn: Floats,
+    ends: tuple[float, float],
+    matches: Integers,
+    order: Integers,
+) -> list[Rating]:
+    if not len(drawn):
+        return [
+            Rating(names[at], float(values[at]), None, None, place, place, int(matches[at]))
+            for place, at in enumerate(order, 1)
+        ]
+    low, high = np.quantile(drawn, ends, axis=0)
+    places = (drawn[:, None, :] > drawn[:, :, None]).sum(2) + 1
+    best, worst = np.quantile(places, ends, axis=0, method="inverted_cdf")
+    return [
+        Rating(
+            names[at],
+            float(values[at]),
+            float(low[at]),
+            float(high[at]),
+            int(best[at]),
+            int(worst[at]),
+            int(matches[at]),
+        )
+        for at in order
+    ]
+
+
+def _neighbours(
+    names: Sequence[str],
+    values: Floats,
+    drawn: Floats,
+    ends: tuple[float, float],
+    matches: Integers,
+    order: Integers,
+) -> list[Neighbours]:
+    found = []
+    for ahead, behind in itertools.pairwise(order):
+        gap, who = float(values[ahead] - values[behind]), (names[ahead], names[behind])
+        if not len(drawn):
+            found.append(Neighbours(*who, gap, None, None, None, None))
+            continue
+        gaps = drawn[:, ahead] - drawn[:, behind]
+        low, high = np.quantile(gaps, ends)
+        sure = float((gaps > 0).mean() + (gaps == 0).mean() / 2)
+        played = int(matches[ahead] + matches[behind])
+        more = 0 if low > 0 else more_matches(gap, float(gaps.std()), played)
+        found.append(Neighbours(*who, gap, float(low), float(high), sure, more))
+    return found
+
+
+def more_matches(gap: float, spread: float, played: int) -> int | None:
+    """How many further matches would narrow the interval of a gap until it leaves 0, if the gap stays as it is.
+
+    `spread` is the standard deviation of the gap with `played` matches; it falls with the root of their number. To two
+    figures, upwards; None without a gap, or where it is more than a thousand times what was played.
+    """
+    if gap <= 0:
+        return None
+    further = played * ((NORMAL * spread / gap) ** 2 - 1)
+    if further > 1_000 * played:
+        return None
+    digits: int = 10 ** max(0, len(str(int(further))) - 2)
+    return max(digits, math.ceil(further / digits) * digits)
+
+
+def _linked(results: Results, *, apart: bool, role: int | None) -> Booleans:
+    """(k,) Which players belong to the largest group whose ratings can be compared.
+
+    `apart`: what a player does and what its partners leave it are two things, which are linked only through others.
+    """
+    count = len(results.players)
+    other = results.player[:, 1] + (count if apart else 0)
+    edges = np.stack([results.player[:, 0], other], axis=1)
+    if apart and role is None:
+        edges = np.concatenate([edges, np.stack([results.player[:, 1], count + results.player[:, 0]], axis=1)])
+    edges = np.unique(edges, axis=0)
+    group = np.arange(count * (2 if apart else 1))
+    while True:
+        least = np.minimum(group[edges[:, 0]], group[edges[:, 1]])
+        before = group.copy()
+        np.minimum.at(group, edges[:, 0], least)
+        np.minimum.at(group, edges[:, 1], least)
+        if (group == before).all():
+            break
+    if apart and role == SECOND:
+        group = group[count:]
+    group = group[:count]
+    numbers, sizes = np.unique(group, return_counts=True)
+    linked: Booleans = group == numbers[sizes.argmax()] if count else np.zeros(0, np.bool_)
+    return linked
+
+
+def _cells(
+    results: Results, by: By, role: int | None, rated: tuple[Results, PairedWins | AdditivePoints] | None
+) -> list[CrossPlayCell]:
+    """All pairs that have met, by row and column in the order of `results.players`."""
+    count = len(results.players)
+    matches, score = np.zeros((count, count)), np.zeros((count, count))
+    for place in (0, 1) if role is None else (role,):
+        at = results.player[:, place], results.player[:, 1 - place]
+        np.add.at(matches, at, results.matches)
+        np.add.at(score, at, results.points[:, place] if by == POINTS else _wins(results, place))
+    above = np.full((count, count), np.nan)
+    if rated is not None:
+        places = [results.players.index(name) for name in rated[0].players]
+        above[np.ix_(places, places)] = _residuals(*rated, role)
+    seats = 2 if role is None else 1
+    return [
+        CrossPlayCell(
+            results.players[row],
+            results.players[column],
+            int(matches[row, column]) // (seats if row == column else 1),
+            float(score[row, column] / matches[row, column]),
+            None if np.isnan(above[row, column]) else float(above[row, column]),
+        )
+        for row, column in np.argwhere(matches > 0)
+    ]
+
+
+def _wins(results: Results, place: int) -> Floats:
+    own = FIRST if place == 0 else SECOND
+    won: Floats = results.matches * ((results.more == own) + (results.more == TIE) / 2)
+    return won
+
+
+def _residuals(results: Results, model: PairedWins | AdditivePoints, role: int | None) -> Floats:
+    """(k, k) What each got against each other one beyond what the model says, a match."""
+    count = len(results.players)
+    number, above = np.zeros((count, count)), np.zeros((count, count))
+    if isinstance(model, AdditivePoints):
+        at = model.lines.player[:, 0], model.lines.player[:, 1]
+        np.add.at(number, at, model.lines.number)
+        np.add.at(above, at, model.residuals())
+    else:
+        matches, _, each = model.residuals()
+        for place in (0, 1) if role is None else (role,):
+            at = model.cells[:, place], model.cells[:, 1 - place]
+            np.add.at(number, at, matches)
+            np.add.at(above, at, matches * (each if place == 0 else -each))
+    return np.divide(above, number, out=np.full_like(above, np.nan), where=number > 0)
+
+
+def to_json(ratings: Ratings) -> dict[str, Any]:
+    """The ratings under the names of docs/analysis.md."""
+    return {
+        "by": ratings.by,
+        "contexts": ratings.contexts,
+        "no_interval": ratings.no_interval,
+        "ratings": [each._asdict() for each in ratings.ratings],
+        "cells": [each._asdict() for each in ratings.cells],
+        "neighbours": [each._asdict() for each in ratings.neighbours],
+        "unlinked": list(ratings.unlinked),
+    }
