@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tarfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import unified_diff
 from pathlib import Path
@@ -28,9 +28,9 @@ import pytest
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
-from coverage import CoverageData
 
 from app.core.config import ROOT
+from bench import line_probe
 
 PACKAGES = ("app/rounds", "app/studies", "app/finetuning", "app/society", "app/analysis")
 LINES = 12  # of each
@@ -41,15 +41,6 @@ OPEN = "by no test of its line"  # before all tests have met it
 BY_ITS_OWN, BY_ANOTHER, BY_NONE = "by the tests of its line", "by another test", "by none"
 CHOSEN = "MUTATION_TESTS"  # variable: the file that says which test functions are wanted, and which are spared
 FAILED = "MUTATION_FAILED"  # variable: the file that takes the names of those that failed
-COVERAGE = """[run]
-source = {packages}
-data_file = {data}
-parallel = true
-dynamic_context = test_function
-concurrency = thread, gevent, multiprocessing
-patch = subprocess, fork, _exit
-sigterm = true
-"""
 
 
 @dataclass(frozen=True)
@@ -128,7 +119,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     choice = json.loads(Path(os.environ[CHOSEN]).read_text(encoding="utf-8"))
     wanted, spared = choice["wanted"], set(choice["spared"])
-    taken = [each for each in items if _function(each) not in spared and (wanted is None or _function(each) in wanted)]
+    taken = [
+        each
+        for each in items
+        if line_probe.named(each.nodeid) not in spared and (wanted is None or line_probe.named(each.nodeid) in wanted)
+    ]
     config.hook.pytest_deselected(items=list(set(items) - set(taken)))
     items[:] = taken
 
@@ -137,12 +132,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Write down a test that failed; what runs the tests reads it."""
     if report.failed and FAILED in os.environ:
         with Path(os.environ[FAILED]).open("a", encoding="utf-8") as file:
-            file.write(f"{_function(report)}\n")
-
-
-def _function(item: pytest.Item | pytest.TestReport) -> str:
-    """A test as coverage calls it: tests.unit.test_this.test_that."""
-    return f"{item.location[0].removesuffix('.py').replace('/', '.')}.{item.location[2].partition('[')[0]}"
+            file.write(f"{line_probe.named(report.nodeid)}\n")
 
 
 class Measurement:
@@ -155,24 +145,25 @@ class Measurement:
         self.folder = ROOT / "var" / "mutation" / done.stdout.decode()[:12]
         self.tree = self.folder / "tree"
         self._results = self.folder / "results.jsonl"
-        self._data = self.folder / "coverage" / "data"
-        self._unfit = self.folder / "coverage" / "unfit"
+        self._came_by = self.folder / "came-by"
+        self._unfit = self.folder / "unfit"
         if not self.tree.exists():
             packed = subprocess.run(["git", "archive", done.stdout.decode().strip()], cwd=ROOT, capture_output=True)
             with tarfile.TarFile(fileobj=io.BytesIO(packed.stdout)) as archive:
                 archive.extractall(self.tree, filter="data")
             (self.tree / ".venv").symlink_to(ROOT / ".venv")
-            shutil.copy(__file__, self.tree / "bench")  # pytest's plugin, which an older revision has not
+            for module in (__file__, line_probe.__file__):
+                shutil.copy(module, self.tree / "bench")  # an older revision has not what its tests are run with
 
     def run(self) -> list[tuple[Fault, str]]:
         """Make each fault that has no result yet. Returns all, with the words for who noticed them."""
         known = {Fault(**row["fault"]): row["noticed"] for row in self._rows()}
         drawn = draw(self.tree)
-        tests = self._tests_by_line({each.path for each in drawn}) if set(drawn) - set(known) else {}
+        tests = self._tests_by_fault(drawn) if set(drawn) - set(known) else {}
         for number, fault in enumerate(drawn, 1):
             if fault in known:
                 continue
-            of_line = tests.get((fault.path, fault.line), set())
+            of_line = tests[fault]
             noticed = bool(of_line) and self._is_noticed(fault, of_line)
             self._keep(known, fault, BY_ITS_OWN if noticed else OPEN, f"{number} of {len(drawn)}")
         left = [fault for fault in drawn if known[fault] == OPEN]
@@ -226,46 +217,62 @@ class Measurement:
             return set()
         return failed if code not in (0, pytest.ExitCode.NO_TESTS_COLLECTED) else None
 
-    def _pytest(self, arguments: Sequence[str], env: dict[str, str], *before: str) -> tuple[int, set[str]]:
+    def _pytest(self, arguments: Sequence[str], env: dict[str, str]) -> tuple[int, set[str]]:
         """The exit status of a run, and the names of the tests that failed in it."""
-        command = [sys.executable, "-m", *before, "pytest", "-q", "-p", "no:cacheprovider", "-p", "bench.mutation"]
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "bench.mutation", *arguments]
         failed = self.folder / "failed"
         failed.write_text("", encoding="utf-8")
         own = {"PYTHONPATH": str(self.tree), FAILED: str(failed)}  # the path: for `flask`, which would find the project
         with (self.folder / "pytest.log").open("wb") as log:
             done = subprocess.run(
-                [*command, *arguments],
-                cwd=self.tree,
-                env=os.environ | own | env,
-                stdout=log,
-                stderr=log,
-                timeout=LONGEST,
+                command, cwd=self.tree, env=os.environ | own | env, stdout=log, stderr=log, timeout=LONGEST
             )
         return done.returncode, set(failed.read_text(encoding="utf-8").split())
 
     def _unfit_tests(self) -> set[str]:
         return set(self._unfit.read_text(encoding="utf-8").split())
 
-    def _tests_by_line(self, paths: set[str]) -> dict[tuple[str, int], set[str]]:
-        """The names of the tests that come by each line, by one run of all of them."""
-        if not self._data.exists():
-            self._data.parent.mkdir(parents=True, exist_ok=True)
-            settings = self.folder / "coverage" / "settings"
-            settings.write_text(COVERAGE.format(data=self._data, packages=", ".join(PACKAGES)), encoding="utf-8")
+    def _tests_by_fault(self, drawn: Sequence[Fault]) -> dict[Fault, set[str]]:
+        """The names of the tests that come by the line of each fault, by one run of all tests."""
+        if not self._unfit.exists():
             print("All tests run once, to see which come by which line.", flush=True)
-            run = ["coverage", "run", f"--rcfile={settings}", "-m"]
-            _, failed = self._pytest(WHOLE, {}, *run)
+            self._came_by.write_text("", encoding="utf-8")
+            sources = {path: (self.tree / path).read_text(encoding="utf-8") for path in {each.path for each in drawn}}
+            try:
+                for path, source in sources.items():
+                    lines = {number: each.line for number, each in enumerate(drawn) if each.path == path}
+                    (self.tree / path).write_text(with_probes(source, lines), encoding="utf-8")
+                _, failed = self._pytest(WHOLE, {line_probe.VARIABLE: str(self._came_by)})
+            finally:
+                for path, source in sources.items():
+                    (self.tree / path).write_text(source, encoding="utf-8")
             self._unfit.write_text("\n".join(sorted(failed)), encoding="utf-8")
             print(f"Left out, since they failed without any fault: {', '.join(sorted(failed)) or 'none'}", flush=True)
-            combine = [sys.executable, "-m", "coverage", "combine", "-q", f"--rcfile={settings}"]
-            subprocess.run(combine, cwd=self.tree, check=True)
-        data = CoverageData(str(self._data))
-        data.read()
-        return {
-            (path, line): {each for each in names if each}
-            for path in paths
-            for line, names in data.contexts_by_lineno(str(self.tree / path)).items()
-        }
+        found: dict[Fault, set[str]] = {fault: set() for fault in drawn}
+        for line in self._came_by.read_text(encoding="utf-8").splitlines():
+            number, _, test = line.partition(" ")
+            found[drawn[int(number)]].add(test)
+        return found
+
+
+def with_probes(source: str, lines: Mapping[int, int]) -> str:
+    """A module that says by which of some lines it comes: `lines` are their numbers in it, by what they are called.
+
+    The call stands before the innermost statement with the line, of those that can have another before them.
+    """
+    starts: dict[int, tuple[int, int]] = dict.fromkeys(lines.values(), (0, 0))
+    texts = source.split("\n")
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.stmt) or texts[node.lineno - 1].lstrip().startswith(("elif ", "@")):
+            continue
+        for line, (found, _) in starts.items():
+            if found < node.lineno <= line <= (node.end_lineno or 0):
+                starts[line] = node.lineno, node.col_offset
+    calls = sorted(((*starts[line], number) for number, line in lines.items()), reverse=True)
+    for start, indent, number in calls:
+        call = f'__import__("{line_probe.__name__}").line_probe.came_by({number})'
+        texts.insert(start - 1, f"{' ' * indent}{call}")
+    return "\n".join(texts)
 
 
 def report(found: Sequence[tuple[Fault, str]], tree: Path) -> str:
