@@ -65,9 +65,14 @@ def test_a_job_is_started_from_a_datasets_page(
     assert f'href="/admin/jobs/new?dataset={dataset.id}"' in client.get(f"/admin/datasets/{dataset.id}").text
     page = client.get(f"/admin/jobs/new?dataset={dataset.id}").text
     assert f'<option value="{dataset.id}" selected>rows, version 1</option>' in page
+    assert re.search(r'value="sft" checked', page)
+    assert f'<option value="{base}" selected>' not in page  # what is newest changes by itself
+    unchosen = client.post("/admin/jobs/new", data=form(method="sft", name="mine-2"))
+    assert unchosen.status_code == 400
+    assert "Base: expected " in unchosen.text
+    page = client.get(f"/admin/jobs/new?dataset={dataset.id}&base={base}").text
     assert f'<option value="{base}" selected>' in page
     assert 'name="name" type="text" value="mine-2"' in page
-    assert re.search(r'value="sft" checked', page)
     further = "accumulation = 2\r\nschedule=linear\r\n"
     sent = form(method="sft", base=base, name="mine-2", learning_rate="1e-4", config=further)
     answer = client.post("/admin/jobs/new", data=sent)

@@ -35,19 +35,21 @@ class _TrainingForm(JobForm[TrainingJob, TrainingSpec]):
     )
 
     def suggested(self, session: Session, given: JSON) -> JSON:
-        """A first try on the latest conversations and the latest model, or a method's published settings."""
+        """A first try, or a method's published settings, on what the address names.
+
+        What it learns from and begins with is never chosen here: the newest of either changes by itself, and nobody
+        would notice that a training was on the wrong one.
+        """
         if preset := request.args.get("preset"):
             fields = {"config": {**preset_fields(given.get("method", ""), preset)}}
         else:
             fields = {"config": _LIKELY}
-        datasets = store.list_datasets(session)
-        dataset = given.get("dataset") or next((str(each.id) for each in datasets if each.kind == CONVERSATIONS), "")
-        kind = next((each.kind for each in datasets if str(each.id) == dataset), CONVERSATIONS)
+        dataset, base = given.get("dataset") or "", given.get("base") or ""
+        kinds = {str(each.id): each.kind for each in store.list_datasets(session)}
         backends = {each.name: backend_of(each) for each in list_models(session, archived=False)}
-        base = given.get("base") or next((name for name in reversed(backends) if backends[name] == LOCAL), "")
         backend = backends.get(base) or LOCAL
-        fitting = [each for each in all_methods().values() if each.rows.kind == kind]
-        likely = [each for each in fitting if each.goes_on_from_base == bool(base)]
+        fitting = [each for each in all_methods().values() if each.rows.kind == kinds.get(dataset, CONVERSATIONS)]
+        likely = [each for each in fitting if each.goes_on_from_base]
         known = (each for each in (*likely, *fitting) if find_backend(backend).fields(each.name))
         method = next(known, fitting[0]).name
         found = {"dataset": dataset, "base": base, "method": method, "backend": backend, **fields}
