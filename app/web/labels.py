@@ -6,7 +6,7 @@ The layers below name a field as the command line does, and know no languages.
 from collections.abc import Mapping
 
 from flask_babel import get_locale, gettext
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from app.core.config import ENGLISH
 from app.core.errors import AppError
@@ -95,6 +95,15 @@ def error_text(error: AppError, *, labels: bool = False, at: str = "") -> str:
     """
     called = _label_of_training if at in _LINES else _label
     return error.line(str if _is_english(error) else gettext, called if labels else str)
+
+
+def in_code(text: str) -> Markup:
+    """A text for a page, what stands between back-ticks in it set as code. Texts are written for terminals, too."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # one is left over, which opens nothing
+        parts[-2:] = ["`".join(parts[-2:])]
+    marked = Markup("<code>{}</code>")
+    return Markup().join(marked.format(part) if place % 2 else escape(part) for place, part in enumerate(parts))
 
 
 def error_lang(error: AppError) -> str:

@@ -10,7 +10,8 @@ from flask_babel import get_locale, gettext, refresh
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.core.config import ENGLISH
-from app.web.labels import error_lang, error_text
+from app.core.errors import AppError
+from app.web.labels import error_lang, error_text, in_code
 from app.web.seats import settings
 from app.web.translations import PageTranslations, script_words
 
@@ -25,9 +26,14 @@ def register(app: Flask) -> None:
     app.register_blueprint(blueprint)
     app.context_processor(_in_templates)
     app.add_template_filter(_translated, "translated")
-    app.add_template_filter(error_text)
+    app.add_template_filter(_error_in_code, "error_text")
+    app.add_template_filter(in_code)
     app.add_template_filter(error_lang)
     app.after_request(_varies)
+
+
+def _error_in_code(error: AppError, *, labels: bool = False, at: str = "") -> str:
+    return in_code(error_text(error, labels=labels, at=at))
 
 
 def own_path(text: str) -> str | None:

@@ -120,7 +120,7 @@ def test_a_file_may_be_as_large_as_the_setting_says_if_one_is_signed_in(make_app
     assert upload(client, "openai", long).status_code == 303
     refused = upload(client, "openai", long, CHAT, long)
     assert (refused.status_code, "File: expected at most 2 MB, got a larger file" in refused.text) == (413, True)
-    assert "`flask dataset import` takes larger ones" in refused.text
+    assert "<code>flask dataset import</code> takes larger ones" in refused.text
     assert upload(app.test_client(), "openai", long).status_code in (302, 413)
     assert counted(client) == 1
 

@@ -287,11 +287,11 @@ def test_a_dataset_too_large_to_wait_for_is_left_to_the_command_line(
     number = played(matches=4)
     answer = client.post("/admin/datasets/new", data=form(rounds=str(number)))
     assert answer.status_code == 400
-    assert f"`flask dataset build --round {number} --style full` has no such limit" in answer.text
+    assert f"<code>flask dataset build --round {number} --style full</code> has no such limit" in answer.text
     rewarded = {"rewards": "spag", "decay": "0.5", "positive_only": "1", "name": "a b"}
     answer = client.post("/admin/datasets/new", data=form(rounds=str(number), style="", **rewarded))
     told = "--rewards spag --decay 0.5 --no-role-weights --positive-only --name &#39;a b&#39;"
-    assert f"`flask dataset build --round {number} {told}` has no such limit" in answer.text
+    assert f"<code>flask dataset build --round {number} {told}</code> has no such limit" in answer.text
     assert counted() == 0
 
 

@@ -36,6 +36,7 @@ from app.web.admin.training_fields import (
 )
 from app.web.admin.uploaded_texts import AGAIN, UPLOAD, read_uploads, uploaded_text
 from app.web.forms import RefusedField, one_of
+from app.web.labels import in_code
 from app.web.seats import settings
 
 Form = Mapping[str, Any]
@@ -418,7 +419,7 @@ def _shown(
         inputmode = "numeric" if types == {"integer"} else "decimal"
     only = "" if field.only is None else f"{field.only[0]}={'|'.join(field.only[1])}"
     unless = hidden_material(form) if schema.get("beside") == MATERIAL else schema.get("unless", "")
-    return ShownField(field.name, field.widget, title, help_, unset, inputmode, choices, unless, only, more)
+    return ShownField(field.name, field.widget, title, in_code(help_), unset, inputmode, choices, unless, only, more)
 
 
 def most_uploaded(schema: Schema) -> int:

@@ -61,6 +61,18 @@ export function teller(words) {
 }
 
 /**
+ * A text with what stands between back-ticks in it as code, as the templates' filter `in_code` sets it.
+ *
+ * @param {string} text
+ * @returns {(string | HTMLElement)[]}
+ */
+function inCode(text) {
+  const parts = text.split("`");
+  if (parts.length % 2 === 0) parts.push(parts.splice(-2).join("`"));
+  return parts.map((part, place) => (place % 2 ? Object.assign(document.createElement("code"), { textContent: part }) : part));
+}
+
+/**
  * Put the figures that have changed where they are shown.
  *
  * @param {HTMLElement} place
@@ -68,7 +80,7 @@ export function teller(words) {
  */
 export function show(place, change) {
   for (const [name, value] of Object.entries(change)) {
-    for (const each of findAll(`[data-figure="${name}"]`, place)) each.textContent = worded(name, value);
+    for (const each of findAll(`[data-figure="${name}"]`, place)) each.replaceChildren(...inCode(worded(name, value)));
     for (const each of findAll(`[data-with="${name}"]`, place)) each.hidden = value === null;
     for (const each of findAll(`[data-without="${name}"]`, place)) each.hidden = value !== null;
   }
