@@ -10,7 +10,13 @@ from app.models.types import Amount, JsonColumn, UtcDateTime
 
 def run() -> None:
     options = current_app.extensions["migrate"].configure_args
-    options = {**options, "render_item": rendered, "process_revision_directives": number, "compare_type": is_changed}
+    options = {
+        **options,
+        "render_item": rendered,
+        "process_revision_directives": number,
+        "compare_type": is_changed,
+        "include_name": is_of_models,
+    }
     with db.engine.connect() as connection:
         if connection.dialect.name == "sqlite":
             # SQLite changes a table by making it anew, and dropping the old one would take along, by ON DELETE CASCADE,
@@ -32,6 +38,11 @@ WRITTEN = {
 def rendered(kind, value, _context):
     """What `flask db migrate` writes of a type of the app's own: a migration imports nothing of the app."""
     return WRITTEN.get(type(value), False) if kind == "type" else False
+
+
+def is_of_models(name, _kind, _parents):
+    """Whether the models know of it: the full-text indexes are of one database each, and migrations' own."""
+    return name is None or not name.startswith(("match_text_index", "ix_match_text_words"))
 
 
 def is_changed(migration, _column, _table_column, found, wanted):

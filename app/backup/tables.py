@@ -37,6 +37,7 @@ from app.models.types import Json, JsonColumn
 
 VERSION_TABLE = "alembic_version"
 _TRANSIENT = ("lease",)  # who runs what just now
+_INDEX = "match_text_index"  # and what begins so: SQLite's tables of the search, which follow those of `match_text`
 _OF_THIS_SERVER = {"match": ("inserted_in",)}  # columns that say nothing in another database
 _ROWS_AT_ONCE = 2000
 _PLAIN: Sequence[tuple[type[TypeEngine[Any]], tuple[type, ...]]] = (
@@ -57,7 +58,7 @@ def snapshot(engine: Engine) -> Iterator[Connection]:
 def tables_of(connection: Connection) -> list[Table]:
     """The tables that a database has, each after those that it refers to."""
     found = MetaData()
-    found.reflect(connection)
+    found.reflect(connection, only=lambda name, _: not name.startswith(_INDEX))
     for table in found.tables.values():
         for column in table.columns:
             if isinstance(column.type, JSON):

@@ -21,12 +21,13 @@ from app.matches.arrival import number_of_transaction
 from app.matches.engine import readable
 from app.matches.events import Ended, ServerAway, kind_of, to_json
 from app.matches.stored import LoggedEvent, StoredMatch
-from app.models import EventRow, GenerationRow, MatchRow, SeatRow
+from app.matches.text_index import text_row
+from app.models import EventRow, GenerationRow, MatchRow, MatchText, SeatRow
 from app.models.types import float32_bytes
 from app.players.base import Generation
 
-_MATCH, _SEAT, _EVENT, _GENERATION = (
-    cast(Table, row.__table__) for row in (MatchRow, SeatRow, EventRow, GenerationRow)
+_MATCH, _SEAT, _EVENT, _GENERATION, _TEXT = (
+    cast(Table, row.__table__) for row in (MatchRow, SeatRow, EventRow, GenerationRow, MatchText)
 )
 _WHILE_PLAYED = ("violations", "lenient_moves", "ply", "to_move", "model_to_move", "moved_at", "deadline")
 _AT_THE_END = (
@@ -71,6 +72,7 @@ def insert_matches(session: Session, begun: Sequence[NewMatch]) -> None:
     _insert(connection, _MATCH, [_match_row(each) for each in begun], numbered)
     _insert(connection, _SEAT, [row for each in begun for row in _seat_rows(each)])
     _insert(connection, _EVENT, [_event_row(each.record.id, logged) for each in begun for logged in each.record.log])
+    _insert_texts(connection, [each.record for each in begun])
 
 
 def insert_generations(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -145,6 +147,14 @@ def append(session: Session, records: Sequence[tuple[StoredMatch, int]]) -> None
     _update_matches(connection, ("violations",), {}, refused)
     _update_matches(connection, ("deadline",), {}, delayed)
     _insert(connection, _EVENT, events)
+    _insert_texts(connection, [record for record, _ in records])
+
+
+def _insert_texts(connection: Connection, records: Sequence[StoredMatch]) -> None:
+    """Let the search find those that are over."""
+    over = [record for record in records if record.match.ended is not None]
+    if over:
+        _insert(connection, _TEXT, [text_row(each.id, (logged.event for logged in each.log)) for each in over])
 
 
 def _match_row(begun: NewMatch) -> dict[str, Any]:

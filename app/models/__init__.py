@@ -9,7 +9,7 @@ from app.models.benchmark import BenchmarkAnswer, BenchmarkJob, BenchmarkResult
 from app.models.campaign import Campaign
 from app.models.dataset import Dataset, DatasetRow
 from app.models.language_model import LanguageModel
-from app.models.match import EventRow, GenerationRow, MatchRow, SeatRow
+from app.models.match import EventRow, GenerationRow, MatchRow, MatchText, SeatRow
 from app.models.model_request import ModelRequest
 from app.models.operation import FormRequest, Lease, Outage
 from app.models.recipe import RecipeRun, RecipeStep

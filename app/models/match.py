@@ -103,6 +103,19 @@ class EventRow(Model):
     at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
+class MatchText(Model):
+    """The words that were said in a match that is over, as app/matches/words.py reads them, for the search.
+
+    Their full-text indexes are of one database each, so only migrations know them.
+    """
+
+    __tablename__ = "match_text"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    match_id: Mapped[str] = mapped_column(ForeignKey("match.id", ondelete="CASCADE"), unique=True)
+    words: Mapped[str] = mapped_column(Text)
+
+
 class GenerationRow(Model):
     """One call of a language model: the exact prompt, what came back, and what it cost.
 

@@ -1,0 +1,133 @@
+"""The words of a text as the search over matches knows them, what is searched for, and where a text says it. Pure.
+
+A word is a run of letters and digits, in the form in which texts are compared (NFKC, case folded); of scripts that put
+no spaces between words, each character is one. Both databases are given the words, so that both find the same.
+
+Source: Unicode Standard Annex 15 (normalisation forms) and the Unicode Standard, section 3.13 (case folding)
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from app.core.errors import Invalid, Phrase
+
+MOST_CHARACTERS = 200  # of a search
+BETWEEN_LINES = "¶"  # in place of a word, so that no phrase goes from one line into the next
+_MOST_BYTES = 400_000  # of the words of one match: PostgreSQL keeps less than a megabyte of them
+# Han, Hiragana and Katakana, Thai, Lao, Myanmar and Khmer.
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
+_TERM = re.compile(r'(?P<without>(?<!\S)-)?(?:"(?P<phrase>[^"]*)"?|(?P<plain>[^\s"]+))(?P<beginning>(?<=")\*)?')
+
+
+class Term(NamedTuple):
+    """Words in a row; `beginning`: the last of them may go on."""
+
+    words: tuple[str, ...]
+    beginning: bool = False
+
+
+class TextQuery(NamedTuple):
+    """What has to be said in a match, all of it, and what may not be."""
+
+    wanted: tuple[Term, ...]
+    unwanted: tuple[Term, ...]
+
+
+class Piece(NamedTuple):
+    """A part of a text, and whether it is what was searched for."""
+
+    text: str
+    marked: bool
+
+
+class _Place(NamedTuple):
+    word: str
+    start: int
+    end: int
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text, in their order."""
+    if text.isascii():
+        return _WORD.findall(text.lower())
+    return [place.word for place in _places(unicodedata.normalize("NFC", text))]
+
+
+def indexed(lines: Iterable[str]) -> str:
+    """The words of the lines of a match as the index holds them: with one space between any two.
+
+    Lines that would make it longer than PostgreSQL takes are left out.
+    """
+    found: list[str] = []
+    room = _MOST_BYTES
+    for line in lines:
+        words = " ".join((*words_of(line), BETWEEN_LINES))
+        room -= len(words.encode()) + 1
+        if room < 0:
+            break
+        found.append(words)
+    return " ".join(found)
+
+
+def read_query(text: str) -> TextQuery:
+    """What a search asks for: words, "phrases", begin*, and -what may not be said; every text is a query.
+
+    Raises Invalid for one of more than MOST_CHARACTERS.
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise Invalid("text", expected=Phrase("at most %(most)s characters", most=MOST_CHARACTERS), got=len(text))
+    wanted: list[Term] = []
+    unwanted: list[Term] = []
+    for found in _TERM.finditer(text):
+        said = found["phrase"] if found["plain"] is None else found["plain"]
+        beginning = found["beginning"] is not None or (found["plain"] or "").endswith("*")
+        if words := tuple(words_of(said)):
+            (unwanted if found["without"] else wanted).append(Term(words, beginning))
+    return TextQuery(tuple(wanted), tuple(unwanted))
+
+
+def marked(text: str, query: TextQuery) -> list[Piece]:
+    """The text in pieces, those marked that the query wants; a single unmarked piece where it says nothing of it.
+
+    The text is composed (NFC), so that a letter and its accent are not parted.
+    """
+    text = unicodedata.normalize("NFC", text)
+    places = [*_places(text)]
+    spans = sorted(span for term in query.wanted for span in _spans(places, term))
+    pieces: list[Piece] = []
+    done = 0
+    for start, end in spans:
+        if end <= done:
+            continue
+        if start > done:
+            pieces.append(Piece(text[done:start], marked=False))
+        pieces.append(Piece(text[max(start, done) : end], marked=True))
+        done = end
+    if done < len(text) or not pieces:
+        pieces.append(Piece(text[done:], marked=False))
+    return pieces
+
+
+def says(text: str, query: TextQuery) -> bool:
+    """Whether a line says anything of what is searched for."""
+    return any(piece.marked for piece in marked(text, query))
+
+
+def _spans(places: Sequence[_Place], term: Term) -> Iterator[tuple[int, int]]:
+    length = len(term.words)
+    for first in range(len(places) - length + 1):
+        part = places[first : first + length]
+        *before, last = (place.word for place in part)
+        ends = last.startswith(term.words[-1]) if term.beginning else last == term.words[-1]
+        if ends and tuple(before) == term.words[:-1]:
+            yield part[0].start, part[-1].end
+
+
+def _places(composed: str) -> Iterator[_Place]:
+    """The words of a composed text, and from where to where each is; one letter may stand for several words."""
+    for found in _WORD.finditer(composed):
+        for word in _WORD.findall(unicodedata.normalize("NFKC", found[0]).casefold()):
+            yield _Place(word, found.start(), found.end())
