@@ -28,6 +28,7 @@ _ON_BOTH = (
     "test_races.py",
     "test_rooms.py",
     "test_rounds.py",
+    "test_search.py",
     "test_societies.py",
     "test_study_races.py",
     "test_turns.py",

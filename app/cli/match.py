@@ -1,12 +1,48 @@
-"""`flask match`: what can be done with single matches."""
+"""`flask match`: the list of matches, its search, and what can be done with single ones."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import click
+from sqlalchemy import ColumnElement
+from sqlalchemy.orm import Session
 
-from app.cli.base import Group, ensure_database, print_result, settings
-from app.core.extensions import db
+from app.cli.base import Group, counted, ensure_database, print_result, settings
+from app.cli.lists import list_options, print_list
+from app.cli.match_filter import filter_options, read_filter
+from app.core.extensions import db, transact
+from app.matches.filter import NAMES, check_known, conditions
+from app.matches.listing import LIST
+from app.matches.text_index import rebuild
 from app.studies.forget import forget_match_for_good
 
-match = Group("match", help="Delete what people wrote in a match.")
+match = Group("match", help="List and search matches; delete what people wrote in one.")
+
+
+@match.command("list")
+@filter_options()
+@list_options
+def list_(**given: Any) -> None:
+    """Show matches, the latest first, by what they are, by what was said in them and by their figures."""
+    choice = read_filter({name: given.pop(name) for name in NAMES})
+
+    def where(session: Session) -> Sequence[ColumnElement[bool]]:
+        check_known(session, choice)
+        return conditions(choice)
+
+    print_list(LIST, "flask match list", "No such match.", where=where, **given)
+
+
+@match.command("index")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def index(as_json: bool) -> None:
+    """Make the search over what was said anew, from the logs of all matches that are over, while Parlor runs.
+
+    It is kept by itself; this mends one that somebody has damaged.
+    """
+    ensure_database()
+    done = rebuild(transact(db.engine))
+    print_result(as_json, {"matches": done}, f"Made the search over {counted(done, 'match', 'matches')} anew.")
 
 
 @match.command()

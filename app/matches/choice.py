@@ -1,6 +1,7 @@
 """The conditions by which matches are chosen, described once for commands and for what is cut from matches."""
 
 from app.jobs.spec import SpecPart, asked
+from app.matches.figures import FIGURES
 from app.matches.filter import CONSENTS, SOURCES, STATUSES
 
 _ANY = {"unset": "any"}
@@ -40,4 +41,18 @@ class MatchChoice(SpecPart):
         of="consents",
         metavar="WHETHER",
         **_KNOWN,
+    )
+    text: str | None = asked(
+        "Said",
+        'Only matches in which this was said: words, "a phrase", begin*, -without.',
+        None,
+        metavar="WORDS",
+        **_ANY,
+    )
+    figures: str | None = asked(
+        "Figures",
+        f"Only matches of such figures, as in 'refused>=2 lower_score<3': {', '.join(FIGURES)}.",
+        None,
+        metavar="BOUNDS",
+        **_ANY,
     )

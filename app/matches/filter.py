@@ -13,6 +13,9 @@ from sqlalchemy.orm import Session, aliased
 from app.core.errors import Invalid, NotFound, Phrase, Verbatim, either
 from app.core.validation import whole_number
 from app.games import GAMES, find_game
+from app.matches.figures import read_figures
+from app.matches.text_index import said_conditions
+from app.matches.words import read_query
 from app.models import (
     Arm,
     Campaign,
@@ -36,6 +39,7 @@ CONSENTS = (GIVEN, MISSING)
 REHEARSAL_SUFFIX = f"-{REHEARSAL}"  # of the name of a study's copy that bots go through
 PEOPLES = ("live", "terminal")  # the sources in which people play
 _LONGEST = 100  # characters of a value
+_TEXT = "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,9 @@ class MatchFilter:
     `player` is a model's name or person, `role` the role of that player, or one that there is in the match at all;
     `campaign` takes its rounds and its evaluations, `study` and `arm` are names, `consent` says whether every person in
     the match agreed that models learn from it; days are whole, in UTC. Matches of rehearsals are chosen only
-    by source, by id, or by the name of a study's copy that bots go through.
+    by source, by id, or by the name of a study's copy that bots go through. `text` is what was said in it, as
+    `app.matches.words.read_query` reads it, and `figures` what its figures are, as `app.matches.figures.read_figures`
+    does; both are true of matches that are over alone.
     """
 
     game: str | None = None
@@ -62,6 +68,8 @@ class MatchFilter:
     study: str | None = None
     arm: str | None = None
     consent: str | None = None
+    text: str | None = None
+    figures: str | None = None
 
 
 EVERYTHING = MatchFilter()
@@ -75,7 +83,7 @@ def read_choice(raw: Mapping[str, str]) -> MatchFilter:
     """
     given: dict[str, Any] = {name: text for name in NAMES if (text := raw.get(name, "").strip())}
     for name, text in given.items():
-        if len(text) > _LONGEST or not text.isprintable():
+        if name != _TEXT and (len(text) > _LONGEST or not text.isprintable()):
             raise Invalid(
                 name, expected=Phrase("at most %(longest)s characters on one line", longest=_LONGEST), got=text
             )
@@ -162,7 +170,13 @@ def conditions(choice: MatchFilter) -> list[ColumnElement[bool]]:
         found.append(MatchRow.started_at >= _midnight(choice.since))
     if choice.until is not None:
         found.append(MatchRow.started_at < _midnight(choice.until) + timedelta(days=1))
-    return found
+    return found + _of_its_course(choice)
+
+
+def _of_its_course(choice: MatchFilter) -> list[ColumnElement[bool]]:
+    """What was said in the match, and what its figures are."""
+    said = [] if choice.text is None else said_conditions(read_query(choice.text))
+    return said + [each.condition for each in read_figures(choice.figures or "")]
 
 
 def asks_for_rehearsals(choice: MatchFilter) -> bool:
@@ -216,7 +230,20 @@ def _read_id(name: str, text: str) -> int:
     return whole_number(text, name, 1, 2**31 - 1)
 
 
-_READ: Mapping[str, Callable[[str, str], Any]] = {"round": _read_id, "campaign": _read_id, "since": _day, "until": _day}
+def _read_text(_name: str, text: str) -> str:
+    """Any text can be searched for; what no line shows, and not every database stores, says nothing."""
+    text = " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    read_query(text)
+    return text
+
+
+def _read_figures(_name: str, text: str) -> str:
+    return " ".join(map(str, read_figures(text)))
+
+
+_READ: Mapping[str, Callable[[str, str], Any]] = {
+    "round": _read_id, "campaign": _read_id, "since": _day, "until": _day, _TEXT: _read_text, "figures": _read_figures,
+}  # fmt: skip
 
 
 def _midnight(day: date) -> datetime:

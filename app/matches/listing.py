@@ -6,6 +6,7 @@ from sqlalchemy import func, select
 
 from app.core.errors import Phrase, Verbatim
 from app.core.lists import NOWHERE, ListColumn, Listing, Reference, State, attribute
+from app.matches.figures import FIGURES
 from app.matches.overview import ListedPlayer, MatchListItem, match_items
 from app.models import LanguageModel, MatchRow, SeatRow
 from app.registry import PERSON
@@ -48,6 +49,10 @@ def _state(line: MatchListItem) -> State:
     return State(line.match.reason, _MARKS.get(line.match.reason, ""))
 
 
+def _lower(first: float | None, second: float | None) -> float | None:
+    return None if first is None or second is None else min(first, second)
+
+
 def _player(seat: int) -> Any:
     """Who sits in a seat of each match, as the database knows it."""
     name = select(func.coalesce(LanguageModel.name, SeatRow.player, PERSON)).select_from(SeatRow)
@@ -72,6 +77,14 @@ LIST: Listing[MatchRow] = Listing(
             lambda line: [each for each in (line.match.utility_0, line.match.utility_1) if each is not None],
             sort=MatchRow.utility_0 + MatchRow.utility_1,
             numeric=True,
+        ),
+        ListColumn(
+            "lower_score",
+            Phrase("Lower score"),
+            lambda line: _lower(line.match.utility_0, line.match.utility_1),
+            sort=FIGURES["lower_score"],
+            numeric=True,
+            seen=NOWHERE,
         ),
         attribute(MatchRow.ply, Phrase("Moves"), "moves", numeric=True),
         ListColumn(

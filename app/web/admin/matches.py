@@ -58,6 +58,8 @@ def _filters(session: Session) -> list[ListFilter]:
                 ("consent", gettext("Consent to training"), CONSENTS),
             )
         ),
+        ListFilter("text", gettext("Said"), type="search"),
+        ListFilter("figures", gettext("Figures")),
         ListFilter("since", gettext("Since, UTC"), type="date"),
         ListFilter("until", gettext("Until, UTC"), type="date"),
     ]

@@ -249,6 +249,8 @@ class MatchFilter(TypedDict, total=False):
     study: str  # Only this study, by its name.
     arm: str  # Only arms of this name.
     consent: str  # Only matches whose people all agreed to training, or not all: given, missing.
+    text: str  # Only matches in which this was said: words, "a phrase", begin*, -without.
+    figures: str
 
 
 # A match, with the columns of matches.csv.
