@@ -1,17 +1,39 @@
-"""Charts as files. The only module that loads what draws them, which the web process must not."""
+"""Charts as files. The only module that loads what draws them, which the web process must not.
+
+The same chart gives the same bytes: its font comes with the library, not from the machine, and nothing tells the time.
+As a program (`python -m app.analysis.drawing FORM`) it takes a Vega-Lite spec as JSON and prints the file.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
 
 import vl_convert
 
 from app.analysis.chart import Chart
+from app.analysis.figure_files import PDF, PNG
+from app.analysis.pdf_order import in_order
 from app.analysis.themes import LIGHT
 
-SVG, PNG = "svg", "png"
-FORMATS = (SVG, PNG)
+_FONT = "Liberation Sans"  # which vl-convert brings along
+_HOW: Mapping[str, Any] = {"vl_version": "6.4", "allowed_base_urls": []}
 
 
 def draw(chart: Chart, form: str, theme: str = LIGHT) -> bytes:
-    """The chart as the content of an SVG or PNG file."""
-    spec = chart.spec(theme)
+    """The chart as the content of an SVG, PDF or PNG file."""
+    return draw_spec(chart.spec(theme), form)
+
+
+def draw_spec(spec: Mapping[str, Any], form: str) -> bytes:
+    """A Vega-Lite spec, which has its data inside, as the content of an SVG, PDF or PNG file."""
+    given = {**spec, "config": {**spec.get("config", {}), "font": _FONT}}
     if form == PNG:
-        return bytes(vl_convert.vegalite_to_png(spec, vl_version="6.4", scale=2))
-    return str(vl_convert.vegalite_to_svg(spec, vl_version="6.4")).encode()
+        return bytes(vl_convert.vegalite_to_png(given, scale=2, **_HOW))
+    if form == PDF:
+        return in_order(bytes(vl_convert.vegalite_to_pdf(given, **_HOW)))
+    return str(vl_convert.vegalite_to_svg(given, **_HOW)).encode()
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(draw_spec(json.load(sys.stdin), sys.argv[1]))

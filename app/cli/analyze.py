@@ -13,6 +13,7 @@ from app.analysis.chart import Chart
 from app.analysis.charts import charts_of
 from app.analysis.comparisons import compare, compare_differences, compare_models, cross_plays
 from app.analysis.crossplay import CrossPlay, cross_play
+from app.analysis.figure_files import FORMATS
 from app.analysis.matches import MatchAnalysis, analyse_matches
 from app.analysis.paired import SEEDS, PairedDifference
 from app.analysis.rounds import RoundAnalysis, analyse
@@ -20,7 +21,7 @@ from app.analysis.tables import analysis_columns, analysis_rows
 from app.analysis.themes import LIGHT, THEMES
 from app.analysis.wording import beside, number, signed, signed_beside, with_unit
 from app.cli.base import WHOLE, Command, check_one_format, ensure_database, print_csv, print_json, progress
-from app.cli.drawing import FORMATS, write_chart
+from app.cli.drawing import write_chart
 from app.cli.match_filter import filter_options, read_filter
 from app.cli.tables import aligned
 from app.core.errors import Invalid, Verbatim

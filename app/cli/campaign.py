@@ -66,7 +66,7 @@ class _CampaignCommands(JobCommands[Campaign]):
     show_help = "Show the results of a campaign's models, each with its 95 % interval."
     list_help = "Show the campaigns, the latest first."
     show_options = (
-        click.option("--chart", "path", type=Path, metavar="FILE", help="Draw its figure into this .svg or .png."),
+        click.option("--chart", "path", type=Path, metavar="FILE", help="Draw its figure: .svg, .pdf or .png."),
         click.option("--theme", type=click.Choice(THEMES), default=LIGHT, show_default=True, help="Colours of it."),
         click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row an iteration."),
     )

@@ -4,10 +4,10 @@ import importlib
 from pathlib import Path
 
 from app.analysis.chart import Chart
+from app.analysis.figure_files import FORMATS
 from app.core.errors import Invalid, Verbatim
 from app.core.files import replace_file
 
-FORMATS = ("svg", "png")
 _DRAWING = "app.analysis.drawing"  # loaded by its name and only for charts: commands are part of the web process
 
 
@@ -17,10 +17,10 @@ def write_chart(chart: Chart, path: Path, form: str, theme: str) -> None:
 
 
 def write_as_named(chart: Chart, path: Path, theme: str) -> None:
-    """Draw a chart into the file of `--chart`, as SVG or PNG by its name. Raises Invalid."""
+    """Draw a chart into the file of `--chart`, as SVG, PDF or PNG by its name. Raises Invalid."""
     form = path.suffix.removeprefix(".").lower()
     if form not in FORMATS:
-        raise Invalid("--chart", expected="a file that ends in .svg or .png", got=path.name)
+        raise Invalid("--chart", expected="a file that ends in .svg, .pdf or .png", got=path.name)
     try:
         write_chart(chart, path, form, theme)
     except OSError as error:

@@ -55,6 +55,7 @@ def body_limits(settings: Settings) -> Mapping[str, BodyLimit]:
     texts = (
         "act_on_draft",
         "act_on_wave",
+        "save_figure",
         "start_alignment",
         "start_assessment",
         "start_campaign",

@@ -2,14 +2,16 @@
 //
 // The figure names its spec by `data-spec-url`, to which ?theme=light|dark is added, or by `data-spec-id`, the id of a
 // <template> with the JSON {"light": spec, "dark": spec}. In it, [data-drawing] takes the drawing; [data-drawn] and
-// [data-failed] are shown once it is there, or cannot be; [data-download=svg|png] are buttons, `data-name` names the
-// file. Nothing moves. The libraries are loaded by the first figure; they draw without eval and without styles of their
+// [data-failed] are shown once it is there, or cannot be; [data-download=svg|pdf|png] are buttons, `data-name` names the
+// file, and `data-save` is the address that draws it, the same bytes in every browser: it takes the spec as it came, with
+// its signature. [data-unsaved] is shown where that fails. Nothing moves. The libraries are loaded by the first figure; they draw without eval and without styles of their
 // own, which the pages' Content-Security-Policy forbids.
 
 import { find, findAll } from "./dom.js";
 
-/** @typedef {{finalize(): void, signal(name: string, value: unknown): void, runAsync(): Promise<unknown>, toCanvas(scale: number): Promise<HTMLCanvasElement>, toSVG(): Promise<string>}} Drawing */
+/** @typedef {{finalize(): void, signal(name: string, value: unknown): void, runAsync(): Promise<unknown>}} Drawing */
 /** @typedef {{view: Drawing, spec: Record<string, any>, finalize(): void}} Embedded - what vega-embed gives */
+/** @typedef {{text: string, signature: string, theme: string}} Given - a spec, or one for each theme, as it came */
 /** @typedef {(place: HTMLElement, spec: object, options: object) => Promise<Embedded>} Embed */
 
 const LIBRARIES = ["vega.min.js", "vega-lite.min.js", "vega-embed.min.js"];
@@ -21,6 +23,8 @@ const HOW = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, def
 const dark = matchMedia("(prefers-color-scheme: dark)");
 /** @type {WeakMap<HTMLElement, Embedded>} the drawing of each figure */
 const views = new WeakMap();
+/** @type {WeakMap<HTMLElement, Given>} what each was drawn of */
+const given = new WeakMap();
 /** @type {WeakMap<HTMLElement, Record<string, number>>} the parameters that were given to each */
 const parameters = new WeakMap();
 /** @type {WeakMap<Element, number>} and how wide the page was for it */
@@ -117,13 +121,27 @@ function script(name) {
 
 /** @param {HTMLElement} figure */
 async function specOf(figure) {
+  const found = await givenTo(figure);
+  given.set(figure, found);
+  const spec = JSON.parse(found.text);
+  return figure.dataset.specId ? spec[found.theme] : spec;
+}
+
+/**
+ * @param {HTMLElement} figure
+ * @returns {Promise<Given>}
+ */
+async function givenTo(figure) {
   const theme = dark.matches ? "dark" : "light";
-  if (figure.dataset.specId) return JSON.parse(find(`#${CSS.escape(figure.dataset.specId)}`, document, HTMLTemplateElement).content.textContent)[theme];
+  if (figure.dataset.specId) {
+    const template = find(`#${CSS.escape(figure.dataset.specId)}`, document, HTMLTemplateElement);
+    return { text: template.content.textContent.trim(), signature: template.dataset.signature ?? "", theme };
+  }
   const url = new URL(figure.dataset.specUrl ?? "", location.href);
   url.searchParams.set("theme", theme);
   const answer = await fetch(url, { headers: { Accept: "application/json" } });
   if (!answer.ok || answer.redirected) throw new Error(`${url.pathname} answered ${answer.status}`);
-  return answer.json();
+  return { text: (await answer.text()).trim(), signature: answer.headers.get("Figure-Signature") ?? "", theme };
 }
 
 /**
@@ -172,28 +190,39 @@ function wire(figure) {
  * @param {HTMLElement} button
  */
 async function save(figure, button) {
-  const view = views.get(figure)?.view;
-  if (!view) return;
-  const form = button.dataset.download;
-  const link = document.createElement("a");
-  link.download = `${figure.dataset.name ?? "chart"}.${form}`;
-  link.href = URL.createObjectURL(await (form === "png" ? png(view) : svg(view)));
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  const form = button.dataset.download ?? "";
+  const failed = find("[data-unsaved]", figure);
+  button.setAttribute("aria-busy", "true");
+  try {
+    const link = document.createElement("a");
+    link.download = `${figure.dataset.name ?? "chart"}.${form}`;
+    link.href = URL.createObjectURL(await file(figure, form));
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+    failed.hidden = true;
+  } catch (error) {
+    console.error(error);
+    failed.hidden = false;
+  }
+  button.removeAttribute("aria-busy");
 }
 
 /**
- * @param {Drawing} view
+ * @param {HTMLElement} figure
+ * @param {string} form
  * @returns {Promise<Blob>}
  */
-async function png(view) {
-  const canvas = await view.toCanvas(2);
-  return new Promise((resolve, reject) => {
-    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the chart is too large for a PNG file"))));
-  });
-}
-
-/** @param {Drawing} view */
-async function svg(view) {
-  return new Blob([await view.toSVG()], { type: "image/svg+xml" });
+async function file(figure, form) {
+  const found = given.get(figure);
+  if (!found) throw new Error("the figure is not drawn yet");
+  const body = new FormData();
+  body.set("csrf_token", find('input[name="csrf_token"]', document, HTMLInputElement).value);
+  body.set("specs", found.text);
+  body.set("signature", found.signature);
+  body.set("theme", found.theme);
+  body.set("title", figure.querySelector("figcaption")?.textContent.trim() ?? "");
+  for (const [name, value] of Object.entries(parameters.get(figure) ?? {})) body.set(`parameter-${name}`, String(value));
+  const answer = await fetch(`${figure.dataset.save}${form}`, { method: "POST", body });
+  if (!answer.ok || answer.redirected) throw new Error(`saving the figure was answered by ${answer.status}`);
+  return answer.blob();
 }

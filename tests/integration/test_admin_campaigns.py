@@ -249,7 +249,10 @@ def test_the_figure_is_drawn_from_the_same_numbers(
     assert done.exit_code == 0, done.output
     assert file.read_bytes().startswith(b"\x89PNG")
     refused = runner.invoke(args=["campaign", "show", str(half_done), "--chart", str(tmp_path / "loop.jpg")])
-    assert (refused.exit_code, "--chart: expected a file that ends in .svg or .png" in refused.output) == (2, True)
+    assert (refused.exit_code, "expected a file that ends in .svg, .pdf or .png" in refused.output) == (
+        2,
+        True,
+    )
 
 
 def test_csv_has_a_row_an_iteration_and_evaluation(

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -669,13 +670,31 @@ def test_what_models_play_is_not_among_the_matches_of_people(
     assert f'href="/admin/rounds/{running}"' in page.partition('id="rounds-list"')[2].partition("</section>")[0]
 
 
+def test_a_figure_of_a_page_is_saved_as_commands_write_it(
+    app: Flask, client: FlaskClient, played: Callable[..., int], tmp_path: Path
+) -> None:
+    number = played(matches=4)
+    spec = client.get(f"/admin/rounds/{number}/charts/score-{number}.json")
+    fields = {"specs": spec.text, "signature": spec.headers["Figure-Signature"], "title": "Scores of both seats"}
+    written = app.test_cli_runner().invoke(
+        args=["analyze", "--round", str(number), "--charts", str(tmp_path), "--format", "pdf"]
+    )
+    assert written.exit_code == 0, written.output
+    saved = client.post("/admin/figures/pdf", data=fields)
+    assert saved.mimetype == "application/pdf"
+    assert saved.data == (tmp_path / f"score-{number}.pdf").read_bytes()
+    refused = client.post("/admin/figures/pdf", data={**fields, "specs": '{"data": {"url": "file:///etc/hosts"}}'})
+    assert refused.status_code == 400
+    assert "expected a figure of this server, got another" in html.unescape(refused.text)
+
+
 # ---- Side by side --------------------------------------------------------------
 
 
 def test_rounds_are_compared_side_by_side(client: FlaskClient, played: Callable[..., int]) -> None:
     first, second = played(matches=6), played(matches=6, config={"objective": "coop"})
     page = client.get(f"/admin/rounds/compare?round={first}&round={second}").text
-    assert page.count("<figure") == page.count('data-download="svg"') == 3
+    assert page.count("<figure") == page.count('data-download="svg"') == page.count('data-download="pdf"') == 3
     specs = [json.loads(html.unescape(text)) for text in re.findall(r"<template [^>]*>(.*?)</template>", page)]
     means = [each["value"] for each in specs[0]["light"]["data"]["values"]]
     assert len(means) == 2

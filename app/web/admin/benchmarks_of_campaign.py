@@ -2,12 +2,11 @@
 
 from typing import NamedTuple
 
-from flask import jsonify, redirect, request, url_for
+from flask import redirect, request, url_for
 from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 
 from app.analysis.chart import Chart
-from app.analysis.themes import LIGHT
 from app.benchmarks import lifecycle
 from app.benchmarks.chart import BenchmarkPoint, benchmark_figure
 from app.benchmarks.job import BENCHMARK
@@ -20,6 +19,7 @@ from app.core.errors import AppError, NotFound, Phrase
 from app.core.extensions import reading
 from app.models import Campaign, LanguageModel
 from app.web.admin.blueprint import blueprint
+from app.web.admin.figures import spec_answer
 from app.web.admin.job_pages import render_job, requester
 from app.web.chart_language import page_language
 from app.web.form_writes import write_once
@@ -65,7 +65,7 @@ def campaign_benchmarks(campaign_id: int) -> ResponseReturnValue:
             expected=Phrase("some of campaign %(number)s", number=campaign_id),
             got=Phrase("none before its models were scored on a task that all of them have"),
         )
-    return jsonify(chart.spec(request.args.get("theme", LIGHT), titled=False))
+    return spec_answer(chart)
 
 
 @blueprint.post("/campaigns/<int:campaign_id>/benchmarks")

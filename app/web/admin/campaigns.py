@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from flask import jsonify, render_template, request
+from flask import render_template
 from flask.typing import ResponseReturnValue
 from flask_babel import lazy_gettext
 
-from app.analysis.themes import LIGHT
 from app.campaigns import lifecycle, listing
 from app.campaigns.export import recipe_archive
 from app.campaigns.iterations import IterationResult, results
@@ -19,6 +18,7 @@ from app.games.metrics import RATIO, Use
 from app.web.admin.archives import archive_response
 from app.web.admin.benchmarks_of_campaign import benchmarks_of
 from app.web.admin.blueprint import blueprint
+from app.web.admin.figures import spec_answer
 from app.web.admin.job_pages import JobPages, job_actions, register_pages
 from app.web.admin.rounds_analysis import labels_of, notes_of
 from app.web.chart_language import page_language
@@ -44,7 +44,7 @@ def campaign_figure(campaign_id: int) -> ResponseReturnValue:
             expected=Phrase("one of campaign %(number)s", number=campaign_id),
             got=Phrase("none before its base was evaluated"),
         )
-    return jsonify(chart.spec(request.args.get("theme", LIGHT), titled=False))
+    return spec_answer(chart)
 
 
 @blueprint.get("/campaigns/<int:campaign_id>/recipe.zip")

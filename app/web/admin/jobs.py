@@ -3,14 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from flask import abort, jsonify, request
+from flask import abort
 from flask.typing import ResponseReturnValue
 from flask_babel import gettext, lazy_gettext
 from sqlalchemy.orm import Session
 
 from app.analysis.chart import Chart
 from app.analysis.losses import loss_curve
-from app.analysis.themes import LIGHT
 from app.analysis.training_figures import method_curves
 from app.campaigns.listing import place_of
 from app.core.extensions import reading
@@ -20,6 +19,7 @@ from app.finetuning.job import TRAINING
 from app.games.base import JSON
 from app.models import TrainingJob
 from app.web.admin.blueprint import blueprint
+from app.web.admin.figures import spec_answer
 from app.web.admin.job_pages import JobPages, register_pages
 from app.web.chart_language import page_language
 from app.web.seats import settings
@@ -44,7 +44,7 @@ def _chart_spec(job_id: int, draw: Callable[[TrainingJob, Any], Chart | None]) -
         chart = draw(row, listing.events_of(session, job_id))
     if chart is None:
         abort(404)
-    return jsonify(chart.spec(request.args.get("theme", LIGHT), titled=False))
+    return spec_answer(chart)
 
 
 def _fields(session: Session, item: listing.TrainingListItem) -> Mapping[str, Any]:

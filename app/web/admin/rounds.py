@@ -4,14 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from flask import get_template_attribute, jsonify, render_template, request, url_for
+from flask import get_template_attribute, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_babel import gettext, lazy_gettext
 from markupsafe import Markup
 from sqlalchemy.orm import Session
 
 from app.analysis.charts import charts_of
-from app.analysis.themes import LIGHT
 from app.campaigns.listing import place_of
 from app.core.errors import AppError, Invalid, NotFound, Phrase, Verbatim, either
 from app.core.extensions import db, reading
@@ -30,6 +29,7 @@ from app.rounds.prices import has_current_prices, prices_of_round
 from app.rounds.progress import figures, mean_pace
 from app.rounds.returned_models import changes
 from app.web.admin.blueprint import blueprint
+from app.web.admin.figures import spec_answer
 from app.web.admin.job_pages import JobPages, facts_on_page, job_actions, register_pages
 from app.web.admin.lists import ListFilter, add_address
 from app.web.admin.rounds_analysis import analysis_of, page_part
@@ -69,7 +69,7 @@ def round_chart(round_id: int, name: str) -> ResponseReturnValue:
         found = {chart.name: chart for chart in charts_of(analysis_of([row])[round_id], page_language())}
     if name not in found:
         raise NotFound("chart", expected=Verbatim(", ".join(found)) if found else Phrase("none yet"), got=name)
-    return jsonify(found[name].spec(request.args.get("theme", LIGHT), titled=False))
+    return spec_answer(found[name])
 
 
 def _round_page(round_id: int, tab: str, refused: AppError | None = None) -> tuple[str, int]:

@@ -12,7 +12,6 @@ from flask_babel import lazy_gettext
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from app.analysis.themes import LIGHT
 from app.core.errors import NotFound, Phrase, Verbatim
 from app.core.extensions import db, reading
 from app.core.validation import whole_number
@@ -27,6 +26,7 @@ from app.society.grid import iterations_begun
 from app.society.job import SOCIETY
 from app.society.store import agents_of
 from app.web.admin.blueprint import blueprint
+from app.web.admin.figures import spec_answer
 from app.web.admin.job_pages import JobPages, register_pages
 from app.web.admin.lists import add_address
 from app.web.admin.societies_figures import charts_of, check_size, grid_of
@@ -52,7 +52,7 @@ def society_chart(society_id: int, name: str) -> ResponseReturnValue:
         found = {chart.name: chart for chart in charts_of(SOCIETY.get(session, society_id))}
     if name not in found:
         raise NotFound("chart", expected=Verbatim(", ".join(found)) if found else Phrase("none yet"), got=name)
-    return jsonify(found[name].spec(request.args.get("theme", LIGHT), titled=False))
+    return spec_answer(found[name])
 
 
 @blueprint.get("/societies/<int:society_id>/records.zip")

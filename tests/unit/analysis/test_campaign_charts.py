@@ -9,6 +9,7 @@ import pytest
 from app.analysis import drawing
 from app.analysis.campaign_charts import Point, figure, references
 from app.analysis.chart import Chart
+from app.analysis.figure_files import SVG
 from app.analysis.themes import THEMES
 from app.core.config import ROOT
 from tests.campaigns import made_up
@@ -56,7 +57,7 @@ def test_evaluations_in_other_conditions_are_lines_beside_the_first_one() -> Non
     assert lines["Length of matches"] == ["length"]
     assert lines["Deals never said in the talk"] == ["as played", "greedy"]
     assert [row[2] for row in chart.described.rows[:3]] == ["as played", "greedy", "against scripted"]
-    assert "against scripted" in drawing.draw(chart, drawing.SVG).decode()
+    assert "against scripted" in drawing.draw(chart, SVG).decode()
 
 
 def test_taboo_has_outcomes_turns_and_scores() -> None:
@@ -103,5 +104,5 @@ def test_it_is_drawn_in_the_colours_of_the_pages(theme: str) -> None:
     tokens = set(re.findall(r"#[0-9a-f]{6}", (ROOT / "static/css/tokens.css").read_text()))
     for chart in (drawn(), drawn("taboo", None)):
         assert set(re.findall(r"#[0-9a-f]{6}", json.dumps(chart.spec(theme)))) <= tokens
-        svg = drawing.draw(chart, drawing.SVG, theme).decode()
+        svg = drawing.draw(chart, SVG, theme).decode()
         assert all(title in svg for title in panels(chart))

@@ -11,6 +11,7 @@ from app.analysis.campaign_charts import Point, figure
 from app.analysis.chart import Chart
 from app.analysis.charts import charts_of
 from app.analysis.comparisons import compare, compare_differences, compare_models, cross_plays
+from app.analysis.figure_files import SVG
 from app.analysis.language import ENGLISH, Language
 from app.analysis.losses import loss_curve
 from app.analysis.training_figures import compared_losses, method_curves
@@ -91,7 +92,7 @@ def test_numbers_have_the_signs_of_the_language(chart: Chart) -> None:
 
 def test_axes_are_drawn_with_the_signs_of_the_language() -> None:
     chart = loss_curve("loss-3", "job 3", EVENTS[:2], 10, None, MARKED)
-    texts = re.findall(r">([^<>]+)</text>", drawing.draw(chart, drawing.SVG).decode())
+    texts = re.findall(r">([^<>]+)</text>", drawing.draw(chart, SVG).decode())
     assert "2,4" in texts
     assert "«Loss (nats a token)»" in texts
     assert not any(re.fullmatch(r"\d+\.\d+", text) for text in texts)

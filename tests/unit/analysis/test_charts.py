@@ -12,6 +12,7 @@ from app.analysis.charts import charts_of, count_histogram, outcomes, paired_dif
 from app.analysis.comparisons import compare, compare_differences, compare_models, cross_plays
 from app.analysis.crossplay import CrossPlay, cells
 from app.analysis.distributions import Bin, distributions
+from app.analysis.figure_files import FORMATS, PDF, SVG, draw_in_process
 from app.analysis.paired import paired
 from app.analysis.rounds import RoundAnalysis
 from app.analysis.themes import DARK, LIGHT, THEMES, palette
@@ -97,7 +98,14 @@ def named(spec: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("chart", ALL, ids=lambda chart: chart.name)
 def test_a_chart_can_be_drawn(chart: Chart) -> None:
-    assert drawing.draw(chart, drawing.SVG, DARK).startswith(b"<svg")
+    assert drawing.draw(chart, SVG, DARK).startswith(b"<svg")
+
+
+def test_the_same_chart_is_the_same_file_whatever_was_drawn_before() -> None:
+    drawn = {form: drawing.draw(ALL[0], form) for form in FORMATS}
+    assert [content[:4] for content in drawn.values()] == [b"<svg", b"%PDF", b"\x89PNG"]
+    assert {form: drawing.draw(ALL[0], form) for form in reversed(FORMATS)} == drawn
+    assert draw_in_process(ALL[0].spec(), PDF) == drawn[PDF]
 
 
 def test_no_two_charts_of_a_round_would_be_the_same_file() -> None:

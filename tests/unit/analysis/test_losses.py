@@ -3,6 +3,7 @@
 from typing import Any
 
 from app.analysis import drawing
+from app.analysis.figure_files import SVG
 from app.analysis.losses import loss_curve
 from app.analysis.themes import DARK, LIGHT
 
@@ -40,14 +41,14 @@ def test_a_step_that_was_told_again_counts_once_and_one_without_a_number_not_at_
 def test_the_step_whose_weights_became_the_model_is_marked_and_the_best_until_there_is_one() -> None:
     for registered, words in ((None, "step 2 is the best so far"), (2, "step 2 is registered")):
         chart = loss_curve("loss-3", "job 3", EVENTS, 10, registered)
-        drawn = drawing.draw(chart, drawing.SVG).decode()
+        drawn = drawing.draw(chart, SVG).decode()
         [mark] = {own["words"]: own for layer in chart.spec()["layer"] for own in values_of(layer)}.values()
         assert mark["words"] == words
         lines = mark["lines"].split("\n")
         assert " ".join(lines) == words
         assert all(line in drawn and len(line) <= 16 for line in lines)  # half of a phone has room for them
         assert chart.described.sentence.endswith("weights of step 2.") == (registered is not None)
-    assert "so far" not in drawing.draw(loss_curve("loss-3", "job 3", EVENTS[:3], 10), drawing.SVG).decode()
+    assert "so far" not in drawing.draw(loss_curve("loss-3", "job 3", EVENTS[:3], 10), SVG).decode()
 
 
 def test_a_long_training_is_drawn_with_a_few_hundred_points_and_the_last() -> None:
@@ -62,5 +63,5 @@ def test_a_long_training_is_drawn_with_a_few_hundred_points_and_the_last() -> No
 def test_every_state_of_a_training_can_be_drawn() -> None:
     for events in ([], EVENTS[:2], EVENTS):
         for theme in (LIGHT, DARK):
-            assert drawing.draw(loss_curve("loss-3", "job 3", events, None), drawing.SVG, theme).startswith(b"<svg")
+            assert drawing.draw(loss_curve("loss-3", "job 3", events, None), SVG, theme).startswith(b"<svg")
     assert loss_curve("loss-3", "job 3", [], None).described.sentence == "Job 3 has reported no step yet."

@@ -1,0 +1,78 @@
+"""Figures as files: a page hands back the spec that this server gave it, and gets the SVG, PDF or PNG of commands.
+
+Specs are signed as they are sent, so that nothing is drawn that was not made here.
+"""
+
+import json
+from typing import Any
+
+from flask import Response, current_app, jsonify, request
+from gevent.lock import BoundedSemaphore
+from itsdangerous import Signer
+
+from app.analysis.chart import Chart
+from app.analysis.figure_files import FORMATS, TYPES, draw_in_process
+from app.analysis.themes import LIGHT, THEMES
+from app.core.errors import Invalid, NotFound, Phrase, Verbatim, either
+from app.web.admin.blueprint import blueprint
+
+SIGNATURE = "Figure-Signature"  # the header of a spec that has an address
+_LONGEST = 300  # characters of a title or a name
+_one_at_a_time = BoundedSemaphore(1)  # each draws in a process of its own
+
+
+@blueprint.app_template_global()
+def figure_signature(specs: str) -> str:
+    """The signature of the text of a spec, or of one for each theme."""
+    return _signer().get_signature(specs.strip()).decode()
+
+
+def spec_answer(chart: Chart) -> Response:
+    """A chart as a Vega-Lite spec, signed, in the colours of `theme`: light or dark. Raises Invalid."""
+    answer = jsonify(chart.spec(request.args.get("theme", LIGHT), titled=False))
+    answer.headers[SIGNATURE] = figure_signature(answer.get_data(as_text=True))
+    return answer
+
+
+@blueprint.post("/figures/<form>")
+def save_figure(form: str) -> Response:
+    """A figure of a page as a file.
+
+    Fields: `specs` with its `signature`, both as the page got them; of two specs that of `theme`; its `title`; and
+    `parameter-NAME`, a number, of each parameter of the spec that the page has changed.
+    """
+    if form not in FORMATS:
+        raise NotFound("format", expected=either(FORMATS), got=form)
+    specs, signature = request.form.get("specs", "").strip(), request.form.get("signature", "")
+    if not _signer().verify_signature(specs.encode(errors="replace"), signature.encode(errors="replace")):
+        raise Invalid(
+            "specs",
+            expected=Phrase("a figure of this server"),
+            got=Verbatim("another"),
+            remedy=Phrase("load the page again"),
+        )
+    spec = json.loads(specs)
+    if THEMES[0] in spec:
+        spec = spec[_one_of(THEMES, "theme", request.form.get("theme", LIGHT))]
+    title = request.form.get("title", "")[:_LONGEST]
+    params = [_set(each) for each in spec.get("params", [])]
+    given = {**spec, **({"title": title} if title else {}), **({"params": params} if params else {})}
+    with _one_at_a_time:
+        content = draw_in_process(given, form)
+    return Response(content, mimetype=TYPES[form])
+
+
+def _set(parameter: dict[str, Any]) -> dict[str, Any]:
+    """A parameter of a spec with the number that the page has given it."""
+    given = request.form.get(f"parameter-{parameter['name']}", type=float)
+    return parameter if given is None else {**parameter, "value": given}
+
+
+def _one_of(names: tuple[str, ...], field: str, given: str) -> str:
+    if given not in names:
+        raise Invalid(field, expected=either(names), got=given)
+    return given
+
+
+def _signer() -> Signer:
+    return Signer(str(current_app.secret_key), salt="parlor.figure")
