@@ -170,7 +170,7 @@ ROUTES: dict[str, Row] = {
     "GET /admin/<path:_anything>": experimenters("404"),
     "GET /admin/": experimenters("200"),
     "GET /admin/export/<name>.csv": experimenters("200"),
-    "POST /admin/figures/<form>": experimenters("404"),
+    "POST /admin/figures/<form>": experimenters("400"),
     "POST /admin/lists/<name>/columns": experimenters("404"),
     "GET /admin/matches": experimenters("200"),
     "GET /admin/matches/analysis": experimenters("200"),
@@ -313,6 +313,7 @@ ROUTES: dict[str, Row] = {
 # What stands for each part of a rule in angle brackets; all of them exist.
 VALUES: dict[str, Callable[["House"], object]] = {
     "filename": lambda house: "css/base.css",
+    "form": lambda house: "svg",
     "game": lambda house: "taboo",
     "match_id": lambda house: house.match,
     "token": lambda house: new_admin_link(house.app).rpartition("/")[2],
