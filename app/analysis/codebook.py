@@ -2,23 +2,27 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from app.analysis.leaderboard_table import LEADERBOARD_COLUMNS
 from app.analysis.tables import analysis_columns, campaign_columns
 from app.core.csv_tables import Column, to_csv
 from app.matches.export import TABLES
 
 
 def all_columns() -> Mapping[str, Sequence[Column]]:
-    """The columns that `flask export`, `flask analyze --csv` and `flask campaign show --csv` write, by table."""
+    """The columns of what `flask export` writes, and of what `flask analyze`, `flask campaign show` and
+    `flask model leaderboard` print with `--csv`, by table.
+    """
     return {
         **{name: table.columns for name, table in TABLES.items()},
         ANALYSIS: analysis_columns(),
         CAMPAIGN: campaign_columns(),
+        LEADERBOARD: LEADERBOARD_COLUMNS,
     }
 
 
-ANALYSIS, CAMPAIGN = "analysis", "campaign"
+ANALYSIS, CAMPAIGN, LEADERBOARD = "analysis", "campaign", "leaderboard"
 CODEBOOK = (
-    Column("table", "text", "The table.", " | ".join((*TABLES, ANALYSIS, CAMPAIGN)), lambda row: row[0]),
+    Column("table", "text", "The table.", " | ".join((*TABLES, ANALYSIS, CAMPAIGN, LEADERBOARD)), lambda row: row[0]),
     Column("column", "text", "The column of that table.", "a name", lambda row: row[1].name),
     Column("type", "text", "The type of its values.", "text | json | integer | number | boolean | time",
            lambda row: row[1].type),

@@ -26,6 +26,7 @@ FILES = {
     "model add-local": "local_model:add_local",
     "model show": "model_show:show",
     "model serve": "model_serve:serve",
+    "model leaderboard": "leaderboard:leaderboard",
     "model lineage": "lineage:lineage",
     "model test": "model_calls:test",
     "model list-remote": "model_calls:list_remote",

@@ -1,0 +1,143 @@
+"""Leaderboards: ratings of a game's players in one role or both, with how much they play and how well. Pure.
+
+Source: Chalamalasetti et al. 2023, clembench, arXiv 2305.13455, whose score is the share of games that were played to
+their end times the quality of these.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from app.analysis.ratings import POINTS, WINS, By, Ratings, rate, to_json
+from app.analysis.results import Results
+from app.core.errors import Invalid, either
+from app.games import find_game
+
+MOST_PLAYERS = 40
+BOTH = "both"
+_BEGINS, _FOLLOWS = "first", "second"  # of games whose seats have the same role
+
+
+class Standing(NamedTuple):
+    """How a player does in its seats; of a match against itself it has both.
+
+    `played` is the share of seats whose match it did not end by a fault, `quality` the mean of what it got where
+    matches were played to their end, from 0, the least that a seat can get, to 100, the most. `score` is the two
+    multiplied.
+    """
+
+    seats: int
+    played: float
+    points: float | None
+    quality: float | None
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Leaderboard:
+    """Players of one game and one weight of the partner's points. `left_out` is how many with fewer matches are not."""
+
+    game: str
+    partner_weight: float | None
+    role: str  # one of `roles_of`, or BOTH
+    matches: int
+    ratings: Ratings
+    standings: Mapping[str, Standing]
+    left_out: int
+
+    @property
+    def key(self) -> str:
+        """Which game and weight it is of, for addresses."""
+        return key_of(self.game, self.partner_weight)
+
+    @property
+    def names(self) -> list[str]:
+        """The players: those with a rating, the best first, then the others."""
+        return list(dict.fromkeys([*(each.player for each in self.ratings.ratings), *self.standings]))
+
+    def matches_of(self, player: str) -> int:
+        """The matches of a player that were played to their end; one against itself counts once."""
+        return sum(cell.matches for cell in self.ratings.cells if cell.row == player)
+
+    def to_json(self) -> dict[str, Any]:
+        """The leaderboard under the names of docs/analysis.md."""
+        return {
+            "game": self.game,
+            "lambda": self.partner_weight,
+            "role": self.role,
+            "matches": self.matches,
+            **to_json(self.ratings),
+            "standings": {name: each._asdict() for name, each in self.standings.items()},
+            "left_out": self.left_out,
+        }
+
+
+def key_of(game: str, partner_weight: float | None) -> str:
+    """A game and a weight in a word."""
+    return game if partner_weight is None else f"{game}:{partner_weight:g}"
+
+
+def roles_of(game: str) -> tuple[str, str]:
+    """What the two places of a match are called: the roles, or where both have the same one, who begins."""
+    first, second = find_game(game).roles
+    return (_BEGINS, _FOLLOWS) if first == second else (first, second)
+
+
+def by_of(partner_weight: float | None) -> By:
+    """What ratings are of: wins where one's gain is the other's loss, or where there are no points to share."""
+    return WINS if partner_weight is None or partner_weight == -1 else POINTS
+
+
+def leaderboard(
+    game: str,
+    partner_weight: float | None,
+    results: Results,
+    faults: Mapping[str, tuple[int, int]],
+    bounds: tuple[float, float],
+    role: str = BOTH,
+) -> Leaderboard:
+    """The leaderboard of those who have played most; `bounds` are what a seat can get. Raises Invalid for the role."""
+    roles = roles_of(game)
+    if role not in (BOTH, *roles):
+        raise Invalid("role", expected=either([BOTH, *roles]), got=role)
+    place = None if role == BOTH else roles.index(role)
+    counts = np.bincount(results.player.ravel(), np.repeat(results.matches, 2), minlength=len(results.players))
+    most = [results.players[at] for at in np.argsort(-counts, kind="stable")[:MOST_PLAYERS]]
+    kept = results if len(most) == len(results.players) else results.of_players(most)
+    return Leaderboard(
+        game,
+        partner_weight,
+        role,
+        int(kept.matches.sum()),
+        rate(kept, by_of(partner_weight), place),
+        _standings(kept, faults, bounds, [0, 1] if place is None else [place]),
+        len(results.players) - len(most),
+    )
+
+
+def _standings(
+    results: Results, faults: Mapping[str, tuple[int, int]], bounds: tuple[float, float], places: Sequence[int]
+) -> dict[str, Standing]:
+    low, high = bounds
+    count = len(results.players)
+    seats = sum(
+        (np.bincount(results.player[:, at], results.matches, minlength=count) for at in places), np.zeros(count)
+    )
+    points = sum(
+        (np.bincount(results.player[:, at], results.points[:, at], minlength=count) for at in places), np.zeros(count)
+    )
+    found = {}
+    others = [name for name in faults if name not in results.players]  # who never came to an end
+    for place, name in enumerate([*results.players, *others]):
+        broken = sum(faults.get(name, (0, 0))[at] for at in places)
+        finished = int(seats[place]) if place < count else 0
+        if not finished + broken:
+            continue
+        played = finished / (finished + broken)
+        mean = float(points[place]) / finished if finished else None
+        quality = None if mean is None else 100 * (mean - low) / (high - low)
+        score = 0.0 if quality is None else played * quality
+        found[name] = Standing(finished + broken, played, mean, quality, score)
+    return found

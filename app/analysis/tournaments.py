@@ -1,0 +1,235 @@
+"""The matches of tournaments, read from the rows of matches and seats in one grouped query.
+
+A tournament is whatever models have played each other in rounds: all of a game, a cross-play, or the run of a recipe.
+People are one player, and only those of studies whose file has `people_in_tournaments: true` are in it, once their
+wave is frozen. Logs are not read, but for the last event of matches that were aborted, which says whose fault it was.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Text, case, cast, exists, func, select
+from sqlalchemy.orm import Session, aliased
+
+from app.analysis.leaderboard import BOTH, Leaderboard, leaderboard
+from app.analysis.reading import PEOPLE
+from app.analysis.results import FIRST, SECOND, TIE, ResultLine, Results, results_of
+from app.games import GAMES, find_game, partner_weight_of
+from app.matches.engine import ABORTED, BROKEN_OFF
+from app.matches.events import Aborted, from_json
+from app.matches.filter import PEOPLES, MatchFilter, check_known, conditions
+from app.matches.held_out import piece_key
+from app.models import Arm, Enrolment, EventRow, LanguageModel, MatchRow, RoundRow, SeatRow, StudyVersion, Wave
+from app.registry import PERSON
+from app.rounds import matrix
+from app.rounds.job import SELFPLAY
+
+Kind = tuple[str, float | None]  # the game, and what a partner's point is worth
+_AT_ONCE = 5_000  # rows in memory
+_MODELS_FAULT = "model"
+_SEATS = aliased(SeatRow), aliased(SeatRow)
+
+
+class TournamentChoice(NamedTuple):
+    """Which rounds a tournament is: those of a cross-play, those of a recipe's run, or all. None does not matter."""
+
+    game: str | None = None
+    matrix: int | None = None
+    campaign: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TournamentMatches:
+    """All matches of one game and one weight of the partner's points.
+
+    `results` are those that were played to their end. `faults` counts by player and place those that the player ended
+    by a fault: refused moves or no answer, and of people all that they broke off. `lowest` and `highest` are what a
+    seat can get.
+    """
+
+    game: str
+    partner_weight: float | None
+    results: Results
+    faults: Mapping[str, tuple[int, int]]
+    lowest: float
+    highest: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """What the config of matches says of them: what is drawn as one, what was played, and which seat begins."""
+
+    kind: Kind
+    context: str
+    piece: str
+    begins: int
+
+
+def tournament_matches(session: Session, choice: TournamentChoice) -> list[TournamentMatches]:
+    """The matches that are over, by game and weight. Raises NotFound for a cross-play or campaign that is not there."""
+    check_known(session, MatchFilter(campaign=choice.campaign))
+    if choice.matrix is not None:
+        matrix.rounds_of(session, choice.matrix)
+    names = {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
+    chosen = _chosen(session, choice)
+    settings: dict[tuple[str, str], _Setting] = {}
+    ranges: dict[Kind, tuple[float, float]] = {}
+    lines: dict[Kind, list[ResultLine]] = {}
+    for game, config, model_0, kind_0, model_1, kind_1, more, matches, *points in _grouped(session, chosen):
+        players = _players(names, model_0, kind_0, model_1, kind_1)
+        setting = settings.get((game, config))
+        if setting is None:
+            whole = json.loads(config)
+            setting = settings[game, config] = _setting(game, whole)
+            if setting.kind not in ranges:
+                low, high = find_game(game).utility_range(whole)
+                ranges[setting.kind] = float(low), float(high)
+        lines.setdefault(setting.kind, []).append(_line(setting, players, more, matches, (points[0], points[1])))
+    faults = _faults(session, chosen, names)
+    return [
+        TournamentMatches(*kind, results_of(found), faults.get(kind, {}), *ranges[kind])
+        for kind, found in sorted(lines.items(), key=lambda item: (item[0][0], item[0][1] or 0))
+    ]
+
+
+def _chosen(session: Session, choice: TournamentChoice) -> list[ColumnElement[bool]]:
+    """Which matches are in the tournament, in a WHERE over MatchRow."""
+    found = conditions(MatchFilter(game=choice.game, campaign=choice.campaign))
+    if choice.matrix is not None:
+        found.append(MatchRow.round_id.in_(select(RoundRow.id).where(RoundRow.matrix_id == choice.matrix)))
+    of_models = MatchRow.source == SELFPLAY
+    arms = _arms_with_people(session)
+    known = MatchRow.game.in_(GAMES)
+    return [*found, known, MatchRow.status == "over", (of_models | _of_people(arms)) if arms else of_models]
+
+
+def _arms_with_people(session: Session) -> list[int]:
+    """The arms of studies whose file says that people take part in tournaments."""
+    opened = select(Wave.study_version_id).where(Wave.frozen_at.is_not(None), Wave.rehearsal.is_(False))
+    versions = session.execute(
+        select(StudyVersion.id, StudyVersion.design).where(StudyVersion.id.in_(opened)).order_by(StudyVersion.id)
+    )
+    found = [number for number, stored in versions if json.loads(stored["design"]).get("people_in_tournaments") is True]
+    return list(session.scalars(select(Arm.id).where(Arm.study_version_id.in_(found)).order_by(Arm.id)))
+
+
+def _of_people(arms: Iterable[int]) -> ColumnElement[bool]:
+    """Matches of these arms that count, of whose people none is in a wave that is not frozen, and nothing is erased."""
+    seat = aliased(SeatRow)
+    blind = (
+        select(seat.seat)
+        .join(Enrolment, Enrolment.id == seat.enrolment_id)
+        .outerjoin(Wave, Wave.id == Enrolment.wave_id)
+        .where(seat.match_id == MatchRow.id, Wave.frozen_at.is_(None))
+        .correlate(MatchRow)
+    )
+    return (
+        MatchRow.source.in_(PEOPLES)
+        & MatchRow.arm_id.in_(list(arms))
+        & MatchRow.position.is_not(None)
+        & MatchRow.erased_at.is_(None)
+        & ~exists(blind)
+    )
+
+
+def _grouped(session: Session, chosen: Iterable[ColumnElement[bool]]) -> Iterator[Any]:
+    """Matches that were played to their end, counted: game, config, players, who got more, matches, sums of points."""
+    first, second = _SEATS
+    config = cast(MatchRow.config, Text)
+    utilities = MatchRow.utility_0, MatchRow.utility_1
+    more = case((utilities[0] > utilities[1], 0), (utilities[0] < utilities[1], 1), else_=TIE)
+    keys = (
+        MatchRow.game, config, first.language_model_id, first.kind, second.language_model_id, second.kind, more,
+    )  # fmt: skip
+    rows = session.execute(
+        select(*keys, func.count(), *(func.coalesce(func.sum(each), 0) for each in utilities))
+        .join(first, (first.match_id == MatchRow.id) & (first.seat == 0))
+        .join(second, (second.match_id == MatchRow.id) & (second.seat == 1))
+        .where(*chosen, MatchRow.reason.not_in(BROKEN_OFF))
+        .group_by(*keys),
+        execution_options={"yield_per": _AT_ONCE},
+    )
+    for part in rows.partitions():
+        yield from part
+
+
+def _setting(game: str, config: Mapping[str, Any]) -> _Setting:
+    found = find_game(game)
+    kind = found.material
+    piece = None if kind is None else kind.piece_of(config)
+    if piece is None:
+        piece = {name: config.get(name) for name in found.drawn}
+        context = json.dumps(piece)
+    else:
+        context = piece_key(game, piece)
+    begins = 0 if found.first_field is None else int(config.get(found.first_field) or 0)
+    return _Setting((game, partner_weight_of(game, config)), context, json.dumps(piece), begins)
+
+
+def _line(
+    setting: _Setting, players: tuple[str, str], more: int, matches: int, points: tuple[float, float]
+) -> ResultLine:
+    """A line with who begins in front."""
+    seats = setting.begins, 1 - setting.begins
+    return ResultLine(
+        (players[seats[0]], players[seats[1]]),
+        setting.context,
+        ((setting.piece, seats[0]), (setting.piece, seats[1])),
+        TIE if more == TIE else (FIRST, SECOND)[seats.index(more)],
+        matches,
+        (float(points[seats[0]]), float(points[seats[1]])),
+    )
+
+
+def _faults(
+    session: Session, chosen: Iterable[ColumnElement[bool]], names: Mapping[int, str]
+) -> dict[Kind, dict[str, tuple[int, int]]]:
+    """Matches that a player ended by a fault, by player and place."""
+    first, second = _SEATS
+    seats = first.language_model_id, first.kind, second.language_model_id, second.kind
+    rows = session.execute(
+        select(MatchRow.game, MatchRow.config, MatchRow.reason, EventRow.body, *seats)
+        .join(first, (first.match_id == MatchRow.id) & (first.seat == 0))
+        .join(second, (second.match_id == MatchRow.id) & (second.seat == 1))
+        .outerjoin(EventRow, (EventRow.match_id == MatchRow.id) & (EventRow.kind == ABORTED))
+        .where(*chosen, MatchRow.reason.in_(BROKEN_OFF)),
+        execution_options={"yield_per": _AT_ONCE},
+    )
+    found: dict[Kind, dict[str, tuple[int, int]]] = {}
+    for game, config, reason, body, *players in rows:
+        seat = _seat_at_fault(reason, body, (players[1], players[3]))
+        if seat is None:
+            continue
+        setting = _setting(game, config)
+        counts = found.setdefault(setting.kind, {})
+        name = _players(names, *players)[seat]
+        first_place, second_place = counts.get(name, (0, 0))
+        began = seat == setting.begins
+        counts[name] = first_place + began, second_place + (not began)
+    return found
+
+
+def _seat_at_fault(reason: str, body: Any, kinds: tuple[str, str]) -> int | None:
+    """Whose doing it was that a match was broken off; None where it was nobody's who plays."""
+    if reason == ABORTED:
+        event = None if body is None else from_json(body)
+        return event.seat if isinstance(event, Aborted) and event.fault == _MODELS_FAULT else None
+    return kinds.index(PERSON) if PERSON in kinds else None
+
+
+def _players(
+    names: Mapping[int, str], model_0: int | None, kind_0: str, model_1: int | None, kind_1: str
+) -> tuple[str, str]:
+    return _player(names, model_0, kind_0), _player(names, model_1, kind_1)
+
+
+def _player(names: Mapping[int, str], model: int | None, kind: str) -> str:
+    return PEOPLE if kind == PERSON or model is None else names[model]
+
+
+def leaderboard_of(matches: TournamentMatches, role: str = BOTH) -> Leaderboard:
+    """The leaderboard of these matches in a role, or in both. Raises Invalid for a role that the game does not have."""
+    bounds = matches.lowest, matches.highest
+    return leaderboard(matches.game, matches.partner_weight, matches.results, matches.faults, bounds, role)

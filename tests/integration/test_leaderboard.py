@@ -1,0 +1,140 @@
+"""Leaderboards of matches that were really played: the command, its JSON and its CSV."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+from flask import Flask
+from sqlalchemy import Engine, insert, select, update
+
+from app.analysis.leaderboard import Leaderboard
+from app.analysis.tournaments import TournamentChoice, leaderboard_of, tournament_matches
+from app.core.extensions import reading, writing
+from app.matches.events import Aborted, to_json
+from app.models import EventRow, LanguageModel, MatchRow, RoundRow, SeatRow
+from app.registry import add_scripted_model
+from app.rounds import matrix
+from app.rounds.spec import RoundSpec
+from tests.rounds import CONTEXTS, play
+from tests.shell import Finished
+
+Run = Callable[..., Finished]
+MODELS = ("casual", "quick", "scripted")
+
+
+@pytest.fixture
+def tournament(app: Flask, engine: Engine) -> int:
+    """Three models, each against each other and itself: the number of the cross-play."""
+    return played(app, engine, "negotiation", swap_seats=True)
+
+
+def played(app: Flask, engine: Engine, game: str, **wish: object) -> int:
+    with writing(engine) as session:
+        for name in MODELS[:2]:
+            add_scripted_model(session, name, None, {"manner": "casual"} if name == "casual" else {})
+        spec = {"game": game, "models": MODELS, "cross_play": True, "matches": 24, "seed": 3, **wish}
+        rows = matrix.create(session, RoundSpec.read(spec), CONTEXTS if game == "negotiation" else None, queued=False)
+        numbers = [row.id for row in rows]
+    for number in numbers:
+        play(engine, app.config["SETTINGS"], number)
+    return numbers[0]
+
+
+def boards(engine: Engine, role: str = "both", **choice: int) -> list[Leaderboard]:
+    with reading(engine) as session:
+        return [leaderboard_of(each, role) for each in tournament_matches(session, TournamentChoice(**choice))]
+
+
+def test_a_cross_play_is_a_leaderboard_of_its_models(engine: Engine, tournament: int, flask: Run) -> None:
+    [board] = boards(engine, matrix=tournament)
+    assert (board.game, board.partner_weight, board.matches) == ("negotiation", 0, 6 * 24)
+    assert {each.player for each in board.ratings.ratings} == set(MODELS)
+    assert {each.player: each.matches for each in board.ratings.ratings} == dict.fromkeys(MODELS, 72)
+    with reading(engine) as session:
+        rows = session.execute(
+            select(MatchRow.utility_0, MatchRow.utility_1).where(MatchRow.round_id == tournament)
+        ).all()
+    itself = next(each for each in board.ratings.cells if each.row == each.column == "casual")
+    assert itself.value == pytest.approx(sum(map(sum, rows)) / 48)
+    assert itself.matches == 24
+    assert board.standings["casual"].played == 1
+    assert board.standings["casual"].quality == pytest.approx(10 * board.standings["casual"].points)  # type: ignore[operator]
+
+    shown = flask("model", "leaderboard", "--matrix", tournament)
+    assert shown.exit_code == 0, shown.stderr
+    assert "negotiation, λ = 0: 144 matches on 5 contexts" in shown.stdout
+    assert "No intervals: fewer than 10 contexts" in shown.stdout
+    described = json.loads(flask("model", "leaderboard", "--json").stdout)["leaderboards"]
+    assert [each["player"] for each in described[0]["ratings"]] == [each.player for each in board.ratings.ratings]
+    rows_of = list(csv.DictReader(io.StringIO(flask("model", "leaderboard", "--csv", "--role", "first").stdout)))
+    assert [row["scope"] for row in rows_of] == ["player"] * 3 + ["pair"] * 9
+    assert {row["role"] for row in rows_of} == {"first"}
+
+
+def test_who_begins_is_told_apart_whatever_the_seat(engine: Engine, tournament: int) -> None:
+    with reading(engine) as session:
+        rows = session.execute(
+            select(MatchRow.config, MatchRow.utility_0, MatchRow.utility_1, RoundRow.model_0_id, RoundRow.model_1_id)
+            .join(RoundRow, RoundRow.id == MatchRow.round_id)
+            .where(RoundRow.model_0_id == RoundRow.model_1_id)
+        ).all()
+        names = dict(map(tuple, session.execute(select(LanguageModel.id, LanguageModel.name))))
+    first = [
+        utilities[config["first"]] for config, *utilities, model, _ in rows if names[model] == "scripted"
+    ]  # against itself
+    [board] = boards(engine, "first")
+    cell = next(each for each in board.ratings.cells if each.row == each.column == "scripted")
+    assert (cell.matches, cell.value) == (24, pytest.approx(sum(first) / 24))
+
+
+def test_a_match_that_a_model_broke_off_costs_it_alone(engine: Engine, tournament: int) -> None:
+    with writing(engine) as session:
+        of_both = (
+            select(MatchRow.id, SeatRow.seat)
+            .join(SeatRow, SeatRow.match_id == MatchRow.id)
+            .join(LanguageModel, LanguageModel.id == SeatRow.language_model_id)
+            .join(RoundRow, RoundRow.id == MatchRow.round_id)
+            .where(LanguageModel.name == "quick", RoundRow.model_0_id != RoundRow.model_1_id)
+            .order_by(MatchRow.id)
+        )
+        broken, ours = session.execute(of_both.limit(2))
+        for (match_id, seat), fault in ((broken, "model"), (ours, "us")):
+            values = {"reason": "aborted", "utility_0": 0, "utility_1": 0}
+            session.execute(update(MatchRow).where(MatchRow.id == match_id).values(values))
+            body = to_json(Aborted(seat, fault, "a test"))
+            session.execute(
+                insert(EventRow).values(
+                    match_id=match_id, seq=900, kind="aborted", seat=seat, ply=0, body=body, at=datetime.now(UTC)
+                )
+            )
+    [board] = boards(engine)
+    assert board.matches == 142
+    assert board.standings["quick"].played == pytest.approx(94 / 95)  # 96 seats, one of which nobody counts
+    assert board.standings["quick"].score == pytest.approx(94 / 95 * board.standings["quick"].quality)  # type: ignore[operator]
+    assert {board.standings[name].played for name in ("casual", "scripted")} == {1}
+
+
+def test_in_taboo_roles_are_rated_by_wins(app: Flask, engine: Engine, flask: Run) -> None:
+    played(app, engine, "taboo", matches=12)
+    [board] = boards(engine, "attacker")
+    assert board.ratings.by == "wins"
+    assert sum(each.value for each in board.ratings.ratings) == pytest.approx(3_000)
+    assert {each.player: each.matches for each in board.ratings.ratings} == dict.fromkeys(MODELS, 36)
+    refused = flask("model", "leaderboard", "--role", "speaker")
+    assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
+    assert "both, first, second, attacker, defender" in refused.stderr
+
+
+def test_without_matches_the_command_says_how_they_are_played(flask: Run) -> None:
+    refused = flask("model", "leaderboard")
+    assert refused.exit_code == 2
+    assert "--cross-play" in refused.stderr
+    assert json.loads(flask("model", "leaderboard", "--json").stdout) == {"leaderboards": []}
+    assert (
+        "cross-play: expected the number of one that exists, got 7"
+        in flask("model", "leaderboard", "--matrix", 7).stderr
+    )
+    assert "--lambda: expected a number from -1 to 1" in flask("model", "leaderboard", "--lambda", "2").stderr
