@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import NamedTuple
+from zoneinfo import available_timezones
 
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
@@ -22,6 +23,10 @@ class UserListItem(NamedTuple):
 
 
 FIRST_USER = "admin"
+UTC_ZONE = "UTC"
+_REGIONS = frozenset(
+    ("Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific")
+)  # the other names of the tz database are older ones of the same zones
 LINK_LIFE = timedelta(hours=24)
 START_LINK_LIFE = timedelta(minutes=30)  # of the link that every start prints, which stays on a screen or in a log
 SHORTEST_PASSWORD, LONGEST_PASSWORD = 10, 200  # characters
@@ -98,6 +103,18 @@ def remove_user(session: Session, name: str) -> None:
         )
     session.delete(user)
     session.flush()
+
+
+def time_zones() -> list[str]:
+    """The zones that `set_time_zone` takes: UTC, and those of the tz database that are named by a place."""
+    return [UTC_ZONE, *sorted(each for each in available_timezones() if each.partition("/")[0] in _REGIONS)]
+
+
+def set_time_zone(user: User, zone: str) -> None:
+    """Show moments on an experimenter's pages in a zone. Raises Invalid for none of `time_zones`."""
+    if zone not in time_zones():
+        raise Invalid("time_zone", expected=Phrase("a time zone such as Europe/Berlin"), got=zone)
+    user.time_zone = None if zone == UTC_ZONE else zone
 
 
 # ---- Passwords ---------------------------------------------------------------

@@ -23,6 +23,7 @@ class User(UserMixin, Model):
     name: Mapped[str] = mapped_column(String(80), unique=True)
     password_hash: Mapped[str | None] = mapped_column(String(255))  # None: signs in with links only
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    time_zone: Mapped[str | None] = mapped_column(String(64))  # of moments on pages: Europe/Berlin; None: UTC
     list_columns: Mapped[dict[str, list[str]] | None] = mapped_column(Json)  # that were chosen, by the name of a list
 
 

@@ -1,4 +1,4 @@
-"""The account page: another password, and the tokens of the experimenter's programs."""
+"""The account page: another password, the time zone, and the tokens of the experimenter's programs."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -47,6 +47,18 @@ def change_password() -> ResponseReturnValue:
     return redirect(url_for("auth.account", changed=1), 303)
 
 
+@blueprint.post("/account/time-zone")
+@login_required  # type: ignore[untyped-decorator]
+def choose_time_zone() -> ResponseReturnValue:
+    """Choose in which time zone pages show moments."""
+    user_id, zone = current_user.id, request.form.get("time_zone", "")
+    try:
+        write(lambda database: accounts.set_time_zone(database.get_one(User, user_id), zone))
+    except AppError as error:
+        return _account_page(time_zone=error), error.status
+    return redirect(url_for("auth.account", zone=1, _anchor="time-zone"), 303)
+
+
 @blueprint.post("/account/tokens")
 @login_required  # type: ignore[untyped-decorator]
 def make_token() -> ResponseReturnValue:
@@ -75,13 +87,15 @@ def revoke_token(number: int) -> ResponseReturnValue:
 
 
 def _account_page(*, made: str | None = None, **errors: Any) -> str:
-    """The page; `made` is a token that was just made. `errors`: of passwords by field, and of a token as `token`."""
+    """The page; `made` is a token that was just made. `errors`: of fields, and of a token as `token`."""
     with reading() as database:
         return render_template(
             "admin/account.html",
             asks_for_old=_asks_for_old(),
             errors=errors,
             changed=request.args.get("changed") == "1",
+            zone_changed=request.args.get("zone") == "1",
+            zones=accounts.time_zones(),
             made=made,
             tokens=tokens.tokens_of(database, current_user.id, datetime.now(UTC)),
             scopes=tokens.SCOPES,

@@ -6,7 +6,8 @@ from urllib.parse import urlsplit
 from babel import Locale, negotiate_locale
 from flask import Blueprint, Flask, Response, g, has_request_context, redirect, request, session, url_for
 from flask.globals import request_ctx
-from flask_babel import get_locale, gettext, refresh
+from flask_babel import get_locale, get_timezone, gettext, refresh
+from flask_login import current_user
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.core.config import ENGLISH
@@ -22,7 +23,7 @@ _babel = PageTranslations()
 
 def register(app: Flask) -> None:
     """Let pages be translated, and know their language."""
-    _babel.init_app(app, default_locale=ENGLISH, locale_selector=_select)
+    _babel.init_app(app, default_locale=ENGLISH, locale_selector=_select, timezone_selector=_time_zone)
     app.register_blueprint(blueprint)
     app.context_processor(_in_templates)
     app.add_template_filter(_translated, "translated")
@@ -57,6 +58,12 @@ def switch() -> AnyResponse:
     return redirect(_page_before(), 303)
 
 
+def _time_zone() -> str | None:
+    """That of the experimenter whose page it is; None, which is UTC, of all other pages."""
+    is_for_experimenters = has_request_context() and request.blueprint in ("admin", "auth")
+    return current_user.time_zone if is_for_experimenters and current_user.is_authenticated else None
+
+
 def _select() -> str:
     """The language of this request. Programs are answered in English, as the protocol has it."""
     if not has_request_context() or request.path.startswith("/api/"):
@@ -77,6 +84,7 @@ def _in_templates() -> dict[str, object]:
         "language": language,
         "languages": {} if "language_of_study" in g else {each: _own_name(each) for each in settings().languages},
         "script_words": script_words,
+        "time_zone": lambda: str(get_timezone()),
     }
 
 

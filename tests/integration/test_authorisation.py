@@ -165,6 +165,7 @@ ROUTES: dict[str, Row] = {
     "POST /enter/<token>": everyone("303 /admin/"),  # who holds the link may come in; it works once
     "GET /account": experimenters("200"),
     "POST /account": experimenters("400", form={"new": "one password", "again": "another password"}),
+    "POST /account/time-zone": experimenters("400", form={"time_zone": "Nowhere"}),
     "POST /account/tokens": experimenters("400", form={"token_name": "a token that may do nothing"}),
     "POST /account/tokens/<int:number>": experimenters("404"),  # nobody has made one
     "GET /admin/<path:_anything>": experimenters("404"),

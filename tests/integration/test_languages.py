@@ -274,9 +274,9 @@ def test_the_pages_for_experimenters_are_whole_in_german(make_app: Callable[...,
 
 def test_days_and_figures_are_written_as_the_language_does(make_app: Callable[..., Flask]) -> None:
     client = signed_in(make_app())
-    assert re.search(r"<dd><time [^>]+>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d</time> UTC", page(client, "/admin/models/1"))
+    assert re.search(r"<dd><time [^>]+>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d</time>", page(client, "/admin/models/1"))
     assert re.search(
-        r"<dd><time [^>]+>\d\d\.\d\d\.\d{4} \d\d:\d\d:\d\d</time> UTC",
+        r"<dd><time [^>]+>\d\d\.\d\d\.\d{4} \d\d:\d\d:\d\d</time>",
         page(client, "/admin/models/1", Accept_Language="de"),
     )
 

@@ -1,5 +1,6 @@
 """Signing in: passwords, links, sessions that end, and guessing that is stopped."""
 
+import html
 import re
 import threading
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from redis import Redis
 from sqlalchemy import func, select, update
 
 from app import accounts
+from app.accounts import tokens
 from app.core.extensions import reading, writing
 from app.models import LoginLink, User, UserSession
 from app.web import form_writes, passwords
@@ -363,3 +365,25 @@ def test_what_cannot_be_is_one_line(
     result = run(*arguments, input=typed)
     assert result.exit_code == 2
     assert result.stderr.splitlines()[-1].startswith(f"Error: {says}")
+
+
+# ---- The time zone -----------------------------------------------------------
+
+
+def test_moments_are_shown_in_the_zone_of_who_reads_them(app: Flask, ada: FlaskClient) -> None:
+    ada.post("/sign-in", data=FORM)
+    with app.app_context(), writing() as session:
+        ada_herself = accounts.find_user(session, "ada")
+        tokens.create(session, ada_herself, "lab", ["read"], "1", datetime(2026, 7, 1, 22, 30, tzinfo=UTC))
+    page = ada.get("/account").text
+    assert "2026-07-02 22:30" in page
+    assert "Times are those of UTC." in page
+    chosen = ada.post("/account/time-zone", data={"time_zone": "Europe/Berlin"}, follow_redirects=True).text
+    assert "The pages show times of Europe/Berlin now." in chosen
+    assert "2026-07-03 00:30" in chosen
+    assert '<option lang="en" selected>Europe/Berlin</option>' in chosen
+    refused = ada.post("/account/time-zone", data={"time_zone": "Europe/Nowhere"})
+    assert refused.status_code == 400
+    assert "expected a time zone such as Europe/Berlin, got 'Europe/Nowhere'" in html.unescape(refused.text)
+    assert "2026-07-03 00:30" in refused.text
+    assert "Times are those of UTC." in signed_in(app).get("/account").text  # somebody else

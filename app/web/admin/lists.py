@@ -5,6 +5,7 @@ app/core/lists.py says what a list is.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -160,6 +161,9 @@ def add_address(kind: str, address: Callable[[Any], str]) -> None:
     _ADDRESSES[kind] = address
 
 
+_OF_UTC = re.compile(r", UTC$| \(UTC\)$")  # at the end of a title
+
+
 @blueprint.app_template_global()
 def cell_address(cell: Reference) -> str:
     """The address of what a cell leads to."""
@@ -194,8 +198,9 @@ def cell_form(cell: Any) -> str:
 
 @blueprint.app_template_filter()
 def phrase(text: Any) -> str:
-    """A phrase or text in the language of the page."""
-    return text.render(gettext) if isinstance(text, Phrase) else gettext(str(text))
+    """A phrase or text in the language of the page, which says itself in which time zone its moments are."""
+    found: str = text.render(gettext) if isinstance(text, Phrase) else gettext(str(text))
+    return _OF_UTC.sub("", found)
 
 
 @blueprint.app_template_filter()
