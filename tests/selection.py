@@ -31,6 +31,7 @@ _ON_BOTH = (
     "test_search.py",
     "test_societies.py",
     "test_study_races.py",
+    "test_transcripts.py",
     "test_turns.py",
     "test_upgrade_of_version_0_1.py",
 )

@@ -60,3 +60,8 @@ def read_figures(text: str) -> list[Bound]:
         found.append(Bound(bound["name"], bound["operator"], float(bound["number"])))
         place = len(text) - len(rest) + bound.end()
     return found
+
+
+def is_of_scores(name: str) -> bool:
+    """Whether a figure tells how a match ended."""
+    return name.endswith("_score")

@@ -66,7 +66,7 @@ def test_every_list_of_jobs_is_in_the_navigation_or_below_one_of_its_sections(ap
     ("path", "section", "below"),
     [
         ("/admin/", ("/admin/", "page"), None),
-        ("/admin/matches", ("/admin/matches", "page"), None),
+        ("/admin/matches", ("/admin/matches", "page"), ("/admin/matches", "page")),
         ("/admin/studies", ("/admin/studies", "page"), ("/admin/studies", "page")),
         ("/admin/studies/new", ("/admin/studies", "true"), ("/admin/studies", "true")),
         ("/admin/rehearsals", ("/admin/studies", "true"), ("/admin/rehearsals", "page")),

@@ -175,6 +175,7 @@ ROUTES: dict[str, Row] = {
     "POST /admin/lists/<name>/columns": experimenters("404"),
     "GET /admin/matches": experimenters("200"),
     "GET /admin/matches/analysis": experimenters("200"),
+    "GET /admin/matches/transcripts": experimenters("200"),
     "GET /admin/matches/analysis.csv": experimenters("200"),
     "GET /admin/matches/<match_id>": experimenters("200"),
     "GET /admin/matches/<match_id> (over)": experimenters("200"),

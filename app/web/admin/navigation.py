@@ -90,6 +90,8 @@ def _lists_of(section: NavigationEntry) -> list[NavigationEntry]:
     below = _lists_below(section.path) if section.path else []
     if section.path == "studies":
         below = [NavigationEntry("studies/reports", gettext("Reports"), section.unread), *below]
+    if section.path == "matches":
+        below = [NavigationEntry("matches/transcripts", gettext("Transcripts"))]
     return [section, *below] if below else []
 
 

@@ -1,0 +1,36 @@
+"""Which matches experimenters read without knowing who played and how it ended: those of waves that are not frozen."""
+
+from dataclasses import replace
+
+from sqlalchemy import ColumnElement, Select, select
+
+from app.matches.figures import is_of_scores, read_figures
+from app.matches.filter import MatchFilter, conditions
+from app.models import Enrolment, MatchRow, SeatRow, Wave
+from app.registry import PERSON
+
+
+def is_blinded() -> ColumnElement[bool]:
+    """Whether a person of a wave that is not frozen is in the match, for a WHERE over MatchRow. Bots are no people."""
+    return MatchRow.id.in_(_blinded_ids())
+
+
+def blinded_conditions(choice: MatchFilter) -> list[ColumnElement[bool]]:
+    """The choice for a WHERE over MatchRow, which finds no blinded match by who played it or how it ended."""
+    told = choice.player not in (None, PERSON) or choice.reason is not None or choice.arm is not None
+    told = told or any(is_of_scores(each.name) for each in read_figures(choice.figures or ""))
+    return [*conditions(choice), *([MatchRow.id.not_in(_blinded_ids())] if told else [])]
+
+
+def without_facet(choice: MatchFilter, name: str) -> MatchFilter:
+    """The choice without its condition of that name, by which the others count what they could choose there."""
+    return replace(choice, **{name: None})
+
+
+def _blinded_ids() -> Select[str]:
+    return (
+        select(SeatRow.match_id)
+        .join(Enrolment, Enrolment.id == SeatRow.enrolment_id)
+        .join(Wave, Wave.id == Enrolment.wave_id)
+        .where(Wave.frozen_at.is_(None), Wave.rehearsal.is_(False))
+    )
