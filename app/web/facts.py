@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flask import Flask
-from flask_babel import format_decimal, gettext
+from flask_babel import format_currency, format_decimal, get_locale, gettext
 from jinja2.filters import do_filesizeformat
 
 from app.games import GAMES
@@ -34,7 +34,7 @@ _VALUES: Mapping[str, Mapping[Any, str]] = {  # of facts whose values have names
 
 def register(app: Flask) -> None:
     """The template filters."""
-    for each in (fact_label, fact, in_field_order, training_label, training_value, four_digits, file_size):
+    for each in (fact_label, fact, in_field_order, training_label, training_value, four_digits, dollars, file_size):
         app.add_template_filter(each)
 
 
@@ -89,6 +89,16 @@ def training_value(value: Any) -> str:
 def four_digits(value: float | None) -> str:
     """A figure of a training with four significant digits, as figures.js writes it; nothing for None."""
     return "" if value is None else _decimal(float(f"{value:.4g}"))
+
+
+def dollars(amount: float, digits: str = "") -> str:
+    """US dollars as the page's language writes them, to the cent, or below one dollar to a hundredth.
+
+    `digits`: how many there are behind the point, as a number pattern has them, such as 00####.
+    """
+    pattern = get_locale().currency_formats["standard"].pattern
+    behind = digits or ("00" if amount >= 1 or amount == 0 else "0000")
+    return str(format_currency(amount, "USD", pattern.replace("0.00", f"0.{behind}"), currency_digits=False))
 
 
 def file_size(size: int) -> str:

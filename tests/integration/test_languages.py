@@ -16,6 +16,7 @@ from app.core.extensions import db, writing
 from app.matches import live
 from app.matches.stored import load
 from app.registry import add_api_model
+from app.web.facts import dollars
 from tests.benchmarks import make_benchmark
 from tests.campaigns import add_local, campaign_of
 from tests.experimenter import signed_in
@@ -279,6 +280,18 @@ def test_days_and_figures_are_written_as_the_language_does(make_app: Callable[..
         r"<dd><time [^>]+>\d\d\.\d\d\.\d{4} \d\d:\d\d:\d\d</time>",
         page(client, "/admin/models/1", Accept_Language="de"),
     )
+
+
+@pytest.mark.parametrize(
+    ("language", "amounts"),
+    [
+        ("en", ["$0.00", "$0.0350", "$1,234.50", "$0.000215"]),
+        ("de", ["0,00\xa0$", "0,0350\xa0$", "1.234,50\xa0$", "0,000215\xa0$"]),
+    ],
+)
+def test_dollars_are_written_as_the_language_does(app: Flask, language: str, amounts: list[str]) -> None:
+    with app.test_request_context(headers={"Accept-Language": language}):
+        assert [*map(dollars, (0, 0.035, 1234.5)), dollars(0.000215, "00####")] == amounts
 
 
 def test_signing_in_keeps_the_language(make_app: Callable[..., Flask]) -> None:

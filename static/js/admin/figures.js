@@ -5,8 +5,8 @@ import { language } from "../words.js";
 const WHOLE = new Intl.NumberFormat(language(), { maximumFractionDigits: 2 });
 const DIGITS = new Intl.NumberFormat(language(), { maximumSignificantDigits: 4, useGrouping: false });
 const EXACT = ["loss", "eval_loss", "best_loss", "lr", "gradient_norm", "reward", "kl", "clip_fraction", "penalty"];
-const CENTS = new Intl.NumberFormat(language(), { minimumFractionDigits: 2, maximumFractionDigits: 2 });
-const LESS = new Intl.NumberFormat(language(), { minimumFractionDigits: 4, maximumFractionDigits: 4 });
+const CENTS = new Intl.NumberFormat(language(), { style: "currency", currency: "USD" });
+const LESS = new Intl.NumberFormat(language(), { style: "currency", currency: "USD", minimumFractionDigits: 4 });
 
 /**
  * A figure as it is shown: `left` are seconds, `cost` dollars.
@@ -18,7 +18,7 @@ export function worded(name, value) {
   if (value === null) return "";
   if (typeof value === "string") return value;
   if (name === "left") return span(value);
-  if (name === "cost") return `$${(value >= 1 || value === 0 ? CENTS : LESS).format(value)}`;
+  if (name === "cost") return (value >= 1 || value === 0 ? CENTS : LESS).format(value);
   return (EXACT.includes(name) ? DIGITS : WHOLE).format(value).replace("-", "−");
 }
 
