@@ -4,11 +4,16 @@ A share has a Wilson interval. Any other figure has a percentile interval by res
 matches, or the seeds of a round in which each seed is played twice. Of fewer than `LEAST` of these there is no
 interval, because resampling so few says little; the figure then names the reason.
 
+Of more than `MOST_RESAMPLED` of them a fixed part stands for all: resamples are as large as the whole, but drawn of
+the part, whose own figure they are set off against. So an interval is as wide as of all, and costs the same however
+many there are. Each stratum (who sat where) has at least `_LEAST_OF_STRATUM` in the part, as far as there are so many.
+
 Matches that agree in everything that a statistic tells apart make up a *cell*. A resample then is, for each cell, the
 sums of its matches' columns, each match counted as often as it was drawn; every statistic is a function of those sums.
 
 Source: Efron & Tibshirani 1993, An Introduction to the Bootstrap, chapter 13 (the percentile interval); Wilson 1927,
-Probable inference, the law of succession, and statistical inference (the interval of a share).
+Probable inference, the law of succession, and statistical inference (the interval of a share); Kleiner, Talwalkar,
+Sarkar & Jordan 2014, A scalable bootstrap for massive data, J. R. Stat. Soc. B 76 (a part that stands for all).
 """
 
 import math
@@ -23,12 +28,15 @@ Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
 
 RESAMPLES = 1_000
+MOST_RESAMPLED = 10_000  # matches or seeds that are all drawn from
 LEVEL = 0.95
 LEAST = 10  # of fewer matches, seeds or contexts a bootstrap is not to be trusted
 FEW_MATCHES, FEW_SEEDS, FEW_CONTEXTS = "fewer than 10 matches", "fewer than 10 seeds", "fewer than 10 contexts"
 NEAR_ZERO = "a base that hardly scored"
 NORMAL = 1.959963984540054  # standard deviations of a normal distribution, within which LEVEL of it lies
 _SEED = 240_618_872
+_PART = 5_000  # matches or seeds that stand for more than MOST_RESAMPLED
+_LEAST_OF_STRATUM = 200
 _AT_ONCE = 100_000  # drawn matches, and cells of resamples, in memory
 
 
@@ -60,13 +68,17 @@ Statistics = Callable[[Floats], Mapping[str, Statistic]]
 
 
 def figures(
-    statistics: Statistics, cells: Integers, columns: Floats, units: Integers | None = None
+    statistics: Statistics,
+    cells: Integers,
+    columns: Floats,
+    units: Integers | None = None,
+    strata: Integers | None = None,
 ) -> dict[str, Figure]:
     """Every statistic of the matches, with its interval.
 
     `cells` (n,) has the cell of each match, numbered from 0 without gaps; `columns` (c, n) what is summed; `units` (n,)
-    what is resampled where it is not each match by itself, numbered likewise. `statistics` takes such sums,
-    (r, cells, c), and gives r numbers a name.
+    what is resampled where it is not each match by itself, numbered likewise; `strata` (n,) what each has enough of
+    where a part stands for all. `statistics` takes such sums, (r, cells, c), and gives r numbers a name.
     """
     order = np.argsort(cells, kind="stable")
     columns, units = columns[:, order], None if units is None else units[order]
@@ -74,11 +86,20 @@ def figures(
     exact = statistics(np.add.reduceat(columns, starts, axis=1).T[None])
     few = _few(len(cells), units)
     drawn: dict[str, list[Floats]] = {name: [] for name in exact}
+    part: Mapping[str, Statistic] = {}  # the figures of the part that stands for all
     if few is None:
-        for sums in _resamples(columns, starts, units):
+        size = len(cells) if units is None else int(units.max()) + 1
+        if size > MOST_RESAMPLED:
+            resamples = _resamples_of_part(
+                columns, cells[order], units, None if strata is None else strata[order], size
+            )
+            part = statistics(next(resamples))
+        else:
+            resamples = _resamples(columns, starts, units)
+        for sums in resamples:
             for name, found in statistics(sums).items():
                 drawn[name].append(found.values)
-    return {name: _with_interval(found, drawn[name], few) for name, found in exact.items()}
+    return {name: _with_interval(found, drawn[name], few, part.get(name)) for name, found in exact.items()}
 
 
 def mean_figure(values: Floats, units: Integers | None = None, reason: str = FEW_MATCHES) -> Figure:
@@ -158,7 +179,56 @@ def _resamples(columns: Floats, starts: Integers, units: Integers | None) -> Ite
         yield sums
 
 
-def _with_interval(exact: Statistic, drawn: list[Floats], few: str | None) -> Figure:
+def _resamples_of_part(
+    columns: Floats, cells: Integers, units: Integers | None, strata: Integers | None, size: int
+) -> Iterator[Floats]:
+    """The sums of the part itself, blown up to the size of all, and then those of resamples: (r, cells, c) each."""
+    generator = np.random.default_rng(_SEED)
+    chosen, weights = _part(generator, units, strata, size)
+    if units is None:
+        rows, of_chosen = chosen, np.arange(len(chosen))
+    else:
+        place = np.full(size, -1)
+        place[chosen] = np.arange(len(chosen))
+        rows = np.flatnonzero(place[units] >= 0)
+        of_chosen = place[units[rows]]
+    order = np.argsort(cells[rows], kind="stable")
+    rows, of_chosen = rows[order], of_chosen[order]
+    starts = np.flatnonzero(np.diff(cells[rows], prepend=-1))
+    present, values, number = cells[rows][starts], columns[:, rows], int(cells.max()) + 1
+
+    def sums_of(often: Floats) -> Floats:
+        sums = np.zeros((len(often), number, len(values)))
+        for place, column in enumerate(values):
+            sums[:, present, place] = np.add.reduceat(often[:, of_chosen] * column, starts, axis=1)
+        return sums
+
+    yield sums_of(weights[None])
+    for first in range(0, RESAMPLES, step := max(1, _AT_ONCE // max(number, len(rows)))):
+        often = generator.multinomial(size, weights / weights.sum(), size=min(step, RESAMPLES - first))
+        yield sums_of(often.astype(np.float64))
+
+
+def _part(
+    generator: np.random.Generator, units: Integers | None, strata: Integers | None, size: int
+) -> tuple[Integers, Floats]:
+    """Units that stand for all, ascending, and for how many each of them stands."""
+    of_unit = np.zeros(size, np.int64)
+    if strata is not None:
+        of_unit[np.arange(size) if units is None else units] = strata
+    shuffled = generator.permutation(size)
+    chosen, weights = [], []
+    for stratum in np.unique(of_unit):
+        own = shuffled[of_unit[shuffled] == stratum]
+        taken = own[: max(_LEAST_OF_STRATUM, _PART * len(own) // size)]
+        chosen.append(taken)
+        weights.append(np.full(len(taken), len(own) / len(taken)))
+    together, weight = np.concatenate(chosen), np.concatenate(weights)
+    order = np.argsort(together)
+    return together[order], weight[order]
+
+
+def _with_interval(exact: Statistic, drawn: list[Floats], few: str | None, part: Statistic | None = None) -> Figure:
     value, number = float(exact.values[0]), round(float(exact.matches[0]))
     if np.isnan(value):
         return Figure(None)
@@ -168,7 +238,9 @@ def _with_interval(exact: Statistic, drawn: list[Floats], few: str | None) -> Fi
         few = FEW_MATCHES
     if few is not None:
         return Figure(value, n=number, no_interval=few)
-    return Figure(value, *_ends(np.concatenate(drawn)), number)
+    low, high = _ends(np.concatenate(drawn))
+    shift = 0.0 if part is None else value - float(part.values[0])
+    return Figure(value, low + shift, high + shift, number)
 
 
 def _ends(values: Any) -> tuple[float, float]:

@@ -63,7 +63,8 @@ def measure(
             found |= {f"part {place}/{each.name}": sums.of(each, held) for each in defined.of_models}
         return found
 
-    taken = figures(statistics, number, columns, matches.units)
+    seated = matches.player[:, 0] * len(matches.players) + matches.player[:, 1]
+    taken = figures(statistics, number, columns, matches.units, seated)
     outcomes = [
         OutcomeCount(reason, int((matches.reason == code).sum()), taken[f"reason/{code}"])
         for code, reason in enumerate(matches.reasons)

@@ -1,10 +1,12 @@
 """Intervals: the same for the same matches, and as often right as they say."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from app.analysis import bootstrap
 from app.analysis.bootstrap import FEW_MATCHES, FEW_SEEDS, LEAST, NEAR_ZERO, Figure, mean_figure, ratio_figure, wilson
 from app.games.match_table import FinishedMatch, MatchTable, of_rows
 from tests.effort import growth
@@ -98,6 +100,38 @@ def test_seeds_that_are_played_twice_are_drawn_as_one() -> None:
 def test_ten_times_as_many_matches_take_no_more_than_ten_times_as_long() -> None:
     matches = {number: synthetic(number, 1) for number in (500, 5000)}
     assert growth(lambda number: negotiation(matches[number], 0), 500, 5000) < 30  # a hundred if it were quadratic
+
+
+def _width(figure: Figure) -> float:
+    assert figure.low is not None
+    assert figure.high is not None
+    return figure.high - figure.low
+
+
+def test_of_many_matches_a_part_gives_intervals_as_wide_as_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    few, many = synthetic(12_000, 3), synthetic(12_000, 3)
+    for pair in (None, np.arange(12_000) // 2):
+        monkeypatch.setattr(bootstrap, "MOST_RESAMPLED", 100_000)
+        whole = negotiation(replace(few, pair=pair), 0).columns
+        monkeypatch.setattr(bootstrap, "MOST_RESAMPLED", 5_500)
+        part = negotiation(replace(many, pair=pair), 0).columns
+        for name in ("score_mean", "agreed_score_mean", "words_mean", "above_score_mean"):
+            a, b = whole[name], part[name]
+            assert (a.value, a.n) == (b.value, b.n)  # the figure itself is that of all
+            assert _width(b) == pytest.approx(_width(a), rel=0.15)
+            assert b.low < b.value < b.high  # type: ignore[operator]
+
+
+def test_a_model_that_is_rare_among_many_matches_has_an_interval_of_its_own_matches() -> None:
+    table = synthetic(12_000, 4)
+    rare = np.zeros((12_000, 2), np.int64)
+    rare[:40, 0] = 1
+    matches = replace(table, player=rare, players=("a", "b"))
+    [part] = [each for each in negotiation(matches, 0).parts if each.player == "b"]
+    score = part.columns["score_mean"]
+    own = table.utility[:40, 0]
+    assert score.n == 40
+    assert _width(score) == pytest.approx(2 * 1.96 * own.std() / 40**0.5, rel=0.15)
 
 
 def test_a_ratio_of_means_is_drawn_over_matches_of_both_and_is_none_of_nothing() -> None:

@@ -1,0 +1,364 @@
+"""What each page of experimenters costs among 10,000, 100,000 and 1,000,000 finished matches, in seconds of CPU.
+
+    python -m bench.page_costs                    on SQLite, in a folder of its own
+    DATABASE_URL=postgresql://… python -m bench.page_costs     in a new database beside that one, dropped afterwards
+    python -m bench.page_costs --sizes 10000,100000 --only analysis --json
+
+Of each ten thousand matches half are of rounds whose seats stay (the first such round grows to 100,000 matches), a
+quarter of rounds that swap seats, and a quarter were played by people. Each page is looked at as if nobody had before.
+With PostgreSQL the seconds of its processes are added, as far as they run on this machine. The ratio is that of the
+largest size to the smallest. It ends with exit code 1 if a page costs more than a third more among the most matches.
+"""
+
+import argparse
+import asyncio
+import gzip
+import hashlib
+import json
+import os
+import random
+import shutil
+import sqlite3
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import Connection, Table, insert, select, text
+
+from app.core.extensions import db, writing
+from app.factory import create_app
+from app.games import GAMES
+from app.jobs.context import JobContext
+from app.models import EventRow, GenerationRow, LanguageModel, MatchRow, RoundRow, SeatRow
+from app.registry import add_scripted_model
+from app.rounds import lifecycle
+from app.rounds.lifecycle import Material
+from app.rounds.runner import play_round
+from app.rounds.spec import RoundSpec
+from app.schema import upgrade
+from app.web.admin import rounds_analysis, rounds_scores
+from bench.processes import yardstick_ms
+from tests.experimenter import signed_in
+from tests.services import new_database
+
+BASE = 10_000  # matches that are made; further ones are copies of them
+SIZES = (10_000, 100_000, 1_000_000)
+MOST_GROWTH = 4 / 3
+NOTHING = 0.02  # seconds; growth by less is noise
+_STAYING, _SWAPPED = 5_000, 2_500  # matches of a round
+_LARGEST = 20  # as many copies belong to the first round
+_DAYS = 100
+_LOOKS = 3
+_PAGES = (
+    "/admin/", "/admin/matches", "/admin/matches?player={model}", "/admin/matches?game=negotiation&reason=deal",
+    "/admin/matches?source=live", "/admin/matches?source=rehearsal", "/admin/matches?since={day}",
+    "/admin/matches?sort=-moves", "/admin/matches?role=attacker", "/admin/matches/{match}",
+    "/admin/matches/analysis", "/admin/matches/analysis?source=selfplay", "/admin/matches/analysis?player={model}",
+    "/admin/matches/analysis?since={day}", "/admin/matches/analysis?round=1", "/admin/matches/analysis.csv",
+    "/admin/rounds", "/admin/rounds/1", "/admin/rounds/2", "/admin/rounds/1/latest",
+    "/admin/models/1", "/admin/models/1/lineage",
+)  # fmt: skip
+
+
+class PageCost(NamedTuple):
+    """Seconds of CPU of this process and of the database's, and bytes of the page, as it is and compressed."""
+
+    own: float
+    database: float
+    size: int
+    compressed: int
+
+    @property
+    def seconds(self) -> float:
+        """All of it."""
+        return self.own + self.database
+
+
+# ---- Matches -----------------------------------------------------------------------
+
+
+def fill(connection: Connection) -> None:
+    """The first ten thousand matches, with rounds 1, whose seats stay, and 2, which swaps them."""
+    first, second = connection.scalars(select(LanguageModel.id).order_by(LanguageModel.id).limit(2)).all()
+    now, draw = datetime.now(UTC).replace(microsecond=0), random.Random(7)
+    config = GAMES["negotiation"].config({}).to_json()
+    rounds = [
+        {
+            "name": f"Round {number}", "game": "negotiation", "source": "selfplay", "config": config,
+            "model_0_id": first, "model_1_id": second, "matches": matches, "finished": matches, "seed": number,
+            "swap_seats": swaps, "pick": "random", "sampling": {}, "status": "done", "created_at": now,
+            "ended_at": now,
+        }
+        for number, (matches, swaps) in enumerate(((_STAYING, False), (_SWAPPED, True)), 1)
+    ]  # fmt: skip
+    connection.execute(insert(RoundRow), rounds)
+    matches, seats, generations = [], [], []
+    for place in range(BASE):
+        number = 1 if place < _STAYING else 2 if place < _STAYING + _SWAPPED else None
+        index = None if number is None else place if number == 1 else place - _STAYING
+        swapped = number == 2 and place % 2 == 1
+        players = (None, first) if number is None else (second, first) if swapped else (first, second)
+        agreed, began = draw.random() < 0.7, now - timedelta(seconds=draw.randrange(_DAYS * 86_400))
+        ply = draw.randrange(2, 20)
+        own = draw.randrange(11) if agreed else 0
+        match_id = _identifier(str(place))
+        matches.append({
+            "id": match_id, "game": "negotiation", "source": "live" if number is None else "selfplay",
+            "round_id": number, "index": index, "status": "over", "seed": place, "config": config, "ply": ply,
+            "reason": "deal" if agreed else draw.choice(("aborted", "no deal")), "utility_0": float(own),
+            "utility_1": float(min(10, draw.randrange(11 - own, 15 - own))) if agreed else 0.0, "agreed": agreed,
+            "pareto_optimal": agreed and draw.random() < 0.5, "words": ply * draw.randrange(5, 30),
+            "first_proposal": draw.randrange(ply), "unspoken": draw.random() < 0.2 if agreed else None,
+            "tokens": None if number is None else ply * draw.randrange(8, 50), "violations": int(draw.random() < 0.1),
+            "started_at": began, "moved_at": began, "ended_at": began,
+        })  # fmt: skip
+        seats += [
+            {
+                "match_id": match_id, "seat": seat, "role": "first" if seat == 0 else "second",
+                "kind": "person" if player is None else "model", "language_model_id": player,
+            }
+            for seat, player in enumerate(players)
+        ]  # fmt: skip
+        generations.append({
+            "match_id": match_id, "seat": 1, "ply": 0, "attempt": 0, "language_model_id": players[1], "model": "m",
+            "prompt": [], "text": "Hello.", "sampling": {}, "latency": 0.1, "retries": 0, "at": began,
+        })  # fmt: skip
+    for row, rows in ((MatchRow, matches), (SeatRow, seats), (GenerationRow, generations)):
+        connection.execute(insert(row), rows)
+
+
+def play_some(app: Flask) -> None:
+    """A round that is played, whose matches have logs."""
+    spec = RoundSpec.read({"game": "negotiation", "models": ["scripted"], "matches": 10, "seed": 7})
+    with writing() as session:
+        number = lifecycle.create(
+            session, spec, Material("a benchmark", [[[1, 2, 2], [10, 0, 0], [0, 3, 2]]]), queued=False
+        ).id
+    asyncio.run(play_round(JobContext(db.engine, app.config["SETTINGS"], "bench", threading.Event()), number))
+
+
+def grow(connection: Connection, present: int, wanted: int) -> None:
+    """Copy the first matches within the database until there are so many."""
+    for copy in range(present // BASE, wanted // BASE):
+        numbers = {}
+        for number in (1, 2):
+            if number == 1 and copy < _LARGEST:
+                numbers[number] = 1
+                size = (copy + 1) * _STAYING
+                connection.execute(
+                    text("UPDATE round SET matches = :size, finished = :size WHERE id = 1"), {"size": size}
+                )
+                continue
+            columns = _columns(_table(RoundRow), "id", "matches", "finished")
+            size = _STAYING if number == 1 else _SWAPPED
+            statement = f"""INSERT INTO round ({columns}, matches, finished) SELECT {columns}, :size, :size FROM round
+                            WHERE id = :id RETURNING id"""  # noqa: S608
+            numbers[number] = connection.execute(text(statement), {"id": number, "size": size}).scalar_one()
+        ids = _md5(connection)
+        columns = _columns(_table(MatchRow), "id", "round_id", "index", "start_key")
+        shift = copy * _STAYING if numbers[1] == 1 else 0
+        connection.execute(
+            text(f"""INSERT INTO match ({columns}, id, round_id, "index")
+                     SELECT {columns}, {ids.format("id")},
+                            CASE round_id WHEN 1 THEN {numbers[1]} WHEN 2 THEN {numbers[2]} END,
+                            "index" + CASE round_id WHEN 1 THEN {shift} ELSE 0 END
+                     FROM match WHERE id IN (SELECT id FROM bench_first)"""),  # noqa: S608
+            {"copy": f":{copy}"},
+        )
+        for row, left_out in ((SeatRow, ("match_id",)), (GenerationRow, ("id", "match_id"))):
+            table = _table(row)
+            columns = _columns(table, *left_out)
+            connection.execute(
+                text(f"""INSERT INTO {table.name} ({columns}, match_id) SELECT {columns}, {ids.format("match_id")}
+                         FROM {table.name} WHERE match_id IN (SELECT id FROM bench_first)"""),  # noqa: S608
+                {"copy": f":{copy}"},
+            )
+
+
+def _table(row: Any) -> Table:
+    table: Table = row.__table__
+    return table
+
+
+def _columns(table: Table, *left_out: str) -> str:
+    return ", ".join(f'"{column.name}"' for column in table.columns if column.name not in left_out)
+
+
+def _identifier(name: str) -> str:
+    return hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:22]
+
+
+def _md5(connection: Connection) -> str:
+    """The id of a copy as SQL: evenly spread, as ids of matches are."""
+    if isinstance(driver := connection.connection.driver_connection, sqlite3.Connection):
+        driver.create_function("bench_identifier", 1, _identifier, deterministic=True)
+        return "bench_identifier({} || :copy)"
+    return "substr(md5({} || CAST(:copy AS text)), 1, 22)"
+
+
+def _fill_to(wanted: int, present: int) -> None:
+    with writing() as session:
+        connection = session.connection()
+        if not present:
+            scripted = session.scalars(select(LanguageModel).limit(1)).one()
+            add_scripted_model(session, "second", None, scripted.options)
+            fill(connection)
+            connection.execute(text("CREATE TABLE bench_first AS SELECT id FROM match"))
+            present = BASE
+        grow(connection, present, wanted)
+    with db.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("ANALYZE"))
+
+
+# ---- Pages -------------------------------------------------------------------------
+
+
+def addresses(app: Flask) -> list[str]:
+    """The pages that are looked at: all that need no number, and those about matches."""
+    plain = [
+        rule.rule
+        for rule in app.url_map.iter_rules()
+        if rule.rule.startswith("/admin") and "GET" in (rule.methods or ()) and not rule.arguments
+    ]
+    with db.engine.connect() as connection:
+        named = {
+            "model": connection.scalar(select(LanguageModel.name).order_by(LanguageModel.id).limit(1)),
+            "match": connection.scalar(select(EventRow.match_id).limit(1)),
+            "day": (datetime.now(UTC) - timedelta(days=_DAYS // 2)).date(),
+        }
+    wanted = [page.format(**named) for page in _PAGES]
+    return list(dict.fromkeys([*wanted, *sorted(plain)]))
+
+
+def cost(client: FlaskClient, address: str, looks: int = _LOOKS) -> PageCost | None:
+    """What a page costs at best, as if nobody had looked at it before. None for one that needs more to be shown."""
+    found = []
+    for _ in range(looks):
+        rounds_analysis._known.clear()
+        rounds_scores._known.clear()
+        own, database = time.process_time(), _database_seconds()
+        answered = client.get(address)
+        body = answered.data
+        found.append((time.process_time() - own, _database_seconds() - database))
+        if answered.status_code != 200:
+            print(f"left out: {address}, which answers {answered.status}", file=sys.stderr)
+            return None
+        if len(found) > 1 and sum(found[1]) > 1:
+            break
+    return PageCost(*min(found, key=sum), len(body), len(gzip.compress(body, 6)))
+
+
+def _database_seconds() -> float:
+    """Seconds of CPU that the processes of PostgreSQL at this database have used so far."""
+    name = db.engine.url.database or ""
+    if db.engine.dialect.name == "sqlite":
+        return 0.0
+    ticks = 0
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes()
+            if command.startswith(b"postgres:") and name.encode() in command:
+                fields = (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+                ticks += int(fields[11]) + int(fields[12])
+        except OSError:
+            continue
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+# ---- Running -----------------------------------------------------------------------
+
+
+@contextmanager
+def running_app() -> Iterator[Flask]:
+    """An app on a new database, with one match that has a log."""
+    home = Path(tempfile.mkdtemp(prefix="parlor-page-costs-", dir="/tmp"))
+    named = os.environ.get("DATABASE_URL", "")
+    try:
+        with new_database(named) if named else nullcontext("") as url:
+            app = create_app({"PARLOR_HOME": home, "DATABASE_URL": url, "REDIS_URL": "", "SMALL_MODELS": False})
+            app.config["WTF_CSRF_ENABLED"] = False
+            with app.app_context():
+                upgrade(app)
+                yield app
+                db.engine.dispose()
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def measure(app: Flask, sizes: Sequence[int], only: str) -> dict[str, dict[int, PageCost]]:
+    """The cost of each page by size. Called within the context of the app."""
+    found: dict[str, dict[int, PageCost]] = {}
+    client, present = signed_in(app), 0
+    for size in sizes:
+        began = time.monotonic()
+        _fill_to(size, present)
+        if not present:  # a round that was played, whose matches have logs
+            play_some(app)
+        present = size
+        print(f"{size:,} matches, written in {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+        chosen = [page for page in addresses(app) if only in page]
+        for page in chosen:
+            if (costs := cost(client, page)) is not None:
+                found.setdefault(page, {})[size] = costs
+    return {page: of for page, of in found.items() if len(of) == len(sizes)}
+
+
+def growth(costs: Mapping[int, PageCost]) -> float:
+    """How many times a page costs among the most matches what it costs among the fewest."""
+    return costs[max(costs)].seconds / max(costs[min(costs)].seconds, 1e-6)
+
+
+def table(found: Mapping[str, Mapping[int, PageCost]], sizes: Sequence[int], database: str) -> str:
+    """What was found, as a table of docs/results.md."""
+    lines = [
+        f"{database}; the fixed piece of Python takes {yardstick_ms():.0f} ms",
+        "",
+        f"| page | {' | '.join(f'{size:,}' for size in sizes)} | ratio | KiB | compressed |",
+        f"| --- |{' --- |' * (len(sizes) + 3)}",
+    ]
+    for page, costs in sorted(found.items(), key=lambda each: -each[1][max(each[1])].seconds):
+        times = " | ".join(f"{costs[size].seconds:.3f}" for size in sizes)
+        last = costs[max(costs)]
+        lines.append(
+            f"| {page} | {times} | {growth(costs):.1f} | {last.size / 1024:.0f} | {last.compressed / 1024:.0f} |"
+        )
+    return "\n".join(lines)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure and print. 0: no page grows; 1: some page does."""
+    parser = argparse.ArgumentParser(prog="python -m bench.page_costs", description=__doc__.partition("\n")[0])
+    parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="numbers of matches, multiples of 10,000")
+    parser.add_argument("--only", default="", help="pages with this in their address")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    asked = parser.parse_args(arguments)
+    sizes = sorted(int(size) for size in asked.sizes.split(","))
+    with running_app() as app:
+        found = measure(app, sizes, asked.only)
+        database = db.engine.dialect.name
+    if asked.json:
+        print(json.dumps({page: {size: each._asdict() for size, each in of.items()} for page, of in found.items()}))
+    else:
+        print(table(found, sizes, database))
+    grown = [
+        page
+        for page, of in found.items()
+        if growth(of) > MOST_GROWTH and of[sizes[-1]].seconds - of[sizes[0]].seconds > NOTHING
+    ]
+    for page in grown:
+        print(
+            f"error: expected {page} to cost at most a third more, got {growth(found[page]):.1f} times", file=sys.stderr
+        )
+    return 1 if grown else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
