@@ -35,7 +35,7 @@ FEW_MATCHES, FEW_SEEDS, FEW_CONTEXTS = "fewer than 10 matches", "fewer than 10 s
 NEAR_ZERO = "a base that hardly scored"
 NORMAL = 1.959963984540054  # standard deviations of a normal distribution, within which LEVEL of it lies
 _SEED = 240_618_872
-_PART = 5_000  # matches or seeds that stand for more than MOST_RESAMPLED
+_PART = 2_500  # matches or seeds that stand for more than MOST_RESAMPLED
 _LEAST_OF_STRATUM = 200
 _AT_ONCE = 100_000  # drawn matches, and cells of resamples, in memory
 

@@ -104,8 +104,10 @@ def figures_of(
     }
 
 
-def analyse_matches(session: Session, choice: MatchFilter) -> list[MatchAnalysis]:
+def analyse_matches(session: Session, choice: MatchFilter, most: int | None = None) -> list[MatchAnalysis]:
     """The matches that are over of those that a filter chooses: one analysis for each game and weight.
+
+    Of a sample of so many of them, if there is a `most`.
 
     Scores with different weights of the partner's points are not of one scale, so they are never shown together. Raises
     NotFound for a player, a round or a campaign that nobody knows.
@@ -113,5 +115,5 @@ def analyse_matches(session: Session, choice: MatchFilter) -> list[MatchAnalysis
     check_known(session, choice)
     return [
         MatchAnalysis(name=in_words(choice), **figures_of(table, game, partner_weight))
-        for (game, partner_weight), table in chosen_tables(session, choice).items()
+        for (game, partner_weight), table in chosen_tables(session, choice, most).items()
     ]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from itertools import count
 from typing import Any
 
@@ -33,15 +34,36 @@ def matches_of(session: Session, round_ids: Sequence[int]) -> MatchTable:
     return columns.matches()
 
 
-def chosen_tables(session: Session, choice: MatchFilter) -> dict[tuple[str, float | None], MatchTable]:
-    """The finished matches that a filter chooses, by game and partner's weight: those without a round first."""
+def extent(session: Session, choice: MatchFilter, most: int) -> tuple[int, datetime | None]:
+    """How many of the chosen matches are over, and when the last one ended; both of `_sample` of one more than `most`.
+
+    So it takes no longer among a million of them.
+    """
+    some = _sample(choice, most + 1, MatchRow.ended_at).subquery()
+    number, last = session.execute(select(func.count(), func.max(some.c.ended_at))).one()
+    return number, last
+
+
+def _sample(choice: MatchFilter, most: int, *columns: Any) -> Select[Any]:
+    """At most so many of the chosen matches that are over: those of the lowest ids, which are drawn at random."""
+    over = func.coalesce(MatchRow.status, "") == "over"  # not by the index of what is under way, which sorts nothing
+    return select(*columns).where(over, *conditions(choice)).order_by(MatchRow.id).limit(most)
+
+
+def chosen_tables(
+    session: Session, choice: MatchFilter, most: int | None = None
+) -> dict[tuple[str, float | None], MatchTable]:
+    """The finished matches that a filter chooses, by game and partner's weight: those without a round first.
+
+    At most so many of them, if there is a `most`: a sample that stays the same as long as no further match is over.
+    """
     swapped, names, alone = _swapped(session), _names(session), count(-1, -1)
     tables: dict[tuple[str, float | None], MatchTableBuilder] = {}
     in_pairs = set()
     rows = session.execute(
         _finished()
         .add_columns(MatchRow.game, MatchRow.config)
-        .where(*conditions(choice))
+        .where(*(conditions(choice) if most is None else [MatchRow.id.in_(_sample(choice, most, MatchRow.id))]))
         .order_by(
             func.coalesce(MatchRow.round_id, 0), func.coalesce(MatchRow.index, 0), MatchRow.started_at, MatchRow.id
         ),

@@ -15,6 +15,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import Engine, select
 
 from app.analysis.matches import MatchAnalysis, analyse_matches
+from app.analysis.reading import chosen_tables
 from app.analysis.rounds import analyse
 from app.core.config import Settings
 from app.core.errors import Invalid, NotFound
@@ -34,6 +35,7 @@ from app.models import (
     StudyVersion,
 )
 from app.registry import PERSON
+from app.web.admin import rounds_analysis
 from tests.campaigns import step
 from tests.experimenter import signed_in
 from tests.figures import TABOO
@@ -239,6 +241,31 @@ def test_games_and_weights_have_a_page_each(client: FlaskClient, engine: Engine)
     assert part
     assert "Agreement in 100.0 %" in client.get(part[1].replace("&amp;", "&")).text
     assert client.get("/admin/matches/analysis?part=chess").status_code == 400
+
+
+def test_of_many_matches_a_page_counts_a_fixed_sample_and_all_of_them_when_asked(
+    client: FlaskClient, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for texts in (DEAL, NO_DEAL, DEAL):
+        people_play(engine, texts)
+    address = "/admin/matches/analysis?source=live"
+    assert "3 matches are over" in client.get(address).text
+    monkeypatch.setattr(rounds_analysis, "SAMPLE", 2)
+    page = client.get(address).text
+    assert "2 matches of a sample" in page
+    link = re.search(r'href="([^"]*)">Count all of them', page)
+    assert link
+    whole = client.get(link[1].replace("&amp;", "&")).text
+    assert "3 matches are over" in whole
+    assert "Count all of them" not in whole
+    assert csv.DictReader(io.StringIO(client.get(address.replace("?", ".csv?")).text)).__next__()["matches"] == "3"
+    with reading(engine) as session:
+        lowest = session.scalars(select(MatchRow.id).order_by(MatchRow.id).limit(2)).all()
+        [table] = chosen_tables(session, read_choice({"source": "live"}), 2).values()
+        agreed = session.scalars(select(MatchRow.agreed).where(MatchRow.id.in_(lowest))).all()
+    assert sorted(table.agreed) == sorted(agreed)
+    monkeypatch.setattr(rounds_analysis, "_MOST", 2)
+    assert client.get(f"{address}&all=1").status_code == 400
 
 
 def test_a_filter_of_nothing_or_of_nobody_says_so(client: FlaskClient, engine: Engine) -> None:

@@ -20,10 +20,14 @@ from app.web.translations import game_titles
 
 @blueprint.get("/matches/analysis")
 def matches_analysis() -> ResponseReturnValue:
-    """What the chosen matches have shown: those of one game and λ at a time, the most numerous ones first."""
+    """What the chosen matches have shown: those of one game and λ at a time, the most numerous ones first.
+
+    `all=1` counts all of them, where otherwise a sample is counted.
+    """
     given = {name: request.args[name] for name in NAMES if request.args.get(name)}
+    whole = request.args.get("all") == "1"
     try:
-        analyses = analyses_of(read_choice(given))
+        analyses, sampled = analyses_of(read_choice(given), whole=whole)
         part = _analysis_page(analyses, request.args.get("part"))
     except (Invalid, NotFound) as error:
         page = render_template("admin/matches-analysis.html", given=given, analyses=[], analysis=None, refused=error)
@@ -31,6 +35,8 @@ def matches_analysis() -> ResponseReturnValue:
     return render_template(
         "admin/matches-analysis.html",
         given=given,
+        link={**given, "all": "1"} if whole else given,
+        sampled=sampled,
         analyses=sorted(analyses, key=lambda each: -each.matches),
         refused=None,
         round=None,
@@ -43,7 +49,7 @@ def matches_analysis() -> ResponseReturnValue:
 def matches_analysis_csv() -> Response:
     """The same as `flask analyze --csv` prints. Raises NotFound and Invalid for a filter that cannot be."""
     choice: MatchFilter = read_choice(request.args)
-    analyses = analyses_of(choice)
+    analyses = analyses_of(choice, whole=True).analyses
     columns = analysis_columns([each.game for each in analyses])
     options = {flag: request.args.get(flag) == "1" for flag in ("guard", "bom")}
     response = Response(b"".join(to_csv(columns, analysis_rows(analyses), **options)), mimetype="text/csv")

@@ -11,26 +11,27 @@ from typing import Any, NamedTuple
 
 from flask_babel import gettext
 from gevent.lock import BoundedSemaphore
-from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.analysis.bootstrap import Figure
 from app.analysis.chart import Chart
 from app.analysis.crossplay import CrossPlay, cross_play
 from app.analysis.matches import MatchAnalysis, analyse_matches
+from app.analysis.reading import extent
 from app.analysis.rounds import RoundAnalysis, analyse
 from app.analysis.themes import THEMES
 from app.core.errors import Invalid, Phrase
 from app.core.extensions import db
 from app.games.metrics import Metric, Use
-from app.matches.filter import MatchFilter, check_known, conditions
-from app.models import MatchRow, RoundRow
+from app.matches.filter import MatchFilter, check_known
+from app.models import RoundRow
 from app.web.admin.rounds_result import result_of
 from app.web.threads import in_worker_thread
 
 _MOST_CACHED = 200
 _TILES = 8  # two rows of them
-_MOST = 200_000  # matches that a filter may choose for a page
+_MOST = 200_000  # matches that a filter may choose for a page that counts all
+SAMPLE = 10_000  # matches that it counts otherwise
 _known: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
 _one_at_a_time = BoundedSemaphore(1)  # so that ten pages that ask for the same have it made once
 
@@ -74,31 +75,37 @@ def matrix_of(matrix_id: int, rows: Sequence[RoundRow]) -> CrossPlay:
     return found
 
 
-def analyses_of(choice: MatchFilter) -> list[MatchAnalysis]:
+class ChosenAnalyses(NamedTuple):
+    """The analyses of chosen matches, and whether these are only a sample of them."""
+
+    analyses: list[MatchAnalysis]
+    sampled: bool
+
+
+def analyses_of(choice: MatchFilter, *, whole: bool) -> ChosenAnalyses:
     """The analyses of the matches that a filter chooses, one for each game and λ; made again when more are over.
 
-    Raises NotFound as `analyse_matches` does, and Invalid for more matches than a page may wait for.
+    Of more than SAMPLE matches a sample is analysed, unless the `whole` is asked for. Raises NotFound as
+    `analyse_matches` does, and Invalid for a whole that is more than a page may wait for.
     """
-    engine = db.engine
-    over, last = in_worker_thread(engine, _extent, choice)
-    if over > _MOST:
+    engine, most = db.engine, _MOST if whole else SAMPLE
+    over, last = in_worker_thread(engine, _extent, choice, most)
+    if whole and over > _MOST:
         raise Invalid(
             "matches",
             expected=Phrase("at most %(most)s of them on a page", most=_MOST),
-            got=over,
+            got=Phrase("more"),
             remedy=Phrase("`flask analyze` takes the same choice and any number"),
         )
-    key = (str(engine.url), "matches", choice, over, last)
-    found: list[MatchAnalysis] = cached(key, partial(in_worker_thread, engine, analyse_matches, choice))
-    return found
+    key = (str(engine.url), "matches", choice, most, over, last)
+    sampled = over > most
+    make = partial(in_worker_thread, engine, analyse_matches, choice, most if sampled else None)
+    return ChosenAnalyses(cached(key, make), sampled)
 
 
-def _extent(session: Session, choice: MatchFilter) -> tuple[int, datetime | None]:
-    """How many of the chosen matches are over, and when the last one ended."""
+def _extent(session: Session, choice: MatchFilter, most: int) -> tuple[int, datetime | None]:
     check_known(session, choice)
-    over = select(func.count(), func.max(MatchRow.ended_at)).where(MatchRow.status == "over", *conditions(choice))
-    number, last = session.execute(over).one()
-    return number, last
+    return extent(session, choice, most)
 
 
 def _one(session: Session, number: int) -> RoundAnalysis:
