@@ -279,6 +279,8 @@ ROUTES: dict[str, Row] = {
     "POST /admin/models/new": experimenters("400", form={"name": "a model that plays nothing"}),
     "GET /admin/models/<int:number>": experimenters("200"),
     "GET /admin/models/<int:number>/lineage": experimenters("200"),
+    "GET /admin/models/leaderboard": experimenters("200"),
+    "GET /admin/models/leaderboard.csv": experimenters("200"),
     "GET /admin/models/<int:number>/clone": experimenters("200"),
     "POST /admin/models/<int:number>/clone": experimenters("400", form={"name": ""}),
     "POST /admin/models/<int:number>/play": experimenters("404", form={"game": "none that there is"}),

@@ -18,7 +18,8 @@ from app.models import EventRow, LanguageModel, MatchRow, RoundRow, SeatRow
 from app.registry import add_scripted_model
 from app.rounds import matrix
 from app.rounds.spec import RoundSpec
-from tests.rounds import CONTEXTS, play
+from tests.experimenter import signed_in
+from tests.rounds import CONTEXTS, make_round, play
 from tests.shell import Finished
 
 Run = Callable[..., Finished]
@@ -138,3 +139,41 @@ def test_without_matches_the_command_says_how_they_are_played(flask: Run) -> Non
         in flask("model", "leaderboard", "--matrix", 7).stderr
     )
     assert "--lambda: expected a number from -1 to 1" in flask("model", "leaderboard", "--lambda", "2").stderr
+
+
+def test_the_page_shows_ratings_cells_and_what_would_settle_the_order(
+    app: Flask, engine: Engine, tournament: int
+) -> None:
+    client = signed_in(app)
+    page = client.get("/admin/models/leaderboard").text
+    [board] = boards(engine)
+    first = board.ratings.ratings[0]
+    assert f"<strong>{first.value:.2f}</strong>" in page
+    assert f"{100 * board.standings[first.player].played:.1f} %" in page
+    assert page.count(' few"') == 9  # each pair has 24 matches
+    assert "There are no intervals: fewer than 10 contexts." in page
+    of_one = client.get(f"/admin/models/leaderboard?matrix={tournament}&role=first")
+    assert of_one.status_code == 200
+    table = client.get(f"/admin/models/leaderboard.csv?matrix={tournament}&role=first").text
+    assert [row["role"] for row in csv.DictReader(io.StringIO(table))] == ["first"] * 12
+
+
+def test_the_page_is_made_again_when_further_matches_are_over(app: Flask, engine: Engine, tournament: int) -> None:
+    client = signed_in(app)
+    assert "144 matches" in client.get("/admin/models/leaderboard").text
+    play(engine, app.config["SETTINGS"], make_round(engine, "casual", "scripted", matches=10))
+    assert "154 matches" in client.get("/admin/models/leaderboard").text
+
+
+@pytest.mark.parametrize(
+    ("address", "status", "said"),
+    [
+        ("", 200, "No models have played each other yet."),
+        ("?matrix=x", 400, "expected a whole number"),
+        ("?matrix=7", 400, "cross-play"),
+    ],
+)
+def test_an_empty_page_and_a_wrong_address_say_what_to_do(app: Flask, address: str, status: int, said: str) -> None:
+    response = signed_in(app).get(f"/admin/models/leaderboard{address}")
+    assert response.status_code == status
+    assert said in response.text

@@ -90,8 +90,10 @@ def _lists_of(section: NavigationEntry) -> list[NavigationEntry]:
     below = _lists_below(section.path) if section.path else []
     if section.path == "studies":
         below = [NavigationEntry("studies/reports", gettext("Reports"), section.unread), *below]
-    if section.path == "matches":
+    elif section.path == "matches":
         below = [NavigationEntry("matches/transcripts", gettext("Transcripts"))]
+    elif section.path == "models":
+        below = [NavigationEntry("models/leaderboard", gettext("Leaderboard")), *below]
     return [section, *below] if below else []
 
 

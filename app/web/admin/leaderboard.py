@@ -1,0 +1,233 @@
+"""The leaderboard of models: their ratings in a game, their cross-play, and what would settle their order.
+
+It is made off the event loop, and made again when more matches are over.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from flask import Response, render_template, request
+from flask.typing import ResponseReturnValue
+from flask_babel import gettext
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.analysis.bootstrap import Figure
+from app.analysis.leaderboard import BOTH, Leaderboard, Standing, key_of, roles_of
+from app.analysis.leaderboard_table import LEADERBOARD_COLUMNS, leaderboard_rows
+from app.analysis.rating_models import MIDDLE
+from app.analysis.ratings import FEW, POINTS, CrossPlayCell, Neighbours, Rating, Ratings
+from app.analysis.tournaments import TournamentChoice, TournamentMatches, leaderboard_of, tournament_matches
+from app.core.csv_tables import to_csv
+from app.core.errors import Invalid, NotFound, Verbatim
+from app.core.extensions import db
+from app.core.validation import whole_number
+from app.games import find_game
+from app.jobs import states
+from app.models import LanguageModel, Participant, RoundRow, StudyVersion, Wave
+from app.web.admin.blueprint import blueprint
+from app.web.admin.rounds_analysis import cached
+from app.web.admin.rounds_result import IntervalBar, drawn_interval
+from app.web.threads import in_worker_thread
+from app.web.translations import game_titles
+
+_LARGEST = 2**31 - 1  # of a number of a round
+
+
+class PlayerLine(NamedTuple):
+    """A player in the table; without a rating its place is None."""
+
+    name: str
+    model_id: int | None
+    place: int | None
+    rating: Rating | None
+    drawn: IntervalBar | None
+    standing: Standing | None
+    matches: int
+
+
+class ShadedCell(NamedTuple):
+    """A cell of the cross-play with its shade, from 1 to 7; None: the two have not met."""
+
+    cell: CrossPlayCell | None
+    shade: int | None
+    is_self: bool
+    is_few: bool
+
+
+class NeighbourLine(NamedTuple):
+    """Two neighbours with the interval of their gap."""
+
+    found: Neighbours
+    drawn: IntervalBar | None
+    model_ids: tuple[int | None, int | None]
+
+
+@blueprint.get("/models/leaderboard")
+def leaderboard() -> ResponseReturnValue:
+    """The ratings in one game and one role: those of the game with the most matches, and of both roles, if not said."""
+    given = _given()
+    try:
+        choice = _read(given)
+        boards, model_ids, is_live = _boards(choice, given.get("part"), given.get("role"))
+    except (Invalid, NotFound) as error:
+        return render_template("admin/leaderboard.html", given={}, board=None, refused=error, is_live=False), 400
+    common = {"given": given, "refused": None, "is_live": is_live}
+    if not boards:
+        return render_template("admin/leaderboard.html", board=None, **common)
+    shown, *others = boards
+    return render_template(
+        "admin/leaderboard.html",
+        board=shown,
+        titles=game_titles(),
+        kinds=sorted(((each.key, each) for each in boards), key=lambda each: each[0]),
+        roles=_role_names(shown.game),
+        by_points=shown.ratings.by == POINTS,
+        players=_player_lines(shown, model_ids),
+        top=[each.player for each in shown.ratings.ratings if each.best_place == 1],
+        axis=_axis(shown.ratings),
+        cross_plays=[(each, _role_names(each.game)[each.role], _cells(each)) for each in (shown, *others)],
+        neighbours=_neighbour_lines(shown.ratings, model_ids),
+        few=FEW,
+        **common,
+    )
+
+
+@blueprint.get("/models/leaderboard.csv")
+def leaderboard_csv() -> Response:
+    """The same as `flask model leaderboard --csv` prints, of the part that the page shows. Raises NotFound, Invalid."""
+    given = _given()
+    boards, _, _ = _boards(_read(given), given.get("part"), given.get("role"))
+    options = {flag: request.args.get(flag) == "1" for flag in ("guard", "bom")}
+    content = b"".join(to_csv(LEADERBOARD_COLUMNS, leaderboard_rows(boards[:1]), **options))
+    response = Response(content, mimetype="text/csv")
+    response.headers["Content-Disposition"] = 'attachment; filename="leaderboard.csv"'
+    return response
+
+
+def _given() -> dict[str, str]:
+    """What the address says of the tournament and of what is shown of it."""
+    names = ("part", "role", "matrix", "campaign")
+    return {name: request.args[name] for name in names if request.args.get(name)}
+
+
+def _read(given: Mapping[str, str]) -> TournamentChoice:
+    numbers = {
+        name: whole_number(given[name], name, 1, _LARGEST) if name in given else None for name in ("matrix", "campaign")
+    }
+    return TournamentChoice(matrix=numbers["matrix"], campaign=numbers["campaign"])
+
+
+def _boards(
+    choice: TournamentChoice, part: str | None, role: str | None
+) -> tuple[list[Leaderboard], dict[str, int], bool]:
+    """The leaderboard that is shown, then those of the other games and weights; the numbers of models by name; and
+    whether rounds are being played.
+
+    Raises NotFound for a part that is not there, and Invalid for a role that its game does not have.
+    """
+    engine = db.engine
+    version, model_ids, is_live = in_worker_thread(engine, _version)
+    place = (str(engine.url), "leaderboard", choice, version)
+    found: list[TournamentMatches] = cached(place, partial(in_worker_thread, engine, tournament_matches, choice))
+    if not found:
+        return [], model_ids, is_live
+    known = {key_of(each.game, each.partner_weight): each for each in found}
+    if part is not None and part not in known:
+        raise NotFound("part", expected=Verbatim(", ".join(known)), got=part)
+    shown = part or max(known, key=lambda key: known[key].results.matches.sum())
+    boards = []
+    for key in (shown, *(each for each in known if each != shown)):
+        wanted = (role or BOTH) if key == shown else _usual_role(known[key].game)
+        make = partial(in_worker_thread, engine, _rated, known[key], wanted)
+        boards.append(cached((*place, key, wanted), make))
+    return boards, model_ids, is_live
+
+
+def _rated(_session: Session, matches: TournamentMatches, role: str) -> Leaderboard:
+    return leaderboard_of(matches, role)
+
+
+def _usual_role(game: str) -> str:
+    """Whose view a cross-play is shown in: that of the first role, or where there is but one, of both seats."""
+    first, second = find_game(game).roles
+    return BOTH if first == second else first
+
+
+def _version(session: Session) -> tuple[tuple[Any, ...], dict[str, int], bool]:
+    """What changes whenever the matches of tournaments do; the models; and whether any round is being played."""
+    rounds = session.execute(select(func.count(), func.sum(RoundRow.finished), func.max(RoundRow.created_at))).one()
+    frozen = select(func.count(), func.max(Wave.frozen_at)).where(Wave.frozen_at.is_not(None))
+    people = session.execute(frozen).one()
+    erased = session.execute(select(func.count(Participant.erased_at))).scalar()
+    versions = session.scalar(select(func.max(StudyVersion.id)))
+    models = {row.name: row.id for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
+    is_live = session.scalar(select(RoundRow.id).where(RoundRow.status.in_(states.OPEN)).limit(1)) is not None
+    return (*rounds, *people, erased, versions), models, is_live
+
+
+def _role_names(game: str) -> dict[str, str]:
+    """What the roles of a game are called, and both together."""
+    found = find_game(game)
+    first, second = roles_of(game)
+    if found.roles[0] == found.roles[1]:
+        return {BOTH: gettext("Both seats"), first: gettext("Who begins"), second: gettext("Who follows")}
+    return {BOTH: gettext("Both roles"), first: gettext(first), second: gettext(second)}
+
+
+def _axis(ratings: Ratings) -> tuple[float, float] | None:
+    """Round numbers that all ratings and their intervals lie between."""
+    ends = [end for each in ratings.ratings for end in (each.low, each.value, each.high) if end is not None]
+    if not ends:
+        return None
+    step = 1 if ratings.by == POINTS else 50
+    low, high = (min(ends) // step) * step, -(-max(ends) // step) * step
+    return low, high if high > low else low + step
+
+
+def _player_lines(board: Leaderboard, model_ids: Mapping[str, int]) -> list[PlayerLine]:
+    axis = _axis(board.ratings)
+    middle = 0 if board.ratings.by == POINTS else MIDDLE  # where the axis has its dashed line
+    places = {each.player: (place, each) for place, each in enumerate(board.ratings.ratings, 1)}
+    lines = []
+    for name in board.names:
+        place, rating = places.get(name, (None, None))
+        drawn = None
+        if rating is not None and axis is not None:
+            low, high = (None if each is None else each - middle for each in (rating.low, rating.high))
+            drawn = drawn_interval(Figure(rating.value - middle, low, high), axis[0] - middle, axis[1] - middle)
+        standing = board.standings.get(name)
+        lines.append(PlayerLine(name, model_ids.get(name), place, rating, drawn, standing, board.matches_of(name)))
+    return lines
+
+
+def _cells(board: Leaderboard) -> list[tuple[str, list[ShadedCell]]]:
+    """The rows of the cross-play, in the order of the ratings."""
+    known = {(each.row, each.column): each for each in board.ratings.cells}
+    values = [each.value for each in known.values()] if board.ratings.by == POINTS else [0.0, 1.0]
+    low, high = (min(values), max(values)) if values else (0.0, 0.0)
+    names = board.names
+    return [(row, [_shaded(known.get((row, column)), row == column, low, high) for column in names]) for row in names]
+
+
+def _shaded(cell: CrossPlayCell | None, is_self: bool, low: float, high: float) -> ShadedCell:
+    if cell is None:
+        return ShadedCell(None, None, is_self, is_few=False)
+    shade = 4 if high <= low else 1 + round(6 * (cell.value - low) / (high - low))
+    return ShadedCell(cell, shade, is_self, cell.matches < FEW)
+
+
+def _neighbour_lines(ratings: Ratings, model_ids: Mapping[str, int]) -> Sequence[NeighbourLine]:
+    ends = [end for each in ratings.neighbours for end in (each.low, each.gap, each.high) if end is not None]
+    low, high = min([*ends, 0]), max([*ends, 0])
+    if high <= low:
+        high = low + 1
+    return [
+        NeighbourLine(
+            each,
+            drawn_interval(Figure(each.gap, each.low, each.high), low, high),
+            (model_ids.get(each.ahead), model_ids.get(each.behind)),
+        )
+        for each in ratings.neighbours
+    ]
