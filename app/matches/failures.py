@@ -16,7 +16,7 @@ from app.models import EventRow, GenerationRow, LanguageModel, MatchRow, ModelRe
 
 LATELY = timedelta(days=7)  # by when a match began or a test call was made
 CALLS = 2000  # so many of the latest calls are looked through, whenever they were
-MOST = 20  # failures in the list
+MOST = 500  # failures of each kind that are looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class ModelFailure:
 
 
 def last_failures(session: Session, now: datetime) -> list[ModelFailure]:
-    """What went wrong last, the newest first."""
+    """What went wrong last, of each kind MOST at most, the newest first."""
     found = [*_broken_off(session, now), *_unanswered(session), *_failed_tests(session, now)]
-    return sorted(found, key=lambda failure: failure.at, reverse=True)[:MOST]
+    return sorted(found, key=lambda failure: failure.at, reverse=True)
 
 
 def _broken_off(session: Session, now: datetime) -> list[ModelFailure]:

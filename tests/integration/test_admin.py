@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+import string
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,7 +15,7 @@ from app.core.csv_tables import to_csv
 from app.core.extensions import reading, writing
 from app.job_kinds import JOB_KINDS
 from app.matches import export, live
-from app.matches.failures import LATELY, MOST
+from app.matches.failures import LATELY
 from app.matches.overview import QUIET
 from app.matches.stored import StoredMatch, StoredSeat
 from app.models import GenerationRow, LanguageModel, Lease, MatchRow
@@ -179,12 +180,12 @@ def call(engine: Engine, match: str, model: LanguageModel, error: str | None) ->
 
 
 def failures(client: FlaskClient) -> list[tuple[str, ...]]:
-    """The rows of the list: what happened, why, and where the links lead."""
+    """The rows of the list: what happened, how often, why, and where the links lead."""
     rows = part(client.get("/admin/").text, "failures").split("<tr ")[2:]
-    cells = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in rows]
+    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in rows]
     return [
-        (*(re.sub("<[^>]+>", "", each) for each in (what, why)), *re.findall(r'href="([^"]+)"', model + match))
-        for what, why, model, match in cells
+        (*(re.sub("<[^>]+>", "", each) for each in (what, times, why)), *re.findall(r'href="([^"]+)"', model + match))
+        for what, times, why, model, match, _ in cells
     ]
 
 
@@ -213,9 +214,9 @@ def test_failures_are_told_newest_first_with_whose_fault_and_links(client: Flask
     keep_result(engine, model.id, ok=False, error="expected an answer, got HTTP 401")
     match, page = "/admin/matches/{}".format, f"/admin/models/{model.id}"
     assert failures(client) == [
-        ("A test call failed", "expected an answer, got HTTP 401", page),
-        ("Match aborted, our fault", "5 workers died at this turn", "/admin/models/1", match(second)),
-        ("Match aborted, the model’s fault", "no answer within 60 s", page, match(first)),
+        ("A test call failed", "1", "expected an answer, got HTTP 401", page),
+        ("Match aborted, our fault", "1", "5 workers died at this turn", "/admin/models/1", match(second)),
+        ("Match aborted, the model’s fault", "1", "no answer within 60 s", page, match(first)),
     ]
 
 
@@ -226,9 +227,9 @@ def test_a_call_without_an_answer_is_told_once(client: FlaskClient, engine: Engi
     going_on = begin(engine, "a pet").id
     call(engine, going_on, model, "got HTTP 503")
     call(engine, going_on, model, None)
-    assert [row[:2] for row in failures(client)] == [
-        ("A call brought no answer", "got HTTP 503"),
-        ("Match aborted, the model’s fault", "got HTTP 500"),
+    assert [row[:3] for row in failures(client)] == [
+        ("A call brought no answer", "1", "got HTTP 503"),
+        ("Match aborted, the model’s fault", "1", "got HTTP 500"),
     ]
 
 
@@ -242,12 +243,23 @@ def test_what_is_long_ago_or_went_well_is_no_failure_and_the_list_has_an_end(
     with writing(engine) as session:
         session.execute(update(MatchRow).where(MatchRow.id == old).values(started_at=datetime.now(UTC) - 2 * LATELY))
     assert failures(client) == []
-    for number in range(MOST + 2):
-        break_off(engine, "us", f"reason {number} of many, " + "very long " * 50)
+    for letter in string.ascii_lowercase:
+        break_off(engine, "us", f"reason {letter} of many, " + "very long " * 50)
     told = failures(client)
-    assert len(told) == MOST
-    assert told[0][1].startswith(f"reason {MOST + 1} of many")
-    assert all(len(why) < 230 for _, why, *_ in told)
+    assert len(told) == 20
+    assert told[0][2].startswith("reason z of many")
+    assert all(len(why) < 230 for _, _, why, *_ in told)
+
+
+def test_failures_with_one_cause_are_told_once_with_how_often(client: FlaskClient, engine: Engine) -> None:
+    weak, other = api_model(engine, "weak"), api_model(engine, "other")
+    for seconds in (60, 61.5, 60):
+        break_off(engine, "model", f"no answer within {seconds} s", weak)
+    latest = break_off(engine, "model", "no answer within 59 s", weak)
+    break_off(engine, "model", "no answer within 60 s", other)
+    told = [(times, why, links[-1]) for _, times, why, *links in failures(client)]
+    assert told[1] == ("4", "no answer within 59 s", f"/admin/matches/{latest}")
+    assert [times for times, *_ in told] == ["1", "4"]
 
 
 def test_a_loop_that_does_not_run_is_said(client: FlaskClient, engine: Engine) -> None:

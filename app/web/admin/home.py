@@ -1,6 +1,7 @@
 """The overview: what goes on, what went wrong, and everything that was played as CSV."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -45,7 +46,7 @@ def home() -> str:
             "unread_reports": unread_reports(),
             "upkeep_runs": figures.upkeep_until is not None and figures.upkeep_until > now,
             "live": table_of(session, "matches", live, "match", "game", "players", "source", "moves", _TO_MOVE, quiet),
-            "failures": table_of(session, "matches", _failures(session, now), *_FAILURE),
+            "failures": table_of(session, "matches", _alike(_failures(session, now))[:_MOST_CAUSES], *_FAILURE),
             "open_rounds": table_of(session, "rounds", rounds, "name", "status", "done", "game", "models"),
             "latest": table_of(
                 session, "matches", latest,
@@ -77,9 +78,27 @@ def _failures(session: Session, now: datetime) -> list[ModelFailure | JobFailure
         for kind in JOB_KINDS
         for row in failed_jobs(session, kind, now - LATELY, MOST)
     ]
-    return sorted(failures, key=lambda failure: failure.at, reverse=True)[:MOST]
+    return sorted(failures, key=lambda failure: failure.at, reverse=True)
 
 
+class AlikeFailures(NamedTuple):
+    """Failures of one model, or of one kind of jobs, with one cause: the latest of them, and how many there are."""
+
+    latest: ModelFailure | JobFailure
+    times: int
+
+
+def _alike(failures: Sequence[ModelFailure | JobFailure]) -> list[AlikeFailures]:
+    """Failures by what they have in common, the one that came last first. `failures` have the newest first."""
+    causes: dict[tuple[Any, ...], list[ModelFailure | JobFailure]] = {}
+    for failure in failures:
+        of = failure.job_kind if isinstance(failure, JobFailure) else (failure.kind, failure.fault, failure.model)
+        causes.setdefault((of, _FIGURES.sub("#", failure.detail)), []).append(failure)
+    return [AlikeFailures(found[0], len(found)) for found in causes.values()]
+
+
+_MOST_CAUSES = 20  # in the list
+_FIGURES = re.compile(r"\d[\d.,]*")  # seconds, numbers of jobs: by them alone no two causes differ
 _ABORTED: Mapping[str, Phrase] = {
     MODEL_FAULT: Phrase("Match aborted, the model’s fault"),
     SETTINGS_FAULT: Phrase("Match aborted, the settings’ fault"),
@@ -108,11 +127,12 @@ def _match_or_job(failure: ModelFailure | JobFailure) -> Reference | None:
 
 
 _FAILURE = (
-    ListColumn("at", Phrase("When, UTC"), lambda failure: failure.at),
-    ListColumn("what", Phrase("What happened"), lambda failure: capital_phrase(_what_failed(failure))),
-    ListColumn("why", Phrase("Why"), lambda failure: English(failure.detail)),
-    ListColumn("model", Phrase("Model"), _model_of),
-    ListColumn("where", Phrase("Match"), _match_or_job, none=Phrase("none")),
+    ListColumn("what", Phrase("What happened"), lambda alike: capital_phrase(_what_failed(alike.latest))),
+    ListColumn("times", Phrase("How often"), lambda alike: alike.times, numeric=True),
+    ListColumn("why", Phrase("Why"), lambda alike: English(alike.latest.detail)),
+    ListColumn("model", Phrase("Model"), lambda alike: _model_of(alike.latest)),
+    ListColumn("where", Phrase("The latest"), lambda alike: _match_or_job(alike.latest), none=Phrase("none")),
+    ListColumn("at", Phrase("When, UTC"), lambda alike: alike.latest.at),
 )
 _TO_MOVE = ListColumn(
     "to_move",
