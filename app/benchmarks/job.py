@@ -40,6 +40,7 @@ BENCHMARK = BenchmarkKind(
     spends=True,
     listing="app.benchmarks.listing:LIST",
     page="app.benchmarks.page:PAGE",
+    curves="app.benchmarks.curves:curves",
     creation="app.benchmarks.creation:CREATION",
     lease_seconds=lambda settings: settings.TRAIN_LEASE,
     patience=timedelta(seconds=30),  # a job may wait long behind a training

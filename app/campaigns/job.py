@@ -36,5 +36,6 @@ CAMPAIGN = CampaignKind(
     spends=True,
     listing="app.campaigns.listing:LIST",
     page="app.campaigns.page:PAGE",
+    curves="app.campaigns.curves:curves",
     creation="app.campaigns.creation:CREATION",
 )

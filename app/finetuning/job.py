@@ -89,6 +89,7 @@ TRAINING = TrainingKind(
     idle=Phrase("one that nobody runs"),
     listing="app.finetuning.listing:LIST",
     page="app.finetuning.page:PAGE",
+    curves="app.finetuning.curves:curves",
     creation="app.finetuning.creation:CREATION",
     lease_seconds=lambda settings: settings.TRAIN_LEASE,
     patience=timedelta(seconds=30),  # a job may wait long behind another one

@@ -63,6 +63,7 @@ class JobKind(Generic[R]):
     listing: str = ""  # "module:name" of its list, loaded by pages and commands; empty: the list of `job_list`
     page: str = ""  # "module:name" of what one job shows, loaded likewise; empty: that of `page_of`
     creation: str = ""  # "module:name" of how jobs come of a spec, loaded likewise; empty: they come of something else
+    curves: str = ""  # "module:function" that reads what changed as a job went on, loaded likewise; empty: nothing
     spends: bool = False  # whether its jobs have a budget (app/jobs/spending.py)
     place: int = 100  # among the kinds, in the navigation and wherever all of them are listed
 

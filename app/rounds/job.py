@@ -79,6 +79,7 @@ ROUND = RoundKind(
     lease_seconds=lambda settings: settings.ROUND_LEASE,
     listing="app.rounds.listing:LIST",
     page="app.rounds.page:PAGE",
+    curves="app.analysis.running_mean:curves",
     creation="app.rounds.creation:CREATION",
     spends=True,
     messages=8,  # more workers are called by upkeep, as long as a part of the round is free

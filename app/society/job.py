@@ -43,6 +43,7 @@ SOCIETY = SocietyKind(
     numbered=lambda number: Phrase("society %(number)s", number=number),
     listing="app.society.listing:LIST",
     page="app.society.page:PAGE",
+    curves="app.society.curves:curves",
     creation="app.society.creation:CREATION",
     spends=True,
     lease_seconds=lambda settings: settings.ROUND_LEASE,

@@ -171,6 +171,7 @@ ROUTES: dict[str, Row] = {
     "GET /admin/<path:_anything>": experimenters("404"),
     "GET /admin/": experimenters("200"),
     "GET /admin/export/<name>.csv": experimenters("200"),
+    "GET /admin/compare/<jobs>": experimenters("400"),
     "POST /admin/figures/<form>": experimenters("400"),
     "POST /admin/lists/<name>/columns": experimenters("404"),
     "GET /admin/matches": experimenters("200"),

@@ -110,6 +110,7 @@ def job_actions(kind: JobKind[Any], row: Any, state: str) -> dict[str, Any]:
     """What a page offers to do with a job in that state, for the buttons of its template."""
     return {
         "act": job_address(kind, row.id),
+        "compare": url_for("admin.compare", jobs=kind.plural, run=row.id),
         "live": row.status in states.LIVE,
         "can_cancel": kind.may_cancel(row),
         "can_resume": kind.may_resume(row, state),
@@ -187,16 +188,21 @@ def requester() -> Requester:
 
 def read_compared(session: Session, kind: JobKind[R], name: str, most: int) -> list[R]:
     """The jobs of a kind to be compared, whose numbers the address has under a name. Raises NotFound and Invalid."""
-    given = request.args.getlist(name)[: most + 1]
+    return [kind.get(session, number) for number in compared_numbers(name, most)]
+
+
+def compared_numbers(name: str, most: int, least: int = 2) -> list[int]:
+    """The numbers of the jobs to be compared, which the address has under a name. Raises Invalid."""
+    given = [text for text in request.args.getlist(name) if text][: most + 1]
     numbers = dict.fromkeys(whole_number(text, name, 1, LARGEST) for text in given)
-    if not 2 <= len(numbers) <= most:
+    if not least <= len(numbers) <= most:
         raise Invalid(
             name,
-            expected=Phrase("2 to %(most)s different ones to compare", most=most),
+            expected=Phrase("%(least)s to %(most)s different ones to compare", least=least, most=most),
             got=len(numbers),
             remedy=Phrase("tick them in the list"),
         )
-    return [kind.get(session, number) for number in numbers]
+    return [*numbers]
 
 
 def list_page(kind: JobKind[Any], pages: JobPages, **fields: Any) -> ListPage:
@@ -208,7 +214,7 @@ def list_page(kind: JobKind[Any], pages: JobPages, **fields: Any) -> ListPage:
         pages.path,
         is_live=lambda item: any(row.status in states.LIVE for row in getattr(item, "rows", (item.row,))),
         subject=kind.subject,
-        **fields,
+        **{"compare": "admin.compare", "compared": {"jobs": kind.plural}, "ticked": "run", **fields},
     )
 
 

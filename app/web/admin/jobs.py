@@ -71,6 +71,7 @@ register_pages(
     ),
     first=lazy_gettext("Train the first model"),
     compare="admin.compare_jobs",
+    compared={},
     ticked="job",
 )
 

@@ -76,7 +76,8 @@ class ListPage:
     path: below that of all admin pages, and its endpoint. prefix: of what its address says, where the page has
     several lists. new: what leads to forms: endpoints, and what each button says. about: what is in the list, where
     nothing is yet, and `first` the button there. command: the same in a terminal. compare: where ticked lines are
-    compared, an endpoint that takes their numbers as `ticked`. subject: what a line is called by its number.
+    compared, an endpoint that takes `compared` in its address and their numbers as `ticked`.
+    subject: what a line is called by its number.
     counts: whether it says how many lines there are. values: cells of columns that pages have otherwise. fixed:
     what each address of the list has. filters: the fields of the form above, and `where` the conditions of those
     that were given. fields: what a template of the list's own needs besides.
@@ -92,6 +93,7 @@ class ListPage:
     first: Any = ""
     command: str = ""
     compare: str = ""
+    compared: Mapping[str, str] = field(default_factory=dict)
     ticked: str = ""
     subject: Callable[[int], Phrase] = lambda number: Phrase(str(number))
     template: str = "admin/list.html"

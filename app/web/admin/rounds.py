@@ -128,6 +128,7 @@ register_pages(
     about=lazy_gettext("In a round, models play many matches against each other while you watch. There is none yet."),
     first=lazy_gettext("Start the first round"),
     compare="admin.compare_rounds",
+    compared={},
     ticked="round",
     filters=_filters,
     where=lambda session, given: conditions(session, read_chosen(session, given)),

@@ -1,0 +1,161 @@
+"""Curves of several runs over each other: smoothed, on a log axis where that is asked for. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.analysis.chart import HEIGHT, WIDTH, Chart, Description, Spec
+from app.analysis.language import ENGLISH, Language
+from app.analysis.losses import FIGURES, MOST_DRAWN, shown_figure
+from app.analysis.themes import Palette
+
+MOST = 6  # runs in one chart: as many as there are colours
+EXPONENTIAL, MOVING = "exponential", "moving"
+_DASHES = ([1, 0], [8, 4], [2, 3], [9, 3, 2, 3], [14, 5], [5, 2])
+Points = Sequence[tuple[float | str, float]]
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Smoothing:
+    """How curves are smoothed: exponentially by a weight from 0 to 0.99 of what was before, or by the mean of the last
+    `window` points; without a way not at all.
+    """
+
+    way: str = ""
+    weight: float = 0.6
+    window: int = 10
+
+    def of(self, values: Sequence[float]) -> list[float]:
+        """The smoothed values, as many as were given.
+
+        The exponential mean is divided by the weights that it has so far, so that it does not begin at 0.
+        """
+        if self.way == MOVING:
+            return [
+                sum(part) / len(part)
+                for end in range(1, len(values) + 1)
+                for part in [values[max(0, end - self.window) : end]]
+            ]
+        found, kept, weights = [], 0.0, 0.0
+        for value in values:
+            kept = self.weight * kept + (1 - self.weight) * value
+            weights = self.weight * weights + (1 - self.weight)
+            found.append(kept / weights)
+        return found
+
+
+def overlaid(
+    title: str,
+    x: str,
+    runs: Mapping[str, Points],
+    smoothing: Smoothing,
+    *,
+    log: bool = False,
+    language: Language = ENGLISH,
+) -> Chart:
+    """The curves of up to MOST runs, by what each is called, that have points.
+
+    Runs differ in dash as well as in colour; what was smoothed stands pale behind. On a log axis values of 0 and less
+    cannot be drawn: the sentence says how many there are.
+    """
+    by_word = any(isinstance(at, str) for points in runs.values() for at, _ in points)
+    smooth = bool(smoothing.way) and not by_word
+    means = {run: smoothing.of([value for _, value in points]) for run, points in runs.items()}
+    data: list[Row] = [
+        {"run": run, "x": at, "value": value, **({"smoothed": mean} if smooth else {})}
+        for run, points in runs.items()
+        for (at, value), mean in zip(points, means[run], strict=True)
+    ]
+    shown = "smoothed" if smooth else "value"
+    lost = {run: len([value for _, value in points if value <= 0]) if log else 0 for run, points in runs.items()}
+    lines = {run: _thinned([each for each in data if each["run"] == run]) for run in runs}
+
+    def drawn(name: str) -> list[Row]:
+        return [
+            {"run": run, "x": each["x"], "y": each[name]}
+            for run, found in lines.items()
+            for each in found
+            if not log or each[name] > 0
+        ]
+
+    def draw(colours: Palette) -> Spec:
+        names = [*runs]
+        legend = {"orient": "top", "symbolType": "stroke", "symbolSize": 400, "symbolStrokeWidth": 2, "columns": 3}
+        run: Spec = {"field": "run", "type": "nominal", "title": None, "legend": legend}
+        colour = {**run, "scale": {"domain": names, "range": colours.players[: len(names)]}}
+        dash = {**run, "scale": {"domain": names, "range": [*_DASHES[: len(names)]]}}
+        scale = {"type": "log"} if log else {"zero": False}
+        place: Spec = {"field": "x", "title": x, "type": "nominal" if by_word else "quantitative"}
+        place |= {"sort": None} if by_word else {"scale": {"nice": False}, "axis": {"format": ",~f"}}
+        y: Spec = {"field": "y", "type": "quantitative", "title": title, "axis": FIGURES, "scale": scale}
+        hover = [
+            {"field": "run", "title": language.gettext("Run")},
+            {"field": "x", "title": x},
+            {"field": "y", "title": title, "type": "quantitative", "format": ".5~g"},
+        ]
+        raw = {
+            "data": {"values": drawn("value")},
+            "mark": {"type": "line", "strokeWidth": 1, "opacity": 0.3, "aria": False},
+            "encoding": {"detail": {"field": "run"}},
+        }
+        points = by_word or any(len(found) < 3 for found in lines.values())
+        return {
+            "width": WIDTH,
+            "height": HEIGHT,
+            "encoding": {"x": place, "y": y, "color": colour, "tooltip": hover},
+            "layer": [
+                *([raw] if smooth else []),
+                {
+                    "data": {"values": drawn(shown)},
+                    "mark": {"type": "line", "strokeWidth": 2},
+                    "encoding": {"strokeDash": dash},
+                },
+                *(
+                    [{"data": {"values": drawn(shown)}, "mark": {"type": "point", "filled": True, "opacity": 1}}]
+                    if points
+                    else []
+                ),
+            ],
+        }
+
+    rows = [
+        (
+            run,
+            shown_figure(points[0][1], language),
+            shown_figure(min(value for _, value in points), language),
+            shown_figure(max(value for _, value in points), language),
+            shown_figure(points[-1][1], language),
+        )
+        for run, points in runs.items()
+    ]
+    gettext = language.gettext
+    header = (gettext("Run"), gettext("First"), gettext("Lowest"), gettext("Highest"), gettext("Last"))
+    last = "; ".join(f"{run} {row[-1]}" for run, row in zip(runs, rows, strict=True))
+    said = [gettext("%(figure)s, last: %(values)s.", figure=title, values=last)]
+    if smooth:
+        said.append(_smoothed_words(smoothing, language))
+    said += [
+        gettext(
+            "Values of %(run)s that are 0 or less, which a log axis cannot show, are missing: %(number)s.",
+            run=run,
+            number=number,
+        )
+        for run, number in lost.items()
+        if number
+    ]
+    described = Description(" ".join(said), header, rows)
+    return Chart("compared", title, described, draw, data, language)
+
+
+def _smoothed_words(smoothing: Smoothing, language: Language) -> str:
+    if smoothing.way == MOVING:
+        return language.gettext("Smoothed by the mean of the last %(number)s points.", number=smoothing.window)
+    weight = language.shortest(smoothing.weight)
+    return language.gettext("Smoothed exponentially with weight %(weight)s.", weight=weight)
+
+
+def _thinned(points: Sequence[Row]) -> list[Row]:
+    """At most MOST_DRAWN of the points, evenly, with the last one."""
+    every = -(-len(points) // MOST_DRAWN) or 1
+    return list(points[::-1][::every][::-1])
