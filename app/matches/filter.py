@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, exists, select
+from sqlalchemy import ColumnElement, Select, exists, func, select
 from sqlalchemy.orm import Session, aliased
 
 from app.core.errors import Invalid, NotFound, Phrase, Verbatim, either
@@ -187,8 +187,8 @@ def asks_for_rehearsals(choice: MatchFilter) -> bool:
 
 def _played_by(player: str | None, role: str | None, *, consented: bool = True) -> ColumnElement[bool]:
     """Whether the player sat in the match, in that role; not `consented`: without having agreed to training."""
-    # Under names of its own, because the statement around may join the same tables.
-    seat, model = aliased(SeatRow), aliased(LanguageModel)
+    # Under a name of its own, because the statement around may join the same table.
+    seat = aliased(SeatRow)
     seats = select(seat.seat).where(seat.match_id == MatchRow.id).correlate(MatchRow)
     if role is not None:
         seats = seats.where(seat.role == role)
@@ -197,7 +197,9 @@ def _played_by(player: str | None, role: str | None, *, consented: bool = True) 
     if player == PERSON:
         seats = seats.where(seat.kind == PERSON)
     elif player is not None:
-        seats = seats.join(model, model.id == seat.language_model_id).where(model.name == player)
+        named = select(LanguageModel.id).where(LanguageModel.name == player).scalar_subquery()
+        # A match has two seats; by the index of models SQLite would go through all of a model for each match.
+        seats = seats.where(func.coalesce(seat.language_model_id, 0) == named)
     return exists(seats)
 
 
