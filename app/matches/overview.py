@@ -87,8 +87,11 @@ def leaves_out_rehearsals(session: Session, choice: MatchFilter) -> bool:
 
 def reasons(session: Session) -> list[str]:
     """How matches have ended so far, in the games' words."""
-    found = select(MatchRow.reason).where(MatchRow.reason.is_not(None)).distinct().order_by(MatchRow.reason)
-    return [reason for reason in session.scalars(found) if reason is not None]
+    # From one to the next by the index, so that a million matches take no longer than one of each.
+    found = select(func.min(MatchRow.reason).label("reason")).cte("found", recursive=True)
+    following = select(func.min(MatchRow.reason)).where(MatchRow.reason > found.c.reason).scalar_subquery()
+    found = found.union_all(select(following).where(found.c.reason.is_not(None)))
+    return list(session.scalars(select(found.c.reason).where(found.c.reason.is_not(None)).order_by(found.c.reason)))
 
 
 def _count(session: Session, statement: Select[int]) -> int:

@@ -22,13 +22,16 @@ class MatchRow(Model):
     __tablename__ = "match"
     __table_args__ = (
         Index("ix_match_to_play", "status", "model_to_move"),
+        # Lists are by their start, whatever else they are of: else a page would sort all of a game.
+        Index("ix_match_game_started", "game", "started_at"),
+        Index("ix_match_reason_started", "reason", "started_at"),
         Index("ix_match_source_started", "source", "started_at"),  # people's matches among a million of models'
         Index("ix_match_inserted_in_id", "inserted_in", "id"),
         UniqueConstraint("round_id", "index", name="uq_match_round"),
     )
 
     id: Mapped[str] = mapped_column(MATCH_ID, primary_key=True)
-    game: Mapped[str] = mapped_column(String(40), index=True)
+    game: Mapped[str] = mapped_column(String(40))
     source: Mapped[str] = mapped_column(String(20))  # live | terminal | selfplay | import | rehearsal
     round_id: Mapped[int | None] = mapped_column(ForeignKey("round.id"))
     index: Mapped[int | None]  # the place in the round, from 0
