@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Text, case, cast, exists, func, select
+from sqlalchemy import ColumnElement, Text, case, cast, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from app.analysis.leaderboard import BOTH, Leaderboard, leaderboard
@@ -29,6 +29,7 @@ from app.rounds.job import SELFPLAY
 Kind = tuple[str, float | None]  # the game, and what a partner's point is worth
 _AT_ONCE = 5_000  # rows in memory
 _MODELS_FAULT = "model"
+_WITHDRAWN = "withdrawn"  # the ending of who took back the consent
 _SEATS = aliased(SeatRow), aliased(SeatRow)
 
 
@@ -116,13 +117,14 @@ def _arms_with_people(session: Session) -> list[int]:
 
 
 def _of_people(arms: Iterable[int]) -> ColumnElement[bool]:
-    """Matches of these arms that count, of whose people none is in a wave that is not frozen, and nothing is erased."""
+    """Matches of these arms that count, of people in frozen waves who have not withdrawn, with nothing erased."""
     seat = aliased(SeatRow)
-    blind = (
+    closed = Wave.frozen_at.is_not(None) & Wave.rehearsal.is_(False)
+    out = (
         select(seat.seat)
         .join(Enrolment, Enrolment.id == seat.enrolment_id)
         .outerjoin(Wave, Wave.id == Enrolment.wave_id)
-        .where(seat.match_id == MatchRow.id, Wave.frozen_at.is_(None))
+        .where(seat.match_id == MatchRow.id, or_(Wave.id.is_(None), ~closed, Enrolment.ending == _WITHDRAWN))
         .correlate(MatchRow)
     )
     return (
@@ -130,7 +132,7 @@ def _of_people(arms: Iterable[int]) -> ColumnElement[bool]:
         & MatchRow.arm_id.in_(list(arms))
         & MatchRow.position.is_not(None)
         & MatchRow.erased_at.is_(None)
-        & ~exists(blind)
+        & ~exists(out)
     )
 
 

@@ -487,6 +487,7 @@ class StudyDesign(Part):
     pay: Pay
     endings: dict[EndingName, EndingChange] = Field(default_factory=dict)
     analysis: Analysis = Analysis()
+    people_in_tournaments: bool = False  # whether leaderboards count its people, all as one player
 
     @property
     def text_files(self) -> Mapping[tuple[str | int, ...], str]:

@@ -5,6 +5,7 @@ import io
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from flask import Flask
@@ -12,12 +13,15 @@ from sqlalchemy import Engine, insert, select, update
 
 from app.analysis.leaderboard import Leaderboard
 from app.analysis.tournaments import TournamentChoice, leaderboard_of, tournament_matches
+from app.core.errors import Invalid
 from app.core.extensions import reading, writing
 from app.matches.events import Aborted, to_json
-from app.models import EventRow, LanguageModel, MatchRow, RoundRow, SeatRow
+from app.models import EventRow, LanguageModel, MatchRow, RoundRow, SeatRow, Wave
 from app.registry import add_scripted_model
 from app.rounds import matrix
 from app.rounds.spec import RoundSpec
+from tests.enrolments import enrol, finish, load_example, open_wave
+from tests.enrolments import play as play_match
 from tests.experimenter import signed_in
 from tests.rounds import CONTEXTS, make_round, play
 from tests.shell import Finished
@@ -177,3 +181,34 @@ def test_an_empty_page_and_a_wrong_address_say_what_to_do(app: Flask, address: s
     response = signed_in(app).get(f"/admin/models/leaderboard{address}")
     assert response.status_code == status
     assert said in response.text
+
+
+def test_people_are_one_player_where_the_file_of_a_frozen_study_says_so(engine: Engine, tmp_path: Path) -> None:
+    names: set[str] = set()
+    for number, key in enumerate(("", "people_in_tournaments: true\n")):
+        with writing(engine) as session:
+            (tmp_path / str(number)).mkdir()
+            said = {
+                "game: negotiation\n": f"{key}game: negotiation\n",
+                "study: two-models": f"study: two-models-{number}",
+            }
+            version = load_example(session, tmp_path / str(number), **said)
+            wave = open_wave(session, version, name=f"wave-{number}")
+            for code in ("ada", "ben", "gone"):
+                progress = enrol(session, wave, f"{code}-{number}", version)
+                play_match(session, progress, None)  # practice
+                for position in (0, 1):
+                    play_match(session, progress, position)
+                finish(session, progress, "withdrawn" if code == "gone" else "completed")
+        assert not boards(engine)
+        with writing(engine) as session:
+            session.execute(update(Wave).values(frozen_at=datetime.now(UTC)))
+        names = {name for board in boards(engine) for name in board.names}
+        assert names == ({"people", "casual"} if key else set())
+    assert sum(board.matches for board in boards(engine)) == 4
+
+
+def test_the_key_is_true_or_false(engine: Engine, tmp_path: Path) -> None:
+    said = {"game: negotiation\n": "people_in_tournaments: maybe\ngame: negotiation\n"}
+    with pytest.raises(Invalid, match="people_in_tournaments: expected"), writing(engine) as session:
+        load_example(session, tmp_path, **said)
