@@ -97,12 +97,12 @@ class ChainedKind(JobKind[R], Generic[R]):
         Raises BudgetReached where nothing is left.
         """
         own = own_budget(row)
-        spent = self._spent(session, row, but) if own != NO_BUDGET else Spent()
+        spent = self.spent_by_jobs(session, row, but) if own != NO_BUDGET else Spent()
         if (line := reached(own, spent)) is not None:
             raise BudgetReached(line)
         return JobBudget(usd=own.usd and own.usd - spent.usd, tokens=own.tokens and own.tokens - spent.tokens)
 
-    def _spent(self, session: Session, row: R, but: AwaitedJob | None = None) -> Spent:
+    def spent_by_jobs(self, session: Session, row: R, but: AwaitedJob | None = None) -> Spent:
         """What the jobs that a job has begun have spent, without one of them."""
         begun = [(part.kind, part.row(session)) for part in self.begun_jobs(session, row) if part != but]
         return sum((spent_by(found) for kind, found in begun if kind.may_spend(found)), Spent())
@@ -115,7 +115,7 @@ class ChainedKind(JobKind[R], Generic[R]):
         found = part.row(session)
         if found.status in _OVER:
             why = found.error or f"it was {found.status}"
-            line = reached(own_budget(row), self._spent(session, row)) if stopped_by_budget(found) else None
+            line = reached(own_budget(row), self.spent_by_jobs(session, row)) if stopped_by_budget(found) else None
             fail(row, line or f"{part.kind.name} {part.number}: {why}")
         return bool(found.status == states.DONE)
 

@@ -17,6 +17,7 @@ from app.models.rehearsal import Rehearsal, RehearsedBot
 from app.models.round import RoundMaterial, RoundRange, RoundRow
 from app.models.society import Society, SocietyAgent, SocietyInteraction
 from app.models.source import MatchSource
+from app.models.spending import SpendingStop
 from app.models.study import (
     Arm,
     Consent,

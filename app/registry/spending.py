@@ -15,7 +15,7 @@ from app.core.errors import Conflict, Phrase
 from app.core.extensions import reading
 from app.jobs.call_costs import Prices, TokenCounts, cost_of
 from app.jobs.spending import Spent, dollars
-from app.models import GenerationRow, LanguageModel, TrainingCharge
+from app.models import GenerationRow, LanguageModel, SpendingStop, TrainingCharge
 from app.registry.prices import prices_of_model
 from app.registry.training_charges import spent_on_trainings
 
@@ -54,18 +54,23 @@ def spending_of_period(session: Session, settings: Settings) -> InstallationSpen
     return InstallationSpending(most, settings.SPENDING_PERIOD, since, spent_since(session, since))
 
 
+def open_stop(session: Session) -> SpendingStop | None:
+    """The stop of everything that spends that is in force, if one is."""
+    return session.scalar(select(SpendingStop).where(SpendingStop.ended_at.is_(None)).limit(1))
+
+
 def spending_limit(session: Session, settings: Settings) -> str | None:
     """Why no further call of a paid model is to begin, in a line for people; None while there is no such reason."""
+    if (stop := open_stop(session)) is not None:
+        return f"everything that spends was stopped by {stop.by} at {stop.at:%Y-%m-%d %H:%M} UTC; end that stop first"
     found = spending_of_period(session, settings)
     return None if found is None else found.line
 
 
 def limit_reader(database: Engine, settings: Settings) -> Callable[[], str | None]:
-    """What reads `spending_limit` by a session of its own; it reads nothing where there is no such budget."""
+    """What reads `spending_limit` by a session of its own."""
 
     def read() -> str | None:
-        if not settings.SPENDING_LIMIT_USD:
-            return None
         with reading(database) as session:
             return spending_limit(session, settings)
 
@@ -73,13 +78,11 @@ def limit_reader(database: Engine, settings: Settings) -> Callable[[], str | Non
 
 
 def check_spending(session: Session, settings: Settings, model: LanguageModel) -> None:
-    """Raises Conflict for a match with a model behind an API while the installation's budget is used up."""
+    """Raises Conflict for a match with a model behind an API while the budget is used up or spending is stopped."""
     if model.kind == "api" and spending_limit(session, settings) is not None:
-        raise Conflict(
-            "opponent",
-            expected=Phrase("a partner that costs nothing, as the budget for models is used up for now"),
-            got=model.label,
-        )
+        used_up = Phrase("a partner that costs nothing, as the budget for models is used up for now")
+        stopped = Phrase("a partner that costs nothing, as calls of paid models are stopped for now")
+        raise Conflict("opponent", expected=used_up if open_stop(session) is None else stopped, got=model.label)
 
 
 def spent_since(session: Session, moment: datetime) -> float:
@@ -87,7 +90,7 @@ def spent_since(session: Session, moment: datetime) -> float:
 
     Calls as `spent_on_calls` counts them, trainings by the prices of when they were begun.
     """
-    calls = spent_on_calls(session, GenerationRow.id >= _first_since(session, moment))
+    calls = spent_on_calls(session, GenerationRow.id >= first_since(session, moment))
     return calls.usd + spent_on_trainings(session, TrainingCharge.at >= moment).usd
 
 
@@ -139,7 +142,7 @@ class CallSums(NamedTuple):
         return self.stored_cost + cost_of(prices, self.unpriced)
 
 
-def _first_since(session: Session, moment: datetime) -> int:
+def first_since(session: Session, moment: datetime) -> int:
     """The number of the first call since then: numbers rise with time, of which there is no index."""
     table = GenerationRow
     low = session.scalar(select(func.min(table.id))) or 0

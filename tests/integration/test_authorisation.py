@@ -170,6 +170,8 @@ ROUTES: dict[str, Row] = {
     "POST /account/tokens/<int:number>": experimenters("404"),  # nobody has made one
     "GET /admin/<path:_anything>": experimenters("404"),
     "GET /admin/": experimenters("200"),
+    "GET /admin/spend": experimenters("200"),
+    "POST /admin/spend": experimenters("400"),  # without an action
     "GET /admin/export/<name>.csv": experimenters("200"),
     "GET /admin/compare/<jobs>": experimenters("400"),
     "POST /admin/figures/<form>": experimenters("400"),

@@ -87,7 +87,7 @@ def open_lists() -> list[NavigationEntry]:
 
 
 def _lists_of(section: NavigationEntry) -> list[NavigationEntry]:
-    below = _lists_below(section.path) if section.path else []
+    below = _lists_below(section.path) if section.path else [NavigationEntry("spend", gettext("Spend"))]
     if section.path == "studies":
         below = [NavigationEntry("studies/reports", gettext("Reports"), section.unread), *below]
     elif section.path == "matches":

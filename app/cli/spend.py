@@ -1,0 +1,161 @@
+"""`flask spend`: what models have cost, and one stop for everything that spends."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from app.cli.base import (
+    Group,
+    check_one_format,
+    counted,
+    ensure_database,
+    print_csv,
+    print_json,
+    print_result,
+    settings,
+)
+from app.cli.tables import aligned
+from app.core.extensions import reading, writing
+from app.jobs.spending import dollars
+from app.registry.spending import open_stop
+from app.spend.figures import PERIODS, WEEK, Spend, SpendSums, read_spend, spend_columns
+from app.spend.limits import SpendingLimit, limits, pace_of
+from app.spend.stop import COMMAND_LINE, JobRef, effect_of_stop, end_stop, stop_spending
+
+_HEADS = ("calls", "tokens in", "tokens out", "tokens trained", "US dollars")
+_AT_MOST = 20  # runs in the table
+
+
+@click.group(cls=Group)
+def spend() -> None:
+    """What models have cost, and one stop for everything that spends."""
+
+
+@spend.command()
+@click.option("--period", type=click.Choice([*PERIODS]), default=WEEK, help="Since when.", show_default=True)
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a line for each day, model and run or study.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def show(period: str, as_csv: bool, as_json: bool) -> None:
+    """Show what was spent by model, day, run and study, and when limits are reached."""
+    check_one_format(as_json, as_csv)
+    ensure_database()
+    with reading() as session:
+        found = read_spend(session, period)
+        if as_csv:
+            print_csv(spend_columns(found), found.lines)
+            return
+        pace = pace_of(found if period == WEEK else read_spend(session, WEEK, found.until))
+        caps, stop = limits(session, settings(), pace), open_stop(session)
+        if as_json:
+            print_json(_described(found, period, pace, caps, stopped=stop is not None))
+            return
+        lines = [*_in_words(found, period, pace, caps)]
+        if stop is not None:
+            lines.append(f"Spending is stopped by {stop.by}; `flask spend resume` ends that.")
+    click.echo("\n".join(lines))
+
+
+@spend.command()
+@click.option("--check", is_flag=True, help="Only say what would stop, and what would go on.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def stop(check: bool, as_json: bool) -> None:
+    """Cancel all jobs that may spend, and begin no further call of a paid model; `flask spend resume` undoes it."""
+    ensure_database()
+    with writing() as session:
+        effect = effect_of_stop(session)
+        if not check:
+            stop_spending(session, COMMAND_LINE)
+    said = {
+        "stopped": not check,
+        "stops": [[job.kind.name, job.number] for job in effect.stops],
+        "goes_on": [[job.kind.name, job.number] for job in effect.goes_on],
+        "matches_of_people": effect.people,
+    }
+    print_result(
+        as_json,
+        said,
+        f"{'Would stop' if check else 'Stopped'}: {_names(effect.stops)}; no call of a paid model begins.",
+        f"Goes on: {counted(effect.people, 'match', 'matches')} that people play, studies, trainings on this machine: "
+        f"{_names(effect.goes_on)}.",
+    )
+
+
+@spend.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def resume(as_json: bool) -> None:
+    """End the stop: calls begin again, and workers go on with the jobs that it has cancelled."""
+    ensure_database()
+    with writing() as session:
+        found = end_stop(session)
+    for kind, number, queue in found.jobs:
+        kind.enqueue(settings().broker_url, number, queue=queue)
+    said = {
+        "resumed": [[kind.name, number] for kind, number, _ in found.jobs],
+        "left": [{"kind": job.kind.name, "number": job.number, "error": job.refused} for job in found.left],
+    }
+    resumed = _names([JobRef(kind, number) for kind, number, _ in found.jobs])
+    left = [f"Not resumed: {job.subject()}: {job.refused}" for job in found.left]
+    print_result(as_json, said, f"Resumed: {resumed}.", *left)
+
+
+def _names(jobs: Sequence[JobRef]) -> str:
+    return ", ".join(str(job.subject()) for job in jobs) or "no job"
+
+
+def _described(
+    found: Spend, period: str, pace: float, caps: Sequence[SpendingLimit], *, stopped: bool
+) -> dict[str, Any]:
+    return {
+        "period": period,
+        "since": found.since and found.since.isoformat(),
+        "total": asdict(found.total),
+        "usd_a_day": pace,
+        "by_model": [{"model": model and model.name, **asdict(sums)} for model, sums in found.by_model()],
+        "by_day": [{"day": day.isoformat(), **asdict(sums)} for day, sums in found.by_day()],
+        "by_run": [{**each._asdict(), "name": found.names.get(each), **asdict(sums)} for each, sums in found.by_run()],
+        "by_study": [
+            {**each._asdict(), "name": found.names.get(each), **asdict(sums)} for each, sums in found.by_study()
+        ],
+        "limits": [
+            {**each._asdict(), "title": str(each.title), "reached": str(each.reached), "effect": str(each.effect)}
+            for each in caps
+        ],
+        "stopped": stopped,
+    }
+
+
+def _in_words(found: Spend, period: str, pace: float, caps: Sequence[SpendingLimit]) -> Iterator[str]:
+    if not found.lines:
+        yield f"{PERIODS[period]}: no model was called."
+    else:
+        yield f"{PERIODS[period]}: {dollars(found.total.usd)} for {counted(found.total.calls, 'call')}."
+        yield from _table("model", [(model.name if model else "none", sums) for model, sums in found.by_model()])
+        yield from _table("day", [(day.isoformat(), sums) for day, sums in found.by_day()])
+        yield from _table("run", [(str(found.title(each)), sums) for each, sums in found.by_run()[:_AT_MOST]])
+        yield from _table("study", [(str(found.title(each)), sums) for each, sums in found.by_study()])
+    yield f"Pace: {dollars(pace)} a day, the mean of the seven whole days before today."
+    for each in caps:
+        spent, most = (
+            (f"{each.spent:.0f}", f"{each.most:.0f} tokens")
+            if each.in_tokens
+            else map(dollars, (each.spent, each.most))
+        )
+        yield f"{each.title}: {spent} of {most}; reached: {each.reached}."
+
+
+def _table(head: str, lines: Sequence[tuple[str, SpendSums]]) -> Iterator[str]:
+    if lines:
+        cells = [
+            (
+                name,
+                *map(str, (sums.calls, sums.prompt_tokens, sums.completion_tokens + sums.estimated)),
+                str(sums.trained_tokens),
+                dollars(sums.usd) + (f" + {sums.unpriced} of unknown price" if sums.unpriced else ""),
+            )
+            for name, sums in lines
+        ]
+        yield ""
+        yield from aligned([(head, *_HEADS), *cells], right={1, 2, 3, 4, 5})
+        yield ""

@@ -1,0 +1,274 @@
+"""What calls of models and trainings at vendors have come to, by day, by model, and by the run or study they are of.
+
+All groupings are sums of the same lines, which one grouped statement reads of all calls of a period.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, NamedTuple, TypeVar
+
+from sqlalchemy import case, func, select
+from sqlalchemy.orm import Session
+
+from app.assessments.job import ASSESSMENT
+from app.benchmarks.job import BENCHMARK
+from app.core.csv_tables import Column
+from app.core.errors import Phrase
+from app.finetuning.job import TRAINING
+from app.jobs.kind import JobKind
+from app.models import (
+    Arm,
+    AssessedAnswer,
+    BenchmarkAnswer,
+    GenerationRow,
+    LanguageModel,
+    MatchRow,
+    SocietyInteraction,
+    Study,
+    StudyVersion,
+    TrainingCharge,
+)
+from app.registry.prices import prices_of_model
+from app.registry.spending import CallSums, first_since
+from app.registry.training_charges import charges_with_spent
+from app.rounds.job import ROUND
+from app.society.job import SOCIETY
+
+K = TypeVar("K")
+
+WEEK, MONTH, ALL = "week", "month", "all"
+PERIODS: Mapping[str, Phrase] = {
+    WEEK: Phrase("Today and the seven days before"),
+    MONTH: Phrase("This month"),
+    ALL: Phrase("Since the start"),
+}
+STUDY, GUESTS, REQUESTS = "study", "guests", "requests"
+RUNS: Mapping[str, JobKind[Any]] = {kind.name: kind for kind in (ROUND, SOCIETY, ASSESSMENT, BENCHMARK, TRAINING)}
+OTHERS: Mapping[str, Phrase] = {
+    GUESTS: Phrase("matches outside rounds and studies"),
+    REQUESTS: Phrase("test calls and single questions"),
+}
+
+
+class Purpose(NamedTuple):
+    """What calls were made for: a run of a kind in RUNS, a study, or one of OTHERS, which has no number."""
+
+    kind: str
+    number: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SpendSums:
+    """What several calls come to, in US dollars and tokens.
+
+    `unpriced` are those of them whose cost nobody knows; `estimated` is how many tokens servers did not count.
+    """
+
+    calls: int = 0
+    failed: int = 0
+    unpriced: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    estimated: int = 0
+    trained_tokens: int = 0
+    usd: float = 0.0
+
+    def __add__(self, other: "SpendSums") -> "SpendSums":
+        return SpendSums(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+
+    @property
+    def tokens(self) -> int:
+        """All tokens, also those that were trained on and those that are estimated."""
+        return self.prompt_tokens + self.completion_tokens + self.estimated + self.trained_tokens
+
+
+class SpendLine(NamedTuple):
+    """What a model has cost on a day (UTC) for one purpose. `model_id` is None where no model is registered."""
+
+    day: date
+    model_id: int | None
+    purpose: Purpose
+    sums: SpendSums
+
+
+@dataclass(frozen=True)
+class Spend:
+    """What was spent since a moment, or at all: the lines of all calls, and the names of what they are about."""
+
+    since: datetime | None
+    until: datetime
+    lines: Sequence[SpendLine]
+    models: Mapping[int, LanguageModel]
+    names: Mapping[Purpose, str]
+
+    @property
+    def total(self) -> SpendSums:
+        return sum((line.sums for line in self.lines), SpendSums())
+
+    def by_model(self) -> list[tuple[LanguageModel | None, SpendSums]]:
+        """By model, the dearest first."""
+        found = self._by(lambda line: line.model_id)
+        return [(None if number is None else self.models[number], sums) for number, sums in found]
+
+    def by_run(self) -> list[tuple[Purpose, SpendSums]]:
+        """By run, without studies, the dearest first."""
+        return [each for each in self._by(lambda line: line.purpose) if each[0].kind != STUDY]
+
+    def by_study(self) -> list[tuple[Purpose, SpendSums]]:
+        """By study, the dearest first."""
+        return [each for each in self._by(lambda line: line.purpose) if each[0].kind == STUDY]
+
+    def by_day(self) -> list[tuple[date, SpendSums]]:
+        """By day, the latest first; a day of the period without calls has a line as well."""
+        found = dict(self._by(lambda line: line.day))
+        if not found and self.since is None:
+            return []
+        first = min(found) if self.since is None else self.since.date()
+        days = (self.until.date() - first).days + 1
+        every = [self.until.date() - timedelta(days=back) for back in range(days)]
+        return [(day, found.get(day, SpendSums())) for day in every]
+
+    def _by(self, key: Callable[[SpendLine], K]) -> list[tuple[K, SpendSums]]:
+        found: dict[K, SpendSums] = defaultdict(SpendSums)
+        for line in self.lines:
+            found[key(line)] += line.sums
+        return sorted(found.items(), key=lambda each: (-each[1].usd, -each[1].tokens))
+
+    def title(self, purpose: Purpose) -> str | Phrase:
+        """What a purpose is called: by its name where it has one."""
+        return self.names.get(purpose) or (
+            OTHERS[purpose.kind] if purpose.number is None else RUNS[purpose.kind].subject(purpose.number)
+        )
+
+
+def begin_of(period: str, now: datetime) -> datetime | None:
+    """When a period of PERIODS began, in UTC: seven days before today, or with the month; None: at the start."""
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    return {WEEK: today - timedelta(days=7), MONTH: today.replace(day=1), ALL: None}[period]
+
+
+def read_spend(session: Session, period: str, now: datetime | None = None) -> Spend:
+    """What was spent in a period of PERIODS."""
+    now = now or datetime.now(UTC)
+    since = begin_of(period, now)
+    models = {row.id: row for row in session.scalars(select(LanguageModel))}
+    lines = [*_lines_of_calls(session, since, models), *_lines_of_trainings(session, since)]
+    return Spend(since, now, lines, models, _names(session, {line.purpose for line in lines}))
+
+
+def _lines_of_calls(
+    session: Session, since: datetime | None, models: Mapping[int, LanguageModel]
+) -> Iterable[SpendLine]:
+    studies = dict(session.execute(select(Arm.id, StudyVersion.study_id).join(StudyVersion)).all())
+    table, match, asked = GenerationRow, MatchRow, BenchmarkAnswer
+    benchmark = select(asked.request_id, func.min(asked.job_id).label("job_id")).group_by(asked.request_id).subquery()
+    of = (
+        func.date(table.at),
+        table.language_model_id,
+        match.round_id,
+        match.arm_id,
+        table.match_id.is_not(None),
+        func.coalesce(table.society_id, SocietyInteraction.society_id),
+        AssessedAnswer.assessment_id,
+        benchmark.c.job_id,
+    )
+    sums = (
+        func.count(),
+        func.count(table.error),
+        func.sum(case((table.cost.is_(None) & table.error.is_(None), 1), else_=0)),
+        *CallSums.columns(),
+    )
+    chosen = (
+        select(*of, *sums)
+        .outerjoin(match, match.id == table.match_id)
+        .outerjoin(SocietyInteraction, SocietyInteraction.id == table.interaction_id)
+        .outerjoin(AssessedAnswer, AssessedAnswer.id == table.answer_id)
+        .outerjoin(benchmark, benchmark.c.request_id == table.request_id)
+        .group_by(*of)
+    )
+    if since is not None:
+        chosen = chosen.where(table.id >= first_since(session, since))
+    for row in session.execute(chosen):
+        day, model_id, *owners = row[: len(of)]
+        calls, failed, costless, *summed = row[len(of) :]
+        model, found = None if model_id is None else models[model_id], CallSums.of(summed)
+        cost = found.cost(None if model is None else prices_of_model(model))
+        unpriced = costless if cost is None else 0
+        usd = found.stored_cost if cost is None else cost
+        tokens = found.prompt_tokens, found.completion_tokens, found.estimated_tokens
+        at = day if isinstance(day, date) else date.fromisoformat(day)
+        yield SpendLine(at, model_id, _purpose(studies, *owners), SpendSums(calls, failed, unpriced, *tokens, 0, usd))
+
+
+def _purpose(
+    studies: Mapping[int, int],
+    round_id: int | None,
+    arm_id: int | None,
+    in_match: bool,
+    society_id: int | None,
+    assessment_id: int | None,
+    benchmark_id: int | None,
+) -> Purpose:
+    runs = ((ROUND, round_id), (SOCIETY, society_id), (ASSESSMENT, assessment_id), (BENCHMARK, benchmark_id))
+    for kind, number in runs:
+        if number is not None:
+            return Purpose(kind.name, number)
+    if arm_id is not None:
+        return Purpose(STUDY, studies[arm_id])
+    return Purpose(GUESTS if in_match else REQUESTS)
+
+
+def _lines_of_trainings(session: Session, since: datetime | None) -> Iterable[SpendLine]:
+    which = [] if since is None else [TrainingCharge.at >= since]
+    for charge, job, spent in charges_with_spent(session, *which):
+        sums = SpendSums(trained_tokens=spent.tokens, usd=spent.usd)
+        yield SpendLine(charge.at.date(), job.base_id, Purpose(TRAINING.name, job.id), sums)
+
+
+def _names(session: Session, purposes: Iterable[Purpose]) -> Mapping[Purpose, str]:
+    """The names of studies, and of those runs that have one."""
+    wanted: dict[str, set[int]] = defaultdict(set)
+    for kind, number in purposes:
+        if number is not None:
+            wanted[kind].add(number)
+    found: dict[Purpose, str] = {}
+    for name, numbers in wanted.items():
+        table: Any = Study if name == STUDY else RUNS[name].table
+        if hasattr(table, "name"):
+            rows = session.execute(select(table.id, table.name).where(table.id.in_(numbers)))
+            found |= {Purpose(name, number): called for number, called in rows}
+    return found
+
+
+# ---- As a file ---------------------------------------------------------------------
+
+
+def spend_columns(spend: Spend) -> Sequence[Column]:
+    """The columns of a CSV whose rows are `spend.lines`: what a model has cost on a day for one purpose."""
+
+    def model_of(line: SpendLine) -> str | None:
+        return None if line.model_id is None else spend.models[line.model_id].name
+
+    def column(name: str, kind: str, meaning: str, read: Callable[[SpendLine], Any]) -> Column:
+        return Column(name, kind, meaning, "", read)
+
+    def summed(name: str, meaning: str) -> Column:
+        return column(name, "integer", meaning, lambda line: getattr(line.sums, name))
+
+    return (
+        column("day", "text", "day in UTC", lambda line: line.day.isoformat()),
+        column("model", "text", "name in the registry", model_of),
+        column("purpose", "text", "what the calls were made for", lambda line: line.purpose.kind),
+        column("number", "integer", "of the run or study", lambda line: line.purpose.number),
+        column("name", "text", "of the run or study", lambda line: spend.names.get(line.purpose)),
+        summed("calls", "calls of the model"),
+        summed("failed", "calls without an answer"),
+        summed("unpriced", "calls whose cost nobody knows"),
+        summed("prompt_tokens", "tokens in"),
+        summed("completion_tokens", "tokens out"),
+        summed("estimated", "tokens that the server did not count, by estimate"),
+        summed("trained_tokens", "tokens that a vendor trained on"),
+        column("usd", "number", "US dollars, as far as prices are known", lambda line: round(line.sums.usd, 6)),
+    )

@@ -1,0 +1,121 @@
+"""One stop for everything that spends: jobs that may call models are cancelled, and no call of a paid model begins.
+
+Matches that people play go on, as they can do nothing about it. Undone, the jobs go on from where they stopped.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.core.errors import AppError, Conflict, Phrase
+from app.job_kinds import JOB_KINDS, find_kind
+from app.jobs import states
+from app.jobs.chained import ChainedKind
+from app.jobs.kind import JobKind
+from app.models import MatchRow, SpendingStop
+from app.registry.spending import open_stop
+
+COMMAND_LINE = "the command line"
+
+
+class JobRef(NamedTuple):
+    """A job, and why it was not resumed where it was not."""
+
+    kind: JobKind[Any]
+    number: int
+    refused: str = ""
+
+    def subject(self) -> Phrase:
+        """What it is called."""
+        return self.kind.subject(self.number)
+
+
+class StopEffect(NamedTuple):
+    """What a stop would cancel, and what goes on all the same: further jobs, and matches that people are in."""
+
+    stops: Sequence[JobRef]
+    goes_on: Sequence[JobRef]
+    people: int
+
+
+def effect_of_stop(session: Session) -> StopEffect:
+    """What a stop would do just now."""
+    stops: list[JobRef] = []
+    goes_on: list[JobRef] = []
+    for kind in _parents_first():
+        live = select(kind.table).where(kind.table.status.in_(states.OPEN)).order_by(kind.table.id)
+        for row in session.scalars(live):
+            (stops if kind.may_spend(row) else goes_on).append(JobRef(kind, row.id))
+    playing = select(func.count()).where(MatchRow.status == "playing", MatchRow.source == "live")
+    return StopEffect(stops, goes_on, session.scalar(playing) or 0)
+
+
+def stop_spending(session: Session, by: str) -> SpendingStop:
+    """Cancel all jobs that may spend, and let no call of a paid model begin. Raises Conflict while one is in force."""
+    if (found := open_stop(session)) is not None:
+        raise Conflict(
+            "spend",
+            expected=Phrase("spending that goes on"),
+            got=Phrase("a stop since %(moment)s UTC", moment=f"{found.at:%Y-%m-%d %H:%M}"),
+            remedy=Phrase("`flask spend resume` ends it"),
+        )
+    cancelled: list[list[str | int]] = []
+    for kind, number, _ in effect_of_stop(session).stops:
+        row = kind.get(session, number)
+        session.refresh(row)
+        if row.status in states.OPEN and kind.may_cancel(row):  # what a job waits for is cancelled with it
+            kind.cancel(session, number)
+            cancelled.append([kind.name, number])
+    stop = SpendingStop(at=datetime.now(UTC), by=by, jobs=cancelled)
+    session.add(stop)
+    session.flush()
+    return stop
+
+
+class Resumed(NamedTuple):
+    """What came of the jobs of a stop that has ended: those that go on with their queues, and those that do not."""
+
+    jobs: Sequence[tuple[JobKind[Any], int, str]]
+    left: Sequence[JobRef]
+
+
+def end_stop(session: Session) -> Resumed:
+    """Let calls begin again, and jobs go on where they stopped, by the workers.
+
+    Raises Conflict without a stop, and while a worker still ends one of its jobs: nothing is changed then.
+    """
+    stop = open_stop(session)
+    if stop is None:
+        raise Conflict("spend", expected=Phrase("a stop to end"), got=Phrase("none"))
+    session.refresh(stop, with_for_update=True)
+    jobs = [(find_kind(str(name)), int(number)) for name, number in stop.jobs]
+    for kind, number in jobs:
+        kind.settle_cancelled(session, number)
+        row = session.get(kind.table, number, populate_existing=True)
+        if row is not None and row.status == states.CANCELLING:
+            raise Conflict(
+                "spend",
+                expected=Phrase("jobs that have stopped"),
+                got=Phrase("%(job)s, which a worker is just ending", job=kind.subject(number)),
+                remedy=Phrase("try again in half a minute"),
+            )
+    stop.ended_at = datetime.now(UTC)
+    session.flush()
+    resumed, left = [], []
+    for kind, number in jobs:
+        try:
+            row = kind.get(session, number)
+            if kind.may_resume(row, kind.state_of(session, row)):
+                kind.resume(session, number, queued=True)
+                resumed.append((kind, number, kind.queue_of(session, number)))
+        except AppError as error:  # such as a budget that is used up: the others go on
+            left.append(JobRef(kind, number, error.message))
+    return Resumed(resumed, left)
+
+
+def _parents_first() -> list[JobKind[Any]]:
+    """The kinds, those first whose jobs begin others."""
+    return sorted(JOB_KINDS, key=lambda kind: not isinstance(kind, ChainedKind))

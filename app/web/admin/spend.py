@@ -1,0 +1,112 @@
+"""What models have cost, the limits that are set and when they are reached, and one stop for everything that spends."""
+
+from typing import Any
+
+from flask import Response, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from sqlalchemy.orm import Session
+
+from app.core.csv_tables import to_csv
+from app.core.errors import AppError, Conflict, Invalid, Phrase, either
+from app.core.extensions import reading
+from app.core.lists import Reference
+from app.registry.spending import open_stop
+from app.spend.figures import OTHERS, PERIODS, WEEK, Purpose, Spend, read_spend, spend_columns
+from app.spend.limits import limits, pace_of
+from app.spend.stop import effect_of_stop, end_stop, stop_spending
+from app.web.admin.blueprint import blueprint
+from app.web.admin.job_pages import requester
+from app.web.downloads import download
+from app.web.form_writes import write
+from app.web.seats import settings
+
+_AT_MOST = 20  # runs in the table; the file has all
+
+
+@blueprint.get("/spend")
+def spend() -> ResponseReturnValue:
+    """The figures of a period, or as a file all lines that they are sums of."""
+    return _show()
+
+
+@blueprint.post("/spend")
+def act_on_spend() -> ResponseReturnValue:
+    """Stop everything that spends, or let it go on."""
+    action, by = request.form.get("action"), requester().name
+    try:
+        if action == "stop":
+            write(lambda session: stop_spending(session, by).id)
+        elif action == "resume":
+            resumed = write(end_stop)
+            for kind, number, queue in resumed.jobs:
+                kind.enqueue(settings().broker_url, number, queue=queue)
+            if resumed.left:
+                job = resumed.left[0]
+                raise Conflict(
+                    "spend",
+                    expected=Phrase("jobs that can go on; all others do"),
+                    got=Phrase("%(count)s that cannot, such as %(job)s", count=len(resumed.left), job=job.subject()),
+                    remedy=Phrase("its page says why and has a button to resume it"),
+                )
+        else:
+            raise Invalid("action", expected=Phrase("stop or resume"), got=action)
+    except (Invalid, Conflict) as error:
+        return _show(error)
+    return redirect(url_for("admin.spend"), 303)
+
+
+def _show(refused: AppError | None = None) -> ResponseReturnValue:
+    period = request.args.get("period", WEEK)
+    if period not in PERIODS:
+        refused, period = refused or Invalid("period", expected=either(PERIODS), got=period), WEEK
+    with reading() as session:
+        found = read_spend(session, period)
+        if request.args.get("format") == "csv" and refused is None:
+            return _file(found, period)
+        week = found if period == WEEK else read_spend(session, WEEK, found.until)
+        return render_template(
+            "admin/spend.html",
+            **_figures(found),
+            period=period,
+            periods=PERIODS,
+            week=week.total,
+            pace=pace_of(week),
+            limits=[(each, _of_limit(each)) for each in limits(session, settings(), pace_of(week))],
+            **_stop(session),
+            refused=refused,
+        ), 200 if refused is None else refused.status
+
+
+def _figures(found: Spend) -> dict[str, Any]:
+    runs = found.by_run()
+    return {
+        "total": found.total,
+        "by_model": found.by_model(),
+        "by_day": found.by_day(),
+        "most_a_day": max((sums.usd for _, sums in found.by_day()), default=0.0),
+        "by_run": [(_reference(found, purpose), sums) for purpose, sums in runs[:_AT_MOST]],
+        "further_runs": len(runs[_AT_MOST:]),
+        "by_study": [(_reference(found, purpose), sums) for purpose, sums in found.by_study()],
+    }
+
+
+def _stop(session: Session) -> dict[str, Any]:
+    effect = effect_of_stop(session)
+    stops, goes_on = (
+        [Reference(job.kind.name, job.number, job.subject()) for job in jobs] for jobs in (effect.stops, effect.goes_on)
+    )
+    return {"stop": open_stop(session), "stops": stops, "goes_on": goes_on, "people": effect.people}
+
+
+def _reference(found: Spend, purpose: Purpose) -> Reference | Phrase:
+    if purpose.number is None:
+        return OTHERS[purpose.kind]
+    return Reference(purpose.kind, purpose.number, found.title(purpose))
+
+
+def _of_limit(limit: Any) -> Reference | Phrase:
+    return limit.title if limit.kind is None else Reference(limit.kind, limit.number, limit.title)
+
+
+def _file(found: Spend, period: str) -> Response:
+    return download(to_csv(spend_columns(found), found.lines), f"spend-{period}.csv", "text/csv")

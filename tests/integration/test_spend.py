@@ -1,0 +1,141 @@
+"""What models have cost, on the page, in its file and by the command; and one stop for everything that spends."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from flask import Flask
+from sqlalchemy import Engine, func, select, update
+
+from app.core.config import Settings
+from app.core.errors import Conflict
+from app.core.extensions import reading, writing
+from app.jobs import states
+from app.matches.lobby import start_match_against
+from app.models import GenerationRow, LanguageModel, RoundRange, RoundRow
+from app.registry.spending import spending_limit, spent_since
+from app.spend.figures import ALL, PERIODS, begin_of, read_spend
+from app.spend.stop import end_stop, stop_spending
+from tests.experimenter import signed_in
+from tests.rounds import add_models, haggler, make_round, play, row_of
+from tests.shell import Finished
+from tests.societies import add_chat_models, make_society, opinion
+from tests.societies import run as run_society
+from tests.stub_openai import Reply, StubServer
+
+Run = Callable[..., Finished]
+
+
+@pytest.fixture(scope="module")
+def stub() -> Iterator[StubServer]:
+    with StubServer() as server:
+        server.script("haggler", Reply(haggler))
+        server.script("chatter", Reply(opinion))
+        yield server
+
+
+@pytest.fixture
+def settings(app: Flask, engine: Engine, stub: StubServer) -> Settings:
+    add_models(engine, stub.url, "haggler", price_in=100.0, price_out=400.0)
+    add_chat_models(engine, stub.url, "chatter", price_in=100.0, price_out=400.0)
+    found: Settings = app.config["SETTINGS"]
+    return found
+
+
+def test_every_sum_is_what_the_stored_calls_have_cost(
+    app: Flask, engine: Engine, settings: Settings, flask: Run
+) -> None:
+    number = make_round(engine, "haggler", "scripted", matches=4)
+    play(engine, settings, number)
+    society = make_society(engine, "chatter")
+    run_society(engine, settings, society)
+    with reading(engine) as session:
+        stored = session.execute(
+            select(GenerationRow.model, func.count(), func.sum(GenerationRow.cost)).group_by(GenerationRow.model)
+        ).all()
+        by_model = {row.model: (row[1], row[2]) for row in stored if row[2]}
+        everything = spent_since(session, datetime(2000, 1, 1, tzinfo=UTC))
+        found = read_spend(session, ALL)
+    assert {model.name: (sums.calls, pytest.approx(sums.usd)) for model, sums in found.by_model() if model} == by_model
+    assert found.total.usd == pytest.approx(everything)
+    runs = {each: sums.usd for each, sums in found.by_run()}
+    assert runs == {
+        ("round", number): pytest.approx(row_of(engine, number).cost),
+        ("society", society): pytest.approx(by_model["chatter"][1]),
+    }
+    assert sum(sums.usd for _, sums in found.by_day()) == pytest.approx(everything)
+
+    client = signed_in(app)
+    page = client.get("/admin/spend").text
+    assert f"/admin/rounds/{number}" in page
+    assert f"/admin/societies/{society}" in page
+    file = csv.DictReader(io.StringIO(client.get("/admin/spend?format=csv").text))
+    assert sum(float(line["usd"]) for line in file) == pytest.approx(everything, abs=1e-4)
+    said = json.loads(flask("spend", "show", "--json").stdout)
+    assert said["total"]["usd"] == pytest.approx(everything)
+    assert {line["model"]: line["calls"] for line in said["by_model"]} == {
+        name: calls for name, (calls, _) in by_model.items()
+    }
+
+
+def test_an_installation_without_calls_has_no_figures(app: Flask, flask: Run) -> None:
+    client = signed_in(app)
+    for period in PERIODS:
+        assert "No model was called in this time." in client.get(f"/admin/spend?period={period}").text
+    assert client.get("/admin/spend?period=year").status_code == 400
+    assert "no model was called" in flask("spend", "show").stdout
+    assert begin_of("week", datetime(2026, 3, 3, 12, tzinfo=UTC)) == datetime(2026, 2, 24, tzinfo=UTC)
+
+
+def test_a_stop_ends_jobs_and_calls_and_can_be_undone(
+    app: Flask, engine: Engine, settings: Settings, flask: Run
+) -> None:
+    waiting = make_round(engine, "haggler", "scripted", matches=4, queued=True)
+    done = make_round(engine, "haggler", "scripted", matches=2)
+    play(engine, settings, done)
+    client = signed_in(app)
+    assert "Stop everything that spends" in client.get("/admin/spend").text
+    assert client.post("/admin/spend", data={"action": "stop"}).status_code == 303
+    assert row_of(engine, waiting).status == states.CANCELLED
+    assert row_of(engine, done).status == states.DONE
+    assert "Spending is stopped." in client.get("/admin/spend").text
+    with reading(engine) as session:
+        assert "everything that spends was stopped by" in (spending_limit(session, settings) or "")
+    with writing(engine) as session:
+        paid = session.scalars(select(LanguageModel).where(LanguageModel.name == "haggler")).one()
+        with pytest.raises(Conflict, match="calls of paid models are stopped for now"):
+            start_match_against(session, settings, "negotiation", paid)
+    later = make_round(engine, "haggler", "scripted", matches=2)
+    play(engine, settings, later)
+    assert "everything that spends was stopped" in (row_of(engine, later).error or "")
+    refused = client.post("/admin/spend", data={"action": "stop"})
+    assert refused.status_code == 409
+    assert "flask spend resume" in refused.text
+    assert f"round {waiting}" in flask("spend", "resume").stdout
+    assert row_of(engine, waiting).status == states.WAITING
+    assert row_of(engine, done).status == states.DONE
+    with reading(engine) as session:
+        assert spending_limit(session, settings) is None
+    assert "expected a stop to end, got none" in flask("spend", "resume").stderr
+
+
+def test_a_stop_ends_only_when_no_worker_is_ending_its_jobs_any_more(engine: Engine, settings: Settings) -> None:
+    over, held = (make_round(engine, "haggler", "scripted", matches=4, queued=True) for _ in range(2))
+    with writing(engine) as session:
+        until = datetime.now(UTC) + timedelta(seconds=settings.ROUND_LEASE)
+        part = update(RoundRange).where(RoundRange.round_id == held)
+        session.execute(part.values(lease_owner="a worker", lease_until=until))
+        stop_spending(session, "somebody")
+        session.get_one(RoundRow, over).status = states.DONE  # before its worker learned of the stop
+    with writing(engine) as session, pytest.raises(Conflict, match=f"round {held}, which a worker is just ending"):
+        end_stop(session)
+    with writing(engine) as session:
+        session.execute(part.values(lease_owner=None, lease_until=None))
+    with writing(engine) as session:
+        found = end_stop(session)
+    assert [number for _, number, _ in found.jobs] == [held]
+    assert row_of(engine, over).status == states.DONE
+    assert row_of(engine, held).status == states.WAITING
