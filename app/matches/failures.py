@@ -67,7 +67,8 @@ def _unanswered(session: Session) -> list[ModelFailure]:
         .join(MatchRow, MatchRow.id == GenerationRow.match_id)
         .outerjoin(LanguageModel, LanguageModel.id == GenerationRow.language_model_id)
         .where(GenerationRow.id > latest, GenerationRow.error.is_not(None))
-        .where(or_(MatchRow.reason.is_(None), MatchRow.reason != "aborted"), MatchRow.source.in_(PEOPLES))
+        .where(or_(MatchRow.reason.is_(None), MatchRow.reason != "aborted"))
+        .where(func.coalesce(MatchRow.source, "").in_(PEOPLES))  # of the latest calls, not by the index of sources
         .order_by(GenerationRow.id.desc())
         .limit(MOST)
     )  # fmt: skip

@@ -157,6 +157,8 @@ def conditions(choice: MatchFilter) -> list[ColumnElement[bool]]:
     for name, column in columns.items():
         if (wanted := getattr(choice, name)) is not None:
             found.append(column == wanted)
+    if choice.role is not None and choice.game is None:  # says nothing new, but is found by an index
+        found.append(MatchRow.game.in_([name for name, game in GAMES.items() if choice.role in game.roles]))
     if choice.player is not None or choice.role is not None:
         found.append(_played_by(choice.player, choice.role))
     if choice.campaign is not None:

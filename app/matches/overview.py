@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import cast
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session
 
 from app.matches.filter import PEOPLES, REHEARSAL, MatchFilter, asks_for_rehearsals
@@ -54,7 +54,7 @@ def overview(session: Session, now: datetime) -> Overview:
     """The figures at this moment; a day begins at midnight UTC."""
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     peoples = select(func.count()).select_from(MatchRow).where(MatchRow.source.in_(PEOPLES))
-    open_matches = peoples.where(MatchRow.status.in_(OPEN))
+    open_matches = select(func.count()).select_from(MatchRow).where(*_open_of_people())
     today = peoples.where(MatchRow.started_at >= midnight)
     return Overview(
         live=_count(session, open_matches.where(MatchRow.moved_at >= now - QUIET)),
@@ -65,11 +65,14 @@ def overview(session: Session, now: datetime) -> Overview:
     )
 
 
+def _open_of_people() -> tuple[ColumnElement[bool], ...]:
+    """Matches of people that are not over: found by their status, as few are, and not by their source."""
+    return MatchRow.status.in_(OPEN), func.coalesce(MatchRow.source, "").in_(PEOPLES)
+
+
 def live_matches(session: Session, now: datetime) -> list[MatchListItem]:
     """The matches that people play now, the latest move first."""
-    playing = select(MatchRow).where(
-        MatchRow.status.in_(OPEN), MatchRow.moved_at >= now - QUIET, MatchRow.source.in_(PEOPLES)
-    )
+    playing = select(MatchRow).where(*_open_of_people(), MatchRow.moved_at >= now - QUIET)
     return match_items(session, session.scalars(playing.order_by(MatchRow.moved_at.desc()).limit(MOST)).all())
 
 
