@@ -7,10 +7,14 @@ from typing import NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.analysis.chart import HEIGHT, WIDTH, Chart, Description, Spec
+from app.analysis.language import ENGLISH, Language
+from app.analysis.themes import Palette
 from app.core.errors import Phrase
 from app.jobs.curves import Curve
 from app.models import MatchRow, RoundRow
 
+_LISTED = 20  # of them in the table
 _MOST = 300  # places at which the mean is told
 _ENOUGH = 10  # matches for an interval
 _NORMAL = 1.96  # of a 95 % interval
@@ -48,6 +52,63 @@ def means_of(scores: Sequence[float]) -> list[RunningMean]:
             half = _NORMAL * sqrt(squares / (total - 1) / total) if total >= _ENOUGH else None
             found.append(RunningMean(total, mean, *((None, None) if half is None else (mean - half, mean + half))))
     return found
+
+
+def mean_chart(name: str, means: Sequence[RunningMean], language: Language = ENGLISH) -> Chart | None:
+    """The mean as a round went on, with its interval as a band; None before a second match is over."""
+    if len(means) < 2:
+        return None
+    gettext = language.gettext
+    data = [each._asdict() for each in means]
+    x, y = gettext("Matches that are over"), gettext("Mean score so far")
+
+    def draw(colours: Palette) -> Spec:
+        place = {"field": "matches", "type": "quantitative", "title": x, "scale": {"nice": False, "zero": False}}
+        low = {"field": "low", "type": "quantitative", "title": y, "scale": {"zero": False}}
+        band = {
+            "transform": [{"filter": {"field": "low", "valid": True}}],
+            "mark": {"type": "area", "color": colours.first, "opacity": 0.2, "aria": False},
+            "encoding": {"y": low, "y2": {"field": "high"}},
+        }
+        line = {
+            "mark": {"type": "line", "color": colours.first, "strokeWidth": 2},
+            "encoding": {
+                "y": {"field": "mean", "type": "quantitative", "title": y, "scale": {"zero": False}},
+                "tooltip": [
+                    {"field": "matches", "title": x},
+                    {"field": "mean", "title": y, "type": "quantitative", "format": ".4~g"},
+                ],
+            },
+        }
+        return {
+            "width": WIDTH,
+            "height": HEIGHT,
+            "data": {"values": data},
+            "encoding": {"x": place},
+            "layer": [*([band] if means[-1].low is not None else []), line],
+        }
+
+    last = means[-1]
+    sentence = gettext(
+        "Mean score of a seat over the matches in the order in which they ended: %(mean)s after %(matches)s.",
+        mean=language.decimals(last.mean, 2),
+        matches=last.matches,
+    )
+    if last.low is not None and last.high is not None:
+        low, high = language.decimals(last.low, 2), language.decimals(last.high, 2)
+        sentence += " " + gettext(
+            "The band is its 95 %% interval, %(low)s to %(high)s at the end; matches that end early may differ from"
+            " those that end late.",
+            low=low,
+            high=high,
+        )
+    rows = [
+        (str(each.matches), *("" if end is None else language.decimals(end, 2) for end in each[1:]))
+        for each in means[:: -(-len(means) // _LISTED)]
+    ]
+    header = (x, y, gettext("95 %% from"), gettext("95 %% to"))
+    title = gettext("The mean as the round went on")
+    return Chart(name, title, Description(sentence, header, rows), draw, data, language)
 
 
 def curves(session: Session, row: RoundRow) -> Sequence[Curve]:

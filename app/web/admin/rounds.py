@@ -11,6 +11,7 @@ from markupsafe import Markup
 from sqlalchemy.orm import Session
 
 from app.analysis.charts import charts_of
+from app.analysis.running_mean import mean_chart, running_means
 from app.campaigns.listing import place_of
 from app.core.errors import AppError, Invalid, NotFound, Phrase, Verbatim, either
 from app.core.extensions import db, reading
@@ -35,6 +36,7 @@ from app.web.admin.lists import ListFilter, add_address
 from app.web.admin.rounds_analysis import analysis_of, page_part
 from app.web.admin.rounds_scores import scores
 from app.web.chart_language import page_language
+from app.web.threads import in_worker_thread
 from app.web.translations import game_titles
 
 TABS = ("summary", "charts", "transcripts", "settings", "log")
@@ -66,7 +68,7 @@ def round_chart(round_id: int, name: str) -> ResponseReturnValue:
     """A chart of a round as a Vega-Lite spec, in the colours of `theme`: light or dark."""
     with reading() as session:
         row = ROUND.get(session, round_id)
-        found = {chart.name: chart for chart in charts_of(analysis_of([row])[round_id], page_language())}
+        found = {chart.name: chart for chart in _charts(session, row)["charts"]}
     if name not in found:
         raise NotFound("chart", expected=Verbatim(", ".join(found)) if found else Phrase("none yet"), got=name)
     return spec_answer(found[name])
@@ -143,7 +145,9 @@ def _summary(_session: Session, row: RoundRow) -> dict[str, Any]:
 
 def _charts(_session: Session, row: RoundRow) -> dict[str, Any]:
     found = analysis_of([row])[row.id]
-    return {"analysis": found, "charts": charts_of(found, page_language())}
+    means = in_worker_thread(db.engine, running_means, row.id)
+    went_on = mean_chart(f"running-mean-{row.id}", means, page_language())
+    return {"analysis": found, "charts": [*charts_of(found, page_language()), *([went_on] if went_on else [])]}
 
 
 def _settings(session: Session, row: RoundRow) -> dict[str, Any]:

@@ -31,7 +31,7 @@ export function put(place, now) {
  * @param {Element} now
  */
 export function putChart(place, now) {
-  if (!place.querySelector("figure")) return put(place, now);
+  if (!place.querySelector("figure") || !now.querySelector("figure")) return put(place, now);
   for (const part of ["[data-sentence]", "[data-numbers]", "[data-csv]"]) put(find(part, place), find(part, now));
   drawAll(place);
 }
