@@ -1,15 +1,18 @@
 """The leaderboard of models: their ratings in a game, their cross-play, and what would settle their order.
 
-It is made off the event loop, and made again when more matches are over.
+It is made off the event loop, and made again when more matches are over; of very many, not each time.
 """
 
+import time
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from flask import Response, render_template, request
 from flask.typing import ResponseReturnValue
 from flask_babel import gettext
+from gevent.lock import BoundedSemaphore
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
@@ -27,12 +30,30 @@ from app.games import find_game
 from app.jobs import states
 from app.models import LanguageModel, Participant, RoundRow, StudyVersion, Wave
 from app.web.admin.blueprint import blueprint
-from app.web.admin.rounds_analysis import cached
 from app.web.admin.rounds_result import IntervalBar, drawn_interval
 from app.web.threads import in_worker_thread
 from app.web.translations import game_titles
 
 _LARGEST = 2**31 - 1  # of a number of a round
+
+
+_MOST_KEPT = 8  # tournaments
+_LONG = 0.5  # seconds of reading, from which on it is not done for each further match
+_PAUSE = 20  # times as long as that, nothing is read again
+
+
+@dataclass(slots=True)
+class _KeptMatches:
+    """The matches of a tournament as they were read, and the leaderboards that were made of them, by part and role."""
+
+    version: tuple[Any, ...]
+    good_until: float  # of a clock that only goes on
+    matches: list[TournamentMatches]
+    boards: dict[tuple[str, str], Leaderboard] = field(default_factory=dict)
+
+
+_kept: OrderedDict[tuple[str, TournamentChoice], _KeptMatches] = OrderedDict()
+_one_at_a_time = BoundedSemaphore(1)  # so that ten pages that ask for the same have it made once
 
 
 class PlayerLine(NamedTuple):
@@ -129,8 +150,8 @@ def _boards(
     """
     engine = db.engine
     version, model_ids, is_live = in_worker_thread(engine, _version)
-    place = (str(engine.url), "leaderboard", choice, version)
-    found: list[TournamentMatches] = cached(place, partial(in_worker_thread, engine, tournament_matches, choice))
+    kept = _kept_matches(choice, version)
+    found = kept.matches
     if not found:
         return [], model_ids, is_live
     known = {key_of(each.game, each.partner_weight): each for each in found}
@@ -140,9 +161,32 @@ def _boards(
     boards = []
     for key in (shown, *(each for each in known if each != shown)):
         wanted = (role or BOTH) if key == shown else _usual_role(known[key].game)
-        make = partial(in_worker_thread, engine, _rated, known[key], wanted)
-        boards.append(cached((*place, key, wanted), make))
+        if (key, wanted) not in kept.boards:
+            kept.boards[key, wanted] = in_worker_thread(engine, _rated, known[key], wanted)
+        boards.append(kept.boards[key, wanted])
     return boards, model_ids, is_live
+
+
+def _kept_matches(choice: TournamentChoice, version: tuple[Any, ...]) -> _KeptMatches:
+    """The matches of a tournament, read again when there are others, but not all the time where that takes long.
+
+    Only the latest ones of a few tournaments are kept: a hundred thousand matches take some megabytes.
+    """
+    engine = db.engine
+    place = str(engine.url), choice
+    with _one_at_a_time:
+        kept = _kept.get(place)
+        begun = time.monotonic()
+        fresh = kept is not None and (kept.version == version or begun < kept.good_until)
+        if kept is None or not fresh:
+            found = in_worker_thread(engine, tournament_matches, choice)
+            took = time.monotonic() - begun
+            kept = _KeptMatches(version, begun + (_PAUSE * took if took > _LONG else 0), found)
+        _kept[place] = kept
+        _kept.move_to_end(place)
+        while len(_kept) > _MOST_KEPT:
+            _kept.popitem(last=False)
+        return kept
 
 
 def _rated(_session: Session, matches: TournamentMatches, role: str) -> Leaderboard:
