@@ -81,7 +81,13 @@ def overlaid(
 
     def draw(colours: Palette) -> Spec:
         names = [*runs]
-        legend = {"orient": "top", "symbolType": "stroke", "symbolSize": 400, "symbolStrokeWidth": 2, "columns": 3}
+        legend = {
+            "orient": "top",
+            "symbolType": "stroke",
+            "symbolSize": 400,
+            "symbolStrokeWidth": 2,
+            "symbolOpacity": 1,
+        }
         run: Spec = {"field": "run", "type": "nominal", "title": None, "legend": legend}
         colour = {**run, "scale": {"domain": names, "range": colours.players[: len(names)]}}
         dash = {**run, "scale": {"domain": names, "range": [*_DASHES[: len(names)]]}}
