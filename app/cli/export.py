@@ -15,6 +15,7 @@ from app.cli.output import STDOUT, check_target, json_option, out_option, write_
 from app.core.csv_tables import CountedRows, to_csv
 from app.core.extensions import reading
 from app.matches import export as service
+from app.matches.export_codings import COLUMNS, coded_rows, finished_coding
 from app.matches.filter import check_known
 
 export = Group("export", help="Write what was played as CSV, or a round in a published format.")
@@ -63,6 +64,19 @@ def events(**options: Any) -> None:
 def generations(**options: Any) -> None:
     """One row a call of a language model, with its exact prompt."""
     _write_table(service.GENERATIONS, **options)
+
+
+@export.command()
+@click.argument("coding", metavar="CODING")
+@_csv_options
+def codings(coding: str, out: str, guard: bool, bom: bool, as_json: bool) -> None:
+    """One row a code that a coder gave, of the coding of that name, once all of its coders are done."""
+    check_target(out, as_json, "the CSV itself goes")
+    ensure_database()
+    with reading() as session:
+        rows = CountedRows(coded_rows(session, *finished_coding(session, coding)))
+        write_out(to_csv(COLUMNS, rows, guard=guard, bom=bom), out)
+    _report_rows("codings", rows.seen, out, as_json)
 
 
 @export.command()

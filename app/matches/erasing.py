@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session, undefer
 
 from app.games.base import Event
 from app.matches import live
+from app.matches.codings import forget_codes
 from app.matches.events import LogEvent, Violated, from_json, to_json
 from app.matches.text_index import index_again
 from app.models import EventRow, GenerationRow, MatchRow, MatchSource, SeatRow
@@ -47,6 +48,7 @@ def erase_texts(session: Session, match_id: str, seats: Collection[int]) -> Eras
     session.execute(delete(MatchSource).where(MatchSource.match_id == match_id))
     found = ErasedTexts(_empty_events(session, match_id, seats), empty_prompts(session, match_id))
     index_again(session, [match_id])
+    forget_codes(session, match_id)
     return found
 
 

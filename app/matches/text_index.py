@@ -19,7 +19,7 @@ from sqlalchemy.types import Boolean
 
 from app.core.extensions import Transact, in_turn
 from app.games.base import Event
-from app.matches.events import LogEvent, Violated, from_json
+from app.matches.events import RESERVED, LogEvent, Violated, from_json
 from app.matches.words import Term, TextQuery, indexed
 from app.models import EventRow, MatchRow, MatchText
 
@@ -114,3 +114,15 @@ def _tidy(session: Session) -> None:
     """Let SQLite's index forget words that no row has any more; on PostgreSQL, VACUUM does."""
     if session.get_bind().dialect.name == "sqlite":
         session.execute(text("INSERT INTO match_text_index(match_text_index) VALUES ('rebuild')"))
+
+
+def line_numbers(session: Session, match_ids: Sequence[str]) -> dict[str, list[int]]:
+    """By match, the places in its log of its lines: its moves, refused ones too."""
+    found: dict[str, list[int]] = {match_id: [] for match_id in match_ids}
+    silent = RESERVED - {"violation"}
+    lines = select(EventRow.match_id, EventRow.seq).where(
+        EventRow.match_id.in_(match_ids), EventRow.kind.not_in(silent)
+    )
+    for match_id, seq in session.execute(lines.order_by(EventRow.match_id, EventRow.seq)):
+        found[match_id].append(seq)
+    return found

@@ -7,6 +7,7 @@ from app.models.alignment import Alignment
 from app.models.assessment import AssessedAnswer, Assessment
 from app.models.benchmark import BenchmarkAnswer, BenchmarkJob, BenchmarkResult
 from app.models.campaign import Campaign
+from app.models.coding import CodedMatch, Coder, Coding, CodingCode, GivenCode
 from app.models.dataset import Dataset, DatasetRow
 from app.models.language_model import LanguageModel
 from app.models.match import EventRow, GenerationRow, MatchRow, MatchText, SeatRow

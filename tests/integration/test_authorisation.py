@@ -179,6 +179,16 @@ ROUTES: dict[str, Row] = {
     "GET /admin/matches": experimenters("200"),
     "GET /admin/matches/analysis": experimenters("200"),
     "GET /admin/matches/transcripts": experimenters("200"),
+    "GET /admin/matches/codings": experimenters("200"),
+    "POST /admin/matches/codings": experimenters("400", form={"name": "", "codes": ""}),
+    "POST /admin/matches/codings/add": experimenters("404", form={"coding": "999"}),
+    "GET /admin/matches/codings/<int:number>": experimenters("404"),
+    "POST /admin/matches/codings/<int:number>/codes": experimenters(
+        "404", form={"match": "x", "line": "1", "key": "1"}
+    ),
+    "POST /admin/matches/codings/<int:number>/undo": experimenters("404"),
+    "POST /admin/matches/codings/<int:number>/done": experimenters("404"),
+    "GET /admin/matches/codings/<int:number>.csv": experimenters("404"),
     "GET /admin/matches/analysis.csv": experimenters("200"),
     "GET /admin/matches/<match_id>": experimenters("200"),
     "GET /admin/matches/<match_id> (over)": experimenters("200"),

@@ -48,12 +48,12 @@ def test_the_worst_come_first_and_the_next_is_read_beside_the_list(client: Flask
     deal, lost = talk(engine, "[message] a", "[message] b"), talk(engine, "[message] c", "[message] d", moves=NO_DEAL)
     page = client.get(PAGE, query_string={"sort": "lower_score"}).text
     assert hits(page) == [lost, deal]
-    onward = re.search(r'id="read-after" rel="next" href="([^"]+)"', page)
+    onward = re.search(r'data-key="j" rel="next" href="([^"]+)"', page)
     assert onward
     page = client.get(html.unescape(onward[1])).text
     assert f'href="/admin/matches/{deal}"' in page
-    assert 'id="read-before"' in page
-    assert 'id="read-after"' not in page
+    assert 'data-key="k"' in page
+    assert 'data-key="j"' not in page
 
 
 def test_facets_count_what_could_be_chosen(client: FlaskClient, engine: Engine) -> None:

@@ -91,7 +91,10 @@ def _lists_of(section: NavigationEntry) -> list[NavigationEntry]:
     if section.path == "studies":
         below = [NavigationEntry("studies/reports", gettext("Reports"), section.unread), *below]
     elif section.path == "matches":
-        below = [NavigationEntry("matches/transcripts", gettext("Transcripts"))]
+        below = [
+            NavigationEntry("matches/transcripts", gettext("Transcripts")),
+            NavigationEntry("matches/codings", gettext("Codings")),
+        ]
     elif section.path == "models":
         below = [NavigationEntry("models/leaderboard", gettext("Leaderboard")), *below]
     return [section, *below] if below else []

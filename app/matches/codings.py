@@ -1,0 +1,209 @@
+"""Codings: experimenters give codes to lines of transcripts, each alone until they are done. Nothing here commits."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
+from app.core.errors import Conflict, Invalid, NotFound, Phrase, check_name
+from app.core.validation import is_storable
+from app.matches.blinding import blinded_conditions
+from app.matches.filter import MatchFilter, check_known
+from app.matches.text_index import line_numbers
+from app.models import CodedMatch, Coder, Coding, CodingCode, GivenCode, MatchRow
+
+MOST_CODES = 8  # each has a key
+MOST_MATCHES = 500  # of a coding
+WHOLE_MATCH = 0  # in place of a line
+_LONGEST_NAME, _LONGEST_HELP = 40, 300
+_OVER = "over"
+
+
+class CodingProgress(NamedTuple):
+    """A coding in a list: how many matches it has, and its coders with whether each is done."""
+
+    coding: Coding
+    matches: int
+    coders: Sequence[Coder]
+
+
+def find_coding(session: Session, number: int) -> Coding:
+    """The coding of that number. Raises NotFound."""
+    found = session.get(Coding, number)
+    if found is None:
+        raise NotFound("coding", expected=Phrase("the number of one that exists"), got=number)
+    return found
+
+
+def list_codings(session: Session) -> list[CodingProgress]:
+    """All codings, the latest first."""
+    return [
+        CodingProgress(each, len(matches_of(session, each.id)), coders_of(session, each.id))
+        for each in session.scalars(select(Coding).order_by(Coding.id.desc()))
+    ]
+
+
+def create_coding(session: Session, name: str, codes: str, creator: str) -> Coding:
+    """A coding with codes that are typed one a line, `name: help`; their keys are their places, from 1.
+
+    Raises Invalid, and Conflict for a name that there is already.
+    """
+    check_name("name", name)
+    read = read_codes(codes)
+    if session.scalar(select(Coding.id).where(Coding.name == name)) is not None:
+        raise Conflict("name", expected=Phrase("another name than that of a coding that exists"), got=name)
+    coding = Coding(name=name, created_by=creator, created_at=datetime.now(UTC))
+    session.add(coding)
+    session.flush()
+    session.add_all(
+        CodingCode(coding_id=coding.id, key=key, name=code, help=meaning) for key, (code, meaning) in enumerate(read, 1)
+    )
+    session.flush()
+    return coding
+
+
+def read_codes(text: str) -> list[tuple[str, str]]:
+    """Names and helps of codes that are typed one a line, `name: help`. Raises Invalid."""
+    found = []
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, _, meaning = (part.strip() for part in line.partition(":"))
+        if not (0 < len(name) <= _LONGEST_NAME and len(meaning) <= _LONGEST_HELP and line.isprintable()):
+            expected = Phrase(
+                "a line such as %(example)s, with at most %(name)s and %(help)s characters",
+                example="concedes: asks for less than before", name=_LONGEST_NAME, help=_LONGEST_HELP,
+            )  # fmt: skip
+            raise Invalid("codes", expected=expected, got=line)
+        found.append((name, meaning))
+    names = {name for name, _ in found}
+    if not 1 <= len(found) <= MOST_CODES or len(names) < len(found):
+        expected = Phrase("1 to %(most)s lines, each with another name", most=MOST_CODES)
+        raise Invalid("codes", expected=expected, got=len(found))
+    return found
+
+
+def add_matches(session: Session, coding: Coding, choice: MatchFilter) -> int:
+    """Let further matches be coded: those of a filter that are over, in the order of their beginnings.
+
+    How many are new. Raises Conflict once a coder is done, or where there would be too many, and Invalid for none.
+    """
+    check_known(session, choice)
+    _lock(session, coding)
+    if any(coder.done_at for coder in coders_of(session, coding.id)):
+        raise Conflict("coding", expected=Phrase("one with which nobody is done"), got=coding.name)
+    there = matches_of(session, coding.id)
+    chosen = select(MatchRow.id).where(*blinded_conditions(choice), MatchRow.status == _OVER, MatchRow.id.not_in(there))
+    room = MOST_MATCHES - len(there)
+    new = list(session.scalars(chosen.order_by(MatchRow.started_at, MatchRow.id).limit(room + 1)))
+    if len(new) > room:
+        raise Conflict("coding", expected=Phrase("at most %(most)s matches", most=MOST_MATCHES), got=Phrase("more"))
+    session.add_all(CodedMatch(coding_id=coding.id, match_id=each, place=len(there) + n) for n, each in enumerate(new))
+    session.flush()
+    return len(new)
+
+
+def codes_of(session: Session, number: int) -> Sequence[CodingCode]:
+    """The codes of a coding, by their keys."""
+    return session.scalars(select(CodingCode).where(CodingCode.coding_id == number).order_by(CodingCode.key)).all()
+
+
+def matches_of(session: Session, number: int) -> Sequence[str]:
+    """The ids of the matches of a coding, in their order."""
+    found = select(CodedMatch.match_id).where(CodedMatch.coding_id == number)
+    return session.scalars(found.order_by(CodedMatch.place, CodedMatch.match_id)).all()
+
+
+def coders_of(session: Session, number: int) -> Sequence[Coder]:
+    """Who codes, by name."""
+    return session.scalars(select(Coder).where(Coder.coding_id == number).order_by(Coder.name)).all()
+
+
+def toggle(session: Session, coding: Coding, coder: str, match_id: str, seq: int, key: int) -> bool:
+    """Give a line, or with WHOLE_MATCH the match, the code of that key, or take it back; whether it has it now.
+
+    Raises NotFound for a match, line or code that the coding does not have, and Conflict for a coder who is done.
+    """
+    _begin(session, coding, coder)
+    code = session.scalar(select(CodingCode).where(CodingCode.coding_id == coding.id, CodingCode.key == key))
+    if code is None:
+        raise NotFound("code", expected=Phrase("the key of a code of this coding"), got=key)
+    if not is_storable(match_id) or session.get(CodedMatch, (coding.id, match_id)) is None:
+        raise NotFound("match", expected=Phrase("a match of this coding"), got=match_id)
+    if seq != WHOLE_MATCH and seq not in line_numbers(session, [match_id])[match_id]:
+        raise NotFound("line", expected=Phrase("a line of this match"), got=seq)
+    row = {"coding_id": coding.id, "match_id": match_id, "coder": coder, "seq": seq, "code_id": code.id}
+    given = session.scalar(select(GivenCode).filter_by(**row))
+    if given is not None:
+        session.delete(given)
+    else:
+        session.add(GivenCode(**row, at=datetime.now(UTC)))
+    session.flush()
+    return given is None
+
+
+def undo(session: Session, coding: Coding, coder: str) -> GivenCode | None:
+    """Take back the code that a coder gave last; None where there is none. Raises Conflict for one who is done."""
+    _begin(session, coding, coder)
+    own = select(GivenCode).where(GivenCode.coding_id == coding.id, GivenCode.coder == coder)
+    last = session.scalar(own.order_by(GivenCode.id.desc()).limit(1))
+    if last is not None:
+        session.delete(last)
+        session.flush()
+    return last
+
+
+def finish(session: Session, coding: Coding, coder: str) -> None:
+    """A coder is done, for good. Raises Conflict where there is no match to code, or for one who is done already."""
+    found = _begin(session, coding, coder)
+    if not matches_of(session, coding.id):
+        raise Conflict("coding", expected=Phrase("one with matches"), got=Phrase("none"))
+    found.done_at = datetime.now(UTC)
+    session.flush()
+
+
+def seen_coders(session: Session, number: int, reader: str) -> list[str]:
+    """Whose codes an experimenter sees: the own ones, and, once he or she is done, those of all others who are."""
+    coders = coders_of(session, number)
+    done = [each.name for each in coders if each.done_at is not None]
+    return sorted({*done, reader}) if reader in done else [reader]
+
+
+def given_codes(
+    session: Session, number: int, coders: Sequence[str], match_id: str | None = None
+) -> Sequence[GivenCode]:
+    """The codes that these coders gave, of one match or of all, by match, line, coder and code."""
+    found = (
+        select(GivenCode)
+        .join(CodedMatch, (CodedMatch.coding_id == GivenCode.coding_id) & (CodedMatch.match_id == GivenCode.match_id))
+        .where(GivenCode.coding_id == number, GivenCode.coder.in_(coders))
+    )
+    if match_id is not None:
+        found = found.where(GivenCode.match_id == match_id)
+    order = CodedMatch.place, GivenCode.match_id, GivenCode.seq, GivenCode.coder, GivenCode.code_id
+    return session.scalars(found.order_by(*order)).all()
+
+
+def forget_codes(session: Session, match_id: str) -> int:
+    """Take a match out of all codings, with the codes that it was given; how many codings that were."""
+    there = session.scalar(select(func.count()).select_from(CodedMatch).where(CodedMatch.match_id == match_id)) or 0
+    session.execute(delete(GivenCode).where(GivenCode.match_id == match_id))
+    session.execute(delete(CodedMatch).where(CodedMatch.match_id == match_id))
+    return there
+
+
+def _begin(session: Session, coding: Coding, name: str) -> Coder:
+    """The coder of that name, from now on if not before. Raises Conflict for one who is done."""
+    _lock(session, coding)
+    coder = session.get(Coder, (coding.id, name))
+    if coder is None:
+        coder = Coder(coding_id=coding.id, name=name)
+        session.add(coder)
+    if coder.done_at is not None:
+        raise Conflict("coding", expected=Phrase("one with which you are not done"), got=coding.name)
+    return coder
+
+
+def _lock(session: Session, coding: Coding) -> None:
+    """Nobody else changes the coding until the transaction ends."""
+    session.refresh(coding, with_for_update=True)

@@ -1,0 +1,196 @@
+"""Codings: their list, a coding as one experimenter codes it, how far those agree who are done, and its file."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from flask import Response, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from flask_login import current_user
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from app.core.csv_tables import to_csv
+from app.core.errors import AppError, Conflict
+from app.core.extensions import db, reading
+from app.core.validation import whole_number
+from app.matches import codings
+from app.matches.agreement import agreement
+from app.matches.export_codings import COLUMNS, coded_rows
+from app.matches.filter import NAMES, read_choice
+from app.matches.transcripts import Transcript, transcript
+from app.matches.words import TextQuery
+from app.models import Coding, GivenCode
+from app.web.admin.blueprint import blueprint
+from app.web.downloads import download
+from app.web.form_writes import write, write_once
+from app.web.translations import game_titles
+
+_LARGEST = 2**31 - 1
+
+
+# ---- The list ------------------------------------------------------------------
+
+
+@blueprint.get("/matches/codings")
+def coding_list() -> ResponseReturnValue:
+    """All codings, and the form of a new one."""
+    return _list_page()
+
+
+@blueprint.post("/matches/codings")
+def new_coding() -> ResponseReturnValue:
+    """Make a coding; what cannot be is said above the form, which keeps what was typed."""
+    name, codes, creator = request.form.get("name", "").strip(), request.form.get("codes", ""), current_user.name
+    try:
+        number = write_once(lambda session: codings.create_coding(session, name, codes, creator).id)
+    except AppError as error:
+        return _list_page(error)
+    return redirect(url_for("admin.coding", number=number), 303)
+
+
+def _list_page(refused: AppError | None = None) -> ResponseReturnValue:
+    with reading() as session:
+        listed = codings.list_codings(session)
+        page = render_template("admin/codings.html", codings=listed, refused=refused, most=codings.MOST_CODES)
+    return page, refused.status if refused else 200
+
+
+@blueprint.post("/matches/codings/add")
+def add_to_coding() -> ResponseReturnValue:
+    """Have the matches of a search coded."""
+    given = {name: request.form.get(name, "") for name in NAMES}
+    number = whole_number(request.form.get("coding", ""), "coding", 1, _LARGEST)
+    choice = read_choice(given)
+    write_once(lambda session: codings.add_matches(session, codings.find_coding(session, number), choice))
+    return redirect(url_for("admin.coding", number=number), 303)
+
+
+# ---- One coding ----------------------------------------------------------------
+
+
+@blueprint.get("/matches/codings/<int:number>")
+def coding(number: int) -> ResponseReturnValue:
+    """A coding as its reader codes it: the match that is read, the line that is chosen, and the codes of both."""
+    with reading() as session:
+        return render_template("admin/coding.html", **_page(session, codings.find_coding(session, number)))
+
+
+@blueprint.post("/matches/codings/<int:number>/codes")
+def give_code(number: int) -> ResponseReturnValue:
+    """Give the chosen line or match a code, or take it back."""
+    form, coder = request.form, current_user.name
+    match_id, seq = form.get("match", ""), whole_number(form.get("line", ""), "line", 0, _LARGEST)
+    key = whole_number(form.get("key", ""), "key", 1, codings.MOST_CODES)
+    write(lambda session: codings.toggle(session, codings.find_coding(session, number), coder, match_id, seq, key))
+    return _back(number, match=match_id, line=seq)
+
+
+@blueprint.post("/matches/codings/<int:number>/undo")
+def undo_code(number: int) -> ResponseReturnValue:
+    """Take back the code that was given last, and go to where it was."""
+    coder = current_user.name
+
+    def work(session: Session) -> dict[str, Any]:
+        last = codings.undo(session, codings.find_coding(session, number), coder)
+        return {} if last is None else {"match": last.match_id, "line": last.seq}
+
+    return _back(number, **write(work))
+
+
+@blueprint.post("/matches/codings/<int:number>/done")
+def finish_coding(number: int) -> ResponseReturnValue:
+    """Be done, for good."""
+    coder = current_user.name
+    write(lambda session: codings.finish(session, codings.find_coding(session, number), coder))
+    return redirect(url_for("admin.coding", number=number), 303)
+
+
+@blueprint.get("/matches/codings/<int:number>.csv")
+def download_coding(number: int) -> Response:
+    """The codes that the reader sees, a row each."""
+    with reading() as session:
+        codings.find_coding(session, number)
+        coders = codings.seen_coders(session, number, current_user.name)
+    flags = {flag: request.args.get(flag) == "1" for flag in ("guard", "bom")}
+    return download(_pieces(db.engine, number, coders, flags), f"codings-{number}.csv", "text/csv")
+
+
+def _pieces(engine: Engine, number: int, coders: Sequence[str], flags: dict[str, bool]) -> Iterator[bytes]:
+    with reading(engine) as session:
+        found = codings.find_coding(session, number)
+        yield from to_csv(COLUMNS, coded_rows(session, found, coders), **flags)
+
+
+def _back(number: int, **there: Any) -> ResponseReturnValue:
+    return redirect(url_for("admin.coding", number=number, **there, _anchor="read"), 303)
+
+
+def _page(session: Session, found: Coding) -> dict[str, Any]:
+    reader, ids = current_user.name, codings.matches_of(session, found.id)
+    coders = codings.coders_of(session, found.id)
+    seen = codings.seen_coders(session, found.id, reader)
+    codes = codings.codes_of(session, found.id)
+    given = codings.given_codes(session, found.id, seen)
+    asked = request.args.get("match", "")
+    place = ids.index(asked) if asked in ids else 0
+    read = transcript(session, ids[place], TextQuery((), ())) if ids else None
+    own = [each for each in given if each.coder == reader]
+    done = any(coder.name == reader and coder.done_at for coder in coders)
+    return {
+        "coding": found, "codes": codes, "coders": coders, "seen": seen, "ids": ids, "place": place, "reader": read,
+        "titles": game_titles(), "is_done": done, "counts": _counts(own),
+        **({} if read is None else _reading(found.id, read, ids, place)),
+        "labels": {} if read is None else _labels(given, {code.id: code.name for code in codes}, read.row.id, reader),
+        "own": own, **_agreement(session, found.id, seen),
+    }  # fmt: skip
+
+
+def _reading(number: int, read: Transcript, ids: Sequence[str], place: int) -> dict[str, Any]:
+    """Which line is chosen, and the addresses around it."""
+
+    def at(match_id: str, line: int | None = None) -> str:
+        return url_for("admin.coding", number=number, match=match_id, line=line, _anchor="read")
+
+    seqs = [line.seq for line in read.lines]
+    asked = request.args.get("line", "")
+    chosen = int(asked[:9]) if asked.isascii() and asked.isdecimal() else None
+    if chosen not in (codings.WHOLE_MATCH, *seqs):
+        chosen = seqs[0] if seqs else codings.WHOLE_MATCH
+    row = seqs.index(chosen) if chosen in seqs else None
+    return {
+        "chosen": chosen,
+        "chosen_number": None if row is None else row + 1,
+        "addresses": {seq: at(read.row.id, seq) for seq in seqs},
+        "whole": at(read.row.id, codings.WHOLE_MATCH),
+        "line_before": at(read.row.id, seqs[row - 1]) if row else None,
+        "line_after": at(read.row.id, seqs[row + 1]) if row is not None and row + 1 < len(seqs) else None,
+        "before": at(ids[place - 1]) if place else None,
+        "after": at(ids[place + 1]) if place + 1 < len(ids) else None,
+    }
+
+
+def _counts(own: Sequence[GivenCode]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for each in own:
+        found[each.match_id] = found.get(each.match_id, 0) + 1
+    return found
+
+
+def _labels(given: Sequence[GivenCode], names: dict[int, str], match_id: str, reader: str) -> dict[int, list[str]]:
+    """By line, the codes that it has, with who gave them where that is another coder."""
+    found: dict[int, list[str]] = {}
+    for each in given:
+        if each.match_id == match_id:
+            by = "" if each.coder == reader else f" ({each.coder})"
+            found.setdefault(each.seq, []).append(f"{names[each.code_id]}{by}")
+    return found
+
+
+def _agreement(session: Session, number: int, seen: Sequence[str]) -> dict[str, Any]:
+    """The figures of those who are done, which only one of them sees."""
+    if len(seen) < 2:
+        return {"agreement": None, "without_library": None}
+    try:
+        return {"agreement": agreement(session, number, seen), "without_library": None}
+    except Conflict as error:
+        return {"agreement": None, "without_library": error}

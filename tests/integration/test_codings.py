@@ -1,0 +1,148 @@
+"""Codings: codes are given and taken back, coders see each other's only when they are done, and agree by so much."""
+
+import csv
+import io
+import re
+from collections.abc import Callable
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import Engine, func, select
+
+from app.core.errors import Conflict, Invalid, NotFound
+from app.core.extensions import reading, writing
+from app.matches import codings
+from app.matches.agreement import agreement, alpha_of
+from app.matches.erasing import erase_texts
+from app.matches.filter import MatchFilter
+from app.models import CodedMatch, GivenCode
+from tests.experimenter import signed_in
+from tests.integration.test_search import talk
+from tests.shell import Finished
+
+CODES = "opens high: the first demand leaves little\n\nconcedes: asks for less <b>than</b> before"
+
+
+def coded(engine: Engine, *match_ids: str) -> int:
+    """A coding of these matches; its number."""
+    with writing(engine) as session:
+        coding = codings.create_coding(session, "Offers", CODES, "admin")
+        for each in match_ids:
+            codings.add_matches(session, coding, MatchFilter(match=each))
+        return coding.id
+
+
+def give(engine: Engine, number: int, coder: str, *given: tuple[str, int, int]) -> None:
+    with writing(engine) as session:
+        for match_id, seq, key in given:
+            codings.toggle(session, codings.find_coding(session, number), coder, match_id, seq, key)
+
+
+def finish(engine: Engine, number: int, coder: str) -> None:
+    with writing(engine) as session:
+        codings.finish(session, codings.find_coding(session, number), coder)
+
+
+def codes_of_lines(page: str) -> list[str]:
+    return re.findall(r"<li>([^<]*)</li>", "".join(re.findall(r'<ul class="coded plain".*?</ul>', page)))
+
+
+@pytest.fixture
+def client(app: Flask) -> FlaskClient:
+    return signed_in(app)
+
+
+def test_a_code_is_given_by_a_button_taken_back_and_undone(client: FlaskClient, engine: Engine) -> None:
+    match_id = talk(engine, "[message] all for me", "[message] no")
+    made = client.post("/admin/matches/codings", data={"name": "Offers", "codes": CODES})
+    address = made.headers["Location"]
+    added = client.post("/admin/matches/codings/add", data={"coding": address.rpartition("/")[2], "text": '"for me"'})
+    assert added.headers["Location"] == address
+    for line, key in ((1, 2), (1, 1), (0, 2)):
+        answer = client.post(f"{address}/codes", data={"match": match_id, "line": line, "key": key})
+        assert answer.headers["Location"] == f"{address}?match={match_id}&line={line}#read"
+    assert codes_of_lines(client.get(address).text) == ["opens high", "concedes", "concedes"]
+    client.post(f"{address}/codes", data={"match": match_id, "line": 1, "key": 2})  # once more takes it back
+    client.post(f"{address}/undo")
+    page = client.get(f"{address}?match={match_id}&line=1").text
+    assert codes_of_lines(page) == ["opens high"]
+    assert re.search(r'data-key="1" aria-pressed="true"', page)
+    assert "&lt;b&gt;than&lt;/b&gt;" in page
+
+
+@pytest.mark.parametrize("codes", ["", ": help", "\n".join(map(str, range(9))), "same: a\nsame: b", "x" * 41, "a\x00b"])
+def test_codes_that_cannot_be_are_refused_and_nothing_is_made(client: FlaskClient, codes: str) -> None:
+    answer = client.post("/admin/matches/codings", data={"name": "Offers", "codes": codes})
+    assert (answer.status_code, "There is none yet." in answer.text) == (400, True)
+    with pytest.raises(Invalid, match="codes: expected"):
+        codings.read_codes(codes)
+
+
+def test_coders_see_each_other_only_when_both_are_done(
+    client: FlaskClient, engine: Engine, flask: Callable[..., Finished]
+) -> None:
+    match_id = talk(engine, "[message] all for me", "[message] no")
+    number = coded(engine, match_id)
+    give(engine, number, "other", (match_id, 2, 2))
+    give(engine, number, "admin", (match_id, 1, 1))
+    finish(engine, number, "other")
+    address = f"/admin/matches/codings/{number}"
+    assert codes_of_lines(client.get(address).text) == ["opens high"]  # admin still codes
+    assert "other" not in client.get(f"{address}.csv").text
+    refused = flask("export", "codings", "Offers")
+    assert (refused.exit_code, "expected one whose coders are all done, got 'admin'" in refused.stderr) == (2, True)
+    client.post(f"{address}/done")
+    assert codes_of_lines(client.get(address).text) == ["opens high", "concedes (other)"]
+    rows = list(csv.DictReader(io.StringIO(client.get(f"{address}.csv").text)))
+    assert [(row["seq"], row["coder"], row["key"], row["code"]) for row in rows] == [
+        ("1", "admin", "1", "opens high"), ("2", "other", "2", "concedes"),
+    ]  # fmt: skip
+    assert list(csv.DictReader(io.StringIO(flask("export", "codings", "Offers").stdout))) == rows
+    assert client.post(f"{address}/codes", data={"match": match_id, "line": 1, "key": 2}).status_code == 409
+    with writing(engine) as session, pytest.raises(Conflict, match="nobody is done"):
+        codings.add_matches(session, codings.find_coding(session, number), MatchFilter())
+
+
+def test_agreement_is_told_with_its_units(client: FlaskClient, engine: Engine) -> None:
+    match_id = talk(engine, "[message] a", "[message] b")  # four lines
+    number = coded(engine, match_id)
+    give(engine, number, "admin", (match_id, 1, 1), (match_id, 2, 1))
+    give(engine, number, "other", (match_id, 1, 1), (match_id, 0, 1))
+    for coder in ("admin", "other"):
+        finish(engine, number, coder)
+    with reading(engine) as session:
+        found = agreement(session, number, ["admin", "other"])
+    assert [(each.code.key, each.unit, each.units, each.given, each.differ) for each in found] == [
+        (1, "lines", 4, (2, 1), 1), (1, "matches", 1, (0, 1), 1), (2, "lines", 4, (0, 0), 0),
+    ]  # fmt: skip
+    # Of 8 ratings 3 are given: 1 - (8 - 1) * 2 / (2 * 3 * 5).
+    assert [each.alpha for each in found] == [pytest.approx(1 - 7 * 2 / 30), 0.0, None]
+    page = client.get(f"/admin/matches/codings/{number}").text
+    assert ">0.53<" in page
+    assert "nothing varies" in page
+
+
+def test_alpha_is_that_of_the_published_example() -> None:
+    # Krippendorff (2011), Computing Krippendorff's Alpha-Reliability, section A: binary data, two observers.
+    first, second = [0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]
+    assert alpha_of([first, second]) == pytest.approx(0.095, abs=0.0005)
+
+
+def test_deleted_words_take_their_codes_with_them(engine: Engine) -> None:
+    gone, stays = talk(engine, "[message] a", "[message] b"), talk(engine, "[message] a", "[message] b")
+    number = coded(engine, gone, stays)
+    give(engine, number, "admin", (gone, 1, 1), (gone, 2, 1), (stays, 1, 1))
+    with writing(engine) as session:
+        erase_texts(session, gone, [0])
+    with reading(engine) as session:
+        assert session.scalars(select(GivenCode.match_id)).all() == [stays]
+        assert session.scalar(select(func.count()).select_from(CodedMatch)) == 1
+
+
+def test_what_the_coding_does_not_have_is_refused(engine: Engine) -> None:
+    match_id, other = talk(engine, "[message] a", "[message] b"), talk(engine, "[message] a")
+    number = coded(engine, match_id)
+    for wrong in ((other, 1, 1), (match_id, 99, 1), (match_id, 1, 3), ("\x00", 1, 1)):
+        with pytest.raises(NotFound):
+            give(engine, number, "admin", wrong)
