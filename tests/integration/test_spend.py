@@ -139,3 +139,12 @@ def test_a_stop_ends_only_when_no_worker_is_ending_its_jobs_any_more(engine: Eng
     assert [number for _, number, _ in found.jobs] == [held]
     assert row_of(engine, over).status == states.DONE
     assert row_of(engine, held).status == states.WAITING
+
+
+def test_storage_is_counted_by_kind(app: Flask, engine: Engine, settings: Settings, flask: Run) -> None:
+    (settings.home / "datasets").mkdir(exist_ok=True)
+    (settings.home / "datasets" / "rows.jsonl").write_bytes(b"x" * 2_500_000)
+    kinds = {each["kind"]: each for each in json.loads(flask("storage", "--json").stdout)["kinds"]}
+    assert kinds["datasets"] == {"kind": "datasets", "size": 2_500_000, "files": 1}
+    assert kinds["database"]["size"] > 0
+    assert 'data-as="MB">2.5<' in signed_in(app).get("/admin/spend").text

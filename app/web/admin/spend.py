@@ -14,6 +14,7 @@ from app.registry.spending import open_stop
 from app.spend.figures import OTHERS, PERIODS, WEEK, Purpose, Spend, read_spend, spend_columns
 from app.spend.limits import limits, pace_of
 from app.spend.stop import effect_of_stop, end_stop, stop_spending
+from app.spend.storage import KINDS, read_storage
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import requester
 from app.web.downloads import download
@@ -73,6 +74,8 @@ def _show(refused: AppError | None = None) -> ResponseReturnValue:
             pace=pace_of(week),
             limits=[(each, _of_limit(each)) for each in limits(session, settings(), pace_of(week))],
             **_stop(session),
+            storage=read_storage(session, settings()),
+            kinds=KINDS,
             refused=refused,
         ), 200 if refused is None else refused.status
 
