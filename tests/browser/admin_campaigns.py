@@ -106,6 +106,8 @@ def campaign_states(parlor: Stack, page: Page, campaigns: Mapping[str, int]) -> 
         **{f"campaign-{name}": f"/admin/campaigns/{campaigns[name]}" for name in ("self", "fresh", "stopped", "taboo")},
         "campaign-new": "/admin/campaigns/new",
         "campaign-new-taboo": "/admin/campaigns/new?game=taboo",
+        "campaign-curves": f"/admin/compare/campaigns?run={campaigns['self']}&run={campaigns['fresh']}",
+        "benchmark-curves": "/admin/compare/benchmarks?run=1",
         "benchmarks": "/admin/benchmarks",
         "benchmark": "/admin/benchmarks/1",
         "benchmark-new": "/admin/benchmarks/new",

@@ -52,6 +52,7 @@ def job_states(parlor: Stack, page: Page, made: Mapping[str, int], datasets: Map
     paths = {
         "jobs": "/admin/jobs",
         **{f"job-{name}": f"/admin/jobs/{number}" for name, number in made.items()},
+        "training-curves": f"/admin/compare/trainings?run={made['running']}&run={made['done']}&smooth=moving&log=1",
         "jobs-compare": f"/admin/jobs/compare?job={made['running']}&job={made['done']}",
         "job-new": f"/admin/jobs/new?dataset={datasets['one']}",
     }

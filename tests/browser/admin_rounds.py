@@ -207,6 +207,7 @@ def round_states(parlor: Stack, page: Page, rounds: Mapping[str, int]) -> Iterat
         "round-transcripts-refused": f"/admin/rounds/{rounds['coop']}?tab=transcripts&refused=maybe",
         **{f"round-{tab}": f"/admin/rounds/{rounds['mixed']}?tab={tab}" for tab in ("charts", "settings", "log")},
         "round-compare": f"/admin/rounds/compare?round={rounds['deal']}&round={rounds['coop']}&round={rounds['mixed']}",
+        "round-curves": f"/admin/compare/rounds?run={rounds['deal']}&run={rounds['coop']}&run={rounds['mixed']}",
         "round-compare-refused": "/admin/rounds/compare?round=1",
         "round-matrix": f"/admin/rounds/matrix/{rounds['matrix']}",
         "round-new": "/admin/rounds/new",

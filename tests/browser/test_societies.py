@@ -101,6 +101,11 @@ def test_a_society_is_stepped_through_and_its_agents_are_opened(
     expect(admin.get_by_role("heading", level=1)).to_have_text("Agent 3, 3")
     expect(admin.get_by_role("heading", name=re.compile("^Iteration"))).to_have_count(3)
     assert faults_in_each_look(admin) == []
-    for page in ("/admin/societies/new", "/admin/societies", f"/admin/societies/{society}/data"):
+    for page in (
+        "/admin/societies/new",
+        "/admin/societies",
+        f"/admin/compare/societies?run={society}",
+        f"/admin/societies/{society}/data",
+    ):
         admin.goto(parlor.url + page)
         assert faults_in_each_look(admin) == []
