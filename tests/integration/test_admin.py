@@ -66,7 +66,7 @@ def test_every_list_of_jobs_is_in_the_navigation_or_below_one_of_its_sections(ap
 @pytest.mark.parametrize(
     ("path", "section", "below"),
     [
-        ("/admin/", ("/admin/", "page"), None),
+        ("/admin/", ("/admin/", "page"), ("/admin/", "page")),
         ("/admin/matches", ("/admin/matches", "page"), ("/admin/matches", "page")),
         ("/admin/studies", ("/admin/studies", "page"), ("/admin/studies", "page")),
         ("/admin/studies/new", ("/admin/studies", "true"), ("/admin/studies", "true")),
@@ -75,11 +75,11 @@ def test_every_list_of_jobs_is_in_the_navigation_or_below_one_of_its_sections(ap
     ],
 )
 def test_the_navigation_marks_where_one_is(
-    client: FlaskClient, path: str, section: tuple[str, str], below: tuple[str, str] | None
+    client: FlaskClient, path: str, section: tuple[str, str], below: tuple[str, str]
 ) -> None:
     page = client.get(path).text
     assert [each for each in marked(page, "admin-nav") if each[1]] == [section]
-    assert [each for each in marked(page, "section-nav") if each[1]] == ([below] if below else [])
+    assert [each for each in marked(page, "section-nav") if each[1]] == [below]
 
 
 @pytest.mark.parametrize("path", ["/admin/", *DOWNLOADS, "/admin/export/users.csv", "/admin/no/such/page"])
