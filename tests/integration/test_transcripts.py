@@ -85,7 +85,8 @@ def test_a_wave_that_is_not_frozen_tells_neither_model_nor_score_nor_ending(
     assert "[propose] (1 books, 2 hats, 0 balls)" in reader  # its words are read all the same
     assert "casual" not in reader
     assert f'href="/admin/matches/{secret}"' not in reader
-    for asked in ({"player": "casual"}, {"reason": "deal"}, {"figures": "lower_score>=0"}):
+    roles = ({"player": "person", "role": each} for each in ("first", "second"))  # either tells whose the other one is
+    for asked in ({"player": "casual"}, {"reason": "deal"}, {"figures": "lower_score>=0"}, *roles):
         assert secret not in hits(client.get(PAGE, query_string=asked).text)
     assert secret in hits(client.get(PAGE, query_string={"text": "propose hats", "figures": "moves>0"}).text)
     with writing(engine) as session:
