@@ -40,7 +40,7 @@ def coded_rows(session: Session, coding: Coding, coders: Sequence[str]) -> Itera
 
 
 def finished_coding(session: Session, name: str) -> tuple[Coding, list[str]]:
-    """The coding of a name and its coders, all of whom are done.
+    """The coding of a name and its coders, all of whom are done; one who is not, and has given no code, does not count.
 
     Raises NotFound, and Conflict while somebody still codes: nobody may see what others gave before that.
     """
@@ -48,7 +48,8 @@ def finished_coding(session: Session, name: str) -> tuple[Coding, list[str]]:
     if coding is None:
         raise NotFound("coding", expected=Phrase("the name of one that exists"), got=name)
     coders = coders_of(session, coding.id)
-    going_on = [coder.name for coder in coders if coder.done_at is None]
-    if going_on:
+    done = [coder.name for coder in coders if coder.done_at is not None]
+    others = [coder.name for coder in coders if coder.done_at is None]
+    if going_on := sorted({each.coder for each in given_codes(session, coding.id, others)}):
         raise Conflict("coding", expected=Phrase("one whose coders are all done"), got=", ".join(going_on))
-    return coding, [coder.name for coder in coders]
+    return coding, done

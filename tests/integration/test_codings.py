@@ -86,6 +86,7 @@ def test_coders_see_each_other_only_when_both_are_done(
     number = coded(engine, match_id)
     give(engine, number, "other", (match_id, 2, 2))
     give(engine, number, "admin", (match_id, 1, 1))
+    give(engine, number, "passer-by", (match_id, 1, 1), (match_id, 1, 1))  # given and taken back
     finish(engine, number, "other")
     address = f"/admin/matches/codings/{number}"
     assert codes_of_lines(client.get(address).text) == ["opens high"]  # admin still codes
