@@ -234,7 +234,8 @@ def _with_interval(exact: Statistic, drawn: list[Floats], few: str | None, part:
         return Figure(None)
     if exact.effective is not None:
         return Figure(value, *wilson(value, float(exact.effective[0])), number)
-    if few is None and number < LEAST:
+    resampled = number if part is None else min(number, float(part.matches[0]))
+    if few is None and resampled < LEAST:
         few = FEW_MATCHES
     if few is not None:
         return Figure(value, n=number, no_interval=few)

@@ -122,6 +122,16 @@ def test_of_many_matches_a_part_gives_intervals_as_wide_as_all_of_them(monkeypat
             assert b.low < b.value < b.high  # type: ignore[operator]
 
 
+def test_a_figure_of_few_matches_among_many_has_no_interval_of_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = synthetic(12_000, 3)
+    monkeypatch.setattr(bootstrap, "MOST_RESAMPLED", 5_500)
+    deals = np.arange(12_000) % 1_000 == 0  # 12, of which a part has few or none
+    few = negotiation(replace(table, agreed=deals), 0).columns["agreed_score_mean"]
+    assert few.n >= LEAST
+    assert few.low is None
+    assert few.no_interval is not None
+
+
 def test_a_model_that_is_rare_among_many_matches_has_an_interval_of_its_own_matches() -> None:
     table = synthetic(12_000, 4)
     rare = np.zeros((12_000, 2), np.int64)
