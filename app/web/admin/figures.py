@@ -43,7 +43,9 @@ def save_figure(form: str) -> Response:
     """
     if form not in FORMATS:
         raise NotFound("format", expected=either(FORMATS), got=form)
-    specs, signature = request.form.get("specs", "").strip(), request.form.get("signature", "")
+    # A browser ends the lines of a field by \r\n, and a server that is being worked on sends specs of several lines.
+    specs = request.form.get("specs", "").strip().replace("\r\n", "\n")
+    signature = request.form.get("signature", "")
     if not _signer().verify_signature(specs.encode(errors="replace"), signature.encode(errors="replace")):
         raise Invalid(
             "specs",
