@@ -142,8 +142,10 @@ def test_a_chart_fits_a_phone(opened: Callable[..., Page]) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-def test_a_chart_is_saved_as_the_server_draws_it(opened: Callable[..., Page], tmp_path: Path) -> None:
-    page = opened("/score-1")
+def test_a_chart_is_saved_as_the_server_draws_it(visitor: Visitor, tmp_path: Path) -> None:
+    visitor.context.route(f"{SITE}/**", answer)
+    visitor.forgive("503")
+    page = visitor.open(f"{SITE}/score-1")
     with page.expect_download() as download:
         page.get_by_role("button", name="PDF").click()
     assert download.value.suggested_filename == "score-1.pdf"
