@@ -13,6 +13,7 @@ from flask import Flask
 from sqlalchemy import Engine, insert
 
 from app.analysis.codebook import codebook
+from app.analysis.leaderboard_table import LEADERBOARD_COLUMNS
 from app.analysis.tables import analysis_columns, campaign_columns
 from app.core.csv_tables import to_csv
 from app.core.errors import Invalid, NotFound
@@ -307,6 +308,7 @@ def test_the_codebook_explains_every_column_of_every_table() -> None:
         *(("generations", name) for name in GENERATION_COLUMNS.split(",")),
         *(("analysis", column.name) for column in analysis_columns()),
         *(("campaign", column.name) for column in campaign_columns()),
+        *(("leaderboard", column.name) for column in LEADERBOARD_COLUMNS),
     ]
     assert all(row["type"] and row["meaning"].endswith(".") and row["values"] for row in rows)
 
