@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from app.analysis.chart import HEIGHT, WIDTH, Chart, Description, Spec
 from app.analysis.language import ENGLISH, Language
@@ -17,6 +17,7 @@ STEPS = {"tickMinStep": 1, "format": ",~f"}  # an axis of them
 FIGURES = {"format": ".4~g"}  # an axis of losses and the like, which a single value would have with six digits
 
 Points = Sequence[tuple[int, float]]
+T = TypeVar("T")
 
 
 class MarkedStep(NamedTuple):
@@ -163,7 +164,7 @@ def points_of(events: Sequence[Mapping[str, Any]], kind: str, name: str = "loss"
     return sorted(found.items())
 
 
-def thinned(points: Points, most: int) -> list[tuple[int, float]]:
+def thinned(points: Sequence[T], most: int) -> list[T]:
     """At most so many of the points, evenly, with the last one."""
     every = -(-len(points) // most) or 1
     return list(points[::-1][::every][::-1])

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.analysis.chart import HEIGHT, WIDTH, Chart, Description, Spec
 from app.analysis.language import ENGLISH, Language
-from app.analysis.losses import FIGURES, MOST_DRAWN, shown_figure
+from app.analysis.losses import FIGURES, MOST_DRAWN, shown_figure, thinned
 from app.analysis.themes import Palette
 
 MOST = 6  # runs in one chart: as many as there are colours
@@ -69,7 +69,7 @@ def overlaid(
     ]
     shown = "smoothed" if smooth else "value"
     lost = {run: len([value for _, value in points if value <= 0]) if log else 0 for run, points in runs.items()}
-    lines = {run: _thinned([each for each in data if each["run"] == run]) for run in runs}
+    lines = {run: thinned([each for each in data if each["run"] == run], MOST_DRAWN) for run in runs}
 
     def drawn(name: str) -> list[Row]:
         return [
@@ -159,9 +159,3 @@ def _smoothed_words(smoothing: Smoothing, language: Language) -> str:
         return language.gettext("Smoothed by the mean of the last %(number)s points.", number=smoothing.window)
     weight = language.shortest(smoothing.weight)
     return language.gettext("Smoothed exponentially with weight %(weight)s.", weight=weight)
-
-
-def _thinned(points: Sequence[Row]) -> list[Row]:
-    """At most MOST_DRAWN of the points, evenly, with the last one."""
-    every = -(-len(points) // MOST_DRAWN) or 1
-    return list(points[::-1][::every][::-1])

@@ -7,17 +7,16 @@ from typing import NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.analysis.bootstrap import LEAST, NORMAL
 from app.analysis.chart import HEIGHT, WIDTH, Chart, Description, Spec
 from app.analysis.language import ENGLISH, Language
+from app.analysis.losses import MOST_DRAWN
 from app.analysis.themes import Palette
 from app.core.errors import Phrase
 from app.jobs.curves import Curve
 from app.models import MatchRow, RoundRow
 
 _LISTED = 20  # of them in the table
-_MOST = 300  # places at which the mean is told
-_ENOUGH = 10  # matches for an interval
-_NORMAL = 1.96  # of a 95 % interval
 
 
 class RunningMean(NamedTuple):
@@ -33,7 +32,7 @@ class RunningMean(NamedTuple):
 
 
 def running_means(session: Session, round_id: int) -> list[RunningMean]:
-    """The means after matches in the order of their ends, at most 300 of them, evenly, with the last one."""
+    """The means after matches in the order of their ends, at most MOST_DRAWN of them, evenly, with the last one."""
     over = MatchRow.round_id == round_id, MatchRow.status == "over"
     columns = select(MatchRow.utility_0, MatchRow.utility_1).where(*over)
     rows = session.execute(columns.order_by(MatchRow.ended_at, MatchRow.index)).all()
@@ -41,15 +40,18 @@ def running_means(session: Session, round_id: int) -> list[RunningMean]:
 
 
 def means_of(scores: Sequence[float]) -> list[RunningMean]:
-    """The means of the first scores of a sequence, of so many of them at a time."""
-    every = -(-len(scores) // _MOST) or 1
+    """The mean after each of at most MOST_DRAWN evenly spaced numbers of matches, the last included.
+
+    `scores` are in the order of the matches' ends.
+    """
+    every = -(-len(scores) // MOST_DRAWN) or 1
     found, squares, mean = [], 0.0, 0.0
     for total, score in enumerate(scores, 1):
         before = mean
         mean += (score - mean) / total
         squares += (score - before) * (score - mean)  # Welford 1962: exact also for means that are far from 0
         if (len(scores) - total) % every == 0:
-            half = _NORMAL * sqrt(squares / (total - 1) / total) if total >= _ENOUGH else None
+            half = NORMAL * sqrt(squares / (total - 1) / total) if total >= LEAST else None
             found.append(RunningMean(total, mean, *((None, None) if half is None else (mean - half, mean + half))))
     return found
 

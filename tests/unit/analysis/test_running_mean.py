@@ -13,8 +13,8 @@ def test_the_mean_has_the_normal_interval_from_ten_matches_on() -> None:
     assert [each.mean for each in means[:3]] == [1, 1.5, 2]
     assert means[8].low is None
     # 1 to 12: sample variance 13, so 1.96 times the root of 13/12 beside 6.5
-    assert means[-1].low == pytest.approx(6.5 - 1.96 * (13 / 12) ** 0.5)
-    assert means[-1].high == pytest.approx(6.5 + 1.96 * (13 / 12) ** 0.5)
+    assert means[-1].low == pytest.approx(6.5 - 1.959964 * (13 / 12) ** 0.5)
+    assert means[-1].high == pytest.approx(6.5 + 1.959964 * (13 / 12) ** 0.5)
 
 
 def test_a_long_round_keeps_its_last_mean_and_one_match_has_no_chart() -> None:
