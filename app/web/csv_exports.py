@@ -19,12 +19,17 @@ FLAGS = ("guard", "bom")
 log = structlog.get_logger()
 
 
+def csv_flags(given: Mapping[str, str]) -> dict[str, bool]:
+    """What `given` says of the form of a CSV: each of FLAGS."""
+    return {flag: given.get(flag) == "1" for flag in FLAGS}
+
+
 def csv_download(name: str, given: Mapping[str, str]) -> Response:
     """The table of that name, with what `given` says of its rows and its form.
 
     Raises NotFound for another table or player, Invalid for a filter that cannot be.
     """
-    options = {flag: given.get(flag) == "1" for flag in FLAGS}
+    options = csv_flags(given)
     if name == CODEBOOK:
         pieces = codebook(**options)
     elif name in export.TABLES:

@@ -15,6 +15,7 @@ from app.analysis.figure_files import FORMATS, TYPES, draw_in_process
 from app.analysis.themes import LIGHT, THEMES
 from app.core.errors import Invalid, NotFound, Phrase, Verbatim, either
 from app.web.admin.blueprint import blueprint
+from app.web.forms import one_of
 
 SIGNATURE = "Figure-Signature"  # the header of a spec that has an address
 _LONGEST = 300  # characters of a title or a name
@@ -55,7 +56,7 @@ def save_figure(form: str) -> Response:
         )
     spec = json.loads(specs)
     if THEMES[0] in spec:
-        spec = spec[_one_of(THEMES, "theme", request.form.get("theme", LIGHT))]
+        spec = spec[one_of("theme", {"theme": LIGHT, **request.form.to_dict()}, THEMES)]
     title = request.form.get("title", "")[:_LONGEST]
     params = [_set(each) for each in spec.get("params", [])]
     given = {**spec, **({"title": title} if title else {}), **({"params": params} if params else {})}
@@ -68,12 +69,6 @@ def _set(parameter: dict[str, Any]) -> dict[str, Any]:
     """A parameter of a spec with the number that the page has given it."""
     given = request.form.get(f"parameter-{parameter['name']}", type=float)
     return parameter if given is None else {**parameter, "value": given}
-
-
-def _one_of(names: tuple[str, ...], field: str, given: str) -> str:
-    if given not in names:
-        raise Invalid(field, expected=either(names), got=given)
-    return given
 
 
 def _signer() -> Signer:

@@ -15,6 +15,8 @@ from app.matches.filter import NAMES, MatchFilter, read_choice
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_analysis import analyses_of, page_part, with_specs
 from app.web.chart_language import page_language
+from app.web.csv_exports import csv_flags
+from app.web.downloads import download
 from app.web.translations import game_titles
 
 
@@ -51,10 +53,7 @@ def matches_analysis_csv() -> Response:
     choice: MatchFilter = read_choice(request.args)
     analyses = analyses_of(choice, whole=True).analyses
     columns = analysis_columns([each.game for each in analyses])
-    options = {flag: request.args.get(flag) == "1" for flag in ("guard", "bom")}
-    response = Response(b"".join(to_csv(columns, analysis_rows(analyses), **options)), mimetype="text/csv")
-    response.headers["Content-Disposition"] = 'attachment; filename="analysis.csv"'
-    return response
+    return download(to_csv(columns, analysis_rows(analyses), **csv_flags(request.args)), "analysis.csv", "text/csv")
 
 
 def _analysis_page(analyses: Sequence[MatchAnalysis], key: str | None) -> Mapping[str, object]:
