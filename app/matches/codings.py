@@ -1,10 +1,11 @@
 """Codings: experimenters give codes to lines of transcripts, each alone until they are done. Nothing here commits."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, exists, func, select
 from sqlalchemy.orm import Session
 
 from app.core.errors import Conflict, Invalid, NotFound, Phrase, check_name
@@ -39,10 +40,19 @@ def find_coding(session: Session, number: int) -> Coding:
 
 def list_codings(session: Session) -> list[CodingProgress]:
     """All codings, the latest first."""
-    return [
-        CodingProgress(each, len(matches_of(session, each.id)), coders_of(session, each.id))
-        for each in session.scalars(select(Coding).order_by(Coding.id.desc()))
-    ]
+    counts = select(CodedMatch.coding_id, func.count()).group_by(CodedMatch.coding_id)
+    matches: dict[int, int] = dict(session.execute(counts).all())
+    coders: dict[int, list[Coder]] = defaultdict(list)
+    for coder in session.scalars(select(Coder).order_by(Coder.name)):
+        coders[coder.coding_id].append(coder)
+    rows = session.scalars(select(Coding).order_by(Coding.id.desc()))
+    return [CodingProgress(each, matches.get(each.id, 0), coders[each.id]) for each in rows]
+
+
+def open_codings(session: Session) -> Sequence[Coding]:
+    """Those that take further matches, as no coder is done, the latest first."""
+    done = exists().where(Coder.coding_id == Coding.id, Coder.done_at.is_not(None))
+    return session.scalars(select(Coding).where(~done).order_by(Coding.id.desc())).all()
 
 
 def create_coding(session: Session, name: str, codes: str, creator: str) -> Coding:
@@ -163,7 +173,7 @@ def finish(session: Session, coding: Coding, coder: str) -> None:
 
 
 def seen_coders(session: Session, number: int, reader: str) -> list[str]:
-    """Whose codes an experimenter sees: the own ones, and, once he or she is done, those of all others who are."""
+    """Whose codes an experimenter sees: their own, and, once they are done, those of all other coders who are done."""
     coders = coders_of(session, number)
     done = [each.name for each in coders if each.done_at is not None]
     return sorted({*done, reader}) if reader in done else [reader]

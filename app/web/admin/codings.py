@@ -1,5 +1,6 @@
 """Codings: their list, a coding as one experimenter codes it, how far those agree who are done, and its file."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from app.core.csv_tables import to_csv
 from app.core.errors import AppError, Conflict
 from app.core.extensions import db, reading
 from app.core.validation import whole_number
+from app.jobs.kind import LARGEST
 from app.matches import codings
 from app.matches.agreement import agreement
 from app.matches.export_codings import COLUMNS, coded_rows
@@ -21,12 +23,10 @@ from app.matches.transcripts import Transcript, transcript
 from app.matches.words import TextQuery
 from app.models import Coding, GivenCode
 from app.web.admin.blueprint import blueprint
+from app.web.csv_exports import csv_flags
 from app.web.downloads import download
 from app.web.form_writes import write, write_once
 from app.web.translations import game_titles
-
-_LARGEST = 2**31 - 1
-
 
 # ---- The list ------------------------------------------------------------------
 
@@ -59,7 +59,7 @@ def _list_page(refused: AppError | None = None) -> ResponseReturnValue:
 def add_to_coding() -> ResponseReturnValue:
     """Have the matches of a search coded."""
     given = {name: request.form.get(name, "") for name in NAMES}
-    number = whole_number(request.form.get("coding", ""), "coding", 1, _LARGEST)
+    number = whole_number(request.form.get("coding", ""), "coding", 1, LARGEST)
     choice = read_choice(given)
     write_once(lambda session: codings.add_matches(session, codings.find_coding(session, number), choice))
     return redirect(url_for("admin.coding", number=number), 303)
@@ -79,7 +79,7 @@ def coding(number: int) -> ResponseReturnValue:
 def give_code(number: int) -> ResponseReturnValue:
     """Give the chosen line or match a code, or take it back."""
     form, coder = request.form, current_user.name
-    match_id, seq = form.get("match", ""), whole_number(form.get("line", ""), "line", 0, _LARGEST)
+    match_id, seq = form.get("match", ""), whole_number(form.get("line", ""), "line", 0, LARGEST)
     key = whole_number(form.get("key", ""), "key", 1, codings.MOST_CODES)
     write(lambda session: codings.toggle(session, codings.find_coding(session, number), coder, match_id, seq, key))
     return _back(number, match=match_id, line=seq)
@@ -111,8 +111,7 @@ def download_coding(number: int) -> Response:
     with reading() as session:
         codings.find_coding(session, number)
         coders = codings.seen_coders(session, number, current_user.name)
-    flags = {flag: request.args.get(flag) == "1" for flag in ("guard", "bom")}
-    return download(_pieces(db.engine, number, coders, flags), f"codings-{number}.csv", "text/csv")
+    return download(_pieces(db.engine, number, coders, csv_flags(request.args)), f"codings-{number}.csv", "text/csv")
 
 
 def _pieces(engine: Engine, number: int, coders: Sequence[str], flags: dict[str, bool]) -> Iterator[bytes]:
@@ -138,7 +137,7 @@ def _page(session: Session, found: Coding) -> dict[str, Any]:
     done = any(coder.name == reader and coder.done_at for coder in coders)
     return {
         "coding": found, "codes": codes, "coders": coders, "seen": seen, "ids": ids, "place": place, "reader": read,
-        "titles": game_titles(), "is_done": done, "counts": _counts(own),
+        "titles": game_titles(), "is_done": done, "counts": Counter(each.match_id for each in own),
         **({} if read is None else _reading(found.id, read, ids, place)),
         "labels": {} if read is None else _labels(given, {code.id: code.name for code in codes}, read.row.id, reader),
         "own": own, **_agreement(session, found.id, seen),
@@ -167,13 +166,6 @@ def _reading(number: int, read: Transcript, ids: Sequence[str], place: int) -> d
         "before": at(ids[place - 1]) if place else None,
         "after": at(ids[place + 1]) if place + 1 < len(ids) else None,
     }
-
-
-def _counts(own: Sequence[GivenCode]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for each in own:
-        found[each.match_id] = found.get(each.match_id, 0) + 1
-    return found
 
 
 def _labels(given: Sequence[GivenCode], names: dict[int, str], match_id: str, reader: str) -> dict[int, list[str]]:

@@ -12,7 +12,7 @@ from app.core.errors import Invalid, NotFound
 from app.core.extensions import reading
 from app.core.validation import whole_number
 from app.matches import transcripts
-from app.matches.codings import list_codings
+from app.matches.codings import open_codings
 from app.matches.filter import EVERYTHING, NAMES, MatchFilter, check_known, read_choice
 from app.matches.words import TextQuery, read_query
 from app.web.admin.blueprint import blueprint
@@ -75,7 +75,7 @@ def _page(session: Session, asked: Mapping[str, str]) -> dict[str, Any]:
         "pages": -(-found.total // transcripts.PAGE),
         "facets": [(name, _FACETS[name], values) for name, values in transcripts.facets(session, choice).items()],
         "filtered": choice != EVERYTHING,
-        "codings": [each for each in list_codings(session) if not any(coder.done_at for coder in each.coders)],
+        "codings": open_codings(session),
         "names": NAMES,
         "reader": None if read is None else _reader(session, read, choice),
         **_beside(asked, ids, read, number, found.total),
