@@ -13,7 +13,7 @@ from app.cli.match_filter import filter_options, read_filter
 from app.core.extensions import db, transact
 from app.matches.filter import NAMES, check_known, conditions
 from app.matches.listing import LIST
-from app.matches.text_index import rebuild
+from app.matches.text_index import rebuild_index
 from app.studies.forget import forget_match_for_good
 
 match = Group("match", help="List and search matches; delete what people wrote in one.")
@@ -41,7 +41,7 @@ def index(as_json: bool) -> None:
     It is kept by itself; this mends one that somebody has damaged.
     """
     ensure_database()
-    done = rebuild(transact(db.engine))
+    done = rebuild_index(transact(db.engine))
     print_result(as_json, {"matches": done}, f"Made the search over {counted(done, 'match', 'matches')} anew.")
 
 

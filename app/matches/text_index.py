@@ -2,12 +2,12 @@
 
 The row is written in the transaction in which a match ends, so that no other move pays for it. On SQLite a full-text
 table (FTS5) follows these rows by triggers; on PostgreSQL a GIN index over their words does. What people delete goes
-from the row in the transaction in which it goes from the log. Nothing here commits, but for `rebuild`.
+from the row in the transaction in which it goes from the log. Nothing here commits, but for `rebuild_index`.
 
 Source: SQLite, https://www.sqlite.org/fts5.html; PostgreSQL, https://www.postgresql.org/docs/current/textsearch.html
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -88,15 +88,11 @@ def index_again(session: Session, match_ids: Sequence[str]) -> None:
     session.execute(insert(MatchText), [text_row(match_id, log) for match_id, log in logs.items()])
 
 
-def rebuild(transact: Transact, told: Callable[[int], None] = lambda _done: None) -> int:
-    """Make the whole index anew, some matches a transaction, while Parlor runs. How many matches it has.
-
-    `told` hears how many are done.
-    """
+def rebuild_index(transact: Transact) -> int:
+    """Make the whole index anew, some matches a transaction, while Parlor runs. How many matches it has."""
     after, done = "", 0
     while found := in_turn(transact, partial(_index_next, after=after)):
         after, done = found[-1], done + len(found)
-        told(done)
     in_turn(transact, _tidy)
     return done
 

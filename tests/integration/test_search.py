@@ -15,7 +15,7 @@ from app.matches import live
 from app.matches.erasing import erase_texts
 from app.matches.filter import conditions, read_choice
 from app.matches.stored import StoredMatch, StoredSeat
-from app.matches.text_index import rebuild
+from app.matches.text_index import rebuild_index
 from app.models import MatchRow, MatchText
 from app.registry import PERSON
 from app.schema import allow_migrations
@@ -114,7 +114,7 @@ def test_the_index_is_made_anew_and_old_matches_come_into_it(engine: Engine) -> 
     with writing(engine) as session:
         session.execute(delete(MatchText).where(MatchText.match_id == one))
     assert found(engine, text="words") == {other}
-    assert rebuild(transact(engine)) == 2
+    assert rebuild_index(transact(engine)) == 2
     assert found(engine, text="words") == {one, other}
 
 
