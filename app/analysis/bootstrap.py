@@ -4,9 +4,9 @@ A share has a Wilson interval. Any other figure has a percentile interval by res
 matches, or the seeds of a round in which each seed is played twice. Of fewer than `LEAST` of these there is no
 interval, because resampling so few says little; the figure then names the reason.
 
-Of more than `MOST_RESAMPLED` of them a fixed part stands for all: resamples are as large as the whole, but drawn of
-the part, whose own figure they are set off against. So an interval is as wide as of all, and costs the same however
-many there are. Each stratum (who sat where) has at least `_LEAST_OF_STRATUM` in the part, as far as there are so many.
+Of more than `MOST_RESAMPLED` of them a fixed sample is resampled: each resample has the size of the whole, and the
+interval is shifted to the value of all matches. It is as wide as one from all of them, at a constant cost. Each stratum
+(who sat where) has at least `_LEAST_OF_STRATUM` units in the sample, or all that it has.
 
 Matches that agree in everything that a statistic tells apart make up a *cell*. A resample then is, for each cell, the
 sums of its matches' columns, each match counted as often as it was drawn; every statistic is a function of those sums.

@@ -17,10 +17,11 @@ def is_blinded() -> ColumnElement[bool]:
 
 def blinded_conditions(choice: MatchFilter) -> list[ColumnElement[bool]]:
     """The choice for a WHERE over MatchRow, which finds no blinded match by who played it or how it ended."""
-    told = choice.player not in (None, PERSON) or choice.reason is not None or choice.arm is not None
-    told = told or (choice.player is not None and choice.role is not None)  # whose the other role is, then, too
-    told = told or any(is_of_scores(each.name) for each in read_figures(choice.figures or ""))
-    return [*conditions(choice), *([MatchRow.id.not_in(_blinded_ids())] if told else [])]
+    would_reveal = choice.player not in (None, PERSON) or choice.reason is not None or choice.arm is not None
+    if choice.player is not None and choice.role is not None:  # which says whose the other role is, too
+        would_reveal = True
+    would_reveal = would_reveal or any(is_of_scores(each.name) for each in read_figures(choice.figures or ""))
+    return [*conditions(choice), *([MatchRow.id.not_in(_blinded_ids())] if would_reveal else [])]
 
 
 def without_facet(choice: MatchFilter, name: str) -> MatchFilter:

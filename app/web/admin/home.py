@@ -46,7 +46,7 @@ def home() -> str:
             "unread_reports": unread_reports(),
             "upkeep_runs": figures.upkeep_until is not None and figures.upkeep_until > now,
             "live": table_of(session, "matches", live, "match", "game", "players", "source", "moves", _TO_MOVE, quiet),
-            "failures": table_of(session, "matches", _alike(_failures(session, now))[:_MOST_CAUSES], *_FAILURE),
+            "failures": table_of(session, "matches", _by_cause(_failures(session, now))[:_MOST_CAUSES], *_FAILURE),
             "open_rounds": table_of(session, "rounds", rounds, "name", "status", "done", "game", "models"),
             "latest": table_of(
                 session, "matches", latest,
@@ -81,24 +81,24 @@ def _failures(session: Session, now: datetime) -> list[ModelFailure | JobFailure
     return sorted(failures, key=lambda failure: failure.at, reverse=True)
 
 
-class AlikeFailures(NamedTuple):
+class FailureCause(NamedTuple):
     """Failures of one model, or of one kind of jobs, with one cause: the latest of them, and how many there are."""
 
     latest: ModelFailure | JobFailure
     times: int
 
 
-def _alike(failures: Sequence[ModelFailure | JobFailure]) -> list[AlikeFailures]:
+def _by_cause(failures: Sequence[ModelFailure | JobFailure]) -> list[FailureCause]:
     """Failures by what they have in common, the one that came last first. `failures` have the newest first."""
     causes: dict[tuple[Any, ...], list[ModelFailure | JobFailure]] = {}
     for failure in failures:
         of = failure.job_kind if isinstance(failure, JobFailure) else (failure.kind, failure.fault, failure.model)
-        causes.setdefault((of, _FIGURES.sub("#", failure.detail)), []).append(failure)
-    return [AlikeFailures(found[0], len(found)) for found in causes.values()]
+        causes.setdefault((of, _NUMBERS.sub("#", failure.detail)), []).append(failure)
+    return [FailureCause(found[0], len(found)) for found in causes.values()]
 
 
 _MOST_CAUSES = 20  # in the list
-_FIGURES = re.compile(r"\d[\d.,]*")  # seconds, numbers of jobs: by them alone no two causes differ
+_NUMBERS = re.compile(r"\d[\d.,]*")  # seconds, numbers of jobs: by them alone no two causes differ
 _ABORTED: Mapping[str, Phrase] = {
     MODEL_FAULT: Phrase("Match aborted, the model’s fault"),
     SETTINGS_FAULT: Phrase("Match aborted, the settings’ fault"),

@@ -200,7 +200,7 @@ def cell_form(cell: Any) -> str:
 
 @blueprint.app_template_filter()
 def phrase(text: Any) -> str:
-    """A phrase or text in the language of the page, which says itself in which time zone its moments are."""
+    """A phrase or text in the language of the page, without UTC at its end: its foot names the time zone."""
     found: str = text.render(gettext) if isinstance(text, Phrase) else gettext(str(text))
     return _OF_UTC.sub("", found)
 
