@@ -16,7 +16,7 @@ from app.core.extensions import writing
 from app.games.base import JSON
 from app.games.negotiation.contexts import generate_context
 from app.games.negotiation.material import pieces_of
-from app.models import Dataset, LanguageModel, MatchRow, RecipeStep, RoundRow, SeatRow, TrainingJob
+from app.models import Campaign, Dataset, LanguageModel, MatchRow, RecipeStep, RoundRow, SeatRow, TrainingJob
 from app.recipes.outline import key_of
 from app.registry import add_local_model, get_model
 from app.rounds.lifecycle import Material
@@ -106,6 +106,18 @@ def campaign_of(engine: Engine, base: str, name: str = "loop", *, queued: bool =
     material = parted(wanted.game, given, wanted.evaluation, wanted.seed)
     with writing(engine) as session:
         return lifecycle.create(session, wanted, material, queued=queued).id
+
+
+def campaign_that_awaits(engine: Engine, awaited: int, *, spent: int | None = None) -> int:
+    """A queued campaign that waits for a round, and may spend a dollar; `spent` is a round that it has begun before."""
+    add_local(engine, "base")
+    number = campaign_of(engine, "base", queued=True)
+    with writing(engine) as session:
+        session.get_one(Campaign, number).budget_usd = 1.0
+        if spent is not None:
+            step(session, number, 0, "evaluate", kind="round", number=spent)
+        step(session, number, 1, "play", kind="round", number=awaited)
+    return number
 
 
 def campaign_form(game: str, base: str, preset: str | None = None) -> dict[str, Any]:

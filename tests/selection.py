@@ -30,6 +30,7 @@ _ON_BOTH = (
     "test_rounds.py",
     "test_search.py",
     "test_societies.py",
+    "test_spend_races.py",
     "test_study_races.py",
     "test_transcripts.py",
     "test_turns.py",

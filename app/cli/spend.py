@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 import click
+from sqlalchemy.orm import Session
 
 from app.cli.base import (
     Group,
@@ -17,12 +18,12 @@ from app.cli.base import (
     settings,
 )
 from app.cli.tables import aligned
-from app.core.extensions import reading, writing
+from app.core.extensions import db, reading, transact, writing
 from app.jobs.spending import dollars
 from app.registry.spending import open_stop
 from app.spend.figures import PERIODS, WEEK, Spend, SpendSums, read_spend, spend_columns
 from app.spend.limits import SpendingLimit, limits, pace_of
-from app.spend.stop import COMMAND_LINE, JobRef, effect_of_stop, end_stop, stop_spending
+from app.spend.stop import COMMAND_LINE, JobRef, StopEffect, effect_of_stop, end_stop, stop_spending
 
 _HEADS = ("calls", "tokens in", "tokens out", "tokens trained", "US dollars")
 _AT_MOST = 20  # runs in the table
@@ -63,10 +64,14 @@ def show(period: str, as_csv: bool, as_json: bool) -> None:
 def stop(check: bool, as_json: bool) -> None:
     """Cancel all jobs that may spend, and begin no further call of a paid model; `flask spend resume` undoes it."""
     ensure_database()
-    with writing() as session:
+
+    def act(session: Session) -> StopEffect:
         effect = effect_of_stop(session)
         if not check:
             stop_spending(session, COMMAND_LINE)
+        return effect
+
+    effect = transact(db.engine)(act)  # somebody else who stops at the same moment may be faster; then it says so
     said = {
         "stopped": not check,
         "stops": [[job.kind.name, job.number] for job in effect.stops],

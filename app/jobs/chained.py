@@ -143,7 +143,11 @@ class ChainedKind(JobKind[R], Generic[R]):
         """Stop a job, and the one that it waits for. Raises NotFound and Conflict."""
         row = super().cancel(session, number)
         part = self.awaited_jobs(session, [number]).get(number)
-        if part is not None and part.row(session).status in states.OPEN:
+        if part is None:
+            return row
+        awaited = part.row(session)
+        session.refresh(awaited, with_for_update=True)  # it may just be ending, and then needs no cancelling
+        if awaited.status in states.OPEN:
             part.kind.cancel(session, part.number)
         return row
 

@@ -2,7 +2,8 @@
 
 from datetime import datetime
 
-from sqlalchemy import String
+from sqlalchemy import Index, String
+from sqlalchemy import text as sql
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.extensions import Model
@@ -13,6 +14,15 @@ class SpendingStop(Model):
     """A time in which no call of a paid model begins, people's matches aside; it lasts until `ended_at`."""
 
     __tablename__ = "spending_stop"
+    __table_args__ = (
+        Index(  # one at a time is in force
+            "ix_spending_stop_in_force",
+            sql("(ended_at IS NULL)"),
+            unique=True,
+            sqlite_where=sql("ended_at IS NULL"),
+            postgresql_where=sql("ended_at IS NULL"),
+        ),
+    )
 
     id: Mapped[int] = mapped_column(primary_key=True)
     at: Mapped[datetime] = mapped_column(UtcDateTime)

@@ -54,7 +54,10 @@ def effect_of_stop(session: Session) -> StopEffect:
 
 
 def stop_spending(session: Session, by: str) -> SpendingStop:
-    """Cancel all jobs that may spend, and let no call of a paid model begin. Raises Conflict while one is in force."""
+    """Cancel all jobs that may spend, and let no call of a paid model begin. Raises Conflict while one is in force.
+
+    Of two that stop at once, the slower one's transaction fails with IntegrityError and is run again.
+    """
     if (found := open_stop(session)) is not None:
         raise Conflict(
             "spend",
@@ -62,15 +65,17 @@ def stop_spending(session: Session, by: str) -> SpendingStop:
             got=Phrase("a stop since %(moment)s UTC", moment=f"{found.at:%Y-%m-%d %H:%M}"),
             remedy=Phrase("`flask spend resume` ends it"),
         )
+    stop = SpendingStop(at=datetime.now(UTC), by=by, jobs=[])
+    session.add(stop)
+    session.flush()  # first, so that another one who stops waits before any job is locked
     cancelled: list[list[str | int]] = []
     for kind, number, _ in effect_of_stop(session).stops:
-        row = kind.get(session, number)
-        session.refresh(row)
-        if row.status in states.OPEN and kind.may_cancel(row):  # what a job waits for is cancelled with it
+        row = session.get(kind.table, number, with_for_update=True, populate_existing=True)
+        # A job may have ended meanwhile, and what a job waits for is cancelled with it.
+        if row is not None and row.status in states.OPEN and kind.may_cancel(row):
             kind.cancel(session, number)
             cancelled.append([kind.name, number])
-    stop = SpendingStop(at=datetime.now(UTC), by=by, jobs=cancelled)
-    session.add(stop)
+    stop.jobs = cancelled
     session.flush()
     return stop
 
