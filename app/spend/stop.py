@@ -3,7 +3,7 @@
 Matches that people play go on, as they can do nothing about it. Undone, the jobs go on from where they stopped.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -93,11 +93,12 @@ def end_stop(session: Session) -> Resumed:
     Raises Conflict without a stop, and while a worker still ends one of its jobs: nothing is changed then.
     """
     stop = open_stop(session)
-    if stop is None:
+    if stop is not None:
+        session.refresh(stop, with_for_update=True)
+    if stop is None or stop.ended_at is not None:  # somebody else may have ended it meanwhile
         raise Conflict("spend", expected=Phrase("a stop to end"), got=Phrase("none"))
-    session.refresh(stop, with_for_update=True)
     jobs = [(find_kind(str(name)), int(number)) for name, number in stop.jobs]
-    for kind, number in jobs:
+    for kind, number in [each for job in jobs for each in _with_awaited(session, *job)]:
         kind.settle_cancelled(session, number)
         row = session.get(kind.table, number, populate_existing=True)
         if row is not None and row.status == states.CANCELLING:
@@ -112,13 +113,22 @@ def end_stop(session: Session) -> Resumed:
     resumed, left = [], []
     for kind, number in jobs:
         try:
-            row = kind.get(session, number)
-            if kind.may_resume(row, kind.state_of(session, row)):
-                kind.resume(session, number, queued=True)
-                resumed.append((kind, number, kind.queue_of(session, number)))
+            with session.begin_nested():  # a job that cannot go on stays as it is, also where what it waits for refuses
+                row = kind.get(session, number)
+                if kind.may_resume(row, kind.state_of(session, row)):
+                    kind.resume(session, number, queued=True)
+                    resumed.append((kind, number, kind.queue_of(session, number)))
         except AppError as error:  # such as a budget that is used up: the others go on
             left.append(JobRef(kind, number, error.message))
     return Resumed(resumed, left)
+
+
+def _with_awaited(session: Session, kind: JobKind[Any], number: int) -> Iterator[tuple[JobKind[Any], int]]:
+    """A job, and those that are resumed with it: the one that it waits for, and so on."""
+    yield kind, number
+    part = kind.awaited_jobs(session, [number]).get(number) if isinstance(kind, ChainedKind) else None
+    if part is not None:
+        yield from _with_awaited(session, part.kind, part.number)
 
 
 def _parents_first() -> list[JobKind[Any]]:

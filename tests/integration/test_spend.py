@@ -15,10 +15,11 @@ from app.core.errors import Conflict
 from app.core.extensions import reading, writing
 from app.jobs import states
 from app.matches.lobby import start_match_against
-from app.models import GenerationRow, LanguageModel, RoundRange, RoundRow
+from app.models import Campaign, GenerationRow, LanguageModel, RoundRange, RoundRow
 from app.registry.spending import spending_limit, spent_since
 from app.spend.figures import ALL, PERIODS, begin_of, read_spend
 from app.spend.stop import end_stop, stop_spending
+from tests.campaigns import campaign_that_awaits
 from tests.experimenter import signed_in
 from tests.rounds import add_models, haggler, make_round, play, row_of
 from tests.shell import Finished
@@ -139,6 +140,47 @@ def test_a_stop_ends_only_when_no_worker_is_ending_its_jobs_any_more(engine: Eng
     assert [number for _, number, _ in found.jobs] == [held]
     assert row_of(engine, over).status == states.DONE
     assert row_of(engine, held).status == states.WAITING
+
+
+def status_of(engine: Engine, campaign: int) -> str:
+    with reading(engine) as session:
+        return session.get_one(Campaign, campaign).status
+
+
+def test_a_job_that_cannot_go_on_after_a_stop_stays_cancelled(engine: Engine, settings: Settings) -> None:
+    before, awaited, other = (make_round(engine, "haggler", "scripted", matches=2, queued=True) for _ in range(3))
+    campaign = campaign_that_awaits(engine, awaited, spent=before)
+    with writing(engine) as session:
+        row = session.get_one(RoundRow, before)
+        row.status, row.cost = states.DONE, 2.0
+    with writing(engine) as session:
+        stop_spending(session, "somebody")
+    with writing(engine) as session:
+        found = end_stop(session)
+    assert [(job.kind.name, job.number) for job in found.left] == [("campaign", campaign)]
+    assert "budget" in found.left[0].refused
+    assert status_of(engine, campaign) == states.CANCELLED
+    assert row_of(engine, awaited).status == states.CANCELLED
+    assert [number for _, number, _ in found.jobs] == [other]
+    assert row_of(engine, other).status == states.WAITING
+
+
+def test_a_stop_ends_only_when_what_a_campaign_waits_for_has_stopped(engine: Engine, settings: Settings) -> None:
+    awaited = make_round(engine, "haggler", "scripted", matches=2, queued=True)
+    campaign = campaign_that_awaits(engine, awaited)
+    until = datetime.now(UTC) + timedelta(seconds=settings.ROUND_LEASE)
+    part = update(RoundRange).where(RoundRange.round_id == awaited)
+    with writing(engine) as session:
+        session.execute(part.values(lease_owner="a worker", lease_until=until))
+        stop_spending(session, "somebody")
+    with writing(engine) as session, pytest.raises(Conflict, match=f"round {awaited}, which a worker is just ending"):
+        end_stop(session)
+    assert status_of(engine, campaign) == states.CANCELLED
+    with writing(engine) as session:
+        session.execute(part.values(lease_owner=None, lease_until=None))
+    with writing(engine) as session:
+        assert end_stop(session).left == []
+    assert status_of(engine, campaign) == row_of(engine, awaited).status == states.WAITING
 
 
 def test_storage_is_counted_by_kind(app: Flask, engine: Engine, settings: Settings, flask: Run) -> None:
