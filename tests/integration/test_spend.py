@@ -3,12 +3,16 @@
 import csv
 import io
 import json
+import os
+import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 from flask import Flask
-from sqlalchemy import Engine, func, select, update
+from sqlalchemy import Engine, event, func, select, update
 
 from app.core.config import Settings
 from app.core.errors import Conflict
@@ -190,3 +194,29 @@ def test_storage_is_counted_by_kind(app: Flask, engine: Engine, settings: Settin
     assert kinds["datasets"] == {"kind": "datasets", "size": 2_500_000, "files": 1}
     assert kinds["database"]["size"] > 0
     assert 'data-as="MB">2.5<' in signed_in(app).get("/admin/spend").text
+
+
+def test_the_page_is_read_beside_the_thread_in_which_matches_are_played(
+    app: Flask, engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = signed_in(app)
+    reads: dict[str, set[int]] = {}
+    walk = os.walk
+
+    def noted_walk(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+        reads.setdefault("files", set()).add(threading.get_ident())
+        return walk(folder)
+
+    def note_statement(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if "generation" in statement:
+            reads.setdefault("calls", set()).add(threading.get_ident())
+
+    monkeypatch.setattr(os, "walk", noted_walk)
+    event.listen(Engine, "before_cursor_execute", note_statement)
+    try:
+        assert client.get("/admin/spend?period=all").status_code == 200
+        assert client.get("/admin/spend?format=csv").status_code == 200
+    finally:
+        event.remove(Engine, "before_cursor_execute", note_statement)
+    assert {"files", "calls"} == set(reads)
+    assert threading.get_ident() not in set.union(*reads.values())

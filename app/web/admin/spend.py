@@ -6,9 +6,10 @@ from flask import Response, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 
+from app.core.config import Settings
 from app.core.csv_tables import to_csv
 from app.core.errors import AppError, Conflict, Invalid, Phrase, either
-from app.core.extensions import reading
+from app.core.extensions import db
 from app.core.lists import Reference
 from app.registry.spending import open_stop
 from app.spend.figures import OTHERS, PERIODS, WEEK, Purpose, Spend, read_spend, spend_columns
@@ -20,6 +21,7 @@ from app.web.admin.job_pages import requester
 from app.web.downloads import download
 from app.web.form_writes import write
 from app.web.seats import settings
+from app.web.threads import in_worker_thread
 
 _AT_MOST = 20  # runs in the table; the file has all
 
@@ -60,24 +62,25 @@ def _show(refused: AppError | None = None) -> ResponseReturnValue:
     period = request.args.get("period", WEEK)
     if period not in PERIODS:
         refused, period = refused or Invalid("period", expected=either(PERIODS), got=period), WEEK
-    with reading() as session:
-        found = read_spend(session, period)
-        if request.args.get("format") == "csv" and refused is None:
-            return _file(found, period)
-        week = found if period == WEEK else read_spend(session, WEEK, found.until)
-        return render_template(
-            "admin/spend.html",
-            **_figures(found),
-            period=period,
-            periods=PERIODS,
-            week=week.total,
-            pace=pace_of(week),
-            limits=[(each, _of_limit(each)) for each in limits(session, settings(), pace_of(week))],
-            **_stop(session),
-            storage=read_storage(session, settings()),
-            kinds=KINDS,
-            refused=refused,
-        ), 200 if refused is None else refused.status
+    if request.args.get("format") == "csv" and refused is None:
+        return _file(in_worker_thread(db.engine, read_spend, period), period)
+    shown = in_worker_thread(db.engine, _read, period, settings())
+    page = render_template("admin/spend.html", **shown, period=period, periods=PERIODS, kinds=KINDS, refused=refused)
+    return page, 200 if refused is None else refused.status
+
+
+def _read(session: Session, period: str, known: Settings) -> dict[str, Any]:
+    """What the page shows; the calls of a period and the files on the disk may be many."""
+    found = read_spend(session, period)
+    week = found if period == WEEK else read_spend(session, WEEK, found.until)
+    pace = pace_of(week)
+    return {
+        **_figures(found),
+        "pace": pace,
+        "limits": [(each, _of_limit(each)) for each in limits(session, known, pace)],
+        **_stop(session),
+        "storage": read_storage(session, known),
+    }
 
 
 def _figures(found: Spend) -> dict[str, Any]:
