@@ -111,7 +111,7 @@ def rate(results: Results, by: By, role: int | None = None) -> Ratings:
         role,
         _ratings(kept, values, drawn, _ends(blocks), matches, order),
         _cells(results, by, role, (rated, model)),
-        _neighbours(kept, values, drawn, _ends(blocks), matches, order),
+        _neighbours(kept, values, drawn, blocks, matches, order),
         unlinked,
         rated.contexts,
         few,
@@ -145,13 +145,18 @@ def _matches_of(results: Results, role: int | None) -> Integers:
     return found
 
 
-def _ends(blocks: int) -> tuple[float, float]:
-    """Which percentiles are the ends of an interval, as shares: those of Student's distribution, and its spread."""
+def _critical_value(blocks: int) -> float:
+    """How many standard deviations of resamples an interval reaches to each side, where they are normal."""
     free = max(blocks - 1, 1)
     student = (
         NORMAL + (NORMAL**3 + NORMAL) / (4 * free) + (5 * NORMAL**5 + 16 * NORMAL**3 + 3 * NORMAL) / (96 * free**2)
     )
-    below = math.erfc(student * math.sqrt(blocks / free) / math.sqrt(2)) / 2
+    return student * math.sqrt(blocks / free)
+
+
+def _ends(blocks: int) -> tuple[float, float]:
+    """Which percentiles are the ends of an interval, as shares: those of Student's distribution, and its spread."""
+    below = math.erfc(_critical_value(blocks) / math.sqrt(2)) / 2
     return below, 1 - below
 
 
@@ -189,11 +194,11 @@ def _neighbours(
     names: Sequence[str],
     values: Floats,
     drawn: Floats,
-    ends: tuple[float, float],
+    blocks: int,
     matches: Integers,
     order: Integers,
 ) -> list[Neighbours]:
-    found = []
+    found, ends, critical_value = [], _ends(blocks), _critical_value(blocks)
     for ahead, behind in itertools.pairwise(order):
         gap, who = float(values[ahead] - values[behind]), (names[ahead], names[behind])
         if not len(drawn):
@@ -203,24 +208,26 @@ def _neighbours(
         low, high = np.quantile(gaps, ends)
         sure = float((gaps > 0).mean() + (gaps == 0).mean() / 2)
         played = int(matches[ahead] + matches[behind])
-        more = 0 if low > 0 else more_matches(gap, float(gaps.std()), played)
+        more = 0 if low > 0 else more_matches(gap, float(gaps.std()), played, critical_value)
         found.append(Neighbours(*who, gap, float(low), float(high), sure, more))
     return found
 
 
-def more_matches(gap: float, spread: float, played: int) -> int | None:
+def more_matches(gap: float, spread: float, played: int, critical_value: float) -> int | None:
     """How many further matches would narrow the interval of a gap until it leaves 0, if the gap stays as it is.
 
-    `spread` is the standard deviation of the gap with `played` matches; it falls with the root of their number. To two
-    figures, upwards; None without a gap, or where it is more than a thousand times what was played.
+    `spread` is the standard deviation of the gap with `played` matches; it falls with the root of their number. The
+    interval reaches `critical_value` times as far. At least 1, and to two figures, upwards; None without a gap, or
+    where it is more than a thousand times what was played.
     """
     if gap <= 0:
         return None
-    further = played * ((NORMAL * spread / gap) ** 2 - 1)
+    further = played * ((critical_value * spread / gap) ** 2 - 1)
     if further > 1_000 * played:
         return None
-    digits: int = 10 ** max(0, len(str(int(further))) - 2)
-    return max(digits, math.ceil(further / digits) * digits)
+    whole = max(1, math.ceil(further))  # an interval that is not quite normal may hold 0 though that says it does not
+    digits: int = 10 ** max(0, len(str(whole)) - 2)
+    return math.ceil(whole / digits) * digits
 
 
 def _linked(results: Results, *, apart: bool, role: int | None) -> Booleans:

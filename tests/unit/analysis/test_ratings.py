@@ -145,6 +145,11 @@ def test_a_cell_counts_ties_as_half_and_a_match_against_oneself_once() -> None:
 
 
 def test_half_the_gap_takes_four_times_the_matches() -> None:
-    assert more_matches(10, 10, 100) == 290  # 100 × (1.96² − 1), to two figures upwards
-    assert more_matches(5, 10, 100) == 1_500
-    assert more_matches(0, 10, 100) is None
+    assert more_matches(10, 10, 100, 1.96) == 290  # 100 × (1.96² − 1), to two figures upwards
+    assert more_matches(5, 10, 100, 1.96) == 1_500
+    assert more_matches(0, 10, 100, 1.96) is None
+
+
+def test_where_the_interval_is_hardly_beyond_0_few_matches_settle_the_order() -> None:
+    assert more_matches(20, 10, 2_000, 1.96) == 1  # the interval is that of percentiles, and may still hold 0
+    assert more_matches(20, 10, 100, 2.38) == 42  # what intervals of ten contexts reach to
