@@ -2,7 +2,7 @@
 
 A tournament is whatever models have played each other in rounds: all of a game, a cross-play, or the run of a recipe.
 People are one player, and only those of studies whose file has `people_in_tournaments: true` are in it, once their
-wave is frozen. Logs are not read, but for the last event of matches that were aborted, which says whose fault it was.
+wave is frozen. Logs are not read, but for the event that broke a match off, which says whose fault it was.
 """
 
 import json
@@ -17,8 +17,8 @@ from app.analysis.leaderboard import BOTH, Leaderboard, leaderboard
 from app.analysis.reading import PEOPLE
 from app.analysis.results import FIRST, SECOND, TIE, ResultLine, Results, results_of
 from app.games import GAMES, find_game, partner_weight_of
-from app.matches.engine import ABORTED, BROKEN_OFF
-from app.matches.events import Aborted, from_json
+from app.matches.engine import BROKEN_OFF
+from app.matches.events import Aborted, LogEvent, Resigned, TimedOut, from_json
 from app.matches.filter import PEOPLES, MatchFilter, check_known, conditions
 from app.matches.held_out import piece_key
 from app.models import Arm, Enrolment, EventRow, LanguageModel, MatchRow, RoundRow, SeatRow, StudyVersion, Wave
@@ -29,6 +29,7 @@ from app.rounds.job import SELFPLAY
 Kind = tuple[str, float | None]  # the game, and what a partner's point is worth
 _AT_ONCE = 5_000  # rows in memory
 _MODELS_FAULT = "model"
+_KINDS_OF_FAULTS = ("resigned", "timeout", "aborted")  # one of them stands before the end of a match broken off
 _WITHDRAWN = "withdrawn"  # the ending of who took back the consent
 _SEATS = aliased(SeatRow), aliased(SeatRow)
 
@@ -46,8 +47,8 @@ class TournamentMatches:
     """All matches of one game and one weight of the partner's points.
 
     `results` are those that were played to their end. `faults` counts by player and place those that the player ended
-    by a fault: refused moves or no answer, and of people all that they broke off. `lowest` and `highest` are what a
-    seat can get.
+    by a fault: refused moves or no answer, a person's leaving, and a turn whose clock ran out. `lowest` and `highest`
+    are what a seat can get.
     """
 
     game: str
@@ -192,16 +193,16 @@ def _faults(
     first, second = _SEATS
     seats = first.language_model_id, first.kind, second.language_model_id, second.kind
     rows = session.execute(
-        select(MatchRow.game, MatchRow.config, MatchRow.reason, EventRow.body, *seats)
+        select(MatchRow.game, MatchRow.config, EventRow.body, *seats)
         .join(first, (first.match_id == MatchRow.id) & (first.seat == 0))
         .join(second, (second.match_id == MatchRow.id) & (second.seat == 1))
-        .outerjoin(EventRow, (EventRow.match_id == MatchRow.id) & (EventRow.kind == ABORTED))
+        .join(EventRow, (EventRow.match_id == MatchRow.id) & EventRow.kind.in_(_KINDS_OF_FAULTS))
         .where(*chosen, MatchRow.reason.in_(BROKEN_OFF)),
         execution_options={"yield_per": _AT_ONCE},
     )
     found: dict[Kind, dict[str, tuple[int, int]]] = {}
-    for game, config, reason, body, *players in rows:
-        seat = _seat_at_fault(reason, body, (players[1], players[3]))
+    for game, config, body, *players in rows:
+        seat = _seat_at_fault(from_json(body))
         if seat is None:
             continue
         setting = _setting(game, config)
@@ -213,12 +214,14 @@ def _faults(
     return found
 
 
-def _seat_at_fault(reason: str, body: Any, kinds: tuple[str, str]) -> int | None:
+def _seat_at_fault(event: LogEvent) -> int | None:
     """Whose doing it was that a match was broken off; None where it was nobody's who plays."""
-    if reason == ABORTED:
-        event = None if body is None else from_json(body)
-        return event.seat if isinstance(event, Aborted) and event.fault == _MODELS_FAULT else None
-    return kinds.index(PERSON) if PERSON in kinds else None
+    match event:
+        case Aborted(seat=seat, fault=fault):
+            return seat if fault == _MODELS_FAULT else None
+        case Resigned(seat=seat) | TimedOut(seat=seat):
+            return seat
+    return None
 
 
 def _players(

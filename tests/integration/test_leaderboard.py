@@ -10,17 +10,24 @@ from pathlib import Path
 import pytest
 from flask import Flask
 from sqlalchemy import Engine, insert, select, update
+from sqlalchemy.orm import Session
 
 from app.analysis.leaderboard import Leaderboard
 from app.analysis.tournaments import TournamentChoice, leaderboard_of, tournament_matches
 from app.core.errors import Invalid
 from app.core.extensions import reading, writing
-from app.matches.events import Aborted, to_json
+from app.matches import engine as engine_of_matches
+from app.matches import live
+from app.matches.clocks import MATCH, TURN
+from app.matches.events import Aborted, LogEvent, to_json
+from app.matches.store import append
 from app.models import EventRow, LanguageModel, MatchRow, RoundRow, SeatRow, Wave
 from app.registry import add_scripted_model
 from app.rounds import matrix
 from app.rounds.spec import RoundSpec
-from tests.enrolments import enrol, finish, load_example, open_wave
+from app.studies.forget import forget_match_for_good
+from app.studies.progress import StudyProgress
+from tests.enrolments import DEAL, begin, enrol, finish, load_example, open_wave
 from tests.enrolments import play as play_match
 from tests.experimenter import signed_in
 from tests.rounds import CONTEXTS, make_round, play
@@ -206,6 +213,67 @@ def test_people_are_one_player_where_the_file_of_a_frozen_study_says_so(engine: 
         names = {name for board in boards(engine) for name in board.names}
         assert names == ({"people", "casual"} if key else set())
     assert sum(board.matches for board in boards(engine)) == 4
+
+
+def a_frozen_study(engine: Engine, folder: Path, people: Callable[[Session, StudyProgress], None]) -> None:
+    """A study of one person, whose matches count in tournaments."""
+    with writing(engine) as session:
+        version = load_example(
+            session, folder, **{"game: negotiation\n": "people_in_tournaments: true\ngame: negotiation\n"}
+        )
+        wave = open_wave(session, version)
+        progress = enrol(session, wave, "ada", version)
+        people(session, progress)
+        finish(session, progress)
+        session.execute(update(Wave).values(frozen_at=datetime.now(UTC)))
+
+
+@pytest.mark.parametrize(
+    ("moves", "ending", "at_fault"),
+    [
+        (0, lambda match: engine_of_matches.time_out(match, TURN), "people"),
+        (1, lambda match: engine_of_matches.time_out(match, TURN), "casual"),  # no model had answered
+        (1, lambda match: engine_of_matches.time_out(match, MATCH), None),
+        (1, engine_of_matches.abandon, None),
+        (1, lambda match: engine_of_matches.resign(match, 0), "people"),
+    ],
+)
+def test_a_match_that_was_left_or_ran_out_of_time_counts_for_whose_turn_it_was(
+    engine: Engine,
+    tmp_path: Path,
+    moves: int,
+    ending: Callable[[engine_of_matches.Match], list[LogEvent]],
+    at_fault: str | None,
+) -> None:
+    def matches(session: Session, progress: StudyProgress) -> None:
+        play_match(session, progress, 0)
+        record = begin(session, progress, 1, objective="self")
+        for ply, text in enumerate(DEAL[:moves]):
+            record = live.submit(session, live.MoveSubmission(record.id, ply, text), instant=False).record
+        append(session, [(record.extended(ending(record.match), datetime.now(UTC)), len(record.log))])
+
+    a_frozen_study(engine, tmp_path, matches)
+    broken = {
+        name: sum(round(each.standings[name].seats * (1 - each.standings[name].played)) for each in boards(engine))
+        for name in ("people", "casual")
+    }
+    assert broken == {name: int(name == at_fault) for name in ("people", "casual")}
+
+
+def test_the_page_is_made_again_when_what_people_wrote_in_a_match_was_deleted(
+    app: Flask, engine: Engine, tmp_path: Path
+) -> None:
+    numbers: list[str] = []
+
+    def matches(session: Session, progress: StudyProgress) -> None:
+        numbers.extend(play_match(session, progress, position, objective="self") for position in (0, 1))
+
+    a_frozen_study(engine, tmp_path, matches)
+    client = signed_in(app)
+    assert "2 matches" in client.get("/admin/models/leaderboard").text
+    forget_match_for_good(engine, tmp_path, numbers[0])
+    assert "2 matches" not in (page := client.get("/admin/models/leaderboard").text)
+    assert "1 match," in page
 
 
 def test_the_key_is_true_or_false(engine: Engine, tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ from app.core.extensions import db
 from app.core.validation import whole_number
 from app.games import find_game
 from app.jobs import states
-from app.models import LanguageModel, Participant, RoundRow, StudyVersion, Wave
+from app.matches.filter import PEOPLES
+from app.models import LanguageModel, MatchRow, Participant, RoundRow, StudyVersion, Wave
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_result import IntervalBar, drawn_interval
 from app.web.threads import in_worker_thread
@@ -204,11 +205,14 @@ def _version(session: Session) -> tuple[tuple[Any, ...], dict[str, int], bool]:
     rounds = session.execute(select(func.count(), func.sum(RoundRow.finished), func.max(RoundRow.created_at))).one()
     frozen = select(func.count(), func.max(Wave.frozen_at)).where(Wave.frozen_at.is_not(None))
     people = session.execute(frozen).one()
-    erased = session.execute(select(func.count(Participant.erased_at))).scalar()
+    erased = (
+        session.scalar(select(func.count(Participant.erased_at))),
+        session.scalar(select(func.count(MatchRow.erased_at)).where(MatchRow.source.in_(PEOPLES))),
+    )
     versions = session.scalar(select(func.max(StudyVersion.id)))
     models = {row.name: row.id for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
     is_live = session.scalar(select(RoundRow.id).where(RoundRow.status.in_(states.OPEN)).limit(1)) is not None
-    return (*rounds, *people, erased, versions), models, is_live
+    return (*rounds, *people, *erased, versions), models, is_live
 
 
 def _role_names(game: str) -> dict[str, str]:
