@@ -6,7 +6,7 @@ wave is frozen. Logs are not read, but for the event that broke a match off, whi
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -86,13 +86,12 @@ def tournament_matches(session: Session, choice: TournamentChoice) -> list[Tourn
             whole = json.loads(config)
             setting = settings[game, config] = _setting(game, whole)
             if setting.kind not in ranges:
-                low, high = find_game(game).utility_range(whole)
-                ranges[setting.kind] = float(low), float(high)
+                ranges[setting.kind] = _utility_range(game, whole)
         lines.setdefault(setting.kind, []).append(_line(setting, players, more, matches, (points[0], points[1])))
-    faults = _faults(session, chosen, names)
+    faults = _faults(session, chosen, names, ranges)
     return [
-        TournamentMatches(*kind, results_of(found), faults.get(kind, {}), *ranges[kind])
-        for kind, found in sorted(lines.items(), key=lambda item: (item[0][0], item[0][1] or 0))
+        TournamentMatches(*kind, results_of(lines.get(kind, ())), faults.get(kind, {}), *ranges[kind])
+        for kind in sorted(ranges, key=lambda kind: (kind[0], kind[1] or 0))
     ]
 
 
@@ -186,10 +185,18 @@ def _line(
     )
 
 
+def _utility_range(game: str, config: Mapping[str, Any]) -> tuple[float, float]:
+    low, high = find_game(game).utility_range(config)
+    return float(low), float(high)
+
+
 def _faults(
-    session: Session, chosen: Iterable[ColumnElement[bool]], names: Mapping[int, str]
+    session: Session,
+    chosen: Iterable[ColumnElement[bool]],
+    names: Mapping[int, str],
+    ranges: MutableMapping[Kind, tuple[float, float]],
 ) -> dict[Kind, dict[str, tuple[int, int]]]:
-    """Matches that a player ended by a fault, by player and place."""
+    """Matches that a player ended by a fault, by player and place. What is known of no other match goes to `ranges`."""
     first, second = _SEATS
     seats = first.language_model_id, first.kind, second.language_model_id, second.kind
     rows = session.execute(
@@ -206,6 +213,8 @@ def _faults(
         if seat is None:
             continue
         setting = _setting(game, config)
+        if setting.kind not in ranges:
+            ranges[setting.kind] = _utility_range(game, config)
         counts = found.setdefault(setting.kind, {})
         name = _players(names, *players)[seat]
         first_place, second_place = counts.get(name, (0, 0))

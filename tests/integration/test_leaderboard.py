@@ -129,6 +129,27 @@ def test_a_match_that_a_model_broke_off_costs_it_alone(engine: Engine, tournamen
     assert {board.standings[name].played for name in ("casual", "scripted")} == {1}
 
 
+def test_who_fails_every_match_is_there_without_a_rating(app: Flask, engine: Engine, flask: Run) -> None:
+    number = make_round(engine, "scripted", "scripted", matches=4)
+    play(engine, app.config["SETTINGS"], number)
+    with writing(engine) as session:
+        session.execute(update(MatchRow).values(reason="aborted", utility_0=0, utility_1=0))
+        at = datetime.now(UTC)
+        for match_id in session.scalars(select(MatchRow.id)).all():
+            body = to_json(Aborted(0, "model", "a test"))
+            values = {"match_id": match_id, "seq": 900, "kind": "aborted", "seat": 0, "ply": 0, "body": body, "at": at}
+            session.execute(insert(EventRow).values(values))
+    [board] = boards(engine)
+    assert (board.names, board.matches, board.ratings.ratings) == (["scripted"], 0, ())
+    assert (board.standings["scripted"].seats, board.standings["scripted"].played) == (4, 0)
+    page = signed_in(app).get("/admin/models/leaderboard")
+    assert page.status_code == 200
+    assert "0.0 %" in page.text
+    assert "0 matches on 0 contexts" in flask("model", "leaderboard").stdout
+    [row] = csv.DictReader(io.StringIO(flask("model", "leaderboard", "--csv").stdout))
+    assert (row["player"], row["played"], row["rating"], row["quality"]) == ("scripted", "0", "", "")
+
+
 def test_in_taboo_roles_are_rated_by_wins(app: Flask, engine: Engine, flask: Run) -> None:
     played(app, engine, "taboo", matches=12)
     [board] = boards(engine, "attacker")
