@@ -98,22 +98,28 @@ def leaderboard(
     bounds: tuple[float, float],
     role: str = BOTH,
 ) -> Leaderboard:
-    """The leaderboard of those who have played most; `bounds` are what a seat can get. Raises Invalid for the role."""
+    """The leaderboard of those who have played most; `bounds` are what a seat can get. Raises Invalid for the role.
+
+    Ratings are of their matches among themselves, standings of all that they have played.
+    """
     roles = roles_of(game)
     if role not in (BOTH, *roles):
         raise Invalid("role", expected=either([BOTH, *roles]), got=role)
     place = None if role == BOTH else roles.index(role)
-    counts = np.bincount(results.player.ravel(), np.repeat(results.matches, 2), minlength=len(results.players))
-    most = [results.players[at] for at in np.argsort(-counts, kind="stable")[:MOST_PLAYERS]]
-    kept = results if len(most) == len(results.players) else results.of_players(most)
+    names = [*results.players, *(name for name in faults if name not in results.players)]
+    counts = np.bincount(results.player.ravel(), np.repeat(results.matches, 2), minlength=len(names))
+    is_cut = len(names) > MOST_PLAYERS
+    shown = [names[at] for at in np.argsort(-counts, kind="stable")[:MOST_PLAYERS]] if is_cut else names
+    kept = results.of_players([name for name in shown if name in results.players]) if is_cut else results
+    standings = _standings(results, faults, bounds, [0, 1] if place is None else [place])
     return Leaderboard(
         game,
         partner_weight,
         role,
         int(kept.matches.sum()),
         rate(kept, by_of(partner_weight), place),
-        _standings(kept, faults, bounds, [0, 1] if place is None else [place]),
-        len(results.players) - len(most),
+        {name: standings[name] for name in shown if name in standings},
+        len(names) - len(shown),
     )
 
 
