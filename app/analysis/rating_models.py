@@ -146,7 +146,7 @@ class AdditivePoints:
     grams: Floats  # (b, p, p)
     products: Floats  # (b, p)
     totals: Floats  # (b, p + 2) sums of the columns as they are, then those of points, and the number of seats
-    players: int
+    players: int  # some of them may be in it as partners alone, and others only as players
     lines: "SeatLines"
 
     def points(self, resampled: Floats) -> Floats:
@@ -166,7 +166,7 @@ class AdditivePoints:
         shared = lines.shared
         by_side = np.bincount(lines.side[shared], above[shared], minlength=lines.sides)
         number = np.bincount(lines.side[shared], lines.number[shared], minlength=lines.sides)
-        own = np.divide(by_side, number, out=np.zeros_like(by_side), where=number > 0)
+        own = np.divide(by_side, number, out=np.zeros(lines.sides), where=number > 0)
         left: Floats = above - np.where(shared, own[lines.side] * lines.number, 0)
         return left
 
@@ -174,8 +174,9 @@ class AdditivePoints:
         size = self.grams.shape[1]
         grams = (resampled @ self.grams.reshape(len(self.grams), -1)).reshape(-1, size, size)
         ridge = _RIDGE * (resampled @ self.totals[:, -1])
-        ones = np.zeros((size, 2))  # players' effects have the sum 0, and so have partners'
+        ones = np.zeros((size, 2))  # players' effects have the sum 0, and so have partners', of those who are in it
         ones[: self.players, 0] = ones[self.players : 2 * self.players, 1] = 1
+        ones[~self.totals[:, :size].any(0)] = 0
         left = grams + ones @ ones.T + ridge[:, None, None] * np.eye(size)
         return np.linalg.solve(left, (resampled @ self.products)[..., None])[..., 0].astype(np.float64)
 
@@ -193,11 +194,14 @@ class SeatLines:
     player: Integers  # (m, 2) whose seat, and the partner
 
 
-def additive_points(results: Results, block: Integers, blocks: int, role: int | None) -> AdditivePoints:
-    """The model of results; `block` (n,) is that of each line. With a `role`, of the seats in that role alone."""
+def additive_points(results: Results, block: Integers, blocks: int, role: int | None, rated: int) -> AdditivePoints:
+    """The model of results; `block` (n,) is that of each line. With a `role`, of the seats in that role alone.
+
+    It is of the seats of the first `rated` players, of which each line has one; the others are their partners.
+    """
     count = len(results.players)
-    lines, places = _seat_lines(results, role)
-    of_block = np.concatenate([block] * len(places))
+    lines, line = _seat_lines(results, role, rated)
+    of_block = block[line]
     size = 2 * count + 3  # the last column stands for "none" and is taken away below
     grams = _sums_of_products(lines, of_block, blocks, size)
     products = _sums(lines.columns, lines.points, of_block, blocks, size)
@@ -209,22 +213,24 @@ def additive_points(results: Results, block: Integers, blocks: int, role: int | 
     return AdditivePoints(grams, products, np.column_stack([totals, points, number]), count, lines)
 
 
-def _seat_lines(results: Results, role: int | None) -> tuple[SeatLines, list[int]]:
+def _seat_lines(results: Results, role: int | None, rated: int) -> tuple[SeatLines, Integers]:
+    """The seats of the first `rated` players, and the line (m,) of the results that each is of."""
     count, places = len(results.players), [0, 1] if role is None else [role]
     none, alone = 2 * count + 2, 2 * count + 1
-    player = np.concatenate([results.player[:, [place, 1 - place]] for place in places])
-    side = np.unique(np.concatenate([results.side[:, place] for place in places]), return_inverse=True)[1].reshape(-1)
+    place = np.repeat(places, len(results.matches))
+    line = np.tile(np.arange(len(results.matches)), len(places))
+    kept = results.player[line, place] < rated
+    place, line = place[kept], line[kept]
+    player = np.stack([results.player[line, place], results.player[line, 1 - place]], axis=1)
+    side = np.unique(results.side[line, place], return_inverse=True)[1].reshape(-1)
     pair = player[:, 0] * count + player[:, 1]
     sides = int(side.max()) + 1 if len(side) else 0
     pairs_of_side = np.bincount(np.unique(side * count**2 + pair) // count**2, minlength=sides)
     shared = pairs_of_side[side] > 1
-    second = np.concatenate([np.full(len(results.matches), none if place == 0 else 2 * count) for place in places])
-    if role is not None:
-        second[:] = none
+    second = np.where((place == SECOND) & (role is None), 2 * count, none)
     columns = np.stack([player[:, 0], count + player[:, 1], second, np.where(shared, none, alone)], axis=1)
-    number = np.concatenate([results.matches.astype(np.float64)] * len(places))
-    points = np.concatenate([results.points[:, place] for place in places])
-    return SeatLines(columns, side, sides, shared, number, points, player), places
+    number = results.matches[line].astype(np.float64)
+    return SeatLines(columns, side, sides, shared, number, results.points[line, place], player), line
 
 
 def _sums(columns: Integers, weights: Floats, block: Integers, blocks: int, size: int) -> Floats:

@@ -71,7 +71,10 @@ class Neighbours(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ratings:
-    """The ratings, the best first. `unlinked` are players whom matches do not link to the others."""
+    """The ratings, the best first. `unlinked` are players whom matches do not link to the others.
+
+    In one role alone, who has no match in that role is not among them.
+    """
 
     by: By
     role: int | None
@@ -84,27 +87,34 @@ class Ratings:
 
 
 def rate(results: Results, by: By, role: int | None = None) -> Ratings:
-    """The ratings of all players who are linked by matches; with a `role`, in that place alone.
+    """The ratings of the most players whom matches link to each other; with a `role`, in that place alone.
+
+    What is rated apart from what partners get is linked by these: who was a partner alone, or is not linked as a
+    player, has no rating but its matches count. With fewer than two linked players there are no ratings.
 
     Contexts are drawn with replacement 1,000 times. Ends of intervals are percentiles a little beyond the 2.5th and
     97.5th, by how much a resample of so few contexts varies less than the contexts do. With fewer than 10 contexts
     there are no intervals. Source: Hesterberg 2015, What teachers should know about the bootstrap, section 3.3.
     """
-    linked = _linked(results, apart=by == POINTS or role is not None, role=role)
+    is_apart = by == POINTS or role is not None
+    linked = _linked(results, apart=is_apart, role=role)
+    matches_of = dict(zip(results.players, _matches_of(results, role), strict=True))
     kept = [name for name, is_linked in zip(results.players, linked, strict=True) if is_linked]
-    unlinked = tuple(name for name in results.players if name not in kept)
+    unlinked = [name for name, number in matches_of.items() if number and (name not in kept or len(kept) < 2)]
     if len(kept) < 2:
-        return Ratings(
-            by, role, (), _cells(results, by, role, None), (), tuple(results.players), results.contexts, None
-        )
-    rated = results.of_players(kept)
+        return Ratings(by, role, (), _cells(results, by, role, None), (), unlinked, results.contexts, None)
+    rated = _with_partners(results, linked, kept, role) if is_apart else results.of_players(kept)
     blocks = min(rated.contexts, _BLOCKS)
     block = np.random.default_rng(_SEED).permutation(rated.contexts)[rated.context] % blocks
-    model = (paired_wins if by == WINS else additive_points)(rated, block, blocks, role)
-    values = _values(model, np.ones((1, blocks)), role)[0]
+    model: PairedWins | AdditivePoints
+    if by == WINS:
+        model = paired_wins(rated, block, blocks, role)
+    else:
+        model = additive_points(rated, block, blocks, role, len(kept))
+    values = _values(model, np.ones((1, blocks)), role)[0, : len(kept)]
     few = FEW_CONTEXTS if rated.contexts < LEAST else None
-    drawn = np.empty((0, len(kept))) if few else _resampled(model, blocks, role)
-    matches = _matches_of(rated, role)
+    drawn = np.empty((0, len(kept))) if few else _resampled(model, blocks, role)[:, : len(kept)]
+    matches = _matches_of(rated, role)[: len(kept)]
     order = np.argsort(-values, kind="stable")
     return Ratings(
         by,
@@ -236,10 +246,10 @@ def _linked(results: Results, *, apart: bool, role: int | None) -> Booleans:
     `apart`: what a player does and what its partners leave it are two things, which are linked only through others.
     """
     count = len(results.players)
-    other = results.player[:, 1] + (count if apart else 0)
-    edges = np.stack([results.player[:, 0], other], axis=1)
-    if apart and role is None:
-        edges = np.concatenate([edges, np.stack([results.player[:, 1], count + results.player[:, 0]], axis=1)])
+    places = (0, 1) if apart and role is None else (role or 0,)
+    edges = np.concatenate(
+        [results.player[:, [place, 1 - place]] + [0, count if apart else 0] for place in places]
+    ).astype(np.int64)
     edges = np.unique(edges, axis=0)
     group = np.arange(count * (2 if apart else 1))
     while True:
@@ -249,12 +259,18 @@ def _linked(results: Results, *, apart: bool, role: int | None) -> Booleans:
         np.minimum.at(group, edges[:, 1], least)
         if (group == before).all():
             break
-    if apart and role == SECOND:
-        group = group[count:]
     group = group[:count]
     numbers, sizes = np.unique(group, return_counts=True)
     linked: Booleans = group == numbers[sizes.argmax()] if count else np.zeros(0, np.bool_)
     return linked
+
+
+def _with_partners(results: Results, linked: Booleans, kept: Sequence[str], role: int | None) -> Results:
+    """The matches in which a linked player has a seat that is rated: those players, then their other partners."""
+    places = [0, 1] if role is None else [role]
+    theirs = np.flatnonzero(linked[results.player[:, places]].any(1))
+    partners = [results.players[at] for at in np.unique(results.player[theirs]) if not linked[at]]
+    return results.of_lines(theirs).of_players([*kept, *partners])
 
 
 def _cells(

@@ -51,16 +51,18 @@ class Results:
         """The matches that these players played among themselves, with the players in this order."""
         place = np.array([kept.index(name) if name in kept else -1 for name in self.players], np.int64)
         player = place[self.player] if len(self.players) else self.player
-        lines = np.flatnonzero((player >= 0).all(1))
+        return replace(self, player=player, players=tuple(kept)).of_lines(np.flatnonzero((player >= 0).all(1)))
+
+    def of_lines(self, lines: Integers) -> "Results":
+        """The matches of these lines alone, by their places."""
         return replace(
             self,
-            player=player[lines],
+            player=self.player[lines],
             context=_renumbered(self.context[lines]),
             side=_renumbered(self.side[lines]),
             more=self.more[lines],
             matches=self.matches[lines],
             points=self.points[lines],
-            players=tuple(kept),
         )
 
 

@@ -1,14 +1,17 @@
 """Ratings: planted strengths are found, intervals cover them, and other libraries agree."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
 from app.analysis.rating_models import PRIOR, paired_wins
-from app.analysis.ratings import POINTS, WINS, Ratings, more_matches, rate
+from app.analysis.ratings import POINTS, WINS, By, Ratings, more_matches, rate
 from app.analysis.results import FIRST, SECOND, TIE, ResultLine, Results, results_of
 from tests.tournaments import NAMES, centred, chances, points_won, won_and_lost
 
@@ -129,6 +132,70 @@ def test_two_players_alone_do_not_say_what_each_takes_and_what_each_leaves() -> 
     found = rate(_decided([(0, 1)] * 20, [FIRST] * 20), POINTS)
     assert not found.ratings
     assert found.cells
+
+
+@pytest.mark.parametrize("by", [WINS, POINTS])
+@pytest.mark.parametrize("role", [None, FIRST, SECOND])
+def test_players_are_linked_by_a_partner_whom_alone_they_have_met(by: By, role: int | None) -> None:
+    lines = [
+        ResultLine((one, "cleo")[:: 1 - 2 * place], at, ((at, 0), (at, 1)), more, 1, (points, points)[:: 1 - 2 * place])
+        for at in range(20)
+        for place in (0, 1)
+        for one, more, points in (("ada", place, 6.0), ("ben", 1 - place, 4.0))
+    ]
+    found = rate(results_of(lines), by, role)
+    if by == WINS and role is None:
+        assert [each.player for each in found.ratings] == ["ada", "cleo", "ben"]
+        return
+    ada, ben = found.ratings
+    assert (ada.player, ben.player) == ("ada", "ben")
+    assert (ada.matches, ben.matches) == ((40, 40) if role is None else (20, 20))
+    assert ada.low > ben.high  # type: ignore[operator]
+    if by == POINTS:
+        assert (ada.value, ben.value) == pytest.approx((6, 4))
+    assert list(found.unlinked) == ["cleo"]
+
+
+def test_who_never_had_the_role_is_a_partner_of_those_who_had_it() -> None:
+    lines = [
+        ResultLine((one, other), at, ((at, 0), (at, 1)), FIRST, 1, (points, 0.0))
+        for at in range(20)
+        for one, points in (("ada", 6.0), ("ben", 4.0))
+        for other in ("cleo", "dan")
+    ]
+    found = rate(results_of(lines), POINTS, FIRST)
+    assert {each.player: round(each.value, 6) for each in found.ratings} == {"ada": 6, "ben": 4}
+    assert not found.unlinked  # cleo and dan have no match in that role
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 11), st.integers(0, 2), st.integers(0, 10)),
+        max_size=14,
+    ),
+    st.booleans(),
+    st.integers(0, 2**31),
+)
+def test_any_tournament_is_rated_or_said_to_be_unlinked(
+    matches: list[tuple[int, int, int, int, int]], apart: bool, points: int
+) -> None:
+    rng = np.random.default_rng(points)
+    results = results_of(
+        ResultLine(
+            (NAMES[one % 2], NAMES[2 + other % 3]) if apart else (NAMES[one], NAMES[other]),
+            context, ((context, 0), (context, 1)), more, 1, (float(rng.integers(11)), float(took)),
+        )
+        for one, other, context, more, took in matches
+    )  # fmt: skip
+    for by, role in itertools.product((WINS, POINTS), (None, FIRST, SECOND)):
+        found = rate(results, by, role)
+        rated = {each.player for each in found.ratings}
+        places = (0, 1) if role is None else (role,)
+        met = {results.players[at] for at in results.player[:, places].ravel()}
+        assert rated | {*found.unlinked} == met
+        assert not rated & {*found.unlinked}
+        assert all(math.isfinite(each.value) and each.matches for each in found.ratings)
 
 
 def test_few_contexts_give_ratings_without_intervals() -> None:
