@@ -160,7 +160,9 @@ def test_a_server_that_has_forgotten_its_adapters_is_handed_them_again(
     player = player_of(engine, "one")
     answers(player)
     vllm.forget()
-    assert answers(player, times=4)[0].text
+    assert all(
+        each.text for each in answers(player, times=16)
+    )  # the others are refused before the first has loaded them
     assert len(vllm.loads) == 2
 
 

@@ -6,6 +6,7 @@ the engine are treated as the worker's own engine treats them: the marks of this
 
 import hashlib
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -85,8 +86,9 @@ class ServedPlayer:
         player = ApiPlayer(self.name, options)
         try:
             await vllm_adapters.ensure_loaded(options, Path(self.options.path), self.options.sha256)
+            began = time.monotonic()
             exchange = await player.exchange(messages, sampling)
-            if exchange.outcome == "denied" and await vllm_adapters.is_forgotten(options):
+            if exchange.outcome == "denied" and await vllm_adapters.were_forgotten(options, began):
                 await vllm_adapters.ensure_loaded(options, Path(self.options.path), self.options.sha256)
                 exchange = await player.exchange(messages, sampling)
         except vllm_adapters.AdaptersFailed as failed:

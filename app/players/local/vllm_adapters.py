@@ -70,15 +70,19 @@ async def ensure_loaded(options: ApiOptions, folder: Path, sha256: str) -> None:
     await asyncio.shield(loads[key])
 
 
-async def is_forgotten(options: ApiOptions) -> bool:
-    """Whether a server that was handed adapters lists them no more, as after a restart; then they are loaded again."""
+async def were_forgotten(options: ApiOptions, since: float) -> bool:
+    """Whether a server that was handed adapters had lost them when a call was refused that began at `since`.
+
+    It lists them no more, as after a restart, or another call has had them loaded again meanwhile. `since` is by
+    time.monotonic().
+    """
     key, asked = (options.base_url, options.model), time.monotonic()
     try:
         listed = {each.name for each in await list_remote(options)}
     except ListFailed:
         return False
     if options.model in listed:
-        return False
+        return _loaded.get(key, since) > since
     if _loaded.get(key, asked) <= asked:  # else another call has had them loaded while this one asked
         _loaded.pop(key, None)
     return True
