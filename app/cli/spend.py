@@ -82,8 +82,8 @@ def stop(check: bool, as_json: bool) -> None:
         as_json,
         said,
         f"{'Would stop' if check else 'Stopped'}: {_names(effect.stops)}; no call of a paid model begins.",
-        f"Goes on: {counted(effect.people, 'match', 'matches')} that people play, studies, trainings on this machine: "
-        f"{_names(effect.goes_on)}.",
+        f"Continues: {counted(effect.people, 'match', 'matches')} that people play, studies, and trainings on this"
+        f" machine ({_names(effect.goes_on)}).",
     )
 
 
@@ -94,8 +94,7 @@ def resume(as_json: bool) -> None:
     ensure_database()
     with writing() as session:
         found = end_stop(session)
-    for kind, number, queue in found.jobs:
-        kind.enqueue(settings().broker_url, number, queue=queue)
+    found.enqueue(settings().broker_url)
     said = {
         "resumed": [[kind.name, number] for kind, number, _ in found.jobs],
         "left": [{"kind": job.kind.name, "number": job.number, "error": job.refused} for job in found.left],

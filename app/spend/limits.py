@@ -83,17 +83,17 @@ def _of_installation(period: InstallationSpending, pace: float) -> SpendingLimit
     if left <= 0:
         reached = Phrase("reached")
     elif pace <= 0:
-        reached = Phrase("not foreseen: nothing was spent in the seven whole days before today")
+        reached = Phrase("not expected: nothing was spent in the seven whole days before today")
     elif (at := now + timedelta(days=min(left / pace, 365))) >= end:
-        reached = Phrase("not before %(day)s, when it begins anew", day=f"{end:%Y-%m-%d}")
+        reached = Phrase("not before %(day)s, when the next period begins", day=f"{end:%Y-%m-%d}")
     else:
         reached = Phrase("about %(moment)s UTC", moment=f"{at:%Y-%m-%d %H:%M}")
     title = (
         Phrase("Whole installation, this month") if period.period == "month" else Phrase("Whole installation, today")
     )
     effect = Phrase(
-        "jobs stop at their next call of a model behind an API, guests begin no match with one; matches of people that"
-        " are played and studies go on"
+        "jobs stop at their next call of a model behind an API, guests begin no match with one; matches that people are"
+        " playing and studies go on"
     )
     return SpendingLimit(title, period.spent, period.most, False, reached, effect)
 
@@ -110,7 +110,7 @@ def _of_job(
         if so_far >= most:
             reached = Phrase("reached")
         elif not expected:
-            reached = Phrase("not foreseen: nothing of it is done or spent yet")
+            reached = Phrase("unknown: nothing is done or spent yet")
         elif expected <= most:
             whole = f"{round(expected)} tokens" if in_tokens else dollars(expected)
             reached = Phrase("not reached: about %(whole)s when it is done", whole=whole)

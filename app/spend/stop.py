@@ -86,6 +86,11 @@ class Resumed(NamedTuple):
     jobs: Sequence[tuple[JobKind[Any], int, str]]
     left: Sequence[JobRef]
 
+    def enqueue(self, broker_url: str) -> None:
+        """Call the workers of those that go on, once the transaction is committed."""
+        for kind, number, queue in self.jobs:
+            kind.enqueue(broker_url, number, queue=queue)
+
 
 def end_stop(session: Session) -> Resumed:
     """Let calls begin again, and jobs go on where they stopped, by the workers.

@@ -193,7 +193,7 @@ def test_storage_is_counted_by_kind(app: Flask, engine: Engine, settings: Settin
     kinds = {each["kind"]: each for each in json.loads(flask("storage", "--json").stdout)["kinds"]}
     assert kinds["datasets"] == {"kind": "datasets", "size": 2_500_000, "files": 1}
     assert kinds["database"]["size"] > 0
-    assert 'data-as="MB">2.5<' in signed_in(app).get("/admin/spend").text
+    assert 'data-as="Size">2.5 MB<' in signed_in(app).get("/admin/spend").text
 
 
 def test_the_page_is_read_beside_the_thread_in_which_matches_are_played(

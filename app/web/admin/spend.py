@@ -41,8 +41,7 @@ def act_on_spend() -> ResponseReturnValue:
             write(lambda session: stop_spending(session, by).id)
         elif action == "resume":
             resumed = write(end_stop)
-            for kind, number, queue in resumed.jobs:
-                kind.enqueue(settings().broker_url, number, queue=queue)
+            resumed.enqueue(settings().broker_url)
             if resumed.left:
                 job = resumed.left[0]
                 raise Conflict(
