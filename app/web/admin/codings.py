@@ -34,7 +34,7 @@ from app.web.translations import game_titles
 @blueprint.get("/matches/codings")
 def coding_list() -> ResponseReturnValue:
     """All codings, and the form of a new one."""
-    return _list_page()
+    return _codings_page()
 
 
 @blueprint.post("/matches/codings")
@@ -44,11 +44,11 @@ def new_coding() -> ResponseReturnValue:
     try:
         number = write_once(lambda session: codings.create_coding(session, name, codes, creator).id)
     except AppError as error:
-        return _list_page(error)
+        return _codings_page(error)
     return redirect(url_for("admin.coding", number=number), 303)
 
 
-def _list_page(refused: AppError | None = None) -> ResponseReturnValue:
+def _codings_page(refused: AppError | None = None) -> ResponseReturnValue:
     with reading() as session:
         listed = codings.list_codings(session)
         page = render_template("admin/codings.html", codings=listed, refused=refused, most=codings.MOST_CODES)
@@ -72,7 +72,7 @@ def add_to_coding() -> ResponseReturnValue:
 def coding(number: int) -> ResponseReturnValue:
     """A coding as its reader codes it: the match that is read, the line that is chosen, and the codes of both."""
     with reading() as session:
-        return render_template("admin/coding.html", **_page(session, codings.find_coding(session, number)))
+        return render_template("admin/coding.html", **_coding_fields(session, codings.find_coding(session, number)))
 
 
 @blueprint.post("/matches/codings/<int:number>/codes")
@@ -82,7 +82,7 @@ def give_code(number: int) -> ResponseReturnValue:
     match_id, seq = form.get("match", ""), whole_number(form.get("line", ""), "line", 0, LARGEST)
     key = whole_number(form.get("key", ""), "key", 1, codings.MOST_CODES)
     write(lambda session: codings.toggle(session, codings.find_coding(session, number), coder, match_id, seq, key))
-    return _back(number, match=match_id, line=seq)
+    return _to_line(number, match=match_id, line=seq)
 
 
 @blueprint.post("/matches/codings/<int:number>/undo")
@@ -94,7 +94,7 @@ def undo_code(number: int) -> ResponseReturnValue:
         last = codings.undo(session, codings.find_coding(session, number), coder)
         return {} if last is None else {"match": last.match_id, "line": last.seq}
 
-    return _back(number, **write(work))
+    return _to_line(number, **write(work))
 
 
 @blueprint.post("/matches/codings/<int:number>/done")
@@ -120,11 +120,11 @@ def _pieces(engine: Engine, number: int, coders: Sequence[str], flags: dict[str,
         yield from to_csv(COLUMNS, coded_rows(session, found, coders), **flags)
 
 
-def _back(number: int, **there: Any) -> ResponseReturnValue:
+def _to_line(number: int, **there: Any) -> ResponseReturnValue:
     return redirect(url_for("admin.coding", number=number, **there, _anchor="read"), 303)
 
 
-def _page(session: Session, found: Coding) -> dict[str, Any]:
+def _coding_fields(session: Session, found: Coding) -> dict[str, Any]:
     reader, ids = current_user.name, codings.matches_of(session, found.id)
     coders = codings.coders_of(session, found.id)
     seen = codings.seen_coders(session, found.id, reader)

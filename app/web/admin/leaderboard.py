@@ -28,15 +28,15 @@ from app.core.extensions import db
 from app.core.validation import whole_number
 from app.games import find_game
 from app.jobs import states
+from app.jobs.kind import LARGEST
 from app.matches.filter import PEOPLES
 from app.models import LanguageModel, MatchRow, Participant, RoundRow, StudyVersion, Wave
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_result import IntervalBar, drawn_interval
+from app.web.csv_exports import csv_flags
+from app.web.downloads import download
 from app.web.threads import in_worker_thread
 from app.web.translations import game_titles
-
-_LARGEST = 2**31 - 1  # of a number of a round
-
 
 _MOST_KEPT = 8  # tournaments
 _LONG = 0.5  # seconds of reading, from which on it is not done for each further match
@@ -89,9 +89,9 @@ class NeighbourLine(NamedTuple):
 @blueprint.get("/models/leaderboard")
 def leaderboard() -> ResponseReturnValue:
     """The ratings in one game and one role: those of the game with the most matches, and of both roles, if not said."""
-    given = _given()
+    given = _asked_for()
     try:
-        choice = _read(given)
+        choice = _tournament_choice(given)
         boards, model_ids, is_live = _boards(choice, given.get("part"), given.get("role"))
     except (Invalid, NotFound) as error:
         return render_template("admin/leaderboard.html", given={}, board=None, refused=error, is_live=False), 400
@@ -119,24 +119,21 @@ def leaderboard() -> ResponseReturnValue:
 @blueprint.get("/models/leaderboard.csv")
 def leaderboard_csv() -> Response:
     """The same as `flask model leaderboard --csv` prints, of the part that the page shows. Raises NotFound, Invalid."""
-    given = _given()
-    boards, _, _ = _boards(_read(given), given.get("part"), given.get("role"))
-    options = {flag: request.args.get(flag) == "1" for flag in ("guard", "bom")}
-    content = b"".join(to_csv(LEADERBOARD_COLUMNS, leaderboard_rows(boards[:1]), **options))
-    response = Response(content, mimetype="text/csv")
-    response.headers["Content-Disposition"] = 'attachment; filename="leaderboard.csv"'
-    return response
+    given = _asked_for()
+    boards, _, _ = _boards(_tournament_choice(given), given.get("part"), given.get("role"))
+    rows = to_csv(LEADERBOARD_COLUMNS, leaderboard_rows(boards[:1]), **csv_flags(request.args))
+    return download(rows, "leaderboard.csv", "text/csv")
 
 
-def _given() -> dict[str, str]:
+def _asked_for() -> dict[str, str]:
     """What the address says of the tournament and of what is shown of it."""
     names = ("part", "role", "matrix", "campaign")
     return {name: request.args[name] for name in names if request.args.get(name)}
 
 
-def _read(given: Mapping[str, str]) -> TournamentChoice:
+def _tournament_choice(given: Mapping[str, str]) -> TournamentChoice:
     numbers = {
-        name: whole_number(given[name], name, 1, _LARGEST) if name in given else None for name in ("matrix", "campaign")
+        name: whole_number(given[name], name, 1, LARGEST) if name in given else None for name in ("matrix", "campaign")
     }
     return TournamentChoice(matrix=numbers["matrix"], campaign=numbers["campaign"])
 

@@ -29,7 +29,7 @@ _AT_MOST = 20  # runs in the table; the file has all
 @blueprint.get("/spend")
 def spend() -> ResponseReturnValue:
     """The figures of a period, or as a file all lines that they are sums of."""
-    return _show()
+    return _spend_page()
 
 
 @blueprint.post("/spend")
@@ -53,16 +53,16 @@ def act_on_spend() -> ResponseReturnValue:
         else:
             raise Invalid("action", expected=Phrase("stop or resume"), got=action)
     except (Invalid, Conflict) as error:
-        return _show(error)
+        return _spend_page(error)
     return redirect(url_for("admin.spend"), 303)
 
 
-def _show(refused: AppError | None = None) -> ResponseReturnValue:
+def _spend_page(refused: AppError | None = None) -> ResponseReturnValue:
     period = request.args.get("period", WEEK)
     if period not in PERIODS:
         refused, period = refused or Invalid("period", expected=either(PERIODS), got=period), WEEK
     if request.args.get("format") == "csv" and refused is None:
-        return _file(in_worker_thread(db.engine, read_spend, period), period)
+        return _spend_csv(in_worker_thread(db.engine, read_spend, period), period)
     shown = in_worker_thread(db.engine, _read, period, settings())
     page = render_template("admin/spend.html", **shown, period=period, periods=PERIODS, kinds=KINDS, refused=refused)
     return page, 200 if refused is None else refused.status
@@ -113,5 +113,5 @@ def _of_limit(limit: Any) -> Reference | Phrase:
     return limit.title if limit.kind is None else Reference(limit.kind, limit.number, limit.title)
 
 
-def _file(found: Spend, period: str) -> Response:
+def _spend_csv(found: Spend, period: str) -> Response:
     return download(to_csv(spend_columns(found), found.lines), f"spend-{period}.csv", "text/csv")

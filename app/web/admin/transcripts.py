@@ -42,10 +42,12 @@ def transcript_search() -> ResponseReturnValue:
     asked = {name: text for name in (*NAMES, "sort", "page", "read") if (text := request.args.get(name, ""))}
     with reading() as session:
         try:
-            page = _page(session, asked)
+            page = _search_fields(session, asked)
         except (Invalid, NotFound) as error:
-            return render_template("admin/transcripts.html", **_around(asked), found=None, refused=error), error.status
-        return render_template("admin/transcripts.html", **_around(asked), **page, refused=None)
+            return render_template(
+                "admin/transcripts.html", **_form_fields(asked), found=None, refused=error
+            ), error.status
+        return render_template("admin/transcripts.html", **_form_fields(asked), **page, refused=None)
 
 
 def address(asked: Mapping[str, str], **changed: Any) -> str:
@@ -53,7 +55,7 @@ def address(asked: Mapping[str, str], **changed: Any) -> str:
     return url_for("admin.transcript_search", **{**asked, **changed})
 
 
-def _around(asked: Mapping[str, str]) -> dict[str, Any]:
+def _form_fields(asked: Mapping[str, str]) -> dict[str, Any]:
     return {
         "asked": asked, "address": lambda **changed: address(asked, **changed), "orders": _ORDERS,
         "ready_made": _READY_MADE, "titles": game_titles(),
@@ -61,7 +63,7 @@ def _around(asked: Mapping[str, str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _page(session: Session, asked: Mapping[str, str]) -> dict[str, Any]:
+def _search_fields(session: Session, asked: Mapping[str, str]) -> dict[str, Any]:
     choice = read_choice(asked)
     check_known(session, choice)
     number = whole_number(asked.get("page", "1"), "page", 1, transcripts.MOST_PAGES)
@@ -78,7 +80,7 @@ def _page(session: Session, asked: Mapping[str, str]) -> dict[str, Any]:
         "codings": open_codings(session),
         "names": NAMES,
         "reader": None if read is None else _reader(session, read, choice),
-        **_beside(asked, ids, read, number, found.total),
+        **_neighbour_addresses(asked, ids, read, number, found.total),
     }
 
 
@@ -87,7 +89,7 @@ def _reader(session: Session, match_id: str, choice: MatchFilter) -> transcripts
     return transcripts.transcript(session, match_id, query)
 
 
-def _beside(
+def _neighbour_addresses(
     asked: Mapping[str, str], ids: list[str], read: str | None, number: int, total: int
 ) -> dict[str, str | None]:
     """The addresses of the matches before and after the one that is read, also on the pages beside this one."""
