@@ -32,7 +32,9 @@ FIRST, SECOND, STRANGE = SigningKey("first"), SigningKey("second"), SigningKey("
 
 
 @pytest.fixture
-def prolific() -> Iterator[Prolific]:
+def prolific(monkeypatch: pytest.MonkeyPatch) -> Iterator[Prolific]:
+    # The process keeps keys by their address, and another test's server may have had the same port.
+    monkeypatch.setattr(signing_keys, "_at", {})
     with StubRecruiters() as recruiters:
         recruiters.prolific.study(STUDY, "")
         recruiters.prolific.sign_links(FIRST)
