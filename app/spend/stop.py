@@ -113,7 +113,7 @@ def end_stop(session: Session) -> Resumed:
                 got=Phrase("%(job)s, which a worker is just ending", job=kind.subject(number)),
                 remedy=Phrase("try again in half a minute"),
             )
-    stop.ended_at = datetime.now(UTC)
+    stop.ended_at, stop.in_force = datetime.now(UTC), None
     session.flush()
     resumed, left = [], []
     for kind, number in jobs:
