@@ -1,7 +1,5 @@
 """Which matches experimenters read without knowing who played and how it ended: those of waves that are not frozen."""
 
-from dataclasses import replace
-
 from sqlalchemy import ColumnElement, Select, select
 
 from app.matches.figures import is_of_scores, read_figures
@@ -22,11 +20,6 @@ def blinded_conditions(choice: MatchFilter) -> list[ColumnElement[bool]]:
         would_reveal = True
     would_reveal = would_reveal or any(is_of_scores(each.name) for each in read_figures(choice.figures or ""))
     return [*conditions(choice), *([MatchRow.id.not_in(_blinded_ids())] if would_reveal else [])]
-
-
-def without_facet(choice: MatchFilter, name: str) -> MatchFilter:
-    """The choice without its condition of that name, by which the others count what they could choose there."""
-    return replace(choice, **{name: None})
 
 
 def _blinded_ids() -> Select[str]:

@@ -5,7 +5,7 @@ last in every order, and are counted by no model and no ending.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, case, distinct, func, select
@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from app.core.errors import Invalid, either
 from app.core.lists import DESCENDING
 from app.games.base import Event
-from app.matches.blinding import blinded_conditions, is_blinded, without_facet
+from app.matches.blinding import blinded_conditions, is_blinded
 from app.matches.events import Ended, Violated, from_json
 from app.matches.figures import FIGURES
 from app.matches.filter import MatchFilter
@@ -102,8 +102,11 @@ def search(session: Session, choice: MatchFilter, order: str = NEWEST, page: int
 
 
 def facets(session: Session, choice: MatchFilter) -> Mapping[str, Mapping[str, int]]:
-    """By facet and value, how many matches the choice would find with that value; the most numerous ones first."""
-    return {name: _facet(session, name, without_facet(choice, name)) for name in FACETS}
+    """By facet and value, how many matches the choice would find with that value; the most numerous ones first.
+
+    Each facet is counted without its own condition.
+    """
+    return {name: _facet(session, name, replace(choice, **{name: None})) for name in FACETS}
 
 
 def transcript(session: Session, match_id: str, query: TextQuery) -> Transcript:

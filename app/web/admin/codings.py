@@ -26,6 +26,7 @@ from app.web.admin.blueprint import blueprint
 from app.web.csv_exports import csv_flags
 from app.web.downloads import download
 from app.web.form_writes import write, write_once
+from app.web.threads import in_worker_thread
 from app.web.translations import game_titles
 
 # ---- The list ------------------------------------------------------------------
@@ -140,7 +141,7 @@ def _coding_fields(session: Session, found: Coding) -> dict[str, Any]:
         "titles": game_titles(), "is_done": done, "counts": Counter(each.match_id for each in own),
         **({} if read is None else _reading(found.id, read, ids, place)),
         "labels": {} if read is None else _labels(given, {code.id: code.name for code in codes}, read.row.id, reader),
-        "own": own, **_agreement(session, found.id, seen),
+        "own": own, **_agreement(found.id, seen),
     }  # fmt: skip
 
 
@@ -178,11 +179,11 @@ def _labels(given: Sequence[GivenCode], names: dict[int, str], match_id: str, re
     return found
 
 
-def _agreement(session: Session, number: int, seen: Sequence[str]) -> dict[str, Any]:
-    """The figures of those who are done, which only one of them sees."""
+def _agreement(number: int, seen: Sequence[str]) -> dict[str, Any]:
+    """The figures of those who are done, which only one of them sees; of many matches they take a while."""
     if len(seen) < 2:
         return {"agreement": None, "without_library": None}
     try:
-        return {"agreement": agreement(session, number, seen), "without_library": None}
+        return {"agreement": in_worker_thread(db.engine, agreement, number, seen), "without_library": None}
     except Conflict as error:
         return {"agreement": None, "without_library": error}
