@@ -8,9 +8,9 @@ from app.alignments.export import recipe_archive
 from app.alignments.job import ALIGNMENT
 from app.alignments.spec import AlignmentSpec
 from app.cli.archives import export_command
-from app.cli.base import Command, Interrupted, ensure_database, warn_of_bfloat16
+from app.cli.base import Command, Interrupted, ensure_database, json_option, warn_of_bfloat16
 from app.cli.dataset_import import read_file
-from app.cli.jobs import Described, JobCommands, create, json_option, prepared, queue_option
+from app.cli.jobs import Described, JobCommands, create, prepared, queue_option
 from app.cli.spec_options import read_files, spec_options
 from app.cli.steps import run_steps
 from app.core.errors import Invalid, Verbatim

@@ -7,8 +7,8 @@ from app.assessments.creation import CREATION
 from app.assessments.figures import COLUMNS
 from app.assessments.job import ASSESSMENT
 from app.assessments.spec import AssessmentSpec
-from app.cli.base import Command, check_one_format, ensure_database, print_csv
-from app.cli.jobs import Described, JobCommands, create, json_option, prepared, queue_option, run_job_here
+from app.cli.base import Command, check_one_format, ensure_database, json_option, print_csv
+from app.cli.jobs import Described, JobCommands, create, prepared, queue_option, run_job_here
 from app.cli.spec_options import read_files, spec_options
 from app.core.errors import Invalid, Verbatim
 from app.core.extensions import reading

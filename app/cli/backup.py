@@ -8,17 +8,15 @@ import click
 from app.backup.archive import ArchiveReader, Manifest
 from app.backup.create import create
 from app.backup.restore import restore as put_back
-from app.cli.base import Command, print_json, settings
+from app.cli.base import Command, json_option, print_json, settings
 from app.core.extensions import db
 from app.matches.engine import readable
-
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
 @click.command(cls=Command)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--overwrite", is_flag=True, help="Take the place of a file that is there.")
-@_JSON
+@json_option
 def backup(file: Path, overwrite: bool, as_json: bool) -> None:
     """Write a backup while Parlor runs: the whole database, and the files that its rows point to.
 
@@ -32,7 +30,7 @@ def backup(file: Path, overwrite: bool, as_json: bool) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--replace", is_flag=True, help="Take the place of what is there, of which nothing is kept.")
 @click.option("--check", is_flag=True, help="Only read the backup and compare it with its hashes.")
-@_JSON
+@json_option
 def restore(file: Path, replace: bool, check: bool, as_json: bool) -> None:
     """Put a backup back, all of it or nothing. Parlor has to be stopped.
 

@@ -25,6 +25,7 @@ from app.core.typed_numbers import is_plain_whole
 from training.processor import slow_precision
 
 T = TypeVar("T")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
 class CommandFailed(UsageRefused):

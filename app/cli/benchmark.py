@@ -13,8 +13,8 @@ from app.benchmarks.listing import BenchmarkComparison, compare
 from app.benchmarks.page import RESULTS, score_cell
 from app.benchmarks.spec import BenchmarkSpec
 from app.benchmarks.table import comparison_columns, comparison_rows
-from app.cli.base import Command, check_one_format, ensure_database, print_csv, print_json, settings
-from app.cli.jobs import JobCommands, create, json_option, prepared, queue_option
+from app.cli.base import Command, check_one_format, ensure_database, json_option, print_csv, print_json, settings
+from app.cli.jobs import JobCommands, create, prepared, queue_option
 from app.cli.spec_options import spec_options
 from app.cli.tables import aligned
 from app.core.extensions import reading

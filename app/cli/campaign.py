@@ -21,12 +21,13 @@ from app.cli.base import (
     Interrupted,
     check_one_format,
     ensure_database,
+    json_option,
     print_csv,
     print_json,
     warn_of_bfloat16,
 )
 from app.cli.drawing import write_as_named
-from app.cli.jobs import JobCommands, create, json_option, prepared, queue_option
+from app.cli.jobs import JobCommands, create, prepared, queue_option
 from app.cli.material import read_material
 from app.cli.spec_options import spec_options
 from app.cli.steps import run_steps

@@ -7,11 +7,11 @@ from typing import Any
 import click
 from sqlalchemy.orm import undefer
 
-from app.cli.base import Group, counted, ensure_database, print_json, print_result, progress, settings
+from app.cli.base import Group, counted, ensure_database, json_option, print_json, print_result, progress, settings
 from app.cli.dataset_import import import_rows
 from app.cli.dataset_rebuild import rebuild
 from app.cli.lists import list_options, print_list
-from app.cli.output import STDOUT, check_target, json_option, out_option, write_out
+from app.cli.output import STDOUT, check_target, json_with_out_option, out_option, write_out
 from app.cli.spec_options import spec_options
 from app.core import write_priority
 from app.core.errors import Invalid, Verbatim, check_name
@@ -52,7 +52,7 @@ def _format_options(command: Any) -> Any:
 @spec_options(DatasetRequestSpec)
 @click.option("--out", metavar="FILE", help="Write the rows there, too.")
 @_format_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def build(spec: DatasetRequestSpec, out: str | None, form: str, template: str | None, as_json: bool) -> None:
     """Keep transcripts of finished matches, one row a seat.
 
@@ -102,7 +102,7 @@ def list_(**given: Any) -> None:
 
 @dataset.command()
 @click.argument("called", metavar="DATASET")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def show(called: str, as_json: bool) -> None:
     """Show one dataset, by number, name or name@version: what it was cut from, and how much of it there is."""
     ensure_database()
@@ -132,7 +132,7 @@ def show(called: str, as_json: bool) -> None:
 @click.argument("called", metavar="DATASET")
 @_format_options
 @out_option
-@json_option
+@json_with_out_option
 def export(called: str, form: str, template: str | None, out: str, as_json: bool) -> None:
     """Write the rows of a dataset, as they were cut or in another form.
 

@@ -2,7 +2,7 @@
 
 import click
 
-from app.cli.base import Command, ensure_database, print_json, settings
+from app.cli.base import Command, ensure_database, json_option, print_json, settings
 from app.core.extensions import db, reading, transact
 from app.datasets import rebuild as rebuilding
 from app.datasets import store
@@ -10,7 +10,7 @@ from app.datasets import store
 
 @click.command(cls=Command)
 @click.argument("called", metavar="DATASET")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def rebuild(called: str, as_json: bool) -> None:
     """Build a dataset again by its own spec, as its next version: without what people have withdrawn since."""
     ensure_database()

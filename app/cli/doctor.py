@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.cli import checks, model_checks
-from app.cli.base import Command, ensure_database, print_json, settings
+from app.cli.base import Command, ensure_database, json_option, print_json, settings
 from app.cli.checks import FAIL, OK, WARN, Finding
 from app.core.errors import AppError
 from app.core.extensions import writing
@@ -23,7 +23,7 @@ from app.registry.spending import spending_limit
 @click.option(
     "--call", is_flag=True, help="Ask every API or local model that is used for a move, which may cost some tokens."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 @click.pass_context
 def doctor(ctx: click.Context, call: bool, as_json: bool) -> None:
     """Check what Parlor needs, and say what to do.

@@ -11,7 +11,7 @@ from app.analysis.codebook import codebook as write_codebook
 from app.cli.base import Group, counted, ensure_database, print_json, progress
 from app.cli.export_formats import lm_selfplay, spag
 from app.cli.match_filter import filter_options, read_filter
-from app.cli.output import STDOUT, check_target, json_option, out_option, write_out
+from app.cli.output import STDOUT, check_target, json_with_out_option, out_option, write_out
 from app.core.csv_tables import CountedRows, to_csv
 from app.core.extensions import reading
 from app.matches import export as service
@@ -25,7 +25,7 @@ export.add_command(spag)
 
 def _csv_options(command: Any) -> Any:
     for option in (
-        json_option,
+        json_with_out_option,
         click.option("--bom", is_flag=True, help="Begin with a byte order mark, by which Excel knows UTF-8."),
         click.option("--guard", is_flag=True, help="Keep spreadsheets from running text and rounding seeds."),
         out_option,

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import click
 from sqlalchemy.orm import Session
 
-from app.cli.base import WHOLE, CommandFailed, Group, Interrupted, ensure_database, print_json, settings
+from app.cli.base import WHOLE, CommandFailed, Group, Interrupted, ensure_database, json_option, print_json, settings
 from app.cli.lists import list_options, print_list
 from app.cli.spec_options import budget_options
 from app.cli.tables import aligned, table_lines
@@ -36,7 +36,6 @@ Described = dict[str, Any]
 Decorator = Callable[[Any], Any]
 
 queue_option = click.option("--queue", is_flag=True, help="Hand it to the workers and return at once.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
 class JobCommands(Generic[R]):

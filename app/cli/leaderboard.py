@@ -8,7 +8,7 @@ from app.analysis.leaderboard import BOTH, Leaderboard, roles_of
 from app.analysis.leaderboard_table import LEADERBOARD_COLUMNS, leaderboard_rows
 from app.analysis.ratings import FEW, WINS
 from app.analysis.tournaments import TournamentChoice, leaderboard_of, tournament_matches
-from app.cli.base import WHOLE, Command, check_one_format, ensure_database, print_csv, print_json
+from app.cli.base import WHOLE, Command, check_one_format, ensure_database, json_option, print_csv, print_json
 from app.cli.tables import aligned
 from app.core.errors import Invalid, Verbatim
 from app.core.extensions import reading
@@ -24,7 +24,7 @@ _HEADS = ("", "player", "places", "rating", "95 % interval", "played", "quality"
 @click.option("--role", metavar="ROLE", help="One role alone; where both are the same, first or second.")
 @click.option("--matrix", type=WHOLE, metavar="R", help="The matches of the cross-play whose first round is R.")
 @click.option("--campaign", type=WHOLE, metavar="N", help="The matches of campaign N, or of that run of a recipe.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row a player, and a row a pair.")
 def leaderboard(
     game: str | None,

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from app.cli.base import Command, ensure_database, print_result
+from app.cli.base import Command, ensure_database, json_option, print_result
 from app.core.extensions import reading
 from app.lineage import SHIPPED, DatasetSource, Descendants, ModelOrigin, ancestors, descendants, models_of
 from app.models import Dataset, TrainingJob
@@ -14,7 +14,7 @@ from app.registry import get_model
 
 @click.command(cls=Command)
 @click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def lineage(name: str, as_json: bool) -> None:
     """Show what a model was made from, and what was made from it."""
     ensure_database()

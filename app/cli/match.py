@@ -7,7 +7,7 @@ import click
 from sqlalchemy import ColumnElement
 from sqlalchemy.orm import Session
 
-from app.cli.base import Group, counted, ensure_database, print_result, settings
+from app.cli.base import Group, counted, ensure_database, json_option, print_result, settings
 from app.cli.lists import list_options, print_list
 from app.cli.match_filter import filter_options, read_filter
 from app.core.extensions import db, transact
@@ -34,7 +34,7 @@ def list_(**given: Any) -> None:
 
 
 @match.command("index")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def index(as_json: bool) -> None:
     """Make the search over what was said anew, from the logs of all matches that are over, while Parlor runs.
 
@@ -47,7 +47,7 @@ def index(as_json: bool) -> None:
 
 @match.command()
 @click.argument("match_id", metavar="MATCH")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def erase(match_id: str, as_json: bool) -> None:
     """Delete what the people in a match wrote, and say what that touches; once more, it completes what was broken off.
 

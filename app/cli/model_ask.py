@@ -9,7 +9,16 @@ from typing import Any
 
 import click
 
-from app.cli.base import Command, CommandFailed, ensure_database, print_json, read_value, settings, unwritable
+from app.cli.base import (
+    Command,
+    CommandFailed,
+    ensure_database,
+    json_option,
+    print_json,
+    read_value,
+    settings,
+    unwritable,
+)
 from app.cli.model_options import given_options, number_options
 from app.cli.spec_options import add_budget_options
 from app.core.errors import Invalid, Verbatim
@@ -59,7 +68,7 @@ class _Asking:
     no_repeat_ngram="Of local models: so many tokens in a row never come twice. [default: they may]",
 )
 @add_budget_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def ask(
     name: str,
     message: str | None,

@@ -4,7 +4,7 @@ import asyncio
 
 import click
 
-from app.cli.base import Command, CommandFailed, ensure_database, print_json, settings
+from app.cli.base import Command, CommandFailed, ensure_database, json_option, print_json, settings
 from app.cli.model_format import found_lines
 from app.core.errors import Invalid, Verbatim
 from app.core.extensions import db, reading, writing
@@ -19,7 +19,7 @@ from app.registry import get_model, player_spec, read_options
 
 @click.command(cls=Command)
 @click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def test(name: str, as_json: bool) -> None:
     """Have a model make the first move of a match that nobody stores, and keep how that went.
 
@@ -51,7 +51,7 @@ def _print_findings(name: str) -> None:
 
 @click.command(cls=Command)
 @click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def verify_sampling(name: str, as_json: bool) -> None:
     """See whether a temperature has an effect on a model, which several servers ignore and say nothing.
 
@@ -76,7 +76,7 @@ def verify_sampling(name: str, as_json: bool) -> None:
 
 @click.command(cls=Command)
 @click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def list_remote(name: str, as_json: bool) -> None:
     """Show what the server of a model lists as its models, and when each ends.
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from app.cli.base import Command, ensure_database, print_json, settings
+from app.cli.base import Command, ensure_database, json_option, print_json, settings
 from app.cli.tables import aligned
 from app.core.errors import Invalid
 from app.core.extensions import reading
@@ -19,7 +19,7 @@ _HEADS = ("model", "server", "date", "prices of a million tokens", "source")
 
 
 @click.command(cls=Command)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def prices(as_json: bool) -> None:
     """List the table of prices, and the models whose own differ or are unknown.
 

@@ -2,7 +2,7 @@
 
 import click
 
-from app.cli.base import Command, ensure_database, print_json, settings
+from app.cli.base import Command, ensure_database, json_option, print_json, settings
 from app.cli.model_format import in_full
 from app.core.extensions import reading
 from app.lineage import models_of
@@ -12,7 +12,7 @@ from app.registry.description import described
 
 @click.command(cls=Command)
 @click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def show(name: str, as_json: bool) -> None:
     """Show all that is known of a model."""
     ensure_database()

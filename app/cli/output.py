@@ -13,7 +13,9 @@ from app.core.files import replace_file, write_all
 STDOUT = "-"
 
 out_option = click.option("--out", default=STDOUT, metavar="FILE", help="Where to write; - or nothing: to stdout.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON; needs --out FILE.")
+json_with_out_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print what was written as JSON; needs --out FILE."
+)
 
 
 def check_target(out: str, as_json: bool, what: str) -> None:

@@ -16,11 +16,12 @@ from app.cli.base import (
     counted,
     ensure_database,
     is_pair,
+    json_option,
     print_csv,
     print_json,
     read_pairs,
 )
-from app.cli.jobs import Described, JobCommands, json_option, queue_option
+from app.cli.jobs import Described, JobCommands, queue_option
 from app.cli.spec_options import spec_options
 from app.cli.steps import run_steps
 from app.cli.tables import aligned

@@ -11,8 +11,17 @@ from typing import Any
 
 import click
 
-from app.cli.base import Command, CommandFailed, Interrupted, counted, ensure_database, print_json, settings
-from app.cli.jobs import Described, JobCommands, create, json_option, prepared, queue_option
+from app.cli.base import (
+    Command,
+    CommandFailed,
+    Interrupted,
+    counted,
+    ensure_database,
+    json_option,
+    print_json,
+    settings,
+)
+from app.cli.jobs import Described, JobCommands, create, prepared, queue_option
 from app.cli.material import read_material
 from app.cli.progress_bar import rising
 from app.cli.spec_options import spec_options

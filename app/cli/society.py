@@ -3,8 +3,8 @@
 import click
 
 from app.cli.assessment import compare
-from app.cli.base import Command, ensure_database, print_json
-from app.cli.jobs import Described, JobCommands, create, json_option, prepared, queue_option
+from app.cli.base import Command, ensure_database, json_option, print_json
+from app.cli.jobs import Described, JobCommands, create, prepared, queue_option
 from app.cli.society_data import COMMANDS
 from app.cli.spec_options import read_files, spec_options
 from app.core.extensions import reading

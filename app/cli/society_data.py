@@ -12,12 +12,12 @@ from app.cli.base import (
     check_one_format,
     counted,
     ensure_database,
+    json_option,
     print_csv,
     print_json,
     print_result,
     settings,
 )
-from app.cli.jobs import json_option
 from app.cli.tables import aligned
 from app.core.csv_tables import Column
 from app.core.errors import check_name

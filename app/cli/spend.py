@@ -12,6 +12,7 @@ from app.cli.base import (
     check_one_format,
     counted,
     ensure_database,
+    json_option,
     print_csv,
     print_json,
     print_result,
@@ -37,7 +38,7 @@ def spend() -> None:
 @spend.command()
 @click.option("--period", type=click.Choice([*PERIODS]), default=WEEK, help="Since when.", show_default=True)
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a line for each day, model and run or study.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def show(period: str, as_csv: bool, as_json: bool) -> None:
     """Show what was spent by model, day, run and study, and when limits are reached."""
     check_one_format(as_json, as_csv)
@@ -60,7 +61,7 @@ def show(period: str, as_csv: bool, as_json: bool) -> None:
 
 @spend.command()
 @click.option("--check", is_flag=True, help="Only say what would stop, and what would go on.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def stop(check: bool, as_json: bool) -> None:
     """Cancel all jobs that may spend, and begin no further call of a paid model; `flask spend resume` undoes it."""
     ensure_database()
@@ -88,7 +89,7 @@ def stop(check: bool, as_json: bool) -> None:
 
 
 @spend.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def resume(as_json: bool) -> None:
     """End the stop: calls begin again, and workers go on with the jobs that it has cancelled."""
     ensure_database()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from app.cli.base import Command, ensure_database, print_result, settings
+from app.cli.base import Command, ensure_database, json_option, print_result, settings
 from app.core.errors import Invalid, Verbatim
 from app.core.extensions import reading, writing
 from app.studies import waves
@@ -15,7 +15,7 @@ from app.studies.enrolment import person_hash
 @click.command("assignments", cls=Command)
 @click.argument("reference", metavar="STUDY:WAVE")
 @click.argument("path", metavar="FILE", type=Path)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def assignments(reference: str, path: Path, as_json: bool) -> None:
     """Have the arms of a wave follow a list, before anybody has one, in place of random blocks.
 

@@ -8,7 +8,7 @@ import uuid
 
 import click
 
-from app.cli.base import Command, Interrupted, WholeRange, ensure_database, print_json, settings
+from app.cli.base import Command, Interrupted, WholeRange, ensure_database, json_option, print_json, settings
 from app.cli.groups import UsageRefused
 from app.cli.jobs import create, prepared, stop_on_signals
 from app.cli.spec_options import spec_options
@@ -28,7 +28,7 @@ from app.studies.bots.spec import RehearsalSpec
 @click.option(
     "--at-once", type=WholeRange(1), default=AT_ONCE, metavar="N", help=f"How many are under way. [default: {AT_ONCE}]"
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def bots(spec: RehearsalSpec, at_once: int, as_json: bool) -> None:
     """Send bots through a copy of a study on the Parlor that runs here, and report what they met.
 

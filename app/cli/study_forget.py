@@ -2,14 +2,14 @@
 
 import click
 
-from app.cli.base import Command, ensure_database, print_result, settings
+from app.cli.base import Command, ensure_database, json_option, print_result, settings
 from app.core.extensions import db, reading
 from app.studies.forget import find_person, forget_person_for_good
 
 
 @click.command(cls=Command)
 @click.argument("person", metavar="PERSON")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def forget(person: str, as_json: bool) -> None:
     """Delete what a person wrote and answered, and say what that touches; once more, it completes what was broken off.
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from sqlalchemy.orm import Session
 
-from app.cli.base import Command, counted, ensure_database, print_result
+from app.cli.base import Command, counted, ensure_database, json_option, print_result
 from app.cli.study_reports import described, report_line
 from app.core.errors import Invalid, Verbatim
 from app.core.extensions import db, transact
@@ -44,7 +44,7 @@ Done = Mapping[str, Any]
 @click.option("--adjustment", metavar="N", help="The number of the adjustment that is reversed.")
 @click.option("--over-cap", metavar="TEXT", help="Why an adjustment goes over the spend cap; without it, it may not.")
 @click.option("--out", metavar="FILE", type=Path, help="Where the file of a batch is written.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def pay(
     reference: str, action: str, what: str, amount: str | None, reason: str | None, adjustment: str | None,
     over_cap: str | None, out: Path | None, as_json: bool,

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import click
 from sqlalchemy.orm import Session
 
-from app.cli.base import Command, ensure_database, print_result, settings
+from app.cli.base import Command, ensure_database, json_option, print_result, settings
 from app.core.errors import Conflict, Invalid, Verbatim
 from app.core.extensions import writing
 from app.models import Study
@@ -22,7 +22,7 @@ _BY = "command line"
 @click.argument("factor", metavar="FACTOR")
 @click.argument("person", metavar="[PARTICIPANT]", default="")
 @click.option("--id", "external_id", metavar="ID", help="The recruiter's id of somebody who has not come yet.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def give_time(reference: str, factor: str, person: str, external_id: str | None, as_json: bool) -> None:
     """Give one person FACTOR times as long (1.5, 2) for matches that begin from now on, and for being away.
 

@@ -8,7 +8,7 @@ import click
 
 from app import accounts
 from app.accounts import tokens
-from app.cli.base import WHOLE, Group, ensure_database, print_json, settings
+from app.cli.base import WHOLE, Group, ensure_database, json_option, print_json, settings
 from app.cli.lists import list_options, print_list
 from app.core.extensions import writing
 
@@ -34,7 +34,7 @@ token = Group("token", help="Make, list and revoke tokens, with which programs u
     metavar="N",
     help="How long it is good for.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def create(name: str, user: str, scopes: Sequence[str], days: str, as_json: bool) -> None:
     """Make a token and print it, once."""
     ensure_database()

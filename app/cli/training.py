@@ -10,11 +10,12 @@ from app.cli.base import (
     CommandFailed,
     Interrupted,
     ensure_database,
+    json_option,
     print_json,
     settings,
     warn_of_bfloat16,
 )
-from app.cli.jobs import Described, JobCommands, create, json_option, prepared, queue_option, stop_on_signals
+from app.cli.jobs import Described, JobCommands, create, prepared, queue_option, stop_on_signals
 from app.cli.progress_bar import TrainingBar
 from app.cli.spec_options import spec_options
 from app.cli.training_help import TrainingCommand
