@@ -48,7 +48,7 @@ def show(period: str, as_csv: bool, as_json: bool) -> None:
         if as_csv:
             print_csv(spend_columns(found), found.lines)
             return
-        pace = pace_of(found if period == WEEK else read_spend(session, WEEK, found.until))
+        pace = pace_of(session, found, period)
         caps, stop = limits(session, settings(), pace), open_stop(session)
         if as_json:
             print_json(_described(found, period, pace, caps, stopped=stop is not None))

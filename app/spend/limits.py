@@ -43,17 +43,18 @@ class SpendingLimit(NamedTuple):
         return min(100, int(100 * self.spent / self.most))
 
 
-def pace_of(week: Spend) -> float:
-    """US dollars a day: the mean of the seven whole days before today, of the spend of a WEEK."""
+def pace_of(session: Session, found: Spend, period: str) -> float:
+    """US dollars a day: the mean of the seven whole days before today. `found` is what was spent in the period."""
+    week = found if period == WEEK else read_spend(session, WEEK, found.until)
     today = week.until.date()
     return sum(line.sums.usd for line in week.lines if line.day < today) / WHOLE_DAYS
 
 
-def limits(session: Session, settings: Settings, pace: float | None = None) -> list[SpendingLimit]:
-    """That of the installation, and those of all jobs that wait or run. `pace`: US dollars a day, else it is read."""
+def limits(session: Session, settings: Settings, pace: float) -> list[SpendingLimit]:
+    """That of the installation, and those of all jobs that wait or run. `pace`: US dollars a day."""
     found = []
     if (period := spending_of_period(session, settings)) is not None:
-        found.append(_of_installation(period, pace_of(read_spend(session, WEEK)) if pace is None else pace))
+        found.append(_of_installation(period, pace))
     for kind in kinds_with_live_jobs(session):
         live = select(kind.table).where(kind.table.status.in_(states.LIVE)).order_by(kind.table.id)
         rows = [row for row in session.scalars(live) if kind.may_spend(row)]

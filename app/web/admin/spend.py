@@ -13,7 +13,7 @@ from app.core.extensions import db
 from app.core.lists import Reference
 from app.registry.spending import open_stop
 from app.spend.figures import OTHERS, PERIODS, WEEK, Purpose, Spend, read_spend, spend_columns
-from app.spend.limits import limits, pace_of
+from app.spend.limits import SpendingLimit, limits, pace_of
 from app.spend.stop import effect_of_stop, end_stop, stop_spending
 from app.spend.storage import KINDS, read_storage
 from app.web.admin.blueprint import blueprint
@@ -71,8 +71,7 @@ def _spend_page(refused: AppError | None = None) -> ResponseReturnValue:
 def _read(session: Session, period: str, known: Settings) -> dict[str, Any]:
     """What the page shows; the calls of a period and the files on the disk may be many."""
     found = read_spend(session, period)
-    week = found if period == WEEK else read_spend(session, WEEK, found.until)
-    pace = pace_of(week)
+    pace = pace_of(session, found, period)
     return {
         **_figures(found),
         "pace": pace,
@@ -109,7 +108,7 @@ def _reference(found: Spend, purpose: Purpose) -> Reference | Phrase:
     return Reference(purpose.kind, purpose.number, found.title(purpose))
 
 
-def _of_limit(limit: Any) -> Reference | Phrase:
+def _of_limit(limit: SpendingLimit) -> Reference | Phrase:
     return limit.title if limit.kind is None else Reference(limit.kind, limit.number, limit.title)
 
 
