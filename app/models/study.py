@@ -95,7 +95,7 @@ class Consent(Model):
 
     id: Mapped[int] = mapped_column(primary_key=True)
     participant_id: Mapped[int] = mapped_column(ForeignKey("participant.id", ondelete="CASCADE"), index=True)
-    kind: Mapped[str] = mapped_column(String(20))  # participation | training
+    kind: Mapped[str] = mapped_column(String(20))  # participation | training | publication
     text_version: Mapped[str] = mapped_column(String(64))  # the hash of what was read
     given: Mapped[bool]
     at: Mapped[datetime] = mapped_column(UtcDateTime)

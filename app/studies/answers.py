@@ -137,9 +137,10 @@ def _consent(session: Session, progress: StudyProgress, form: SurveyForm, text: 
     if progress.enrolment.ending is not None:
         payments.settle(session, progress)
         return StepOutcome()
-    asked = progress.design.consent.training == "ask"
-    training = first_value(form, "training") == YES if asked else None
-    consents.give(session, progress, participation=True, training=training, text=text)
+    asked = progress.design.consent
+    training = first_value(form, "training") == YES if asked.training == "ask" else None
+    publication = first_value(form, "publication") == YES if asked.publication == "ask" else None
+    consents.give(session, progress, participation=True, training=training, publication=publication, text=text)
     return _go_on(session, progress)
 
 
@@ -220,9 +221,10 @@ def _partner(session: Session, progress: StudyProgress, form: SurveyForm, _text:
 
 
 def _debrief(session: Session, progress: StudyProgress, form: SurveyForm, text: str) -> StepOutcome:
-    """Asks both consents again. A no to the data deletes it, once it is written what is owed."""
-    asked = progress.design.consent.training == "ask"
-    wanted = ["data", "training"] if asked else ["data"]
+    """Asks all consents again. A no to the data deletes it, once it is written what is owed."""
+    asked = progress.design.consent
+    optional = {"training": asked.training, "publication": asked.publication}
+    wanted = ["data", *(name for name, how in optional.items() if how == "ask")]
     errors: dict[str, FieldError] = {}
     for name in wanted:
         if first_value(form, name) not in (YES, NO):
@@ -230,9 +232,10 @@ def _debrief(session: Session, progress: StudyProgress, form: SurveyForm, text: 
     if errors:
         return StepOutcome(errors)
     keep = first_value(form, "data") == YES
-    training = (keep and first_value(form, "training") == YES) if asked else None
+    training = (keep and first_value(form, "training") == YES) if "training" in wanted else None
+    publication = (keep and first_value(form, "publication") == YES) if "publication" in wanted else None
     finish(session, progress, COMPLETED)
-    consents.give(session, progress, participation=keep, training=training, text=text)
+    consents.give(session, progress, participation=keep, training=training, publication=publication, text=text)
     outcome = _go_on(session, progress)
     if not keep:
         withdrawal.delete_data(session, progress, at_debrief=True)

@@ -1,4 +1,5 @@
-"""What people agreed to: to take part, and that models learn from what they write. Nothing here commits.
+"""What people agreed to: to take part, that models learn from what they write, and that it is published. Nothing here
+commits.
 
 Each answer is a row with the hash of what was read. The latest answer counts, also for what was played before it. A
 match is trained on only if every person in it agreed, because what a partner wrote is in the rows, too.
@@ -15,16 +16,26 @@ from app.models import Consent, Enrolment, MatchRow, Participant, SeatRow
 from app.studies.progress import StudyProgress, note
 from app.studies.withdrawn_data import WithdrawnData, withdraw_matches
 
-PARTICIPATION, TRAINING = "participation", "training"
+PARTICIPATION, TRAINING, PUBLICATION = "participation", "training", "publication"
 
 
-def give(session: Session, progress: StudyProgress, *, participation: bool, training: bool | None, text: str) -> None:
+def give(
+    session: Session,
+    progress: StudyProgress,
+    *,
+    participation: bool,
+    training: bool | None,
+    publication: bool | None = None,
+    text: str,
+) -> None:
     """Keep what a person answered to a text, at the first step and again at the debrief; the same again adds nothing.
 
-    `training` is None where it was not asked. A no to training holds for what was played before, too.
+    `training` and `publication` are None where they were not asked. A no to either holds for what was played before,
+    too.
     """
     participant_id = progress.enrolment.participant_id
-    answers = {PARTICIPATION: participation, **({} if training is None else {TRAINING: training})}
+    asked = {PARTICIPATION: participation, TRAINING: training, PUBLICATION: publication}
+    answers = {kind: given for kind, given in asked.items() if given is not None}
     new = [kind for kind, given in answers.items() if _add_answer(session, participant_id, kind, given, text)]
     if new:
         note(session, progress, "consent", {kind: answers[kind] for kind in new})
@@ -34,15 +45,25 @@ def give(session: Session, progress: StudyProgress, *, participation: bool, trai
 
 def training_consent(session: Session, participant_id: int) -> bool | None:
     """Whether the person agrees now that models learn from what they write; None if that was not asked."""
-    latest = _latest(session, participant_id, TRAINING)
-    return None if latest is None else latest.given and latest.withdrawn_at is None
+    return _agrees(session, participant_id, TRAINING)
+
+
+def publication_consent(session: Session, participant_id: int) -> bool | None:
+    """Whether the person agrees now that what they write leaves the house; None if that was not asked."""
+    return _agrees(session, participant_id, PUBLICATION)
+
+
+def withdraw_publication(session: Session, participant_id: int) -> None:
+    """Withdraw consent to publish what the person wrote: nothing more of it leaves. What has left stays out."""
+    _withdraw(session, participant_id, PUBLICATION)
 
 
 def withdraw_training(session: Session, participant_id: int) -> WithdrawnData:
-    """Withdraw consent to train models on what the person wrote. Returns what follows for training."""
-    now = datetime.now(UTC)
-    given = (Consent.participant_id == participant_id, Consent.kind == TRAINING, Consent.given.is_(True))
-    session.execute(update(Consent).where(*given, Consent.withdrawn_at.is_(None)).values(withdrawn_at=now))
+    """Withdraw consent to train models on what the person wrote, and so to publish it. Returns what follows for
+    training.
+    """
+    _withdraw(session, participant_id, TRAINING)
+    _withdraw(session, participant_id, PUBLICATION)
     return set_seats(session, participant_id, agreed=False)
 
 
@@ -91,6 +112,17 @@ def answer_of_guest(session: Session, guest: Participant, training: bool, text: 
 
 
 # ---- Answers --------------------------------------------------------------------
+
+
+def _agrees(session: Session, participant_id: int, kind: str) -> bool | None:
+    latest = _latest(session, participant_id, kind)
+    return None if latest is None else latest.given and latest.withdrawn_at is None
+
+
+def _withdraw(session: Session, participant_id: int, kind: str) -> None:
+    given = (Consent.participant_id == participant_id, Consent.kind == kind, Consent.given.is_(True))
+    now = datetime.now(UTC)
+    session.execute(update(Consent).where(*given, Consent.withdrawn_at.is_(None)).values(withdrawn_at=now))
 
 
 def _latest(session: Session, participant_id: int, kind: str) -> Consent | None:

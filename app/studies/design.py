@@ -118,19 +118,23 @@ class Privacy(Part):
 
 
 class ConsentTexts(Part):
-    """The files with the text that people agree to and with the debrief; whether they are asked about training, and who
-    else then gets their games for it: vendors such as OpenAI or Tinker, or the hosts of servers.
+    """The files with the text that people agree to and with the debrief; whether they are asked about training, who
+    else then gets their games for it (vendors such as OpenAI or Tinker, or the hosts of servers), and whether they are
+    asked about publication, too.
     """
 
     text: FileName
     training: Literal["ask", "no"] = "ask"
     training_recipients: tuple[ShortText, ...] = Field(default=(), max_length=20)
+    publication: Literal["ask", "no"] = "no"
     debrief: FileName | None = None
 
     @model_validator(mode="after")
-    def _names_recipients_only_where_it_asks(self) -> Self:
+    def _asks_about_training_first(self) -> Self:
         if self.training_recipients and self.training != "ask":
             raise PydanticCustomError("recipients", "no training_recipients where training is not asked about")
+        if self.publication == "ask" and self.training != "ask":
+            raise PydanticCustomError("publication", "training: ask beside publication: ask")
         return self
 
 

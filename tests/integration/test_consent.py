@@ -245,6 +245,18 @@ def test_the_latest_answer_counts_also_for_what_was_played_before(engine: Engine
         assert session.scalars(answers).all() == [True, False, True]  # the same once more is no answer
 
 
+def test_who_takes_back_training_or_all_data_takes_back_publication(engine: Engine, people: People) -> None:
+    ann, ben = people.come("ann"), people.come("ben")
+    with writing(engine) as session:
+        for number in (ann, ben):
+            found = find_progress(session, number)
+            consents.give(session, found, participation=True, training=True, publication=True, text="consent")
+            assert consents.publication_consent(session, found.enrolment.participant_id)
+        consents.withdraw_training(session, people.person(ann))
+        forget_person(session, people.person(ben))
+        assert not any(consents.publication_consent(session, people.person(each)) for each in (ann, ben))
+
+
 def test_a_dataset_that_was_being_cut_meanwhile_is_unusable(engine: Engine, home: Path, people: People) -> None:
     ann = people.come("ann", training=True)
     people.play(ann)

@@ -342,6 +342,39 @@ def test_the_question_about_training_names_who_gets_the_games_for_it(app: Flask)
     assert told in before  # it is read before it is ticked
 
 
+def test_publication_is_asked_apart_with_an_empty_box_that_says_that_copies_stay(app: Flask) -> None:
+    with writing() as session:
+        store_study(session, changed(loaded_study(), consent={"publication": "ask"}))
+        new_wave(session)
+    ann = come(app)
+    assert not re.search(r"<input[^>]* checked", ann.page.text)
+    assert "Copies cannot be called back" in text_of(ann.page).partition("may also be published")[0]
+    ann.send("consent", part="yes", training="yes")
+    with reading() as session:
+        assert {row.kind: row.given for row in session.scalars(select(Consent))} == {
+            "participation": True, "training": True, "publication": False,
+        }  # fmt: skip
+    ben = come(app, "ben")
+    ben.send("consent", part="yes", training="yes", publication="yes")
+    left = text_of(ben.client.get(f"{ben.address}/leave"))
+    assert "4. Publish no more of my games" in left
+    assert "5. Get my data" in left
+    done = ben.client.post(f"{ben.address}/leave", data={"act": "no publication"})
+    assert "nothing more of your games is published" in text_of(done)
+    with reading() as session:
+        rows = session.scalars(select(Consent).where(Consent.given).order_by(Consent.id)).all()
+        assert [row.kind for row in rows if row.withdrawn_at is not None] == ["publication"]
+
+
+def test_who_is_not_asked_about_publication_reads_nothing_of_it(app: Flask, client: FlaskClient) -> None:
+    ann = come(app)
+    assert "published" not in text_of(ann.page)
+    ann.send("consent", part="yes", training="yes")
+    assert "Publish" not in text_of(ann.client.get(f"{ann.address}/leave"))
+    with reading() as session:
+        assert "publication" not in session.scalars(select(Consent.kind)).all()
+
+
 def test_another_device_by_the_private_link_is_at_the_same_place(app: Flask, client: FlaskClient) -> None:
     ann = come(app)
     link = html.unescape(re.search(r'<output id="link">(.*?)</output>', ann.page.text)[1])  # type: ignore[index]

@@ -62,7 +62,7 @@ def consents(scope: ExportScope) -> StoredTable:
 
     columns = (
         PARTICIPANT,
-        Column("kind", "text", "What was asked.", "participation | training"),
+        Column("kind", "text", "What was asked.", "participation | training | publication"),
         Column("text_version", "text", "The SHA-256 of the text that was read.", "64 hexadecimal digits"),
         Column("given", "boolean", "What was answered.", "true | false"),
         time_column("at", "When it was answered."),

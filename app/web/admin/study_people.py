@@ -72,6 +72,10 @@ def _no_training(session: Session, progress: StudyProgress, _form: Mapping[str, 
     consents.withdraw_training(session, progress.enrolment.participant_id)
 
 
+def _no_publication(session: Session, progress: StudyProgress, _form: Mapping[str, str], _by: str) -> None:
+    consents.withdraw_publication(session, progress.enrolment.participant_id)
+
+
 def _give_time(session: Session, progress: StudyProgress, form: Mapping[str, str], by: str) -> None:
     extra_time.give(session, progress, extra_time.read_factor(form["factor"], form["language"]), by)
 
@@ -101,7 +105,8 @@ def leave_out(session: Session, progress: StudyProgress, form: Mapping[str, str]
 
 _ACTIONS: Mapping[str, Callable[[Session, StudyProgress, Mapping[str, str], str], None]] = {
     "adjust": adjust, "reverse": reverse, "remove": _remove, "withdraw": _withdraw, "forget": _forget,
-    "no training": _no_training, "extra time": _give_time, "keep": keep, "leave out": leave_out,
+    "no training": _no_training, "no publication": _no_publication, "extra time": _give_time, "keep": keep,
+    "leave out": leave_out,
 }  # fmt: skip
 
 
@@ -129,6 +134,7 @@ def _person_page(wave_id: int, enrolment_id: int, refused: AppError | None = Non
             "admin/study-person.html",
             **detail.found._asdict(),
             detail=detail,
+            may_publish=consents.publication_consent(session, detail.participant.id),
             design=design,
             step=all_steps[detail.enrolment.step],
             step_of={step.key: step for step in all_steps},

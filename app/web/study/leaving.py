@@ -11,7 +11,7 @@ from app.core.errors import Invalid
 from app.core.extensions import db
 from app.models import Participant
 from app.studies import matches, payments, withdrawal
-from app.studies.consents import training_consent, withdraw_training
+from app.studies.consents import publication_consent, training_consent, withdraw_publication, withdraw_training
 from app.studies.endings import TECHNICAL, WITHDRAWN, EndingName
 from app.studies.forget import delete_unusable_files
 from app.studies.progress import StudyProgress, has_played
@@ -23,7 +23,7 @@ from app.web.study.blueprint import blueprint
 from app.web.study.page_texts import deadline_words, vendors
 from app.web.study.participant import for_participant, to_page, write_progress
 
-STOP, DELETE, NO_TRAINING = "stop", "delete", "no training"
+STOP, DELETE, NO_TRAINING, NO_PUBLICATION = "stop", "delete", "no training", "no publication"
 _LONGEST_REPORT = 4000
 
 
@@ -112,6 +112,8 @@ def _leave_page(session: Session, progress: StudyProgress, **more: object) -> st
         "erased": participant.erased_at is not None,
         "asked_training": progress.design.consent.training == "ask",
         "may_train": training_consent(session, participant.id),
+        "asked_publication": progress.design.consent.publication == "ask",
+        "may_publish": publication_consent(session, participant.id),
         "vendors": vendors(session, progress.version),
     }
     return render_template("study/leave.html", **{"asking": False, "was_done": "", **context, **more})
@@ -130,8 +132,13 @@ def _no_training(session: Session, progress: StudyProgress) -> None:
     withdraw_training(session, progress.enrolment.participant_id)
 
 
+def _no_publication(session: Session, progress: StudyProgress) -> None:
+    withdraw_publication(session, progress.enrolment.participant_id)
+
+
 _ACTS: Mapping[str, Callable[[Session, StudyProgress], None]] = {
     STOP: _stop,
     DELETE: _delete,
     NO_TRAINING: _no_training,
+    NO_PUBLICATION: _no_publication,
 }

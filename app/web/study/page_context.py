@@ -13,7 +13,7 @@ from app.models import Consent, Participant, RecruitmentIdentity, StudyVersion, 
 from app.studies import answers, idle, lapses, matches, payments
 from app.studies.arms import matches_a_person
 from app.studies.checks import OBJECTIVE
-from app.studies.consents import TRAINING
+from app.studies.consents import PUBLICATION, TRAINING
 from app.studies.cost import stakes_of
 from app.studies.design import HIDDEN, StudyDesign, SurveyQuestion
 from app.studies.endings import (
@@ -226,13 +226,16 @@ def _partner(_session: Session, _progress: StudyProgress) -> dict[str, Any]:
 
 
 def _debrief(session: Session, progress: StudyProgress) -> dict[str, Any]:
-    latest = select(Consent.given).where(
-        Consent.participant_id == progress.enrolment.participant_id, Consent.kind == TRAINING
-    )
+
+    def answered(kind: str) -> bool | None:
+        same = Consent.participant_id == progress.enrolment.participant_id, Consent.kind == kind
+        return session.scalar(select(Consent.given).where(*same).order_by(Consent.id.desc()).limit(1))
+
     return {
         "text": debrief_page(progress),
         "partners": _partners(session, progress),
-        "trained_before": session.scalar(latest.order_by(Consent.id.desc()).limit(1)),
+        "trained_before": answered(TRAINING),
+        "published_before": answered(PUBLICATION),
         "bonus": payments.earned(session, progress),
         "was_hidden": progress.design.partner_told == HIDDEN,
     }

@@ -81,8 +81,9 @@ def vendors(session: Session, version: StudyVersion) -> Sequence[str]:
 def agreed_text(session: Session, progress: StudyProgress) -> str:
     """All that a person agrees to, as the text whose version is kept."""
     own = progress.version.design["texts"][progress.design.consent.text]
-    version, training = progress.version, progress.design.consent.training
-    return "\n".join([version.sha256, own, *vendors(session, version), training])
+    version, asked = progress.version, progress.design.consent
+    publication = ["publication"] if asked.publication == "ask" else []
+    return "\n".join([version.sha256, own, *vendors(session, version), asked.training, *publication])
 
 
 def debrief_text(progress: StudyProgress) -> str:

@@ -424,3 +424,9 @@ def test_recipients_for_training_are_named_only_where_people_are_asked(folder):
     )
     with pytest.raises(Invalid, match="consent: expected no training_recipients where training is not asked"):
         load_design(changed(folder, named, named.replace("ask", "'no'")))
+
+
+def test_publication_is_asked_only_where_training_is(folder: Path) -> None:
+    assert load_design(folder / "two-models.yaml").design.consent.publication == "no"
+    with pytest.raises(Invalid, match="consent: expected training: ask beside publication: ask"):
+        load_design(changed(folder, "training: ask", 'training: "no", publication: ask'))
