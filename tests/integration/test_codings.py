@@ -1,6 +1,7 @@
 """Codings: codes are given and taken back, coders see each other's only when they are done, and agree by so much."""
 
 import csv
+import html
 import io
 import re
 from collections.abc import Callable
@@ -69,6 +70,24 @@ def test_a_code_is_given_by_a_button_taken_back_and_undone(client: FlaskClient, 
     assert codes_of_lines(page) == ["opens high"]
     assert re.search(r'data-key="1" aria-pressed="true"', page)
     assert "&lt;b&gt;than&lt;/b&gt;" in page
+
+
+def test_the_page_of_a_search_has_its_matches_coded(client: FlaskClient, engine: Engine) -> None:
+    match_id = talk(engine, "[message] all for me", "[message] no")
+    talk(engine, "[message] hello", "[message] hello")
+    number = coded(engine)
+    page = client.get("/admin/matches/transcripts", query_string={"text": '"for me"', "figures": "moves>1"})
+    form = re.search(r'action="/admin/matches/codings/add">.*?</form>', page.text, re.DOTALL)
+    assert page.status_code == 200
+    assert form
+    assert f'<option value="{number}">Offers</option>' in form[0]
+    fields = dict(re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', form[0]))
+    client.post(
+        "/admin/matches/codings/add",
+        data={name: html.unescape(value) for name, value in fields.items()} | {"coding": number},
+    )
+    with reading(engine) as session:
+        assert session.scalars(select(CodedMatch.match_id)).all() == [match_id]
 
 
 @pytest.mark.parametrize("codes", ["", ": help", "\n".join(map(str, range(9))), "same: a\nsame: b", "x" * 41, "a\x00b"])
