@@ -1,11 +1,12 @@
 """Codings: experimenters give codes to lines of transcripts, each alone until they are done. Nothing here commits."""
 
+import random
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from sqlalchemy import delete, exists, func, select
+from sqlalchemy import Select, delete, exists, func, select
 from sqlalchemy.orm import Session
 
 from app.core.errors import Conflict, Invalid, NotFound, Phrase, check_name
@@ -13,11 +14,13 @@ from app.core.validation import is_storable
 from app.matches.blinding import blinded_conditions
 from app.matches.filter import MatchFilter, check_known
 from app.matches.text_index import line_numbers
+from app.matches.transcripts import placing
 from app.models import CodedMatch, Coder, Coding, CodingCode, GivenCode, MatchRow
 
 MOST_CODES = 8  # each has a key
 MOST_MATCHES = 500  # of a coding
 WHOLE_MATCH = 0  # in place of a line
+RANDOM = "random"
 _LONGEST_NAME, _LONGEST_HELP = 40, 300
 _OVER = "over"
 
@@ -93,21 +96,40 @@ def read_codes(text: str) -> list[tuple[str, str]]:
     return found
 
 
-def add_matches(session: Session, coding: Coding, choice: MatchFilter) -> int:
-    """Let further matches be coded: those of a filter that are over, in the order of their beginnings.
+def choose_matches(
+    session: Session, number: int, choice: MatchFilter, most: int = MOST_MATCHES, order: str = RANDOM
+) -> Sequence[str]:
+    """The ids of so many matches of a filter that are over and not in the coding yet.
 
-    How many are new. Raises Conflict once a coder is done, or where there would be too many, and Invalid for none.
+    `order`: the one of transcripts in which the first ones are taken, or RANDOM, in which they are drawn, the same
+    ones each time. Only reads. Raises Invalid for another order, and where there is none.
     """
     check_known(session, choice)
+    conditions = (*blinded_conditions(choice), MatchRow.status == _OVER, MatchRow.id.not_in(_ids(number)))
+    found = select(MatchRow.id).where(*conditions)
+    if order != RANDOM:
+        ids = session.scalars(found.order_by(*placing(order)).limit(most)).all()
+    else:
+        ids = session.scalars(found.order_by(MatchRow.id)).all()
+        ids = random.Random(number).sample(ids, min(most, len(ids)))
+    if not ids:
+        raise Invalid("coding", expected=Phrase("matches that are over and not in it yet"), got=Phrase("none"))
+    return ids
+
+
+def add_matches(session: Session, coding: Coding, match_ids: Sequence[str]) -> int:
+    """Let further matches be coded, in this order; those that are in it stay in their places. How many are new.
+
+    Raises Conflict once a coder is done, or where there would be too many.
+    """
     _lock(session, coding)
     if any(coder.done_at for coder in coders_of(session, coding.id)):
         raise Conflict("coding", expected=Phrase("one with which nobody is done"), got=coding.name)
     there = matches_of(session, coding.id)
-    chosen = select(MatchRow.id).where(*blinded_conditions(choice), MatchRow.status == _OVER, MatchRow.id.not_in(there))
-    room = MOST_MATCHES - len(there)
-    new = list(session.scalars(chosen.order_by(MatchRow.started_at, MatchRow.id).limit(room + 1)))
-    if len(new) > room:
-        raise Conflict("coding", expected=Phrase("at most %(most)s matches", most=MOST_MATCHES), got=Phrase("more"))
+    new = [each for each in match_ids if each not in there]
+    if len(there) + len(new) > MOST_MATCHES:
+        expected = Phrase("at most %(most)s matches in a coding", most=MOST_MATCHES)
+        raise Conflict("coding", expected=expected, got=len(there) + len(new))
     session.add_all(CodedMatch(coding_id=coding.id, match_id=each, place=len(there) + n) for n, each in enumerate(new))
     session.flush()
     return len(new)
@@ -120,8 +142,11 @@ def codes_of(session: Session, number: int) -> Sequence[CodingCode]:
 
 def matches_of(session: Session, number: int) -> Sequence[str]:
     """The ids of the matches of a coding, in their order."""
-    found = select(CodedMatch.match_id).where(CodedMatch.coding_id == number)
-    return session.scalars(found.order_by(CodedMatch.place, CodedMatch.match_id)).all()
+    return session.scalars(_ids(number).order_by(CodedMatch.place, CodedMatch.match_id)).all()
+
+
+def _ids(number: int) -> Select[str]:
+    return select(CodedMatch.match_id).where(CodedMatch.coding_id == number)
 
 
 def coders_of(session: Session, number: int) -> Sequence[Coder]:

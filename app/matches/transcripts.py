@@ -80,18 +80,13 @@ class Transcript:
 
 
 def search(session: Session, choice: MatchFilter, order: str = NEWEST, page: int = 1) -> Found:
-    """The matches of a page, from 1; `order` is one of ORDERS, without figures last. Raises Invalid for another."""
-    if order not in ORDERS:
-        raise Invalid("sort", expected=either(ORDERS), got=order)
+    """The matches of a page, from 1, in one of ORDERS. Raises Invalid for another."""
     where = blinded_conditions(choice)
     blinded = is_blinded()
-    told = case((blinded, None), else_=_KEYS[order.removeprefix(DESCENDING)])
-    placed = told.desc() if order.startswith(DESCENDING) else told.asc()
     rows = session.execute(
         select(MatchRow, blinded.label("blinded"))
         .where(*where)
-        # The order among blinded matches is that of their beginnings: a score would tell on them.
-        .order_by(blinded, told.is_(None), placed, MatchRow.started_at.desc(), MatchRow.id)
+        .order_by(*placing(order))
         .limit(PAGE)
         .offset((page - 1) * PAGE)
     ).all()
@@ -99,6 +94,17 @@ def search(session: Session, choice: MatchFilter, order: str = NEWEST, page: int
     lines = _lines_of(session, [row.MatchRow.id for row in rows], read_query(choice.text or ""))
     hits = [Hit(item, bool(row.blinded), lines[item.match.id]) for item, row in zip(items, rows, strict=True)]
     return Found(hits, _count(session, where), _count(session, [*where, blinded]))
+
+
+def placing(order: str) -> Sequence[Any]:
+    """What matches are ordered by; `order` is one of ORDERS, without figures last. Raises Invalid for another."""
+    if order not in ORDERS:
+        raise Invalid("sort", expected=either(ORDERS), got=order)
+    blinded = is_blinded()
+    told = case((blinded, None), else_=_KEYS[order.removeprefix(DESCENDING)])
+    placed = told.desc() if order.startswith(DESCENDING) else told.asc()
+    # The order among blinded matches is that of their beginnings: a score would tell on them.
+    return blinded, told.is_(None), placed, MatchRow.started_at.desc(), MatchRow.id
 
 
 def facets(session: Session, choice: MatchFilter) -> Mapping[str, Mapping[str, int]]:

@@ -17,7 +17,7 @@ from app.matches import codings
 from app.matches.agreement import agreement, alpha_of
 from app.matches.erasing import erase_texts
 from app.matches.filter import MatchFilter
-from app.models import CodedMatch, GivenCode
+from app.models import CodedMatch, GivenCode, MatchRow
 from tests.experimenter import signed_in
 from tests.integration.test_search import talk
 from tests.shell import Finished
@@ -29,8 +29,7 @@ def coded(engine: Engine, *match_ids: str) -> int:
     """A coding of these matches; its number."""
     with writing(engine) as session:
         coding = codings.create_coding(session, "Offers", CODES, "admin")
-        for each in match_ids:
-            codings.add_matches(session, coding, MatchFilter(match=each))
+        codings.add_matches(session, coding, match_ids)
         return coding.id
 
 
@@ -47,6 +46,15 @@ def finish(engine: Engine, number: int, coder: str) -> None:
 
 def codes_of_lines(page: str) -> list[str]:
     return re.findall(r"<li>([^<]*)</li>", "".join(re.findall(r'<ul class="coded plain".*?</ul>', page)))
+
+
+def add_form(client: FlaskClient, **asked: str) -> dict[str, str]:
+    """What the form of a search's page sends that adds its matches to a coding."""
+    page = client.get("/admin/matches/transcripts", query_string=asked)
+    form = re.search(r'action="/admin/matches/codings/add">.*?</form>', page.text, re.DOTALL)
+    assert form
+    fields = re.findall(r'name="([^"]+)"[^>]* value="([^"]*)"', form[0])
+    return {name: html.unescape(value) for name, value in fields}
 
 
 @pytest.fixture
@@ -73,21 +81,35 @@ def test_a_code_is_given_by_a_button_taken_back_and_undone(client: FlaskClient, 
 
 
 def test_the_page_of_a_search_has_its_matches_coded(client: FlaskClient, engine: Engine) -> None:
-    match_id = talk(engine, "[message] all for me", "[message] no")
     talk(engine, "[message] hello", "[message] hello")
+    found = {talk(engine, "[message] all for me", *["[message] no"] * more) for more in range(1, 5)}
     number = coded(engine)
-    page = client.get("/admin/matches/transcripts", query_string={"text": '"for me"', "figures": "moves>1"})
-    form = re.search(r'action="/admin/matches/codings/add">.*?</form>', page.text, re.DOTALL)
-    assert page.status_code == 200
-    assert form
-    assert f'<option value="{number}">Offers</option>' in form[0]
-    fields = dict(re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', form[0]))
-    client.post(
-        "/admin/matches/codings/add",
-        data={name: html.unescape(value) for name, value in fields.items()} | {"coding": number},
-    )
+    form = add_form(client, text='"for me"', figures="moves>1", sort="-moves")
+    assert form["most"] == "4"
+    client.post("/admin/matches/codings/add", data={**form, "coding": number, "most": 2, "drawn": ""})
     with reading(engine) as session:
-        assert session.scalars(select(CodedMatch.match_id)).all() == [match_id]
+        most_moves = select(MatchRow.id).where(MatchRow.id.in_(found)).order_by(MatchRow.ply.desc()).limit(2)
+        longest = session.scalars(most_moves).all()
+        assert codings.matches_of(session, number) == longest
+        drawn = [codings.choose_matches(session, number, MatchFilter(text="for"), 1) for _ in range(9)]
+    assert len(set(map(tuple, drawn))) == 1
+    assert set(drawn[0]) < found - set(longest)
+    client.post("/admin/matches/codings/add", data={**form, "coding": number})
+    with reading(engine) as session:
+        assert set(codings.matches_of(session, number)) == found
+
+
+def test_what_cannot_be_coded_is_said_above_the_search(client: FlaskClient, engine: Engine) -> None:
+    match_id = talk(engine, "[message] all for me", "[message] no")
+    number = coded(engine, match_id)
+    form = add_form(client, text='"for me"')
+    for more, reason in (({}, "got none"), ({"most": "501"}, "from 1 to 500"), ({"coding": "9"}, "got 9")):
+        page = client.post("/admin/matches/codings/add", data={**form, "coding": number, **more})
+        assert page.status_code in (400, 404, 422)
+        assert reason in html.unescape(re.search(r'role="alert">(.*?)</p>', page.text)[1])  # type: ignore[index]
+        assert match_id[:8] in page.text
+    with writing(engine) as session, pytest.raises(Conflict, match="at most 500"):
+        codings.add_matches(session, codings.find_coding(session, number), [str(n) for n in range(500)])
 
 
 @pytest.mark.parametrize("codes", ["", ": help", "\n".join(map(str, range(9))), "same: a\nsame: b", "x" * 41, "a\x00b"])
@@ -121,7 +143,7 @@ def test_coders_see_each_other_only_when_both_are_done(
     assert list(csv.DictReader(io.StringIO(flask("export", "codings", "Offers").stdout))) == rows
     assert client.post(f"{address}/codes", data={"match": match_id, "line": 1, "key": 2}).status_code == 409
     with writing(engine) as session, pytest.raises(Conflict, match="nobody is done"):
-        codings.add_matches(session, codings.find_coding(session, number), MatchFilter())
+        codings.add_matches(session, codings.find_coding(session, number), [match_id])
 
 
 def test_agreement_is_told_with_its_units(client: FlaskClient, engine: Engine) -> None:

@@ -19,10 +19,11 @@ from app.matches import codings
 from app.matches.agreement import agreement
 from app.matches.export_codings import COLUMNS, coded_rows
 from app.matches.filter import NAMES, read_choice
-from app.matches.transcripts import Transcript, transcript
+from app.matches.transcripts import NEWEST, Transcript, transcript
 from app.matches.words import TextQuery
 from app.models import Coding, GivenCode
 from app.web.admin.blueprint import blueprint
+from app.web.admin.transcripts import transcripts_page
 from app.web.csv_exports import csv_flags
 from app.web.downloads import download
 from app.web.form_writes import write, write_once
@@ -58,11 +59,18 @@ def _codings_page(refused: AppError | None = None) -> ResponseReturnValue:
 
 @blueprint.post("/matches/codings/add")
 def add_to_coding() -> ResponseReturnValue:
-    """Have the matches of a search coded."""
-    given = {name: request.form.get(name, "") for name in NAMES}
-    number = whole_number(request.form.get("coding", ""), "coding", 1, LARGEST)
-    choice = read_choice(given)
-    write_once(lambda session: codings.add_matches(session, codings.find_coding(session, number), choice))
+    """Have matches of a search coded; why that cannot be is said above the search."""
+    asked = {name: text for name in (*NAMES, "sort", "coding", "most", "drawn") if (text := request.form.get(name, ""))}
+    try:
+        number = whole_number(asked.get("coding", ""), "coding", 1, LARGEST)
+        most = whole_number(asked.get("most", str(codings.MOST_MATCHES)), "most", 1, codings.MOST_MATCHES)
+        order = codings.RANDOM if asked.get("drawn") else asked.get("sort", NEWEST)
+        with reading() as session:
+            codings.find_coding(session, number)
+        chosen = in_worker_thread(db.engine, codings.choose_matches, number, read_choice(asked), most, order)
+        write_once(lambda session: codings.add_matches(session, codings.find_coding(session, number), chosen))
+    except AppError as error:
+        return transcripts_page(asked, error)
     return redirect(url_for("admin.coding", number=number), 303)
 
 

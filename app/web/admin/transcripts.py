@@ -8,11 +8,11 @@ from flask.typing import ResponseReturnValue
 from flask_babel import lazy_gettext
 from sqlalchemy.orm import Session
 
-from app.core.errors import Invalid, NotFound
+from app.core.errors import AppError, Invalid, NotFound
 from app.core.extensions import reading
 from app.core.validation import whole_number
 from app.matches import transcripts
-from app.matches.codings import open_codings
+from app.matches.codings import MOST_MATCHES, open_codings
 from app.matches.filter import EVERYTHING, NAMES, MatchFilter, check_known, read_choice
 from app.matches.words import TextQuery, read_query
 from app.web.admin.blueprint import blueprint
@@ -33,21 +33,25 @@ _FACETS = {
     "game": lazy_gettext("Game"), "player": lazy_gettext("Who plays"), "source": lazy_gettext("Source"),
     "reason": lazy_gettext("Ended as"),
 }  # fmt: skip
+_ASKED = (*NAMES, "sort", "page", "read")
 _FIELDS = ("text", "figures", "since", "until")  # of the form
 
 
 @blueprint.get("/matches/transcripts")
 def transcript_search() -> ResponseReturnValue:
     """The matches that a search finds, a page at a time, and the one that is read, the first one unless it is said."""
-    asked = {name: text for name in (*NAMES, "sort", "page", "read") if (text := request.args.get(name, ""))}
+    return transcripts_page({name: text for name in _ASKED if (text := request.args.get(name, ""))})
+
+
+def transcripts_page(asked: Mapping[str, str], refused: AppError | None = None) -> ResponseReturnValue:
+    """The page for what is asked for, and why something that was to be done with what it finds was not."""
     with reading() as session:
         try:
-            page = _search_fields(session, asked)
+            page = _search_fields(session, {name: text for name, text in asked.items() if name in _ASKED})
         except (Invalid, NotFound) as error:
-            return render_template(
-                "admin/transcripts.html", **_form_fields(asked), found=None, refused=error
-            ), error.status
-        return render_template("admin/transcripts.html", **_form_fields(asked), **page, refused=None)
+            refused, page = error, {"found": None}
+        fields = {**_form_fields(asked), **page}
+        return render_template("admin/transcripts.html", **fields, refused=refused), refused.status if refused else 200
 
 
 def address(asked: Mapping[str, str], **changed: Any) -> str:
@@ -78,6 +82,7 @@ def _search_fields(session: Session, asked: Mapping[str, str]) -> dict[str, Any]
         "facets": [(name, _FACETS[name], values) for name, values in transcripts.facets(session, choice).items()],
         "filtered": choice != EVERYTHING,
         "codings": open_codings(session),
+        "most": MOST_MATCHES,
         "names": NAMES,
         "reader": None if read is None else _reader(session, read, choice),
         **_neighbour_addresses(asked, ids, read, number, found.total),
