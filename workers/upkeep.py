@@ -28,6 +28,7 @@ from app.matches.outages import time_away
 from app.matches.sweep import UPKEEP, abandoned_matches, overdue_matches, take_forgotten_turns, take_or_renew_lease
 from app.model_calls.request_lifecycle import take_forgotten
 from app.models import MatchRow
+from app.notices.delivery import keep_sending
 from app.studies import idle, retention, wave_terms
 from app.studies import matches as study_matches
 from app.studies.bots.job import close_left_waves
@@ -48,6 +49,7 @@ def main() -> None:
     database = open_engine(settings.database_url, pool_pre_ping=True)
     owner = uuid.uuid4().hex
     tell = make_publisher(settings.redis_url)
+    threading.Thread(target=keep_sending, args=(database, settings, stop), name="notices", daemon=True).start()
     away = False
     while not stop.is_set():
         try:

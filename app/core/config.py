@@ -164,6 +164,29 @@ class Settings(BaseSettings):
     LOW_DISK_MB: int = Field(
         50, ge=0, description="Megabytes free in PARLOR_HOME below which /healthz says that the disk is full."
     )
+    SMTP_HOST: str = Field("", description="Server that sends notices by mail; empty: none are sent by mail.")
+    SMTP_PORT: int = Field(587, ge=1, le=65535, description="Port of SMTP_HOST.")
+    SMTP_SECURITY: Literal["starttls", "ssl", "none"] = Field(
+        "starttls", description="How the connection to SMTP_HOST is encrypted: starttls, ssl or none."
+    )
+    SMTP_USER: str = Field("", description="Name at SMTP_HOST; empty: it is not asked to sign in.")
+    SMTP_PASSWORD: str = Field("", description="Password of SMTP_USER.")
+    SMTP_FROM: str = Field("", description="Sender of notices; empty: parlor@ and the host of PUBLIC_URL.")
+    NOTICE_MAIL_TO: str = Field(
+        "", description="Addresses that all notices go to by mail, with commas between; empty: none."
+    )
+    NOTICE_WEBHOOK_URL: str = Field("", description="https address that all notices are posted to; empty: none.")
+    NOTICE_WEBHOOK_FORM: Literal["json", "slack"] = Field(
+        "json", description="What is posted: json has all fields, slack the one that chat programs take, text."
+    )
+    NOTICE_WEBHOOK_SECRET: str = Field("", description="Signs what is posted to NOTICE_WEBHOOK_URL; empty: unsigned.")
+    NOTICE_PRIVATE_ADDRESSES: bool = Field(
+        False, description="Whether NOTICE_WEBHOOK_URL may be http, on this machine or in a private network."
+    )
+    NOTICE_GROUP_SECONDS: float = Field(
+        60, ge=0, le=3600, description="Seconds that a notice waits for others, which are sent together with it."
+    )
+    NOTICE_TRIES: int = Field(8, ge=1, le=20, description="Times that a notice is tried before it counts as failed.")
     TURN_THREADS: int = Field(32, ge=1, le=500, description="Model turns in flight at once in a worker process.")
 
     @field_validator("DATABASE_URL")
@@ -195,6 +218,14 @@ class Settings(BaseSettings):
     def _redis_scheme(cls, url: str) -> str:
         if url not in ("", NO_BROKER) and urlsplit(url).scheme not in ("redis", "rediss", "unix"):
             raise ValueError("expected a URL that begins with redis://, rediss:// or unix://, or none")
+        return url
+
+    @field_validator("NOTICE_WEBHOOK_URL")
+    @classmethod
+    def _address_of_webhook(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if url and (not parts.hostname or parts.scheme not in ("https", "http") or parts.username):
+            raise ValueError("expected a URL that begins with https:// and holds no name or password")
         return url
 
     @field_validator("PROLIFIC_KEYS_URL")
@@ -318,6 +349,16 @@ class Settings(BaseSettings):
     def key_variables(self) -> tuple[str, ...]:
         """KEY_VARIABLES, one by one."""
         return _comma_separated(self.KEY_VARIABLES)
+
+    @property
+    def notice_mail_to(self) -> tuple[str, ...]:
+        """NOTICE_MAIL_TO, one by one."""
+        return _comma_separated(self.NOTICE_MAIL_TO)
+
+    @property
+    def notice_sender(self) -> str:
+        """Whom notices are from."""
+        return self.SMTP_FROM or f"parlor@{urlsplit(self.public_url).hostname or 'localhost'}"
 
     @property
     def worker_queues(self) -> tuple[str, ...]:

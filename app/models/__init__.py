@@ -12,6 +12,7 @@ from app.models.dataset import Dataset, DatasetRow
 from app.models.language_model import LanguageModel
 from app.models.match import EventRow, GenerationRow, MatchRow, MatchText, SeatRow
 from app.models.model_request import ModelRequest
+from app.models.notice import Notice
 from app.models.operation import FormRequest, Lease, Outage
 from app.models.recipe import RecipeRun, RecipeStep
 from app.models.rehearsal import Rehearsal, RehearsedBot

@@ -24,6 +24,9 @@ class User(UserMixin, Model):
     password_hash: Mapped[str | None] = mapped_column(String(255))  # None: signs in with links only
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     time_zone: Mapped[str | None] = mapped_column(String(64))  # of moments on pages: Europe/Berlin; None: UTC
+    notice_mail: Mapped[str | None] = mapped_column(String(254))  # where notices go; None: nowhere
+    notice_kinds: Mapped[list[str] | None] = mapped_column(Json)  # which ones: some of app/notices/causes.py
+    notices_since: Mapped[datetime | None] = mapped_column(UtcDateTime)  # what came before is not told
     list_columns: Mapped[dict[str, list[str]] | None] = mapped_column(Json)  # that were chosen, by the name of a list
 
 

@@ -1,4 +1,4 @@
-"""The account page: another password, the time zone, and the tokens of the experimenter's programs."""
+"""The account page: another password, the time zone, notices, and the tokens of the experimenter's programs."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,10 +14,15 @@ from app.accounts import tokens
 from app.core.errors import AppError
 from app.core.extensions import reading
 from app.models import User
+from app.notices.causes import KINDS
+from app.notices.listing import STATES
+from app.notices.outbox import add_test, last_notices
+from app.notices.recipients import set_notices
 from app.web import passwords
 from app.web.auth import PASSWORD_LIMITS, blueprint, enter_session, session_life
 from app.web.extensions import limiter
 from app.web.form_writes import write
+from app.web.seats import settings
 
 
 @blueprint.get("/account")
@@ -59,6 +64,28 @@ def choose_time_zone() -> ResponseReturnValue:
     return redirect(url_for("auth.account", zone=1, _anchor="time-zone"), 303)
 
 
+@blueprint.post("/account/notices")
+@login_required  # type: ignore[untyped-decorator]
+def choose_notices() -> ResponseReturnValue:
+    """Choose what the experimenter is told of by mail, or have a test sent to the address that is saved."""
+    user_id, known = current_user.id, settings()
+    mail, kinds = request.form.get("notice_mail", "").strip(), request.form.getlist("notice_kinds")
+    test = request.form.get("action") == "test"
+
+    def change(database: Session) -> None:
+        user = database.get_one(User, user_id)
+        if test:
+            add_test(database, user, known)
+        else:
+            set_notices(user, mail, kinds)
+
+    try:
+        write(change)
+    except AppError as error:
+        return _account_page(notices=error), error.status
+    return redirect(url_for("auth.account", notices="test" if test else "saved", _anchor="notices"), 303)
+
+
 @blueprint.post("/account/tokens")
 @login_required  # type: ignore[untyped-decorator]
 def make_token() -> ResponseReturnValue:
@@ -96,6 +123,11 @@ def _account_page(*, made: str | None = None, **errors: Any) -> str:
             changed=request.args.get("changed") == "1",
             zone_changed=request.args.get("zone") == "1",
             zones=accounts.time_zones(),
+            notices_changed=request.args.get("notices"),
+            notice_kinds=KINDS,
+            has_mail=bool(settings().SMTP_HOST),
+            last_notices=last_notices(database, current_user.id),
+            notice_states=STATES,
             made=made,
             tokens=tokens.tokens_of(database, current_user.id, datetime.now(UTC)),
             scopes=tokens.SCOPES,

@@ -14,6 +14,7 @@ from app.core.config import ENGLISH
 from app.core.errors import AppError
 from app.web.labels import error_lang, error_text, in_code
 from app.web.seats import settings
+from app.web.stored_texts import stored_text
 from app.web.translations import PageTranslations, script_words
 
 blueprint = Blueprint("language", __name__)
@@ -30,6 +31,7 @@ def register(app: Flask) -> None:
     app.add_template_filter(_error_in_code, "error_text")
     app.add_template_filter(in_code)
     app.add_template_filter(error_lang)
+    app.add_template_filter(stored_text)
     app.after_request(_varies)
 
 

@@ -166,12 +166,16 @@ ROUTES: dict[str, Row] = {
     "GET /account": experimenters("200"),
     "POST /account": experimenters("400", form={"new": "one password", "again": "another password"}),
     "POST /account/time-zone": experimenters("400", form={"time_zone": "Nowhere"}),
+    "POST /account/notices": experimenters("303 /account?notices=saved#notices"),
     "POST /account/tokens": experimenters("400", form={"token_name": "a token that may do nothing"}),
     "POST /account/tokens/<int:number>": experimenters("404"),  # nobody has made one
     "GET /admin/<path:_anything>": experimenters("404"),
     "GET /admin/": experimenters("200"),
     "GET /admin/spend": experimenters("200"),
     "POST /admin/spend": experimenters("400"),  # without an action
+    "GET /admin/notices": experimenters("200"),
+    "POST /admin/notices": experimenters("400"),  # without an action
+    "GET /admin/run/<name>/<int:number>": experimenters("404"),  # no such kind of jobs
     "GET /admin/export/<name>.csv": experimenters("200"),
     "GET /admin/compare/<jobs>": experimenters("400"),
     "POST /admin/figures/<form>": experimenters("400"),

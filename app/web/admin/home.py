@@ -20,6 +20,7 @@ from app.matches.failures import LATELY, MOST, ModelFailure, last_failures
 from app.matches.listing import player_cell
 from app.matches.model_list import ModelListItem
 from app.matches.overview import latest_matches, live_matches, overview
+from app.notices.outbox import count_failed
 from app.registry import list_models
 from app.rounds.listing import open_rounds
 from app.web.admin.blueprint import blueprint
@@ -44,6 +45,7 @@ def home() -> str:
             "low_disk": low_disk(settings()),
             "used_up": used_up_budget(),
             "unread_reports": unread_reports(),
+            "unsent_notices": count_failed(session),
             "upkeep_runs": figures.upkeep_until is not None and figures.upkeep_until > now,
             "live": table_of(session, "matches", live, "match", "game", "players", "source", "moves", _TO_MOVE, quiet),
             "failures": table_of(session, "matches", _by_cause(_failures(session, now))[:_MOST_CAUSES], *_FAILURE),

@@ -87,7 +87,8 @@ def open_lists() -> list[NavigationEntry]:
 
 
 def _lists_of(section: NavigationEntry) -> list[NavigationEntry]:
-    below = _lists_below(section.path) if section.path else [NavigationEntry("spend", gettext("Spend"))]
+    of_overview = [NavigationEntry("spend", gettext("Spend")), NavigationEntry("notices", gettext("Notices"))]
+    below = _lists_below(section.path) if section.path else of_overview
     if section.path == "studies":
         below = [NavigationEntry("studies/reports", gettext("Reports"), section.unread), *below]
     elif section.path == "matches":

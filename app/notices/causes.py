@@ -1,0 +1,135 @@
+"""What experimenters are told of: jobs that failed, waves that paused, limits that are near, and urgent reports.
+
+A text has names of studies, counts and amounts: nothing that people wrote, and no error of a job, which may quote it.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.core.config import Settings
+from app.core.disk import low_disk
+from app.core.errors import Phrase, Verbatim
+from app.job_kinds import JOB_KINDS
+from app.jobs.listing import failed_jobs
+from app.models import Study, StudyEvent, Wave
+from app.spend.limits import limits
+from app.studies.enrolment import PAUSED_BY_START
+from app.studies.places import committed
+from app.studies.reports import REPORT
+from app.studies.waves import CLOSED, PAUSED, settings_of
+
+JOBS, STUDIES, LIMITS, REPORTS, TEST = "jobs", "studies", "limits", "reports", "test"
+KINDS: Mapping[str, Phrase] = {
+    JOBS: Phrase("a job failed"),
+    STUDIES: Phrase("a study paused"),
+    LIMITS: Phrase("a budget, a spend cap or the disk is nearly used up: at 80 % and at 100 %"),
+    REPORTS: Phrase("a participant reports that something is broken, stuck or upsetting"),
+}
+NEAR, REACHED = 80, 100  # percent of a limit
+URGENT = ("broken", "stuck", "upsetting")  # reasons of reports that are told at once
+_MOST = 500  # of one kind in one look: more than that is one mail anyhow
+
+
+class NoticeCause(NamedTuple):
+    """Something to be told once. `key` is the same whenever it is found; `path` is of the page that it leads to."""
+
+    kind: str
+    key: str
+    at: datetime
+    text: Phrase
+    path: str
+
+
+def find_causes(session: Session, settings: Settings, since: datetime) -> list[NoticeCause]:
+    """What has happened since then, and which limits are near now."""
+    now = datetime.now(UTC)
+    return [
+        *_failed_jobs(session, since),
+        *_of_waves(session, since),
+        *_limits(session, settings, now),
+        *_caps_of_waves(session, now),
+        *_disk(settings, now),
+    ]
+
+
+def _failed_jobs(session: Session, since: datetime) -> Iterator[NoticeCause]:
+    for kind in JOB_KINDS:
+        for row in failed_jobs(session, kind, since, _MOST):
+            key = f"failed {kind.name} {row.id} {row.ended_at:%Y-%m-%dT%H:%M:%S.%f}"
+            path = f"/admin/run/{kind.name}/{row.id}"
+            yield NoticeCause(JOBS, key, row.ended_at, Phrase("%(job)s failed", job=kind.subject(row.id)), path)
+
+
+def _of_waves(session: Session, since: datetime) -> Iterator[NoticeCause]:
+    """Waves that paused, and reports of people that are urgent."""
+    events = (
+        select(StudyEvent, Wave, Study.name)
+        .join(Wave, Wave.id == StudyEvent.wave_id)
+        .join(Study, Study.id == Wave.study_id)
+        .where(
+            StudyEvent.at >= since,
+            StudyEvent.kind.in_((REPORT, PAUSED, PAUSED_BY_START)),
+            Wave.rehearsal.is_(False),
+        )
+        .order_by(StudyEvent.id.desc())
+        .limit(_MOST)
+    )
+    for event, wave, study in session.execute(events):
+        name = Verbatim(f"{study}:{wave.name}")
+        if event.kind != REPORT:
+            text = Phrase("the wave %(wave)s paused", wave=name)
+            yield NoticeCause(STUDIES, f"paused {event.id}", event.at, text, f"/admin/studies/waves/{wave.id}")
+        elif event.body.get("reported") in URGENT:
+            text = Phrase("a participant of %(wave)s reports a problem", wave=name)
+            yield NoticeCause(REPORTS, f"report {event.id}", event.at, text, "/admin/studies/reports?state=new")
+
+
+def _limits(session: Session, settings: Settings, now: datetime) -> Iterator[NoticeCause]:
+    for limit in limits(session, settings, 0):  # its pace is of no interest here
+        unit = "tokens" if limit.in_tokens else "USD"
+        of = "installation" if limit.kind is None else f"{limit.kind} {limit.number}"
+        if limit.kind is None:  # each period is told anew
+            of += f" {now:%Y-%m-%d}" if settings.SPENDING_PERIOD == "day" else f" {now:%Y-%m}"
+        yield from _near(limit.title, of, limit.spent, limit.most, unit, now, "/admin/spend#limits")
+
+
+def _caps_of_waves(session: Session, now: datetime) -> Iterator[NoticeCause]:
+    open_waves = (
+        select(Wave, Study.name)
+        .join(Study, Study.id == Wave.study_id)
+        .where(Wave.status != CLOSED, Wave.rehearsal.is_(False))
+        .order_by(Wave.id)
+    )
+    for wave, study in session.execute(open_waves):
+        title = Phrase("spend cap of %(wave)s", wave=Verbatim(f"{study}:{wave.name}"))
+        spent, most = float(committed(session, wave)), float(settings_of(wave).most_spent)
+        yield from _near(title, f"wave {wave.id}", spent, most, "USD", now, f"/admin/studies/waves/{wave.id}")
+
+
+def _near(
+    title: Phrase, of: str, spent: float, most: float, unit: str, now: datetime, path: str
+) -> Iterator[NoticeCause]:
+    """The highest of both marks that a limit has passed, if it has passed one."""
+    percent = 100 * spent / most if most else 0
+    mark = REACHED if percent >= REACHED else NEAR if percent >= NEAR else None
+    if mark is None:
+        return
+    form = "%.0f tokens" if unit == "tokens" else "$%.2f"
+    text = Phrase(
+        "%(limit)s: %(percent)s %% used, %(spent)s of %(most)s",
+        limit=title,
+        percent=int(percent),
+        spent=Verbatim(form % spent),
+        most=Verbatim(form % most),
+    )
+    yield NoticeCause(LIMITS, f"limit {of} {most:g} {unit} {mark}", now, text, path)
+
+
+def _disk(settings: Settings, now: datetime) -> Iterator[NoticeCause]:
+    if (left := low_disk(settings)) is not None:
+        text = Phrase("%(left)s MB are left on the disk", left=left)
+        yield NoticeCause(LIMITS, f"disk {now:%Y-%m-%d}", now, text, "/admin/spend#storage")
