@@ -14,7 +14,7 @@ unexport VIRTUAL_ENV FLASK_APP FLASK_DEBUG NODE_OPTIONS NODE_PATH
 unexport PIP_REQUIRE_VIRTUALENV PIP_USER PIP_TARGET PIP_PREFIX PIP_ROOT PIP_PYTHON PIP_CONSTRAINT PIP_REQUIREMENT
 unexport PIP_BUILD_CONSTRAINT PIP_REQUIRE_HASHES PIP_NO_DEPS PIP_DRY_RUN PIP_PRE PIP_NO_BINARY PIP_EDITABLE PIP_SRC
 
-.PHONY: help install run test test-long lint coverage chaos bench tiny screenshots translations hashes chromium
+.PHONY: help install run test test-long lint coverage chaos bench tiny screenshots translations hashes chromium r
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -94,7 +94,7 @@ test: install chromium  ## Check style, types and imports, of scripts too, and r
 	| cat "$$folder/gates" -; \
 	failed=$$(cat "$$folder/failed" "$$folder/failed-tests") || failed="$$failed (ended early)"; $(verdict)
 
-test-long: install chromium  ## Run all tests, those too that `make test` leaves out: long forms, both databases.
+test-long: install chromium r  ## Run all tests, those too that `make test` leaves out: long forms, both databases.
 	@$(BIN)/pytest $(PARALLEL) --long $(TESTS)
 
 lint: install  ## Check style, types and imports alone, of scripts too.
@@ -124,6 +124,14 @@ chromium:
 	  said=$$(apt-get update -qq 2>&1 \
 	    && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y chromium chromium-headless-shell fonts-liberation 2>&1) \
 	    || { echo "$$said" | tail -n 3; echo "Chromium was not installed; browser tests do with what is there, or are skipped."; }; \
+	fi
+
+# For the tests that read every CSV by the lines of the codebook; without R they are skipped, as browser tests are.
+r:  ## Install R on a Debian, for the tests of the lines by which it reads every CSV.
+	@if ! command -v Rscript > /dev/null && command -v apt-get > /dev/null && [ "$$(id -u)" = 0 ]; then \
+	  echo "Installing R for the tests of its lines."; \
+	  said=$$(apt-get update -qq 2>&1 && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y r-base-core 2>&1) \
+	    || { echo "$$said" | tail -n 3; echo "R was not installed; the tests that need it are skipped."; }; \
 	fi
 
 screenshots: install chromium  ## Photograph every page and state into screenshots/, and the walk of docs/studies.md anew.

@@ -1,19 +1,20 @@
 """`flask export`: everything that was played, as CSV."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import click
 
-from app.analysis.codebook import all_columns
-from app.analysis.codebook import codebook as write_codebook
 from app.cli.base import Group, counted, ensure_database, print_json, progress
 from app.cli.export_formats import lm_selfplay, spag
 from app.cli.match_filter import filter_options, read_filter
 from app.cli.output import STDOUT, check_target, json_with_out_option, out_option, write_out
-from app.core.csv_tables import CountedRows, to_csv
+from app.codebook import all_tables, codebook_rows, find_table
+from app.core.csv_tables import CODEBOOK, CountedRows, to_csv
+from app.core.errors import Invalid
 from app.core.extensions import reading
+from app.core.r_and_stata import PROGRAMS
 from app.matches import export as service
 from app.matches.export_codings import COLUMNS, coded_rows, finished_coding
 from app.matches.filter import check_known
@@ -80,13 +81,23 @@ def codings(coding: str, out: str, guard: bool, bom: bool, as_json: bool) -> Non
 
 
 @export.command()
+@click.option("--table", "names", multiple=True, metavar="NAME", help="Only this table; more than once for several.")
+@click.option(
+    "--lines", type=click.Choice([*PROGRAMS]), help="Instead of it the lines of this program that read the files."
+)
 @_csv_options
-def codebook(out: str, guard: bool, bom: bool, as_json: bool) -> None:
+def codebook(names: Sequence[str], lines: str | None, out: str, guard: bool, bom: bool, as_json: bool) -> None:
     """One row a column: what it means and which values it has."""
     check_target(out, as_json, "the CSV itself goes")
-    rows = sum(map(len, all_columns().values()))
-    write_out(write_codebook(guard=guard, bom=bom), out)
-    _report_rows("codebook", rows, out, as_json)
+    tables = [find_table(name) for name in names] or [*all_tables().values()]
+    if lines is None:
+        rows = CountedRows(codebook_rows(tables))
+        write_out(to_csv(CODEBOOK, rows, guard=guard, bom=bom), out)
+        _report_rows("codebook", rows.seen, out, as_json)
+        return
+    if guard or bom or as_json:
+        raise Invalid("--lines", expected="it without --guard, --bom and --json, which are of the CSV", got=lines)
+    write_out(("\n".join(table.lines(lines) for table in tables).encode(),), out)
 
 
 def _write_table(table: service.ExportTable, out: str, guard: bool, bom: bool, as_json: bool, **given: Any) -> None:

@@ -30,6 +30,7 @@ _REWRITTEN = re.compile(
     rf"|[0-9]{{1,4}}[-/. ]*{_MONTH}(?:[-/. ]*[0-9]{{1,4}})?|{_MONTH}[-/., ]*[0-9]{{1,4}}(?:[-/., ]+[0-9]{{1,4}})?",
     re.IGNORECASE,
 )
+_LEVEL = re.compile(r"\w+(?:[ -]\w+)*")
 _FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠−]")
 
 
@@ -41,7 +42,7 @@ class Column:
     """
 
     name: str
-    type: str  # text | json | integer | number | boolean | time
+    type: str  # text | json | integer | number | boolean | date | time
     meaning: str
     values: str
     read: Callable[[Any], Any] = None  # type: ignore[assignment]
@@ -49,6 +50,26 @@ class Column:
     def __post_init__(self) -> None:
         if self.read is None:
             object.__setattr__(self, "read", attrgetter(self.name))
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The values of text that is one of a few, as `values` begins with them: `waiting | over; empty for none`.
+
+        None where it is other text, or may be more than is listed.
+        """
+        listed = self.values.partition(";")[0].split(" | ")
+        found = tuple(each for each in listed if not each.startswith("empty"))
+        return found if self.type == "text" and len(found) > 1 and all(map(_LEVEL.fullmatch, found)) else ()
+
+
+CODEBOOK = (
+    Column("table", "text", "The table.", "a name", lambda row: row[0]),
+    Column("column", "text", "The column of that table.", "a name", lambda row: row[1].name),
+    Column("type", "text", "The type of its values.", "text | json | integer | number | boolean | date | time",
+           lambda row: row[1].type),
+    Column("meaning", "text", "What it says.", "a sentence", lambda row: row[1].meaning),
+    Column("values", "text", "Which values it may hold.", "a list or an example", lambda row: row[1].values),
+)  # fmt: skip
 
 
 LONGEST_NAME = 32  # characters of a column's name, as Stata takes it

@@ -138,6 +138,7 @@ class ListColumn:
     none: what pages show in place of None.
     digits: how pages write a number, as a pattern of Babel's.
     seen: where it is shown as long as nobody has chosen columns: one of EVERYWHERE and the names below it.
+    type: of its values in CSV, where neither what sorts it nor `numeric` says it.
     """
 
     name: str
@@ -151,6 +152,7 @@ class ListColumn:
     digits: str = "#,##0.######"
     numeric: bool = False
     seen: str = EVERYWHERE
+    type: str = ""
 
     def cells(self, session: Session, items: Sequence[Any]) -> Sequence[Cell]:
         """The cells of these items."""
@@ -316,9 +318,28 @@ def csv_columns(columns: Sequence[ListColumn]) -> list[Column]:
         return lambda line: "; ".join(map(str, line[name])) if isinstance(line[name], list) else line[name]
 
     return [
-        Column(column.name, "number" if column.numeric else "text", str(column.title), "", value_of(column.name))
+        Column(column.name, kind, f"{column.title}.", _VALUES[kind], value_of(column.name))
         for column in columns
+        for kind in (_type_in_csv(column),)
     ]
+
+
+_VALUES = {
+    "number": "a number", "boolean": "true | false", "time": "ISO 8601 in UTC, 2026-01-31T12:00:00.000Z",
+    "text": "text, of several parts with semicolons between",
+}  # fmt: skip
+
+
+def _type_in_csv(column: ListColumn) -> str:
+    """The type of a column's values: that of what sorts it where that is a moment or a yes or no."""
+    if column.type:
+        return column.type
+    try:
+        kind = None if column.sort is None else _python_type(column.sort)
+    except NotImplementedError:  # of an expression whose type nobody has said
+        kind = None
+    usual = "number" if column.numeric else "text"
+    return "time" if kind is datetime else "boolean" if kind is bool else usual
 
 
 def plain(cell: Cell) -> Any:

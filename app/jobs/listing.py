@@ -156,7 +156,7 @@ def job_columns(
             sort=table.status,
             notes=lambda each: [*([English(each.row.error)] if each.row.error else []), *notes(each)],
         ),
-        ListColumn("done", done, lambda each: Done(each.done, each.of), sort=sort_done),
+        ListColumn("done", done, lambda each: Done(each.done, each.of), sort=sort_done, type="number"),
         ListColumn("of", Phrase("Of"), lambda each: each.of, numeric=True, seen=NOWHERE),
         *further,
         attribute(table.started_at, Phrase("Began, UTC"), numeric=True, none=Phrase("not yet")),

@@ -202,8 +202,8 @@ MATCHES = ExportTable(
         Column("lambda", "number", "Negotiation: the weight of the partner's points in a utility.",
                "from -1 to 1; 0 for self, 1 for coop, -1 for comp; empty in other games", _lambda),
         Column("source", "text", "How the match came to be.",
-               "live for a match in the browser | terminal | selfplay for one of a round | import | rehearsal for one"
-               " of bots or of a preview, which is exported only where it is asked for"),
+               "live | terminal | selfplay | import | rehearsal; live in the browser, selfplay for one of a round,"
+               " rehearsal for one of bots or of a preview, which is exported only where it is asked for"),
         Column("swapped", "boolean", "Whether the first model of the round sat in seat 1.",
                "true | false; empty outside rounds", _swapped),
         *(column for seat in (0, 1) for column in (

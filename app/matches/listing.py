@@ -77,6 +77,7 @@ LIST: Listing[MatchRow] = Listing(
             lambda line: [each for each in (line.match.utility_0, line.match.utility_1) if each is not None],
             sort=MatchRow.utility_0 + MatchRow.utility_1,
             numeric=True,
+            type="text",
         ),
         ListColumn(
             "lower_score",

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.core.csv_tables import Column, to_csv
 from app.core.errors import NotFound, either
+from app.core.r_and_stata import line_files
 from app.core.reading_process import read_in_process
 from app.models import RecipeRun, RecipeStep
 from app.recipes.listing import JSON, RecipeStepLine, in_words, lines_of, tables_of
@@ -34,10 +35,12 @@ def archive_of(session: Session, row: RecipeRun) -> bytes:
     """All of it as a zip archive, whose recipe can be run again from where it is unpacked."""
     lines = lines_of(session, row)
     texts = {f"{row.recipe}.yaml": row.text, **row.files}
+    tables = {f"{_file_name(step.key)}.csv": _table(step) for step in tables_of(session, row)}
     results = {
         "inputs.json": json.dumps(row.spec["inputs"], indent=2, ensure_ascii=False).encode() + b"\n",
         "steps.csv": b"".join(to_csv(STEP_COLUMNS, lines)),
-        **{f"{_file_name(step.key)}.csv": b"".join(to_csv(*_table(step))) for step in tables_of(session, row)},
+        **{name: b"".join(to_csv(*table)) for name, table in tables.items()},
+        **line_files({"steps.csv": STEP_COLUMNS, **{name: columns for name, (columns, _) in tables.items()}}),
     }
     return _zipped(row.name, texts, {f"results/{name}": found for name, found in results.items()})
 

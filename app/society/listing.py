@@ -131,6 +131,7 @@ LIST: Listing[Society] = Listing(
             Phrase("Agents"),
             lambda each: each.row.config["size"] ** 2,
             sort=Society.config["size"].as_integer(),
+            type="number",
             notes=lambda each: [", ".join(agent["model"] for agent in each.row.agents)],
         ),
         ListColumn(

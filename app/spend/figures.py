@@ -251,24 +251,28 @@ def spend_columns(spend: Spend) -> Sequence[Column]:
     def model_of(line: SpendLine) -> str | None:
         return None if line.model_id is None else spend.models[line.model_id].name
 
-    def column(name: str, kind: str, meaning: str, read: Callable[[SpendLine], Any]) -> Column:
-        return Column(name, kind, meaning, "", read)
+    def column(name: str, kind: str, meaning: str, values: str, read: Callable[[SpendLine], Any]) -> Column:
+        return Column(name, kind, meaning, values, read)
 
     def summed(name: str, meaning: str) -> Column:
-        return column(name, "integer", meaning, lambda line: getattr(line.sums, name))
+        return Column(name, "integer", meaning, "from 0", lambda line: getattr(line.sums, name))
 
+    purposes = " | ".join((*RUNS, STUDY, *OTHERS))
     return (
-        column("day", "text", "day in UTC", lambda line: line.day.isoformat()),
-        column("model", "text", "name in the registry", model_of),
-        column("purpose", "text", "what the calls were made for", lambda line: line.purpose.kind),
-        column("number", "integer", "of the run or study", lambda line: line.purpose.number),
-        column("name", "text", "of the run or study", lambda line: spend.names.get(line.purpose)),
-        summed("calls", "calls of the model"),
-        summed("failed", "calls without an answer"),
-        summed("unpriced", "calls whose cost nobody knows"),
-        summed("prompt_tokens", "tokens in"),
-        summed("completion_tokens", "tokens out"),
-        summed("estimated", "tokens that the server did not count, by estimate"),
-        summed("trained_tokens", "tokens that a vendor trained on"),
-        column("usd", "number", "US dollars, as far as prices are known", lambda line: round(line.sums.usd, 6)),
-    )
+        column("day", "date", "The day, in UTC.", "2026-01-31", lambda line: line.day.isoformat()),
+        column("model", "text", "The model, as the registry names it.", "a name; empty for another one", model_of),
+        column("purpose", "text", "What the calls were made for.", purposes, lambda line: line.purpose.kind),
+        column("number", "integer", "The number of the run or study.", "empty for others",
+               lambda line: line.purpose.number),
+        column("name", "text", "The name of the run or study.", "empty where there is none",
+               lambda line: spend.names.get(line.purpose)),
+        summed("calls", "Calls of the model."),
+        summed("failed", "Calls without an answer."),
+        summed("unpriced", "Calls whose cost nobody knows."),
+        summed("prompt_tokens", "Tokens in."),
+        summed("completion_tokens", "Tokens out."),
+        summed("estimated", "Tokens that the server did not count, by estimate."),
+        summed("trained_tokens", "Tokens that a vendor trained on."),
+        column("usd", "number", "US dollars, as far as prices are known.", "0.25",
+               lambda line: round(line.sums.usd, 6)),
+    )  # fmt: skip

@@ -186,6 +186,7 @@ WAVES: Listing[Wave] = Listing(
             Phrase("Completed"),
             _people(_OF_WAVE, Enrolment.ending == COMPLETED),
             lambda each, completed: Done(completed, each.row.settings["places"]),
+            type="number",
         ),
         computed("here", Phrase("Here now"), _people(_OF_WAVE, Enrolment.ending.is_(None)), numeric=True),
         computed("entered", Phrase("Entered"), _people(_OF_WAVE), numeric=True),

@@ -6,7 +6,7 @@ import structlog
 from flask import Response
 from sqlalchemy import Engine
 
-from app.analysis.codebook import codebook
+from app.codebook import codebook
 from app.core.csv_tables import to_csv
 from app.core.errors import NotFound, Phrase
 from app.core.extensions import db, reading

@@ -229,6 +229,8 @@ def match_and_model_states(parlor: Stack, page: Page, furnished: Furnished) -> I
         "transcripts": "/admin/matches/transcripts",
         "transcripts-none": "/admin/matches/transcripts?text=nobody-ever-said-this",
         "transcripts-refused": "/admin/matches/transcripts?since=never",
+        "codebook": "/admin/codebook?table=generations",
+        "codebook-unknown": "/admin/codebook?table=nothing",
         "leaderboard": "/admin/models/leaderboard",
         "leaderboard-taboo": "/admin/models/leaderboard?game=taboo",
         "models": "/admin/models",

@@ -177,6 +177,7 @@ ROUTES: dict[str, Row] = {
     "POST /admin/notices": experimenters("400"),  # without an action
     "GET /admin/run/<name>/<int:number>": experimenters("404"),  # no such kind of jobs
     "GET /admin/export/<name>.csv": experimenters("200"),
+    "GET /admin/codebook": experimenters("200"),
     "GET /admin/compare/<jobs>": experimenters("400"),
     "POST /admin/figures/<form>": experimenters("400"),
     "POST /admin/lists/<name>/columns": experimenters("404"),

@@ -6,15 +6,16 @@ import json
 import tracemalloc
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from flask import Flask
 from sqlalchemy import Engine, insert
 
-from app.analysis.codebook import codebook
 from app.analysis.leaderboard_table import LEADERBOARD_COLUMNS
 from app.analysis.tables import analysis_columns, campaign_columns
+from app.codebook import all_tables, codebook
 from app.core.csv_tables import to_csv
 from app.core.errors import Invalid, NotFound
 from app.core.extensions import reading, writing
@@ -25,6 +26,7 @@ from app.matches.stored import StoredMatch, StoredSeat
 from app.models import GenerationRow, MatchRow, SeatRow
 from app.models.types import float32_bytes
 from app.registry import PERSON, find_model
+from tests.r_programs import check_frame, needs_r, run_lines
 from tests.rounds import add_models, make_round
 from tests.rounds import play as play_round
 
@@ -207,11 +209,10 @@ def test_one_game_can_be_chosen_and_an_unknown_one_is_refused(engine: Engine) ->
         read(engine, export.MATCHES, game="chess")
 
 
-def test_a_generation_stands_in_one_row_word_for_word(engine: Engine) -> None:
-    record = begin(engine, against="scripted")
-    prompt = [{"role": "user", "content": NASTY}]
+def add_call(engine: Engine, match_id: str) -> None:
     made = {
-        "match_id": record.id, "seat": 1, "ply": 0, "attempt": 2, "model": "vendor-1", "prompt": prompt,
+        "match_id": match_id, "seat": 1, "ply": 0, "attempt": 2, "model": "vendor-1",
+        "prompt": [{"role": "user", "content": NASTY}],
         "text": NASTY, "sampling": {"temperature": 0.5}, "prompt_tokens": 12, "completion_tokens": None,
         "latency": 0.25, "retries": 1, "error": None, "at": datetime(2026, 1, 31, 12, tzinfo=UTC),
         "token_ids": [7, 2], "log_probs": float32_bytes([-0.5, -1.2345678]),
@@ -221,9 +222,14 @@ def test_a_generation_stands_in_one_row_word_for_word(engine: Engine) -> None:
     with writing(engine) as session:
         made["language_model_id"] = find_model(session, "negotiation", "scripted").id
         session.execute(insert(GenerationRow).values(**made))
+
+
+def test_a_generation_stands_in_one_row_word_for_word(engine: Engine) -> None:
+    record = begin(engine, against="scripted")
+    add_call(engine, record.id)
     (row,) = read(engine, export.GENERATIONS)
     assert ",".join(row) == GENERATION_COLUMNS
-    assert (json.loads(row["prompt"]), row["text"]) == (prompt, NASTY)
+    assert (json.loads(row["prompt"]), row["text"]) == ([{"role": "user", "content": NASTY}], NASTY)
     assert row | {"prompt": "", "text": ""} == {
         "match_id": record.id, "ply": "0", "seat": "1", "attempt": "2", "player": "scripted", "model": "vendor-1",
         "prompt": "", "text": "", "sampling": '{"temperature": 0.5}', "prompt_tokens": "12",
@@ -301,16 +307,39 @@ def test_the_mark_for_excel_comes_first_and_only_once(engine: Engine) -> None:
 
 def test_the_codebook_explains_every_column_of_every_table() -> None:
     rows = list(csv.DictReader(io.StringIO(b"".join(codebook()).decode())))
-    assert [(row["table"], row["column"]) for row in rows] == [
-        *(("matches", name) for name in MATCH_COLUMNS.split(",")),
-        *(("moves", name) for name in MOVE_COLUMNS.split(",")),
-        *(("events", name) for name in EVENT_COLUMNS.split(",")),
-        *(("generations", name) for name in GENERATION_COLUMNS.split(",")),
-        *(("analysis", column.name) for column in analysis_columns()),
-        *(("campaign", column.name) for column in campaign_columns()),
-        *(("leaderboard", column.name) for column in LEADERBOARD_COLUMNS),
-    ]
+    found = {table: [row["column"] for row in rows if row["table"] == table] for table in all_tables()}
+    assert found["matches"] == MATCH_COLUMNS.split(",")
+    assert found["moves"] == MOVE_COLUMNS.split(",")
+    assert found["events"] == EVENT_COLUMNS.split(",")
+    assert found["generations"] == GENERATION_COLUMNS.split(",")
+    assert found["analysis"] == [column.name for column in analysis_columns()]
+    assert found["campaign"] == [column.name for column in campaign_columns()]
+    assert found["leaderboard"] == [column.name for column in LEADERBOARD_COLUMNS]
+    assert {"codings", "spend", "list of rounds", "list of trainings", "list of matches"} < set(found)
+    assert sum(map(len, found.values())) == len(rows)
     assert all(row["type"] and row["meaning"].endswith(".") and row["values"] for row in rows)
+
+
+@needs_r
+@pytest.mark.parametrize("bom", [False, True])
+def test_r_reads_what_was_played_as_it_is(engine: Engine, tmp_path: Path, bom: bool) -> None:
+    for words in (NASTY, "NA", "'=1+1", "\\n \\", "#", "a\n\n\nb", "long " * 60, "null", "TRUE"):
+        play(engine, begin(engine), [f"[message] {words}", "[propose] (9 books, 0 hats, 0 balls)", *DEAL[1:]])
+    record = begin(engine, "taboo", word="lemon")
+    play(engine, record, ["NA", NASTY, "01"])
+    add_call(engine, record.id)
+    with reading(engine) as session:
+        for table in export.TABLES.values():
+            content = b"".join(to_csv(table.columns, export.rows(session, table), bom=bom))
+            (tmp_path / f"{table.name}.csv").write_bytes(content)
+    lines = "\n".join(all_tables()[name].lines("r") for name in export.TABLES)
+    frames = run_lines(tmp_path, lines)
+    assert [*frames] == sorted(export.TABLES)
+    for table in export.TABLES.values():
+        check_frame(tmp_path / f"{table.name}.csv", table.columns, *frames[table.name])
+    rows, moves = frames["moves"]
+    assert rows > 20
+    assert moves["kind"][0] == "factor"
 
 
 @pytest.mark.either_database

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from itertools import zip_longest
+from pathlib import Path
 
 import pytest
 from flask import Flask
@@ -16,6 +17,8 @@ from sqlalchemy import Engine
 from app.accounts.tokens import RUN
 from app.cli.commands import LIST as COMMANDS
 from app.cli.commands import load_below
+from app.codebook import all_tables
+from app.core.csv_tables import to_csv
 from app.core.extensions import reading, writing
 from app.core.lists import Listing
 from app.datasets.listing import LIST as DATASETS
@@ -36,6 +39,7 @@ from tests.experimenter import leafed_through, signed_in
 from tests.integration.test_authorisation import House
 from tests.jobs import make_dataset, make_job, tell
 from tests.programs import Program
+from tests.r_programs import check_frame, needs_r, run_lines
 from tests.recipes import make_run
 from tests.rounds import make_round
 from tests.societies import make_society
@@ -221,3 +225,18 @@ def test_columns_of_printed_lists_never_touch(app: Flask) -> None:
         across = zip_longest(heads, *lines, fillvalue=" ")
         columns = re.split(" {2,}", "".join("x" if set(each) != {" "} else " " for each in across))
         assert len(columns) >= len(heads.split()), printed.stdout
+
+
+@needs_r
+def test_r_reads_the_file_of_every_list(filled: Engine, tmp_path: Path) -> None:
+    for number, table in enumerate(each for each in all_tables().values() if each.listing is not None):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        assert table.listing is not None
+        with reading(filled) as session:
+            lines = list(table.listing.lines(session, table.listing.columns, table.listing.order("")))
+        (folder / table.file).write_bytes(b"".join(to_csv(table.columns, lines)))
+        [(rows, frame)] = run_lines(folder, table.lines("r")).values()
+        check_frame(folder / table.file, table.columns, rows, frame)
+        assert rows == len(lines)
+        assert f'import delimited using "{table.file}"' in table.lines("stata")

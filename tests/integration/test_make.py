@@ -23,6 +23,7 @@ class Project:
             self.put(f".venv/bin/{name}", f'echo "{name} $* [$PIP_TARGET$PYTHONPATH]" >> calls; echo "{name} ran"')
         self.put("path/chromium", "")
         self.put("path/chromium-headless-shell", "")
+        self.put("path/Rscript", "")
         (folder / "node_modules").mkdir()
 
     def put(self, name: str, script: str) -> None:

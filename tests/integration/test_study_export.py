@@ -18,6 +18,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
 from app.core import csv_tables
+from app.core.csv_tables import CODEBOOK, Column
 from app.core.errors import Conflict, NotFound
 from app.core.extensions import reading, writing
 from app.matches import live
@@ -43,6 +44,7 @@ from app.studies.waves import close, freeze
 from tests.enrolments import START, break_off, enrol, finish, load_example, open_wave, play, time_moves
 from tests.experimenter import signed_in
 from tests.many_people import copy_people
+from tests.r_programs import check_frame, needs_r, run_lines
 from tests.shell import Finished
 from tests.waves import assigned, new_wave
 
@@ -143,7 +145,8 @@ def test_a_frozen_archive_stays_as_it_was_and_what_came_since_is_apart(
     assert export(engine, tmp_path).content == frozen.content
     later = export(engine, tmp_path, since_freeze=True)
     assert set(later.files) == {
-        "README.txt", "payments.csv", "consents.csv", "log.jsonl", "codebook.csv", "design-1.json", "SHA256SUMS",
+        "README.txt", "payments.csv", "consents.csv", "log.jsonl", "codebook.csv", "read.R", "read.do", "design-1.json",
+        "SHA256SUMS",
     }  # fmt: skip
     new = [row for row in later.rows("payments") if row not in frozen.rows("payments")]
     assert ("P2", "2.25", "confirmed") in {(row["participant"], row["amount"], row["status"]) for row in new}
@@ -327,6 +330,32 @@ def test_an_answer_that_reads_like_a_code_of_a_missing_one_is_told_from_it(
         "",
     ]
     assert "one more full stop before it" in archive.files["README.txt"].decode()
+
+
+@needs_r
+@pytest.mark.usefixtures("people")
+@pytest.mark.parametrize("bom", [False, True])
+def test_r_reads_every_table_by_the_lines_of_the_archive(engine: Engine, tmp_path: Path, bom: bool) -> None:
+    folder = tmp_path / "unpacked"
+    folder.mkdir()
+    path = tmp_path / "data.zip"
+    with reading(engine) as session:
+        read_one_moment(session)
+        scope = find_scope(session, "two-models", with_ids=True)
+        write_archive(session, scope, path, bom=bom)
+    zipfile.ZipFile(path).extractall(folder)
+    frames = run_lines(folder, "source('read.R')")
+    files = sorted(folder.glob("*.csv"))
+    assert sorted(frames) == [file.stem for file in files]
+    described = list(csv.DictReader((folder / "codebook.csv").open(encoding="utf-8-sig", newline="")))
+    for file in files:
+        of_table = [each for each in described if each["table"] == file.stem]
+        columns = [Column(each["column"], each["type"], each["meaning"], each["values"]) for each in of_table]
+        check_frame(file, CODEBOOK if file.stem == "codebook" else columns, *frames[file.stem])
+        assert f'import delimited using "{file.name}"' in (folder / "read.do").read_text()
+    _, moves = frames["moves"]
+    assert moves["claims_human"][0] == "logical"
+    assert frames["participants"][0] == 5
 
 
 @pytest.mark.usefixtures("people")

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.analysis.codebook import CODEBOOK
-from app.core.csv_tables import ROWS_AT_ONCE, Column, CountedRows, to_csv, with_short_names
+from app.core.csv_tables import CODEBOOK, ROWS_AT_ONCE, Column, CountedRows, to_csv, with_short_names
 from app.core.files import temporary_beside
+from app.core.r_and_stata import line_files
 from app.models import Enrolment, Wave
 from app.studies.export.analysis import analysis_columns, analysis_rows, person_answers
 from app.studies.export.columns import DATA_OF, OF_WHOM, of_people, streamed
@@ -43,7 +43,7 @@ _README = "README.txt"
 _CODEBOOK = "codebook.csv"
 _SINCE = """payments.csv has all payments as they are now, later adjustments among them, consents.csv all consents with
 what was withdrawn since, and log.jsonl what happened in the waves after they were frozen. codebook.csv says what each
-column means."""
+column means; read.R and read.do read the tables in R and in Stata."""
 _SUMS = "SHA256SUMS"
 
 
@@ -118,6 +118,9 @@ def _write_all(session: Session, scope: ExportScope, archive: _Archive, *, guard
         archive.add(f"design-{version.number}.json", [version.design["design"].encode()])
     described = CountedRows((name, column) for name, found in columns.items() for column in found)
     archive.add(_CODEBOOK, to_csv(CODEBOOK, described, guard=guard, bom=bom), described)
+    every = {f"{name}.csv": found for name, found in {**columns, "codebook": CODEBOOK}.items()}
+    for name, lines in line_files(every).items():
+        archive.add(name, [lines])
     archive.add(_SUMS, ["".join(f"{each.sha256}  {each.name}\n" for each in archive.files).encode()])
 
 
@@ -187,8 +190,8 @@ def readme(scope: ExportScope) -> str:
             "All tables are CSV in UTF-8. Read ids, codes and answers as text, or programs lose leading zeros and",
             "long digits, and take NA for missing and 1-2 for a date.",
             "  pandas: read_csv(file, dtype=str, keep_default_na=False)",
-            "  R: readr::read_csv(file, col_types = cols(.default = 'c'), na = character())",
-            "  Stata: import delimited with stringcols(_all)",
+            "  R: source('read.R') in this folder reads each table with the types of codebook.csv",
+            "  Stata: do read.do does so, and saves each with its labels; both want tables that are not guarded",
             "  Excel: Data, From Text/CSV, all columns as text",
             "Names of columns have at most 32 characters. Where one was shortened, its meaning in codebook.csv begins",
             "with the whole name in brackets.",

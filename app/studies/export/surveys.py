@@ -6,6 +6,7 @@ as statistics programs write missing values.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from app.core.csv_tables import Column
@@ -198,8 +199,10 @@ def _answer_key(step: Step, question: str, row: str | None) -> AnswerKey:
 def _allowed_values(question: SurveyQuestion) -> str:
     if question.number is not None:
         values = f"from {question.number[0]:g} to {question.number[1]:g}"
-    elif question.choice is not None or question.choices is not None:
-        values = " | ".join(question.choice or question.choices or ())
+    elif question.choice is not None:
+        values = " | ".join(question.choice)
+    elif question.choices is not None:
+        values = f"a list of: {' | '.join(question.choices)}"
     elif question.slider is not None:
         values = f"from {question.slider.least} to {question.slider.most}"
     else:
@@ -237,7 +240,8 @@ QUIZZES = (
     Column("attempt", "integer", "The number of the attempt.", "from 1"),
     Column("answers", "json", "The answer to each question.", "a list, in the order of the design"),
     Column("right", "boolean", "Whether all answers were right.", "true | false"),
-    Column("at", "time", "When it was sent.", "ISO 8601"),
+    Column("at", "time", "When it was sent.", "ISO 8601 in UTC, 2026-01-31T12:00:00.000Z",
+           lambda row: datetime.fromisoformat(row.at)),
 )  # fmt: skip
 
 

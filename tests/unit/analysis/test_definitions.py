@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from app.analysis.charts import charts_of
-from app.analysis.codebook import codebook
 from app.analysis.matches import MatchAnalysis, figures_of
 from app.analysis.tables import analysis_columns, analysis_rows
+from app.codebook import codebook
 from app.games import GAMES
 from app.games.match_table import FinishedMatch, of_rows
 from app.games.metrics import MEDIAN, MOVES, PART, POINTS, SHARE, GameMetrics, Histogram, Metric, Use

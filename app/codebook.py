@@ -1,0 +1,92 @@
+"""The codebook: every table that Parlor writes as CSV, what its columns mean, and lines that read it elsewhere.
+
+Archives of studies and of recipes have tables of their own, with lines for them: their columns are the design's.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from app import accounts
+from app.accounts import tokens
+from app.analysis.leaderboard_table import LEADERBOARD_COLUMNS
+from app.analysis.tables import analysis_columns, campaign_columns
+from app.assessments.figures import COLUMNS as ASSESSMENT_COLUMNS
+from app.benchmarks.table import comparison_columns
+from app.core.csv_tables import CODEBOOK, Column, to_csv, with_short_names
+from app.core.errors import NotFound, either
+from app.core.lists import Listing, csv_columns
+from app.core.r_and_stata import PROGRAMS
+from app.datasets import listing as datasets
+from app.job_kinds import JOB_KINDS
+from app.jobs.listing import list_of
+from app.matches import listing as matches
+from app.matches import model_list
+from app.matches.export import TABLES
+from app.matches.export_codings import COLUMNS as CODING_COLUMNS
+from app.society.statistics import ITERATION_COLUMNS
+from app.spend.figures import Spend, spend_columns
+from app.studies import listing as studies
+from app.studies.monitor import inbox, pay, people
+
+
+@dataclass(frozen=True, slots=True)
+class CodebookTable:
+    """A table that is written as CSV: its name, that of its file, its columns, and the list that it is, if any."""
+
+    name: str
+    file: str
+    columns: Sequence[Column]
+    listing: Listing[Any] | None = None
+
+    def lines(self, program: str) -> str:
+        """Lines of one of PROGRAMS that read the file."""
+        return PROGRAMS[program](self.file, self.columns)
+
+
+def all_tables() -> Mapping[str, CodebookTable]:
+    """Every table, by its name: those of exports, of analyses, and of lists."""
+    columns = {
+        **{name: table.columns for name, table in TABLES.items()},
+        "codings": CODING_COLUMNS,
+        "analysis": analysis_columns(),
+        "campaign": campaign_columns(),
+        "leaderboard": LEADERBOARD_COLUMNS,
+        "assessment": ASSESSMENT_COLUMNS,
+        "benchmarks": comparison_columns(),
+        "society": ITERATION_COLUMNS,
+        "spend": spend_columns(Spend(None, datetime.now(UTC), (), {}, {})),
+    }
+    exported = [CodebookTable(name, f"{name}.csv", with_short_names(found)) for name, found in columns.items()]
+    lists = [
+        CodebookTable(f"list of {each.name}", f"{each.name}.csv", with_short_names(csv_columns(each.columns)), each)
+        for each in _listings()
+    ]
+    codebook = CodebookTable("codebook", "codebook.csv", CODEBOOK)
+    return {table.name: table for table in (*exported, codebook, *lists)}
+
+
+def _listings() -> Iterator[Listing[Any]]:
+    yield from (matches.LIST, model_list.LIST, datasets.LIST)
+    yield from (list_of(kind) for kind in JOB_KINDS)
+    yield from (studies.STUDIES, studies.VERSIONS, studies.WAVES, people.PEOPLE, pay.BATCHES, inbox.REPORTS)
+    yield from (accounts.LIST, tokens.LIST, tokens.CHANGES)
+
+
+def find_table(name: str) -> CodebookTable:
+    """The table of that name. Raises NotFound."""
+    found = all_tables()
+    if name not in found:
+        raise NotFound("table", expected=either(found), got=name)
+    return found[name]
+
+
+def codebook_rows(tables: Iterable[CodebookTable]) -> Iterator[tuple[str, Column]]:
+    """The rows of the codebook, one a column."""
+    return ((table.name, column) for table in tables for column in table.columns)
+
+
+def codebook(*, guard: bool = False, bom: bool = False) -> Iterator[bytes]:
+    """The codebook as CSV: a row a column of every table."""
+    return to_csv(CODEBOOK, codebook_rows(all_tables().values()), guard=guard, bom=bom)
