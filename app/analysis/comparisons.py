@@ -15,7 +15,7 @@ from app.core.errors import Invalid, Verbatim
 from app.games import metrics_of
 from app.games.metrics import MODEL_SCORE, POINTS, SHARE
 
-_TITLE = 24  # letters in a line of the title of an axis that leaves room for the words of its rows
+TITLE_LETTERS = 24  # letters in a line of the title of an axis that leaves room for the words of its rows
 
 
 def compare(analyses: Sequence[RoundAnalysis], column: str | None = None, language: Language = ENGLISH) -> Chart:
@@ -37,7 +37,9 @@ def compare(analyses: Sequence[RoundAnalysis], column: str | None = None, langua
 
     def draw(colours: Palette) -> Spec:
         title = _axis(heading, unit, language)
-        return _points(values, "round", title, {"value": colours.second}, colours, language, share=unit == SHARE)
+        return points_with_whiskers(
+            values, "round", title, {"value": colours.second}, colours, language, share=unit == SHARE
+        )
 
     rows = [
         (label, number(each.value, unit, language), beside(each, unit, language))
@@ -79,7 +81,7 @@ def compare_models(analyses: Sequence[RoundAnalysis], language: Language = ENGLI
             "scale": {"domain": models, "range": [colours.players[place % 6] for place in range(len(models))]},
         }
         title = _axis(heading, unit, language)
-        return _points(values, "who", title, colour, colours, language, share=unit == SHARE)
+        return points_with_whiskers(values, "who", title, colour, colours, language, share=unit == SHARE)
 
     rows = [
         (str(each.round_id), who, number(figure.value, unit, language), beside(figure, unit, language))
@@ -135,7 +137,9 @@ def compare_differences(analyses: Sequence[RoundAnalysis], language: Language = 
 
     def draw(colours: Palette) -> Spec:
         unit = language.gettext("points a match")
-        spec = _points(values, "round", in_lines(heading, unit, _TITLE), {"value": colours.ink}, colours, language)
+        spec = points_with_whiskers(
+            values, "round", in_lines(heading, unit, TITLE_LETTERS), {"value": colours.ink}, colours, language
+        )
         spec["encoding"]["y"]["axis"] = {"labelExpr": "split(datum.label, '\\n')", "labelOffset": -7}
         spec["height"] = (ROW + 8) * len(values)
         zero = {"x": {"datum": 0}, "y": None, "color": {"value": colours.strong}}
@@ -167,10 +171,10 @@ def compare_differences(analyses: Sequence[RoundAnalysis], language: Language = 
 
 def _axis(heading: str, unit: str, language: Language) -> list[str]:
     """The title of an axis that leaves room for the words of its rows."""
-    return in_lines(heading, language.translate(unit), _TITLE)
+    return in_lines(heading, language.translate(unit), TITLE_LETTERS)
 
 
-def _points(
+def points_with_whiskers(
     values: Sequence[Any],
     field: str,
     title: Sequence[str],
@@ -179,8 +183,9 @@ def _points(
     language: Language,
     *,
     share: bool = False,
+    rows_title: str = "",
 ) -> Spec:
-    """A point with whiskers a row."""
+    """A point with whiskers a row, which is a round unless `rows_title` says what else."""
     # Room on both sides keeps a point off the words of its row. These leave little for the axis on a phone, so that its
     # title may begin below them.
     x: Spec = {
@@ -190,7 +195,7 @@ def _points(
         "scale": {"zero": share, "nice": False, "padding": 12},
         "axis": {"titleAnchor": "end", "tickCount": 5, "labelFlush": False, **({"format": ".0%"} if share else {})},
     }
-    of_rows = language.gettext("Round")
+    of_rows = rows_title or language.gettext("Round")
     rows: Spec = {"field": field, "type": "nominal", "sort": None, "title": of_rows}
     hover = tooltip(field, of_rows, ".1%" if share else ".2f", language)
     point = {"type": "point", "filled": True, "size": 90, "opacity": 1}

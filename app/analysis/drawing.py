@@ -1,12 +1,14 @@
 """Charts as files. The only module that loads what draws them, which the web process must not.
 
 The same chart gives the same bytes: its font comes with the library, not from the machine, and nothing tells the time.
-As a program (`python -m app.analysis.drawing FORM`) it takes a Vega-Lite spec as JSON and prints the file.
+As a program (`python -m app.analysis.drawing FORM …`) it takes a list of Vega-Lite specs as JSON, and prints for each
+of them an object with its files in Base64 by format.
 """
 
+import base64
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import vl_convert
@@ -35,5 +37,11 @@ def draw_spec(spec: Mapping[str, Any], form: str) -> bytes:
     return str(vl_convert.vegalite_to_svg(given, **_HOW)).encode()
 
 
+def draw_specs(specs: Sequence[Mapping[str, Any]], forms: Sequence[str]) -> list[dict[str, bytes]]:
+    """Each of some specs as files, by format."""
+    return [{form: draw_spec(spec, form) for form in forms} for spec in specs]
+
+
 if __name__ == "__main__":
-    sys.stdout.buffer.write(draw_spec(json.load(sys.stdin), sys.argv[1]))
+    drawn = draw_specs(json.load(sys.stdin), sys.argv[1:])
+    json.dump([{form: base64.b64encode(found).decode() for form, found in each.items()} for each in drawn], sys.stdout)

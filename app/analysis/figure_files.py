@@ -1,9 +1,10 @@
 """Files that a figure can be saved as, and their drawing in a process of its own, for the web process."""
 
+import base64
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.core.config import ROOT
@@ -13,19 +14,29 @@ SVG, PDF, PNG = "svg", "pdf", "png"
 FORMATS = (SVG, PDF, PNG)
 TYPES = {SVG: "image/svg+xml", PDF: "application/pdf", PNG: "image/png"}
 _SECONDS = 60  # that a figure may take
+_SECONDS_MORE = 10  # for each further one
 
 
 def draw_in_process(spec: Mapping[str, Any], form: str) -> bytes:
     """A Vega-Lite spec as the content of a file, the same that commands write. Raises Unavailable."""
+    [found] = draw_each_in_process([spec], [form])
+    return found[form]
+
+
+def draw_each_in_process(specs: Sequence[Mapping[str, Any]], forms: Sequence[str]) -> list[dict[str, bytes]]:
+    """Each of some specs as files, by format, all drawn by one process. Raises Unavailable."""
+    if not specs:
+        return []
     try:
         done = subprocess.run(  # noqa: S603 - our own command
-            [sys.executable, "-m", "app.analysis.drawing", form],
-            input=json.dumps(spec).encode(),
+            [sys.executable, "-m", "app.analysis.drawing", *forms],
+            input=json.dumps(specs).encode(),
             capture_output=True,
             cwd=ROOT,
-            timeout=_SECONDS,
+            timeout=_SECONDS + _SECONDS_MORE * len(specs),
             check=True,
         )
     except (subprocess.TimeoutExpired, subprocess.CalledProcessError):
         raise Unavailable(Phrase("The figure could not be drawn. Please try again in a moment.")) from None
-    return done.stdout
+    found: list[dict[str, str]] = json.loads(done.stdout)
+    return [{form: base64.b64decode(text) for form, text in each.items()} for each in found]

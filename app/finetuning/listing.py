@@ -17,6 +17,7 @@ from app.jobs.listing import JobListItem, job_columns, job_items
 from app.models import Dataset, LanguageModel, TrainingCharge, TrainingEvent, TrainingJob
 from app.registry.listing import model_column
 from app.registry.training_charges import spent_by_job
+from training.methods import all_methods
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,12 @@ def training_items(session: Session, rows: Sequence[TrainingJob]) -> list[Traini
         )
         for item in job_items(session, TRAINING, rows)
     ]
+
+
+def is_by_token(row: TrainingJob) -> bool:
+    """Whether the loss of a job is a mean of tokens: that of methods that need nothing but conversations is."""
+    method = all_methods().get(row.method)
+    return method is None or not method.needs
 
 
 def events_of(session: Session, job_id: int) -> Sequence[JSON]:

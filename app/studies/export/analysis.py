@@ -123,7 +123,7 @@ def analysis_columns(scope: ExportScope) -> list[Column]:
           for name, kind, meaning, values in _MEASURES),
         *(Column(outcome_name(figure, condition), "number",
                  f"The mean {figure} of the person's matches under {_in_words(condition)}.",
-                 "empty without such a match, and for who withdrew all data", _outcome(_outcome_key(figure, condition)))
+                 "empty without such a match, and for who withdrew all data", _outcome(outcome_key(figure, condition)))
           for figure, condition in _outcome_columns(scope)),
     ]  # fmt: skip
 
@@ -138,13 +138,13 @@ def _outcome_columns(scope: ExportScope) -> Iterator[tuple[str, Mapping[str, str
     for design in scope.designs.values():
         for figure in dict.fromkeys((UTILITY, design.analysis.outcome)):
             for condition in conditions(design):
-                key = _outcome_key(figure, condition)
+                key = outcome_key(figure, condition)
                 if key not in seen:
                     seen.add(key)
                     yield figure, condition
 
 
-def _outcome_key(figure: str, condition: Mapping[str, str]) -> str:
+def outcome_key(figure: str, condition: Mapping[str, str]) -> str:
     """What distinguishes an outcome from all others: labels may differ where the names of their columns do not."""
     return "\n".join([figure, *condition.values()])
 
@@ -261,7 +261,7 @@ def _means(design: StudyDesign, figure: str, played: Sequence[PlayedRow]) -> Ite
     by_name: dict[str, list[float]] = {}
     for each, value in zip(played, values, strict=True):
         if not math.isnan(value):
-            by_name.setdefault(_outcome_key(figure, each.condition), []).append(value)
+            by_name.setdefault(outcome_key(figure, each.condition), []).append(value)
     yield from ((name, fmean(found)) for name, found in by_name.items())
 
 

@@ -23,7 +23,6 @@ from app.web.admin.figures import spec_answer
 from app.web.admin.job_pages import JobPages, register_pages
 from app.web.chart_language import page_language
 from app.web.seats import settings
-from training.methods import all_methods
 
 
 @blueprint.get("/jobs/<int:job_id>/charts/loss.json")
@@ -79,18 +78,13 @@ register_pages(
 def chart_of(row: TrainingJob, events: Any) -> Chart:
     """The loss curve of a job."""
     name, language = f"loss-{row.id}", page_language()
-    return loss_curve(name, called(row), events, row.steps, row.registered_step, language, by_token=is_by_token(row))
+    by_token = listing.is_by_token(row)
+    return loss_curve(name, called(row), events, row.steps, row.registered_step, language, by_token=by_token)
 
 
 def method_chart_of(row: TrainingJob, events: Any) -> Chart | None:
     """The extra training metrics of a job's method, if it has any."""
     return method_curves(f"method-{row.id}", called(row), events, page_language())
-
-
-def is_by_token(row: TrainingJob) -> bool:
-    """Whether the loss of a job is a mean of tokens: that of methods that need nothing but conversations is."""
-    method = all_methods().get(row.method)
-    return method is None or not method.needs
 
 
 def called(row: TrainingJob) -> str:
