@@ -14,6 +14,8 @@ from app.games import metrics_of
 from app.games.metrics import AS_PLAYED, MOVES, POINTS, SHARE, TIMES, TURNS, Metric, Panel, Use
 
 PANEL_WIDTH, PANEL_HEIGHT = 300, 190  # pixels; a page may take another width
+# By which lines are told apart without their colours, beside the shapes of their points.
+_DASHES = ([1, 0], [6, 4], [2, 3], [10, 3, 2, 3], [14, 5], [4, 2])
 _DODGE = 90  # lines of a panel stand apart by this part of all iterations, so that no whisker hides another
 
 
@@ -97,7 +99,7 @@ def figure(
                 *_reference_lines(compared, colours, points, score, language),
                 *panels[0]["layer"],
             ]
-        own = {"color": "independent", "shape": "independent"}
+        own = {"color": "independent", "shape": "independent", "strokeDash": "independent"}
         return {"columns": 2, "spacing": 36, "resolve": {"scale": own}, "concat": panels}
 
     shown = {each.name: each for each in metrics_of(game).shown(Use.EVALUATION)}
@@ -162,8 +164,10 @@ def _of_first_panel(game: str) -> dict[str, Metric]:
 def _panel(panel: DrawnPanel, colours: Palette, iterations: int, points: Sequence[Point], language: Language) -> Spec:
     labels = [_line_name(label, language) for label in panel.lines.values()]
     legend = {"orient": "bottom", "direction": "horizontal", "columns": 2, "title": None, "symbolSize": 70}
+    legend |= {"symbolStrokeWidth": 0}
     line: Spec = {"field": "line", "type": "nominal", "legend": legend if len(labels) > 1 else None}
     colour = {**line, "scale": {"domain": labels, "range": _line_colours(colours, len(labels))}}
+    dash = {**line, "scale": {"domain": labels, "range": [*_DASHES[: len(labels)]]}}
     shape = {**line, "scale": {"domain": labels}} if len(labels) > 1 else {"value": "circle"}
     x, y = _axes(panel, iterations, language)
     values = _value_marks(panel, iterations, points, language)
@@ -180,7 +184,7 @@ def _panel(panel: DrawnPanel, colours: Palette, iterations: int, points: Sequenc
         "encoding": {"x": x, "y": y, "color": colour},
         "layer": [
             *([intervals] if any(row["low"] is not None for row in values) else []),  # Vega warns of a layer of none
-            {"mark": {"type": "line", "strokeWidth": 2}},
+            {"mark": {"type": "line", "strokeWidth": 2}, "encoding": {"strokeDash": dash}},
             {
                 "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
                 "encoding": {"shape": shape, "tooltip": _hover(panel, language)},

@@ -173,9 +173,10 @@ def _pareto(name: str, rows: Sequence[IterationFigures], whole: IterationFigures
             "legend": {"orient": "bottom", "title": None},
             "scale": {"domain": list(words.values()), "range": [colours.first, colours.second]},
         }
-        x = {**_rating_axis(language.gettext("Alignment")), "field": "alignment"}
+        shape = {**colour, "scale": {"domain": list(words.values()), "range": ["circle", "square"]}}
+        x = {**_rating_axis(language.gettext("Alignment, 1 to 7")), "field": "alignment"}
         x["axis"] = {"grid": True, "values": list(range(1, LARGEST_RATING + 1))}
-        y = {**_rating_axis(language.gettext("Engagement")), "field": "engagement"}
+        y = {**_rating_axis(language.gettext("Engagement, 1 to 7")), "field": "engagement"}
         hover = [
             {"field": "iteration", "title": language.gettext("Iteration")},
             {"field": "of", "title": ""},
@@ -202,13 +203,13 @@ def _pareto(name: str, rows: Sequence[IterationFigures], whole: IterationFigures
                 {
                     "data": {"values": dots},
                     "mark": {"type": "point", "filled": True, "size": 45, "opacity": 0.65},
-                    "encoding": {"x": x, "y": y, "color": colour, "tooltip": hover},
+                    "encoding": {"x": x, "y": y, "color": colour, "shape": shape, "tooltip": hover},
                 },
                 *rules,
                 {
                     "data": {"values": means},
                     "mark": {"type": "point", "filled": True, "size": 170, "stroke": colours.ink, "opacity": 1},
-                    "encoding": {"x": x, "y": y, "color": colour, "tooltip": hover},
+                    "encoding": {"x": x, "y": y, "color": colour, "shape": shape, "tooltip": hover},
                 },
             ],
         }

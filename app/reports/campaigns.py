@@ -1,0 +1,212 @@
+"""The report of a campaign: its models by iteration, and what the last one has over the base."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy.orm import Session
+
+from app.analysis.bootstrap import Figure, mean_figure
+from app.analysis.reading import matches_of
+from app.analysis.wording import beside, in_words, number, signed, signed_beside, with_unit
+from app.campaigns.iterations import IterationResult, results
+from app.campaigns.job import CAMPAIGN
+from app.campaigns.lifecycle import spec_of
+from app.campaigns.listing import figure_of
+from app.campaigns.spec import CampaignSpec
+from app.core.errors import Conflict, Phrase
+from app.games import find_game, metrics_of
+from app.games.metrics import AS_PLAYED, Metric, Use
+from app.games.rewards import NO_REWARDS
+from app.models import Campaign
+from app.reports.origins import (
+    NONE,
+    Origins,
+    Surroundings,
+    again_section,
+    as_json,
+    limits_of,
+    origins_of_steps,
+    prompts_of,
+    rounds_table,
+    seeds_sentence,
+    settings_table,
+    training_configs,
+    training_section,
+    versions_section,
+)
+from app.reports.report import FoldedText, KeyFigure, Report, ReportFigure, ReportSection, ReportTable, plain_table
+
+
+class _Gain(NamedTuple):
+    """The figure that says most, of the base and of the latest model, and their difference on the same matches."""
+
+    metric: Metric
+    first: Figure
+    last: Figure
+    difference: Figure | None
+
+
+def campaign_report(session: Session, number: int, around: Surroundings) -> Report:
+    """Raises NotFound, and Conflict before the base was evaluated."""
+    row = CAMPAIGN.get(session, number)
+    found = [each for each in results(session, number) if each.figures is not None]
+    chart = figure_of(session, number)
+    if chart is None:
+        raise Conflict(
+            "campaign",
+            expected=Phrase("one whose base was evaluated"),
+            got=Phrase("none so far"),
+            remedy=Phrase("wait for its first evaluation"),
+            subject=Phrase("campaign %(number)s", number=number),
+        )
+    origins = origins_of_steps(session, CAMPAIGN.steps_of(session, number), [row.base_id])
+    gain, spec = _gain(session, row, found), spec_of(row.spec)
+    game = find_game(row.game).title
+    figure_caption = (
+        f"{chart.described.sentence} Each point is a model, evaluated on {spec.evaluation} matches; lines are 95 %"
+        " intervals. Lines of a panel differ in their dashes and in the shape of their points."
+    )
+    finding, more, key_figures = _result(row, found, gain)
+    state = CAMPAIGN.state_of(session, row)
+    return Report(
+        name=f"report-campaign-{number}",
+        title=f"Campaign {row.name}: {game}",
+        about=f"Report of campaign {number}, {state}: {len(found) - 1} of {row.iterations} iterations evaluated.",
+        finding=finding,
+        more=more,
+        beside=key_figures,
+        sections=[
+            ReportSection(
+                "result", "Result",
+                figures=[ReportFigure(chart, figure_caption)], tables=[_iterations_table(row.game, found)],
+            ),
+            training_section(session, origins),
+            ReportSection(
+                "methods", "Methods",
+                paragraphs=[*_methods(spec), seeds_sentence(origins, f"campaign: {spec.seed}")],
+                tables=[*rounds_table(origins), settings_table("settings", "What was asked for.", spec)],
+            ),
+            versions_section(session, origins, around),
+            ReportSection(
+                "prompts", "Prompts and settings",
+                folded=[
+                    *prompts_of(session, origins.rounds), *training_configs(origins),
+                    FoldedText("The campaign as JSON", as_json(row.spec)),
+                ],
+            ),
+            ReportSection("limits", "Limits", points=_limits(row, found, gain, origins)),
+            again_section(
+                [
+                    f"flask campaign export {number} --out campaign-{number}.zip",
+                    f"unzip campaign-{number}.zip && cd {row.name}",
+                    "flask recipe run *.yaml",
+                    f"flask report --campaign {number}",
+                ],
+                around,
+                "The first command writes the campaign as a recipe with its contexts and seeds. On another machine only"
+                " that archive is needed, and the base under the same name.",
+            ),
+        ],
+    )  # fmt: skip
+
+
+def _gain(session: Session, row: Campaign, found: Sequence[IterationResult]) -> _Gain | None:
+    metric = metrics_of(row.game).headline
+    first, last = ((each.figures or {}).get(metric.name) for each in (found[0], found[-1]))
+    if first is None or last is None:
+        return None
+    difference = None
+    if len(found) > 1 and found[0].evaluation_id and found[-1].evaluation_id and metric.value and not metric.among:
+        before, after = (matches_of(session, [each.evaluation_id or 0]) for each in (found[0], found[-1]))
+        if len(before) == len(after) > 0:
+            values = [metric.value(each).astype(float) for each in (before, after)]
+            old, new = (each.mean(1) if each.ndim > 1 else each for each in values)
+            difference = mean_figure(new - old, after.units)
+    return _Gain(metric, Figure(**first), Figure(**last), difference)
+
+
+def _result(
+    row: Campaign, found: Sequence[IterationResult], gain: _Gain | None
+) -> tuple[str, str, Sequence[KeyFigure]]:
+    """The headline, what qualifies it, and the figures below."""
+    after = len(found) - 1
+    if gain is None:
+        return f"Campaign {row.name} has evaluated {after + 1} models.", "", ()
+    unit, title = gain.metric.unit, gain.metric.title
+    old, new = number(gain.first.value, unit), number(gain.last.value, unit)
+    key = [KeyFigure(f"Base: {title}", old, beside(gain.first, unit))]
+    if not after:
+        return f"The base has {title} {old} before any training.", f"({beside(gain.first, unit)})", key
+    times = "1 iteration" if after == 1 else f"{after} iterations"
+    key.append(KeyFigure(f"Iteration {found[-1].number}: {title}", new, beside(gain.last, unit)))
+    if gain.difference is None:
+        return f"After {times}, {title} is {new}; it was {old} at first.", "", key
+    low, high = gain.difference.low, gain.difference.high
+    verb = "raise" if (low or 0) > 0 else "lower" if (high or 0) < 0 else "do not clearly change"
+    if after == 1:
+        verb = {"raise": "raises", "lower": "lowers"}.get(verb, "does not clearly change")
+    apart = signed(gain.difference.value, unit)
+    key.append(KeyFigure("Difference on the same matches", apart, signed_beside(gain.difference, unit)))
+    finding = f"{times[0].upper()}{times[1:]} {verb} {title} in self-play: from {old} to {new}"
+    return finding, f"({apart}, 95 % interval {signed_beside(gain.difference, unit)}).", key
+
+
+def _iterations_table(game: str, found: Sequence[IterationResult]) -> ReportTable:
+    """All models with all figures that a campaign's page shows, in each way in which they were evaluated."""
+    shown = metrics_of(game).shown(Use.EVALUATION)
+    rows = []
+    for each in found:
+        ways: Mapping[str, Mapping[str, Any]] = {AS_PLAYED: each.figures or {}, **each.evaluations}
+        for label, figures in ways.items():
+            learnt = NONE if each.dataset is None or label != AS_PLAYED else str(each.dataset.rows)
+            values = [in_words(figures.get(metric.name), metric.unit) for metric in shown]
+            rows.append((str(each.number), each.model.name if each.model else NONE, label, *values, learnt))
+    head = ("Iteration", "Model", "Evaluated", *(_heading(metric) for metric in shown), "Rows learnt")
+    caption = "Every model on the same held-out material, with 95 % intervals: Wilson’s of shares, bootstrap of means."
+    return plain_table("iterations", caption, head, rows)
+
+
+def _heading(metric: Metric) -> str:
+    text = with_unit(metric)
+    return text[:1].upper() + text[1:]
+
+
+def _methods(spec: CampaignSpec) -> list[str]:
+    partners = f"; shares of them are played with {', '.join(spec.play_with)}" if spec.play_with else ""
+    found = [
+        (
+            f"Each iteration plays {spec.matches_of_round} matches of the newest model with itself{partners}, keeps"
+            f" transcripts by the filter {spec.kept}, trains by {spec.method} from the"
+            f" {'model before' if spec.start == 'previous' else 'base'} on the rows of"
+            f" {'the last round' if spec.data_of == 'last' else 'all rounds so far'}, registers the model and evaluates"
+            f" it on {spec.evaluation} matches. The model learns what it said itself, nothing that a partner said."
+        ),
+        (
+            "All models are evaluated on the same held-out contexts or words with the same seeds, on which no round was"
+            " played. Differences are taken match by match and have percentile intervals of 1,000 bootstrap resamples;"
+            " a match that was broken off counts as 0."
+        ),
+    ]
+    if spec.has_start:
+        found.insert(1, "Before the rounds, one iteration learns from a dataset or from a teacher's own matches.")
+    if spec.given_rewards != NO_REWARDS:
+        found.append(
+            f"Moves have rewards by the formula {spec.given_rewards}, shared by the decay {spec.given_decay:g}."
+        )
+    return found
+
+
+def _limits(row: Campaign, found: Sequence[IterationResult], gain: _Gain | None, origins: Origins) -> list[str]:
+    points = limits_of(origins)
+    if len(found) - 1 < row.iterations:
+        points.insert(0, f"{row.iterations - len(found) + 1} of {row.iterations} iterations are not evaluated yet.")
+    if gain is not None and gain.difference is None and len(found) > 1:
+        points.append("The difference has no interval of its own: the two evaluations are not of the same matches.")
+    if gain is not None and gain.last.no_interval:
+        points.append(f"Figures without an interval are of {gain.last.no_interval}.")
+    points.append(
+        "Self-play rewards habits that two copies of one model share. What other partners make of the model is in the"
+        " table as “against” where it was evaluated so, and nowhere else."
+    )
+    points.append("The score that is measured is the one that transcripts are kept by; what it leaves out is not seen.")
+    return points

@@ -1,0 +1,52 @@
+"""The files of a report: its page, the CSV behind each figure and table, and the figures as SVG, PDF and PNG."""
+
+import io
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+
+from app.analysis.chart import Spec
+from app.analysis.figure_files import FORMATS, SVG
+from app.reports.page import report_page
+from app.reports.report import Report
+
+_EARLIEST = (1980, 1, 1, 0, 0, 0)  # of every entry, so that the same data give the same bytes
+PAGE = "report.html"
+# Draws specs: of each its files by format.
+Draw = Callable[[Sequence[Spec], Sequence[str]], Sequence[Mapping[str, bytes]]]
+
+
+def html_of(report: Report, draw: Draw, made_at: datetime) -> bytes:
+    """The page alone, which holds its figures and tables. Raises Unavailable where they could not be drawn."""
+    drawn = _drawn(report, draw, (SVG,))
+    return report_page(report, {name: found[SVG] for name, found in drawn.items()}, made_at).encode()
+
+
+def files_of(report: Report, draw: Draw, made_at: datetime) -> dict[str, bytes]:
+    """All files by name: the page, `data/NAME.csv` and `figures/NAME.svg|pdf|png`. Raises Unavailable."""
+    drawn = _drawn(report, draw, FORMATS)
+    page = report_page(report, {name: found[SVG] for name, found in drawn.items()}, made_at)
+    tables = [each for section in report.sections for each in section.tables]
+    return {
+        PAGE: page.encode(),
+        **{f"data/{each.name}.csv": each.csv().encode() for each in report.charts},
+        **{f"data/{each.name}.csv": each.csv for each in tables},
+        **{f"figures/{name}.{form}": found[form] for name, found in drawn.items() for form in FORMATS},
+    }
+
+
+def zipped(name: str, files: Mapping[str, bytes]) -> bytes:
+    """Files in a folder of that name, as a zip archive."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, found in files.items():
+            entry = zipfile.ZipInfo(f"{name}/{path}", _EARLIEST)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, found)
+    return content.getvalue()
+
+
+def _drawn(report: Report, draw: Draw, forms: Sequence[str]) -> dict[str, Mapping[str, bytes]]:
+    charts = report.charts
+    found = draw([each.spec(titled=False) for each in charts], forms)
+    return {chart.name: drawn for chart, drawn in zip(charts, found, strict=True)}

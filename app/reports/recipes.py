@@ -1,0 +1,251 @@
+"""The report of a run of a recipe: the tables that it made, its steps, and the file itself."""
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from sqlalchemy.orm import Session
+
+from app.analysis.bootstrap import Figure
+from app.analysis.wording import beside, number
+from app.core.csv_tables import to_csv
+from app.core.errors import Conflict, Phrase
+from app.games import GAMES, metrics_of
+from app.games.metrics import SHARE, Metric
+from app.models import RecipeRun, RecipeStep
+from app.recipes.export import STEP_COLUMNS, table_rows
+from app.recipes.inputs import read_inputs
+from app.recipes.job import RECIPE
+from app.recipes.listing import in_words, lines_of, shown_tables, tables_of
+from app.recipes.recipe_file import RecipeFile
+from app.reports.interval_charts import interval_chart
+from app.reports.origins import (
+    NONE,
+    Origins,
+    Surroundings,
+    again_section,
+    as_json,
+    limits_of,
+    origins_of_steps,
+    prompts_of,
+    rounds_table,
+    seeds_sentence,
+    training_configs,
+    training_section,
+    versions_section,
+)
+from app.reports.report import FoldedText, KeyFigure, Report, ReportFigure, ReportSection, ReportTable, plain_table
+
+_MOST_DRAWN = 4  # figures of a table; the CSV has all of them
+_MOST_KEY = 6
+
+
+class _Table(NamedTuple):
+    """A table of a run, by the key of the step that made it; without one, of all steps."""
+
+    key: str
+    figures: Mapping[str, Any]
+
+
+def recipe_report(session: Session, number: int, around: Surroundings) -> Report:
+    """Raises NotFound, and Conflict before a step has given figures."""
+    row = RECIPE.get(session, number)
+    steps = RECIPE.steps_of(session, number)
+    tables = [_Table(step.key, step.figures or {}) for step in tables_of(session, row)] or _own_table(steps)
+    if not tables:
+        raise Conflict(
+            "recipe",
+            expected=Phrase("a run with a step that gave figures"),
+            got=Phrase("none so far"),
+            remedy=Phrase("wait for its first evaluation"),
+            subject=Phrase("recipe run %(number)s", number=number),
+        )
+    origins = origins_of_steps(session, steps)
+    file = RecipeFile.model_validate_json(row.document)
+    finding, key_figures = _finding(tables[-1].figures)
+    state = RECIPE.state_of(session, row)
+    done = sum(step.ended_at is not None for step in steps)
+    inputs = read_inputs(file.inputs, row.spec["inputs"])
+    return Report(
+        name=f"report-recipe-{number}",
+        title=f"Recipe {row.recipe}: {row.name}",
+        about=f"Report of recipe run {number}, {state}: {done} of {row.steps} steps over. {file.about or ''}".rstrip(),
+        finding=finding,
+        beside=key_figures,
+        sections=[
+            *(_table_section(session, row, step, place) for place, step in enumerate(reversed(tables))),
+            training_section(session, origins),
+            ReportSection(
+                "methods", "Methods",
+                paragraphs=[
+                    (f"The recipe {row.recipe}, version {file.version}, was run with these inputs:"
+                    f" {'; '.join(f'{name} = {in_words(value)}' for name, value in inputs.items()) or 'none'}. Its"
+                    " steps are run one after another; each is a job, a dataset or a table."),
+                    ("Intervals of a step are those of its job: Wilson's of shares, bootstrap of means. A mean over the"
+                    " turns of a loop, such as seeds, has an interval by Student's t over these turns."),
+                    seeds_sentence(origins),
+                ],
+                tables=[_steps_table(session, row), *rounds_table(origins)],
+            ),
+            versions_section(session, origins, around, *_files(row)),
+            ReportSection(
+                "prompts", "Prompts and settings",
+                folded=[
+                    FoldedText(f"{row.recipe}.yaml", row.text), *prompts_of(session, origins.rounds),
+                    *training_configs(origins), FoldedText("Inputs as JSON", as_json(row.spec["inputs"])),
+                ],
+            ),
+            ReportSection("limits", "Limits", points=_limits(row, tables, done, origins)),
+            again_section(
+                [
+                    f"flask recipe export {number} --out {row.name}.zip",
+                    f"unzip {row.name}.zip && cd {row.name}",
+                    f"flask recipe run {row.recipe}.yaml --set"
+                    + "".join(f" {name}='{in_words(value)}'" for name, value in inputs.items()),
+                    f"flask report --recipe {number}",
+                ],
+                around,
+                "The archive of the run holds the recipe with the files that it names.",
+            ),
+        ],
+    )  # fmt: skip
+
+
+def _own_table(steps: Sequence[RecipeStep]) -> list[_Table]:
+    """Where no step has made a table: the figures of all steps as one."""
+    measured = [step for step in steps if step.figures and "rows" not in step.figures]
+    if not measured:
+        return []
+    columns = list(dict.fromkeys(name for step in measured for name in step.figures or {}))
+    rows = [{"step": step.key, "values": {}, "model": None, "figures": step.figures or {}} for step in measured]
+    figures = {"over": None, "variables": [], "columns": columns, "rows": rows}
+    return [_Table("figures of all steps", figures)]
+
+
+# ---- Tables -------------------------------------------------------------------------
+
+
+def _table_section(session: Session, row: RecipeRun, step: _Table, place: int) -> ReportSection:
+    table = step.figures
+    name = f"table-{place + 1}"
+    drawn = [column for column in table["columns"] if any(_figure(each, column) for each in table["rows"])]
+    charts = [
+        ReportFigure(
+            interval_chart(
+                f"{name}-{column}".replace("_", "-"), _title(column), _title(column), _unit(column),
+                [
+                    (_label(each), Figure(**found))
+                    for each in table["rows"]
+                    if (found := _figure(each, column)) is not None
+                ],
+                "Step",
+            ),
+            f"{_title(column)} of {step.key}, with 95 % intervals{_over(table)}.",
+        )
+        for column in drawn[:_MOST_DRAWN]
+    ]  # fmt: skip
+    title = "Result" if place == 0 else f"Table of {step.key}"
+    return ReportSection(
+        "result" if place == 0 else name, title, figures=charts, tables=[_shown(session, row, step, name)]
+    )
+
+
+def _shown(session: Session, row: RecipeRun, step: _Table, name: str) -> ReportTable:
+    """A table in words, whose CSV has a line a figure."""
+    caption = f"{step.key}: all figures{_over(step.figures)}."
+    found = next((each for each in shown_tables(session, row) if each.name == step.key), None)
+    if found is None:
+        columns = step.figures["columns"]
+        rows = [(each["step"], *(_in_words(each, column) for column in columns)) for each in step.figures["rows"]]
+        return plain_table(name, caption, ("Step", *map(_title, columns)), rows)
+    return ReportTable(name, caption, found.head, found.lines, b"".join(to_csv(*table_rows(session, row, step.key))))
+
+
+def _in_words(row: Mapping[str, Any], column: str) -> str:
+    found = _figure(row, column)
+    if found is None:
+        return NONE
+    figure, unit = Figure(**found), _unit(column)
+    more = beside(figure, unit)
+    return number(figure.value, unit) + (f" ({more})" if more else "")
+
+
+def _figure(row: Mapping[str, Any], column: str) -> dict[str, Any] | None:
+    """A figure of a row by the fields of Figure; None where it has none."""
+    found = row["figures"].get(column)
+    if found is None or found.get("value") is None:
+        return None
+    return {name: found.get(name) for name in ("value", "low", "high")} | {"n": found.get("n") or 0}
+
+
+def _label(row: Mapping[str, Any]) -> str:
+    values = ", ".join(f"{name} {in_words(value)}" for name, value in row["values"].items())
+    return " ".join(filter(None, [row["step"], values, f"({row['model']})" if row["model"] else ""]))
+
+
+def _over(table: Mapping[str, Any]) -> str:
+    return f", means over {table['over']}" if table.get("over") else ""
+
+
+def _metric(column: str) -> Metric | None:
+    """What a column is, where a game has a metric of that name."""
+    return next((found for game in GAMES if (found := metrics_of(game).everything.get(column))), None)
+
+
+def _title(column: str) -> str:
+    metric = _metric(column)
+    return metric.heading if metric else column.replace("_", " ").capitalize()
+
+
+def _unit(column: str) -> str:
+    """The unit of a column; that of scores of benchmarks and ratings is in their names."""
+    metric = _metric(column)
+    return metric.unit if metric else SHARE if column.endswith(("_rate", "_share")) else ""
+
+
+# ---- Words ---------------------------------------------------------------------------
+
+
+def _finding(table: Mapping[str, Any]) -> tuple[str, Sequence[KeyFigure]]:
+    """What says most of a table: its first figure, in its first and last row."""
+    column = next((each for each in table["columns"] if any(_figure(row, each) for row in table["rows"])), None)
+    if column is None:
+        return "The steps have given no figure.", ()
+    found = [(_label(row), Figure(**figure)) for row in table["rows"] if (figure := _figure(row, column)) is not None]
+    unit = _unit(column)
+    words = [f"{number(figure.value, unit)} for {label}" for label, figure in (found[0], found[-1])]
+    key = [KeyFigure(label, number(figure.value, unit), beside(figure, unit)) for label, figure in found[:_MOST_KEY]]
+    return f"{_title(column)} is {' and '.join(dict.fromkeys(words))}.", key
+
+
+def _steps_table(session: Session, row: RecipeRun) -> ReportTable:
+    lines = lines_of(session, row)
+    rows = [
+        (
+            line.key, line.do, NONE if line.job is None else str(line.job), line.status or "not begun",
+            "; ".join(map(str, line.made)) or NONE,
+        )
+        for line in lines
+    ]  # fmt: skip
+    head = ("Step", "What is done", "Job", "Status", "Made")
+    return ReportTable("steps", "The steps of the run.", head, rows, b"".join(to_csv(STEP_COLUMNS, lines)))
+
+
+def _files(row: RecipeRun) -> list[tuple[str, str, str]]:
+    texts = {f"{row.recipe}.yaml": row.text, **row.files}
+    return [
+        (f"File {name}", f"{len(text)} characters", sha256(text.encode()).hexdigest()) for name, text in texts.items()
+    ]
+
+
+def _limits(row: RecipeRun, tables: Sequence[_Table], done: int, origins: Origins) -> list[str]:
+    points = limits_of(origins)
+    if done < row.steps:
+        points.insert(0, f"{row.steps - done} of {row.steps} steps are not over; what they give is in no figure.")
+    if any(table.figures.get("over") for table in tables):
+        points.append("Means over few turns of a loop have wide intervals, which take the turns to be independent.")
+    points.append(
+        "The recipe names no comparison beforehand: a difference between two rows was chosen after it was seen, unless"
+        " a plan says otherwise."
+    )
+    return points

@@ -1,0 +1,85 @@
+"""What a report says, whatever it is about: its sections with figures and tables, before they become files. Pure."""
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from app.analysis.chart import Chart
+
+
+class KeyFigure(NamedTuple):
+    """A figure beside others under the headline: what it is, its value, and its interval or what else is beside it."""
+
+    title: str
+    value: str
+    beside: str = ""
+
+
+class ReportTable(NamedTuple):
+    """A table with the CSV behind it. The first cell of a row names it; `name` is that of the file."""
+
+    name: str
+    caption: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    csv: bytes
+
+
+class ReportFigure(NamedTuple):
+    """A figure with what stands under it; its numbers are shown as a table below, and are a CSV file."""
+
+    chart: Chart
+    caption: str
+
+
+class FoldedText(NamedTuple):
+    """A long text that is folded away on a screen and open on paper: a prompt, a config."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSection:
+    """A numbered part of a report, its elements in this order. `key` is what links lead to."""
+
+    key: str
+    title: str
+    paragraphs: Sequence[str] = ()
+    figures: Sequence[ReportFigure] = ()
+    tables: Sequence[ReportTable] = ()
+    points: Sequence[str] = ()  # of a list
+    commands: Sequence[str] = ()
+    folded: Sequence[FoldedText] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing under its heading."""
+        return not any((self.paragraphs, self.figures, self.tables, self.points, self.commands, self.folded))
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A report. `name` is that of its files, `finding` the headline in a sentence and `more` what qualifies it."""
+
+    name: str
+    title: str
+    about: str
+    finding: str
+    more: str = ""
+    beside: Sequence[KeyFigure] = ()
+    sections: Sequence[ReportSection] = field(default=())
+
+    @property
+    def charts(self) -> list[Chart]:
+        """The charts of all figures, in their order."""
+        return [each.chart for section in self.sections for each in section.figures]
+
+
+def plain_table(name: str, caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> ReportTable:
+    """A table of texts, whose CSV is the same."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([header, *rows])
+    return ReportTable(name, caption, header, rows, text.getvalue().encode())

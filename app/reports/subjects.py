@@ -1,0 +1,44 @@
+"""What there are reports of, each by the option of `flask report` and the address of a page that ask for it."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from sqlalchemy.orm import Session
+
+from app.core.validation import whole_number
+from app.jobs.kind import LARGEST
+from app.reports.alignments import alignment_report
+from app.reports.campaigns import campaign_report
+from app.reports.origins import Surroundings
+from app.reports.recipes import recipe_report
+from app.reports.report import Report
+from app.reports.societies import society_report
+from app.reports.studies import study_report
+from app.reports.tournaments import tournament_report
+
+Build = Callable[[Session, str, Surroundings], Report]
+
+
+class Subject(NamedTuple):
+    """Something that there are reports of: how one is named, what that means, and what builds the report."""
+
+    metavar: str
+    help: str
+    build: Build
+
+
+def _numbered(name: str, build: Callable[[Session, int, Surroundings], Report]) -> Build:
+    def built(session: Session, reference: str, around: Surroundings) -> Report:
+        return build(session, whole_number(reference, name, 1, LARGEST), around)
+
+    return built
+
+
+SUBJECTS: Mapping[str, Subject] = {
+    "recipe": Subject("R", "A run of a recipe.", _numbered("recipe", recipe_report)),
+    "campaign": Subject("N", "A campaign.", _numbered("campaign", campaign_report)),
+    "alignment": Subject("N", "An alignment.", _numbered("alignment", alignment_report)),
+    "study": Subject("S", "A study, or STUDY:WAVE: its frozen waves.", study_report),
+    "society": Subject("W", "A society.", _numbered("society", society_report)),
+    "tournament": Subject("T", "A game, GAME:λ, or the number of the first round of a cross-play.", tournament_report),
+}

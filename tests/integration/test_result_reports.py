@@ -1,0 +1,239 @@
+"""Reports of results: `flask report` of everything that there are reports of, and what such a file holds."""
+
+import csv
+import io
+import json
+import re
+import zipfile
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from flask import Flask
+from sqlalchemy import Engine, select
+from sqlalchemy.orm import Session
+
+from app.core.extensions import reading, writing
+from app.models import LanguageModel, StudyVersion, Wave
+from app.registry import add_scripted_model
+from app.studies.progress import StudyProgress
+from app.studies.waves import close, freeze
+from tests.campaigns import add_local, campaign_of, change, made_up, model_named, round_of
+from tests.enrolments import DEAL, START, enrol, finish, load_example, open_wave, play
+from tests.recipes import carry_on, make_run
+from tests.shell import Finished
+
+Run = Callable[..., Finished]
+SMALL = ("--config", "size=4", "iterations=3", "critics=2", "first_memories=2", "setting=mixed_half_half")
+SOCIETY = ("society", "run", "--agents", "scripted-agent", "--observers", "scripted-observer", *SMALL, "--seed", "7")
+WRITTEN = "[message] My private words"
+
+
+def files_of(path: Path) -> dict[str, str]:
+    """The files of an archive without its folder; those that are no text by their length."""
+    with zipfile.ZipFile(path) as archive:
+        found = {name.partition("/")[2]: archive.read(name) for name in archive.namelist()}
+    return {
+        name: content.decode() if name.endswith((".html", ".csv", ".svg")) else str(len(content))
+        for name, content in found.items()
+    }
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_the_report_of_a_society_stands_by_itself_with_the_data_of_every_figure(
+    app: Flask, flask: Run, tmp_path: Path
+) -> None:
+    assert flask(*SOCIETY).exit_code == 0
+    done = flask("report", "--society", "1", "--out", tmp_path / "one.zip")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.splitlines()[0].startswith("Revising changes alignment by +")
+    files = files_of(tmp_path / "one.zip")
+    page = files["report.html"]
+    figures = re.findall(r"<strong>Figure (\d)\.</strong>.*?data/([\w-]+\.csv)", page, re.DOTALL)
+    assert figures == [("1", "ratings-1.csv"), ("2", "pareto-1.csv")]
+    for _, name in figures:
+        assert rows_of(files[f"data/{name}"])
+        for form in ("svg", "pdf", "png"):
+            assert f"figures/{name.removesuffix('.csv')}.{form}" in files
+    means = [row for row in rows_of(files["data/iterations.csv"]) if row["iteration"] == ""]
+    change = float(means[0]["alignment_change"])
+    assert f'<dd class="figure">+{change:.2f}</dd>' in page
+    for text in ("society 1: 7", "scripted-observer", "git checkout" if "git checkout" in page else "make install"):
+        assert text in page
+    assert re.search(r"(?:src|href)=\"(?!#|data:)|url\((?!data:)|<script|https?://(?!www\.w3\.org)", page) is None
+    assert "style=" not in page, "the policy allows the one style alone"
+
+
+def test_the_same_data_give_the_same_bytes_but_for_the_line_with_the_date(
+    app: Flask, flask: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert flask(*SOCIETY).exit_code == 0
+    assert flask("report", "--society", "1", "--out", tmp_path / "folder").exit_code == 0
+    assert flask("report", "--society", "1", "--out", tmp_path / "page.html").exit_code == 0
+    assert flask("report", "--society", "1", "--out", tmp_path / "one.zip").exit_code == 0
+    archive = files_of(tmp_path / "one.zip")
+    folder = {
+        str(path.relative_to(tmp_path / "folder")): path.read_bytes()
+        for path in (tmp_path / "folder").rglob("*")
+        if path.is_file()
+    }
+    assert sorted(folder) == sorted(archive)
+    with zipfile.ZipFile(tmp_path / "one.zip") as found:
+        for name in folder.keys() - {"report.html"}:
+            assert found.read(f"report-society-1/{name}") == folder[name], name
+    pages = [archive["report.html"], folder["report.html"].decode(), (tmp_path / "page.html").read_text()]
+    dated = [re.sub(r"on \d+ \w+ \d{4}, \d\d:\d\d UTC", "on DATE", page) for page in pages]
+    assert dated[0] == dated[1] == dated[2]
+    assert dated[0].count("on DATE") == 1
+    [line] = [line for line in pages[0].splitlines() if " UTC" in line and "Made by Parlor" in line]
+    assert len(line) < 100
+
+
+def test_a_campaign_says_what_its_last_model_has_over_the_base(
+    app: Flask, engine: Engine, flask: Run, tmp_path: Path
+) -> None:
+    settings = app.config["SETTINGS"]
+    for name in ("base", "loop-1", "loop-2"):
+        add_local(engine, name)
+    number = campaign_of(engine, "base", name="whole")
+    refused = flask("report", "--campaign", number, "--out", tmp_path / "none.zip")
+    assert (refused.exit_code, refused.stderr) == (
+        2,
+        (
+            f"Error: campaign {number}: expected one whose base was evaluated, got none so far;"
+            " wait for its first evaluation\n"
+        ),
+    )
+    assert not (tmp_path / "none.zip").exists()
+    evaluations = [round_of(engine, settings, "scripted", matches=24, seed=5) for _ in range(2)]
+    change(engine, number, 0, evaluation_id=evaluations[0], figures=made_up(0))
+    model = model_named(engine, "loop-1").id
+    change(engine, number, 1, model_id=model, evaluation_id=evaluations[1], figures=made_up(2))
+    done = flask("report", "--campaign", number, "--out", tmp_path / "one.zip")
+    assert done.exit_code == 0, done.stderr
+    files = files_of(tmp_path / "one.zip")
+    page = files["report.html"]
+    assert "does not clearly change" in page, "both evaluations are of the same matches"
+    assert "from 1.80 to 4.45" in page
+    assert "Difference on the same matches" in page
+    drawn = rows_of(files[f"data/campaign-{number}.csv"])
+    assert {(row["iteration"], row["column"]) for row in drawn} >= {("0", "score_mean"), ("1", "score_mean")}
+    assert [row["Iteration"] for row in rows_of(files["data/iterations.csv"])] == ["0", "1"]
+    assert "2 of 3 iterations are not evaluated yet." in page
+    assert "campaign: 7" in page
+    assert model_named(engine, "base").options["sha256"] in page
+
+
+def test_a_recipe_shows_its_table_its_steps_and_its_file(
+    app: Flask, engine: Engine, flask: Run, tmp_path: Path
+) -> None:
+    number = make_run(engine)
+    assert "got none so far" in flask("report", "--recipe", number).stderr
+    carry_on(engine, app.config["SETTINGS"], number)
+    done = flask("report", "--recipe", number, "--out", tmp_path / "one.zip", "--json")
+    assert done.exit_code == 0, done.stderr
+    files = files_of(tmp_path / "one.zip")
+    assert json.loads(done.stdout)["files"] == sorted(files)
+    page = files["report.html"]
+    [mean] = [row for row in rows_of(files["data/table-1.csv"]) if row["figure"] == "score_mean"]
+    assert mean["n"] == "2"
+    assert f"Mean score is {float(mean['value']):.2f}" in page
+    assert [row["row"] for row in rows_of(files["data/table-1-score-mean.csv"])] == ["measure turn 2"]
+    assert len(rows_of(files["data/steps.csv"])) == 7
+    assert "recipe: games" in page
+    assert "seeds=&#39;1, 2&#39;" in page
+
+
+def test_a_tournament_ranks_its_players_and_names_every_pair(
+    app: Flask, engine: Engine, flask: Run, tmp_path: Path
+) -> None:
+    number = make_run(engine)
+    carry_on(engine, app.config["SETTINGS"], number)
+    with writing(engine) as session:
+        add_scripted_model(session, "quick", None, {})
+    round_of(engine, app.config["SETTINGS"], "scripted", "quick", matches=24, swap_seats=True)
+    done = flask("report", "--tournament", "negotiation", "--out", tmp_path / "one.zip")
+    assert done.exit_code == 0, done.stderr
+    files = files_of(tmp_path / "one.zip")
+    players = [row for row in rows_of(files["data/ratings-negotiation-0-players.csv"]) if row["scope"] == "player"]
+    assert [row["place"] for row in players] == ["1", "2"]
+    assert (
+        f"{players[0]['player']} is first with {float(players[0]['rating']):.2f} points a match" in files["report.html"]
+    )
+    assert len(rows_of(files["data/ratings-negotiation-0-pairs.csv"])) == 3
+    unknown = flask("report", "--tournament", "chess")
+    assert unknown.stderr.startswith("Error: tournament: expected a game (negotiation, taboo), GAME:λ, or the number")
+
+
+def test_what_cannot_be_reported_is_refused_in_one_line(app: Flask, flask: Run, tmp_path: Path) -> None:
+    for arguments, line in (
+        ((), "report: expected one of --recipe, --campaign, --alignment, --study, --society, --tournament, got none"),
+        (
+            ("--society", "1", "--recipe", "2"),
+            (
+                "report: expected one of --recipe, --campaign, --alignment, --study, --society, --tournament,"
+                " got --society and --recipe"
+            ),
+        ),
+        (("--society", "x"), "society: expected a whole number from 1 to 2147483647, got 'x'"),
+        (("--society", "1", "--out", str(tmp_path)), f"--out: expected a path that is not there yet, got {tmp_path}"),
+        (("--study", "none"), "study: expected STUDY or STUDY:WAVE, with a study that was loaded, got 'none'"),
+    ):
+        refused = flask("report", *arguments)
+        assert (refused.exit_code, refused.stderr) == (2, f"Error: {line}\n")
+
+
+# ---- Studies -------------------------------------------------------------------------
+
+
+def person(session: Session, wave: Wave, code: str, **options: object) -> StudyProgress:
+    return enrol(session, wave, code, session.get_one(StudyVersion, wave.study_version_id), **options)  # type: ignore[arg-type]
+
+
+def take_part(session: Session, wave: Wave, code: str, number: int) -> None:
+    """Somebody who played all four matches, and wrote something that no report may hold."""
+    progress = person(session, wave, code, at=START + timedelta(minutes=number))
+    for position in range(4):
+        play(session, progress, position, (f"{WRITTEN} {code}.", *DEAL[1:]))
+    finish(session, progress)
+
+
+def test_a_study_is_reported_of_its_frozen_waves_alone_and_without_peoples_words(
+    app: Flask, engine: Engine, flask: Run, tmp_path: Path
+) -> None:
+    with writing() as session:
+        version = load_example(session, tmp_path)
+        wave = open_wave(session, version)
+        later = open_wave(session, version, name="later")
+        for place in range(3):
+            take_part(session, wave, f"P{place}", place)
+        take_part(session, later, "Q1", 9)
+        finish(session, person(session, wave, "P9"), "withdrawn")
+    refused = flask("report", "--study", "two-models")
+    assert refused.stderr.startswith("Error: two-models: expected a study with a frozen wave")
+    with writing() as session:
+        for wave in session.scalars(select(Wave).where(Wave.name == "main")):
+            close(session, wave)
+            freeze(session, wave)
+    done = flask("report", "--study", "two-models", "--out", tmp_path / "one.zip")
+    assert done.exit_code == 0, done.stderr
+    files = files_of(tmp_path / "one.zip")
+    page = files["report.html"]
+    assert "Not in it, as they are not frozen: later." in page
+    assert [row["Wave"] for row in rows_of(files["data/flow.csv"])] == ["main"]
+    conditions = rows_of(files["data/outcomes.csv"])
+    assert len(conditions) == 4
+    assert {row["n"] for row in conditions} == {"3"}
+    assert {row["no_interval"] for row in conditions} == {"fewer than 10 people"}
+    with reading(engine) as session:
+        pinned = session.scalars(select(LanguageModel.name)).all()
+        digest = session.scalars(select(StudyVersion.sha256)).one()
+    assert digest in page
+    assert any(name in page for name in pinned)
+    for name, text in files.items():
+        assert WRITTEN.partition("] ")[2] not in text, name
+        assert re.search(r"\bP[0-9]\b", text) is None, f"{name} names a participant"
