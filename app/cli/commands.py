@@ -27,6 +27,8 @@ FILES = {
     "model show": "model_show:show",
     "model serve": "model_serve:serve",
     "model leaderboard": "leaderboard:leaderboard",
+    "model permit": "permissions:permit_model",
+    "dataset permit": "permissions:permit_dataset",
     "model lineage": "lineage:lineage",
     "model test": "model_calls:test",
     "model list-remote": "model_calls:list_remote",

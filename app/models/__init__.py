@@ -14,6 +14,7 @@ from app.models.match import EventRow, GenerationRow, MatchRow, MatchText, SeatR
 from app.models.model_request import ModelRequest
 from app.models.notice import Notice
 from app.models.operation import FormRequest, Lease, Outage
+from app.models.publication import Publication, PublishedPerson, ReleasePermission
 from app.models.recipe import RecipeRun, RecipeStep
 from app.models.rehearsal import Rehearsal, RehearsedBot
 from app.models.round import RoundMaterial, RoundRange, RoundRow

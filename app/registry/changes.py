@@ -22,7 +22,9 @@ from app.models import (
     GenerationRow,
     LanguageModel,
     ModelRequest,
+    Publication,
     RecipeRun,
+    ReleasePermission,
     RoundRow,
     SeatRow,
     Society,
@@ -160,6 +162,7 @@ def remove_model(session: Session, name: str) -> None:
     requests = select(ModelRequest.id).where(ModelRequest.language_model_id == row.id)
     session.execute(delete(GenerationRow).where(GenerationRow.request_id.in_(requests)))
     session.execute(delete(ModelRequest).where(ModelRequest.language_model_id == row.id))
+    session.execute(delete(ReleasePermission).where(ReleasePermission.language_model_id == row.id))
     session.delete(row)
     session.flush()
 
@@ -184,6 +187,7 @@ def is_in_use(session: Session, row: LanguageModel) -> bool:
         Alignment.base_id,
         LanguageModel.cloned_from_id,
         LanguageModel.adapter_base_id,
+        Publication.language_model_id,
     )
     going_on = session.scalars(select(Campaign.spec).where(Campaign.status != states.DONE))
     if any(row.name in players_of_campaign(spec) for spec in going_on):

@@ -1,0 +1,1 @@
+"""What may leave the house, its card, and how it gets to a hub or a folder and back."""

@@ -1,0 +1,36 @@
+"""Licences by the names that the hub has for them, and what one that is inherited asks of the one that is chosen. Pure.
+
+Source: https://huggingface.co/docs/hub/repositories-licenses
+"""
+
+from collections.abc import Sequence
+
+from app.core.errors import Invalid, Phrase, either
+
+OTHER = "other"  # whatever the experimenter has written beside it
+LICENCES = (
+    "apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", "cc0-1.0", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0",
+    "cc-by-nd-4.0", "cc-by-nc-sa-4.0", "cc-by-nc-nd-4.0", "odc-by", "odbl", "cdla-permissive-2.0", "gpl-3.0",
+    "lgpl-3.0", "agpl-3.0", "openrail", "bigscience-openrail-m", "llama2", "llama3", "llama3.1",
+    "llama3.2", "llama3.3", "gemma", OTHER,
+)  # fmt: skip
+_FREE = ("apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", "cc0-1.0", "cc-by-4.0", "odc-by", "cdla-permissive-2.0")
+
+
+def check_licence(licence: str, field: str = "licence") -> str:
+    """The licence, if it is one of these. Raises Invalid."""
+    if licence not in LICENCES:
+        raise Invalid(field, expected=either(LICENCES), got=licence)
+    return licence
+
+
+def warnings(chosen: str, inherited: Sequence[tuple[str, str]]) -> list[Phrase]:
+    """What to look at where something in it, a name with its licence, is not free to be passed on under any other."""
+    return [
+        Phrase(
+            "%(name)s is under %(licence)s; look whether that lets it be passed on under %(chosen)s",
+            name=name, licence=licence, chosen=chosen,
+        )
+        for name, licence in inherited
+        if licence not in _FREE and licence != chosen
+    ]  # fmt: skip
