@@ -26,11 +26,13 @@ from app.models import (
     LanguageModel,
     MatchRow,
     RecipeStep,
+    Removal,
     RoundRow,
     SeatRow,
     TrainingJob,
 )
 from app.registry import BASELINE, MODELS
+from app.rounds.job import ROUND
 
 TRAINED, SHIPPED, ADDED = "trained", "shipped", "added"  # by a job; it came with Parlor; by hand
 
@@ -194,6 +196,9 @@ def _sources(session: Session, ids: Collection[int]) -> Mapping[int, Sequence[Da
     rows = {(dataset, number): count for dataset, number, count in session.execute(counted)}
     for dataset, spec in session.execute(select(Dataset.id, Dataset.spec).where(Dataset.id.in_(ids))):
         rows |= {(dataset, number): 0 for number in spec["rounds"] if (dataset, number) not in rows}
+    for removal in _removed_rounds(session):
+        found_rows = {int(dataset): count for dataset, count in removal.dataset_rows.items()}
+        rows |= {(dataset, removal.number): found_rows[dataset] for dataset in {*ids} & {*found_rows}}
     numbers = {number for _, number in rows if number is not None}
     rounds = {row.id: row for row in session.scalars(select(RoundRow).where(RoundRow.id.in_(numbers)))}
     found: dict[int, list[DatasetSource]] = {dataset: [] for dataset in ids}
@@ -206,6 +211,11 @@ def _sources(session: Session, ids: Collection[int]) -> Mapping[int, Sequence[Da
             models = [session.get_one(LanguageModel, each) for each in played if each is not None]
             found[dataset].append(DatasetSource(rounds[number], models, False, count))
     return found
+
+
+def _removed_rounds(session: Session) -> Sequence[Removal]:
+    """The removals of rounds, which know how many rows of each dataset were of their matches."""
+    return session.scalars(select(Removal).where(Removal.kind == ROUND.name, Removal.in_force.is_(True))).all()
 
 
 def _outside_rounds(session: Session, dataset_id: int) -> tuple[list[LanguageModel], bool]:
@@ -246,6 +256,10 @@ def _places(session: Session, ids: Collection[int]) -> Mapping[int, Sequence[Cam
 def _learned_from(session: Session, ids: Collection[int]) -> tuple[list[Dataset], list[TrainingJob]]:
     """Datasets that hold rows of these models' matches, and jobs on those or from these weights, the latest first."""
     numbers = {*_built_from_rounds(session, ids), *_built_from_others(session, ids)}
+    for removal in _removed_rounds(session):
+        played = session.get_one(RoundRow, removal.number)
+        if {played.model_0_id, played.model_1_id} & {*ids}:
+            numbers |= {*map(int, removal.dataset_rows)}
     datasets = select(Dataset).where(Dataset.id.in_(numbers), Dataset.complete).order_by(Dataset.id.desc())
     which = or_(TrainingJob.base_id.in_(ids), learns_from(numbers))
     jobs = select(TrainingJob).where(which).order_by(TrainingJob.id.desc()).options(defer(TrainingJob.log))

@@ -17,6 +17,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
+from app.cleanup.restore import free_due
 from app.core import logs
 from app.core.config import Settings, load_settings
 from app.core.extensions import open_engine, reading, writing
@@ -175,9 +176,13 @@ def _settle(database: Engine, match_id: str) -> None:
 
 
 def _remove_what_is_due(database: Engine, settings: Settings) -> None:
-    """Delete files of datasets that are unusable, and once an hour what is kept until a day that has passed."""
+    """Delete files of datasets that are unusable, and what was removed and can no longer be put back; and once an hour
+    what is kept until a day that has passed.
+    """
     if files := delete_unusable_files(database, settings.home):
         log.info("deleted the files of unusable datasets", files=len(files))
+    if freed := free_due(settings.home, database):
+        log.info("freed the disk of what was removed", removals=freed)
     until = datetime.now(UTC) + retention.EVERY
     with writing(database) as session:
         if not take_or_renew_lease(session, retention.LEASE, uuid.uuid4().hex, until):

@@ -1,4 +1,4 @@
-"""Models and datasets: lists, and one of them with all that is known."""
+"""Models and datasets: lists, and one of them with all that is known; and the list of what was removed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from app.accounts.tokens import READ
 from app.api.lists import list_page, list_query, list_schema
 from app.api.operations import json_answer, operation
+from app.cleanup.listing import REMOVALS
 from app.core.errors import NotFound, Phrase
 from app.core.extensions import db
 from app.datasets import listing as datasets
@@ -82,6 +83,13 @@ def show_dataset(number: int) -> Response:
     return json_answer(
         in_worker_thread(db.engine, lambda session: dataset_json(store.get_dataset(session, number), home))
     )
+
+
+@operation("GET", "/removals", scope=READ, query=list_query(REMOVALS), answer=list_schema(REMOVALS))
+def list_removals(query: Mapping[str, Any]) -> Response:
+    """What was removed to free the disk, the latest first, and whether it can be put back"""
+    found: Response = list_page(REMOVALS, query)
+    return found
 
 
 def _of_name(listing: Any, column: Any, query: Mapping[str, Any]) -> Response:

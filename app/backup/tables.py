@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import (
     JSON,
     Boolean,
+    ColumnElement,
     Connection,
     Date,
     DateTime,
@@ -84,9 +85,17 @@ def revision_of(connection: Connection) -> str | None:
     return found
 
 
-def rows_of(connection: Connection, table: Table) -> Iterator[list[Any]]:
-    """The rows of a table by its key, as JSON takes them."""
-    wanted = select(*(table.columns[name] for name in backed_up_columns(table))).order_by(*table.primary_key)
+def rows_of(
+    connection: Connection,
+    table: Table,
+    columns: Iterable[str] | None = None,
+    which: ColumnElement[bool] | None = None,
+) -> Iterator[list[Any]]:
+    """The rows of a table by its key, as JSON takes them: all that belong into a backup, or those columns of some."""
+    names = backed_up_columns(table) if columns is None else columns
+    wanted = select(*(table.columns[name] for name in names)).order_by(*table.primary_key)
+    if which is not None:
+        wanted = wanted.where(which)
     found = connection.execution_options(stream_results=True).execute(wanted)
     for row in found.yield_per(_ROWS_AT_ONCE):
         yield [_json_value(value) for value in row]
@@ -103,23 +112,30 @@ def _json_value(value: Any) -> Any:
 def load(
     connection: Connection, table: Table, columns: tuple[str, ...], rows: Iterable[Sequence[Sequence[Any]]]
 ) -> int:
-    """Insert rows, some thousand at once, into an empty table; returns how many. Raises Invalid for what fits none."""
+    """Insert rows, some thousand at once, into a table; returns how many. Raises Invalid for what fits none."""
+    count = 0
+    for values in read_rows(table, columns, rows):
+        connection.execute(insert(table), values)
+        count += len(values)
+    return count
+
+
+def read_rows(
+    table: Table, columns: tuple[str, ...], rows: Iterable[Sequence[Sequence[Any]]]
+) -> Iterator[list[dict[str, Any]]]:
+    """Rows as the columns of a table hold them, by name, some thousand at once. Raises Invalid for what fits none."""
     known = table.columns.keys()
     if unknown := sorted({*columns} - {*known}) or [name for name in columns if columns.count(name) > 1]:
         raise Invalid("backup", expected=f"columns of {table.name}, each once", got=unknown[0])
     readers = [_reader(table.columns[name].type) for name in columns]
-    count = 0
     for part in rows:
-        values = [
+        yield [
             {
                 name: None if value is None else _read_value(read, value, table.name, name)
                 for name, read, value in zip(columns, readers, row, strict=True)
             }
             for row in part
         ]
-        connection.execute(insert(table), values)
-        count += len(part)
-    return count
 
 
 def _read_value(read: Callable[[Any], Any], value: Any, table: str, column: str) -> Any:

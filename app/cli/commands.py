@@ -46,6 +46,7 @@ FILES = {
 }
 LIST = Path(__file__).with_name("commands.json")
 _WHOLE = ("db",)  # groups that do something of their own before their commands
+_ALONE = ("storage",)  # groups that do something without a command
 _OF_PAGES = ("run", "shell", "routes")  # Flask's own commands, which need all of the web app
 
 
@@ -61,7 +62,10 @@ def listed(name: str) -> click.Command:
     said = _load_list()[name]
     if "commands" not in said:
         return LazyCommand(name, said["help"], lambda: load(name))
-    group = LazyGroup(name, said["help"], lambda: load(name)) if name in _WHOLE else BaseGroup(name, help=said["help"])
+    if name in (*_WHOLE, *_ALONE):
+        group: click.Group = LazyGroup(name, said["help"], lambda: load(name), alone=name in _ALONE)
+    else:
+        group = BaseGroup(name, help=said["help"])
     for each, line in said["commands"].items():
         group.add_command(LazyCommand(each, line, partial(load_below, name, each)))
     return group

@@ -58,17 +58,19 @@ class BaseGroup(AppGroup):
 
 
 class LazyGroup(BaseGroup):
-    """A group that is listed as it is, and loaded with its own options when one of its commands is run."""
+    """A group that is listed as it is, and loaded with its own options when one of its commands is run, or where it
+    does something `alone` when none is.
+    """
 
-    def __init__(self, name: str, text: str, load: Callable[[], click.Command]) -> None:
+    def __init__(self, name: str, text: str, load: Callable[[], click.Command], *, alone: bool = False) -> None:
         super().__init__(name, help=text)
-        self._load = load
+        self._load, self._alone = load, alone
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         """The context of the group itself, unless it is only listed."""
-        if args[:1] in ([], ["--help"]):
+        if args[:1] == ["--help"] or not (args or self._alone):
             return super().make_context(info_name, args, parent, **extra)
         return self._load().make_context(info_name, args, parent, **extra)
 

@@ -152,6 +152,7 @@ class Settings(BaseSettings):
     OPEN_MATCH_HOURS: float = Field(
         48, ge=0, description="Hours after its last move at which an open match of a person ends; 0: never."
     )
+    UNDO_HOURS: float = Field(24, ge=0, description="Hours for which a clean-up of the disk can be undone.")
     PROCESS_TIMEOUT: float = Field(
         60, ge=0, description="Seconds without a sign of life after which the supervisor replaces a process; 0: never."
     )

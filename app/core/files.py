@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+ARCHIVES, REMOVED = "archives", "removed"  # in PARLOR_HOME: of things that were removed, and their files
+
 
 @contextmanager
 def temporary_beside(path: Path) -> Iterator[Path]:

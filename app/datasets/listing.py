@@ -67,6 +67,7 @@ LIST: Listing[Dataset] = Listing(
             notes=lambda each: [
                 Phrase("version %(version)s", version=each.row.version),
                 *([Phrase("unusable")] if each.row.unusable_at else []),
+                *([Phrase("removed")] if each.row.removed_at else []),
             ],
         ),
         attribute(Dataset.id, Phrase("Number"), "dataset_id", numeric=True, seen=COMMANDS),

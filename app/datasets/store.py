@@ -177,7 +177,7 @@ def default_name(spec: DatasetSpec) -> str:
 
 def list_datasets(session: Session) -> Sequence[Dataset]:
     """All datasets that may be trained on, the latest first. Their figures are read when they are asked for."""
-    return session.scalars(LATEST_FIRST.where(Dataset.unusable_at.is_(None))).all()
+    return session.scalars(LATEST_FIRST.where(Dataset.unusable_at.is_(None), Dataset.removed_at.is_(None))).all()
 
 
 def get_dataset(session: Session, dataset_id: int, field: str = "dataset") -> Dataset:
@@ -230,7 +230,7 @@ def datasets_of_match(session: Session, match_id: str) -> list[tuple[Dataset, in
 
 
 def check_usable(row: Dataset, field: str = "dataset") -> None:
-    """Raises Conflict, naming the field, for a dataset that holds what a person has withdrawn."""
+    """Raises Conflict, naming the field, for a dataset that holds what a person has withdrawn, or that was removed."""
     if row.unusable_at is not None:
         raise Conflict(
             field,
@@ -239,6 +239,14 @@ def check_usable(row: Dataset, field: str = "dataset") -> None:
             remedy=None
             if "imported" in row.spec
             else Phrase("`flask dataset rebuild %(number)s` builds it without that", number=row.id),
+            subject=Phrase("dataset %(number)s", number=row.id),
+        )
+    if row.removed_at is not None:
+        raise Conflict(
+            field,
+            expected=Phrase("one whose file is there"),
+            got=Phrase("one that was removed on %(day)s", day=f"{row.removed_at:%Y-%m-%d}"),
+            remedy=Phrase("`flask storage removed` says how to put it back"),
             subject=Phrase("dataset %(number)s", number=row.id),
         )
 

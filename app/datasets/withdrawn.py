@@ -4,6 +4,7 @@ The row, the hash and where its rows came from stay. A dataset is marked in the 
 it back; the files are deleted after it, by whoever did that, or by upkeep.
 """
 
+import shutil
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,8 +12,9 @@ from pathlib import Path
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
+from app.core.files import ARCHIVES, REMOVED
 from app.datasets.store import FOLDER
-from app.models import Dataset, DatasetRow
+from app.models import Dataset, DatasetRow, Removal
 
 _MATCHES_AT_ONCE = 500  # in one statement
 
@@ -40,4 +42,14 @@ def delete_files(session: Session, home: Path) -> list[str]:
         if path.exists():
             path.unlink(missing_ok=True)
             gone.append(path.name)
+    _delete_removed(session, home)
     return gone
+
+
+def _delete_removed(session: Session, home: Path) -> None:
+    """Delete what was kept of such datasets when they were removed; upkeep notes it on their removals."""
+    numbers = select(Dataset.id).where(Dataset.unusable_at.is_not(None))
+    which = (Removal.kind == "dataset", Removal.number.in_(numbers), Removal.archive.is_not(None))
+    for removal in session.scalars(select(Removal).where(*which)):
+        (home / ARCHIVES / str(removal.archive)).unlink(missing_ok=True)
+        shutil.rmtree(home / REMOVED / str(removal.id), ignore_errors=True)

@@ -103,11 +103,20 @@ class JobKind(Generic[R]):
         return {row.id for row in rows if leases.is_held(row)}
 
     def states_of(self, session: Session, rows: Sequence[R]) -> dict[int, str]:
-        """What the status of each job is called, by number. INTERRUPTED: nobody works on it or will by himself."""
+        """What the status of each job is called, by number. INTERRUPTED: nobody works on it or will by himself;
+        REMOVED: what it has made was removed.
+        """
         inline = [row for row in rows if row.status == states.RUNNING and not row.queued]
         alive = self.with_worker(session, inline) if inline else ()
         alone = {row.id for row in inline} - {*alive}
-        return {row.id: states.INTERRUPTED if row.id in alone else str(row.status) for row in rows}
+        return {
+            row.id: states.REMOVED
+            if row.removed_at is not None
+            else states.INTERRUPTED
+            if row.id in alone
+            else str(row.status)
+            for row in rows
+        }
 
     def progress_of(self, _session: Session, rows: Sequence[R]) -> Mapping[int, Progress]:
         """How much of each job is done, by number."""
@@ -246,6 +255,14 @@ class JobKind(Generic[R]):
         if row.status == states.DONE:
             expected = Phrase("one with something left to do")
             raise Conflict(self.name, expected=expected, got=Phrase("one that is done"), subject=subject)
+        if row.removed_at is not None:
+            raise Conflict(
+                self.name,
+                expected=self.idle,
+                got=Phrase("one that was removed on %(day)s", day=f"{row.removed_at:%Y-%m-%d}"),
+                remedy=Phrase("`flask storage removed` says how to put it back"),
+                subject=subject,
+            )
         if row.status == states.CANCELLING:
             got = Phrase("one that is just being cancelled")
             raise Conflict(self.name, expected=self.idle, got=got, subject=subject)

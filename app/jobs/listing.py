@@ -89,6 +89,7 @@ CALLS = {
 MARKS = {
     states.RUNNING: "good", states.FAILED: "bad", states.INTERRUPTED: "warn", states.CANCELLING: "warn",
     states.WAITING: "open", states.CANCELLED: "open",
+    states.REMOVED: "open",
 }  # fmt: skip
 
 

@@ -11,4 +11,5 @@ STATUSES = (WAITING, RUNNING, CANCELLING, CANCELLED, FAILED, DONE)
 OPEN = (WAITING, RUNNING)  # somebody may work at it
 LIVE = (*OPEN, CANCELLING)  # it will change by itself
 INTERRUPTED = "interrupted"  # what a running one is called while nobody is at it and no worker will be called
+REMOVED = "removed"  # what one that is over is called once what it has made was removed
 STOPPED = (FAILED, CANCELLED, INTERRUPTED)  # what can be resumed

@@ -17,6 +17,7 @@ from app.models.operation import FormRequest, Lease, Outage
 from app.models.publication import Publication, PublishedPerson, ReleasePermission
 from app.models.recipe import RecipeRun, RecipeStep
 from app.models.rehearsal import Rehearsal, RehearsedBot
+from app.models.removal import Removal
 from app.models.round import RoundMaterial, RoundRange, RoundRow
 from app.models.society import Society, SocietyAgent, SocietyInteraction
 from app.models.source import MatchSource

@@ -33,6 +33,7 @@ class Dataset(Model):
     complete: Mapped[bool] = mapped_column(server_default=true())  # whether all of its rows are there; else unseen
     # Since when nothing may be trained on it, because a person in it took that back; its file goes.
     unusable_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    removed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when its file was removed: a Removal
 
 
 class DatasetRow(Model):

@@ -25,6 +25,7 @@ class JobMixin:
     started_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     enqueued_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when workers were last sent a message about it
+    removed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when what it has made was removed: a Removal
 
 
 class LeaseMixin:

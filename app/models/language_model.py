@@ -32,6 +32,7 @@ class LanguageModel(Model):
     # Of adapters (LoRA): the model of the checkpoint that they were trained over, where that is in the registry.
     adapter_base_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), index=True)
     archived_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # since then nothing new can use it
+    removed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when its checkpoint was removed: a Removal
 
     served: Mapped[dict[str, Any] | None] = mapped_column(Json)  # ServedModel: the engine of a local model
     play_with: Mapped[str] = mapped_column(String(10), default="worker", server_default="worker")  # worker | server

@@ -153,6 +153,12 @@ class GenerationRow(Model):
             sqlite_where=sql("society_id IS NOT NULL"),
             postgresql_where=sql("society_id IS NOT NULL"),
         ),
+        Index(
+            "ix_generation_removal",
+            "removal_id",
+            sqlite_where=sql("removal_id IS NOT NULL"),
+            postgresql_where=sql("removal_id IS NOT NULL"),
+        ),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -163,6 +169,9 @@ class GenerationRow(Model):
     interaction_id: Mapped[int | None] = mapped_column(ForeignKey("society_interaction.id", ondelete="CASCADE"))
     answer_id: Mapped[int | None] = mapped_column(ForeignKey("assessed_answer.id", ondelete="CASCADE"))
     society_id: Mapped[int | None] = mapped_column(ForeignKey("society.id", ondelete="CASCADE"))
+    # Of a call whose texts and owner were removed; what it cost stays. No foreign key, for which SQLite would make the
+    # largest table anew.
+    removal_id: Mapped[int | None]
     call: Mapped[str | None] = mapped_column(String(40))  # which one of the interaction or answer: draft, critique 17
     attempt: Mapped[int]  # from 0; a refused attempt is followed by another with its reason in the prompt
     language_model_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"))

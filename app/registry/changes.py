@@ -145,8 +145,19 @@ def archive_model(session: Session, name: str) -> None:
 
 
 def restore_model(session: Session, name: str) -> None:
-    """Take a model out of the archive; its switches stay off until somebody moves them. Raises NotFound."""
-    get_model(session, name).archived_at = None
+    """Take a model out of the archive; its switches stay off until somebody moves them.
+
+    Raises NotFound, and Conflict for one whose checkpoint was removed.
+    """
+    row = get_model(session, name)
+    if row.removed_at is not None:
+        raise Conflict(
+            "model",
+            expected=Phrase("one whose checkpoint is there"),
+            got=Phrase("one that was removed on %(day)s", day=f"{row.removed_at:%Y-%m-%d}"),
+            remedy=Phrase("`flask storage removed` says how to put it back"),
+        )
+    row.archived_at = None
 
 
 def remove_model(session: Session, name: str) -> None:

@@ -25,6 +25,7 @@ from app.models import (
     GenerationRow,
     LanguageModel,
     MatchRow,
+    Removal,
     SocietyInteraction,
     Study,
     StudyVersion,
@@ -173,6 +174,8 @@ def _lines_of_calls(
         func.coalesce(table.society_id, SocietyInteraction.society_id),
         AssessedAnswer.assessment_id,
         benchmark.c.job_id,
+        Removal.kind,
+        Removal.number,
     )
     sums = (
         func.count(),
@@ -186,6 +189,7 @@ def _lines_of_calls(
         .outerjoin(SocietyInteraction, SocietyInteraction.id == table.interaction_id)
         .outerjoin(AssessedAnswer, AssessedAnswer.id == table.answer_id)
         .outerjoin(benchmark, benchmark.c.request_id == table.request_id)
+        .outerjoin(Removal, Removal.id == table.removal_id)
         .group_by(*of)
     )
     if since is not None:
@@ -210,7 +214,11 @@ def _purpose(
     society_id: int | None,
     assessment_id: int | None,
     benchmark_id: int | None,
+    removed_kind: str | None,
+    removed_number: int | None,
 ) -> Purpose:
+    if removed_kind is not None:
+        return Purpose(removed_kind, removed_number)
     runs = ((ROUND, round_id), (SOCIETY, society_id), (ASSESSMENT, assessment_id), (BENCHMARK, benchmark_id))
     for kind, number in runs:
         if number is not None:

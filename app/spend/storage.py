@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.core.config import Settings
 from app.core.errors import Phrase
+from app.core.files import ARCHIVES, REMOVED
 from app.datasets.store import FOLDER as DATASETS
 from app.finetuning.files import CHECKPOINTS
 from app.finetuning.files import FOLDER as TRAINING
@@ -25,6 +26,8 @@ KINDS: Mapping[str, Phrase] = {
     MERGED: Phrase("Merged weights of adapters"),
     DATASETS: Phrase("Datasets"),
     BENCHMARKS: Phrase("Files of benchmarks"),
+    ARCHIVES: Phrase("Archives of what was removed"),
+    REMOVED: Phrase("Files of what was removed, for undoing"),
     "logs": Phrase("Logs"),
     OTHER: Phrase("Everything else"),
 }

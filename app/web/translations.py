@@ -34,7 +34,7 @@ FROM_BELOW = (
     *(N_("resigned"), N_("aborted"), N_("timeout"), N_("abandoned")),
     *(N_("waiting"), N_("playing"), N_("over"), N_("live"), N_("terminal"), N_("selfplay"), N_("import")),
     N_("rehearsal"),
-    *(N_("running"), N_("cancelling"), N_("cancelled"), N_("failed"), N_("done"), N_("interrupted")),
+    *(N_("running"), N_("cancelling"), N_("cancelled"), N_("failed"), N_("done"), N_("interrupted"), N_("removed")),
     *(N_("person"), N_("people"), N_("scripted"), N_("local")),
     *(N_("you"), N_("partner")),
     *(N_("given"), N_("missing")),

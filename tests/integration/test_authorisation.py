@@ -152,6 +152,7 @@ ROUTES: dict[str, Row] = {
     "GET /api/v1/models": programs(),
     "GET /api/v1/models/<int:number>": programs(),
     "GET /api/v1/datasets": programs(),
+    "GET /api/v1/removals": programs(),
     "GET /api/v1/datasets/<int:number>": programs(),
     "GET /api/v1/<job_kind:kind>": programs(),
     "POST /api/v1/<job_kind:kind>": programs(),
@@ -176,6 +177,11 @@ ROUTES: dict[str, Row] = {
     "GET /admin/notices": experimenters("200"),
     "POST /admin/notices": experimenters("400"),  # without an action
     "GET /admin/run/<name>/<int:number>": experimenters("404"),  # no such kind of jobs
+    "GET /admin/spend/storage": experimenters("200"),
+    "POST /admin/spend/storage": experimenters("400"),  # without an action
+    "GET /admin/spend/removed": experimenters("200"),
+    "GET /admin/spend/removed/<int:number>": experimenters("404"),
+    "POST /admin/spend/removed/<int:number>": experimenters("400"),  # without an action
     "GET /admin/export/<name>.csv": experimenters("200"),
     "GET /admin/codebook": experimenters("200"),
     "GET /admin/compare/<jobs>": experimenters("400"),

@@ -87,7 +87,11 @@ def open_lists() -> list[NavigationEntry]:
 
 
 def _lists_of(section: NavigationEntry) -> list[NavigationEntry]:
-    of_overview = [NavigationEntry("spend", gettext("Spend")), NavigationEntry("notices", gettext("Notices"))]
+    of_overview = [
+        NavigationEntry("spend", gettext("Spend")),
+        NavigationEntry("spend/storage", gettext("Storage")),
+        NavigationEntry("notices", gettext("Notices")),
+    ]
     below = _lists_below(section.path) if section.path else of_overview
     if section.path == "studies":
         below = [NavigationEntry("studies/reports", gettext("Reports"), section.unread), *below]

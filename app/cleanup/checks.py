@@ -1,0 +1,255 @@
+"""What depends on a thing that is to be removed, and why it cannot go: only reads.
+
+Jobs name models and datasets in columns or, as those of others, by their names in what was asked for. Whoever is in
+doubt keeps a thing: one that a live job names anywhere cannot go.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import func, or_, select
+from sqlalchemy.orm import Session, defer
+
+from app.cleanup.contents import DATASET, MODEL, subject_of
+from app.core.errors import Phrase
+from app.core.lists import Reference
+from app.finetuning.job import TRAINING
+from app.finetuning.listing import learns_from
+from app.job_kinds import JOB_KINDS, find_kind
+from app.jobs import states
+from app.lineage import descendants
+from app.models import (
+    Alignment,
+    BenchmarkJob,
+    Campaign,
+    CodedMatch,
+    Coding,
+    Dataset,
+    DatasetRow,
+    LanguageModel,
+    MatchRow,
+    RecipeRun,
+    RecipeStep,
+    RoundRow,
+    SeatRow,
+    SocietyAgent,
+    Study,
+    StudyVersion,
+    TrainingJob,
+    Wave,
+)
+from app.registry import is_shipped
+from app.rounds.job import ROUND
+from app.society.job import SOCIETY
+
+_PARENTS: Sequence[tuple[type[Any], Any]] = (
+    (Campaign, RecipeStep.campaign_id), (Alignment, RecipeStep.alignment_id), (RecipeRun, RecipeStep.run_id),
+)  # fmt: skip
+_LONG = ("material", "document", "text", "files", "questions", "priors", "log")  # columns that are not looked through
+
+
+class Dependent(NamedTuple):
+    """Something that depends on a thing, and how. What has `keeps` does not let it go."""
+
+    what: Reference
+    why: Phrase
+    keeps: bool = False
+
+
+def dependents(session: Session, kind: str, row: Any) -> list[Dependent]:
+    """Everything that depends on a thing, what keeps it first."""
+    found = {(*each.what[:2], str(each.why)): each for each in _of_kind(session, kind, row)}
+    return sorted(found.values(), key=lambda each: not each.keeps)
+
+
+def _of_kind(session: Session, kind: str, row: Any) -> Iterator[Dependent]:
+    if kind == MODEL:
+        yield from _of_model(session, row)
+    elif kind == DATASET:
+        yield from _of_dataset(session, row)
+    else:
+        if row.status in states.LIVE:
+            yield Dependent(_job(kind, row.id), Phrase("it is not over; cancel it first"), keeps=True)
+        yield from _of_parents(session, RecipeStep.kind == kind, RecipeStep.number == row.id)
+        if kind == ROUND.name:
+            yield from _of_round(session, row)
+        elif kind == SOCIETY.name:
+            made = select(Dataset).where(Dataset.spec["society"]["society_id"].as_integer() == row.id)
+            yield from _datasets(session.scalars(made.order_by(Dataset.id)))
+        elif kind == TRAINING.name and row.model_id is not None:
+            yield Dependent(_model(session.get_one(LanguageModel, row.model_id)), Phrase("this training has made it"))
+
+
+# ---- Models ----------------------------------------------------------------------
+
+
+def _of_model(session: Session, row: LanguageModel) -> Iterator[Dependent]:
+    own = _model(row)
+    if is_shipped(row):
+        yield Dependent(own, Phrase("it came with Parlor"), keeps=True)
+    elif row.kind != "local":
+        yield Dependent(own, Phrase("it has no checkpoint here"), keeps=True)
+    if row.offered_to_people:
+        yield Dependent(own, Phrase("it is offered to people; switch that off first"), keeps=True)
+    yield from _of_matches_and_waves(session, row)
+    yield from _of_jobs(session, row.id, row.name)
+    over = select(LanguageModel).where(LanguageModel.adapter_base_id == row.id).order_by(LanguageModel.id)
+    for adapter in session.scalars(over):
+        keeps = adapter.removed_at is None
+        yield Dependent(_model(adapter), Phrase("it is an adapter over this checkpoint"), keeps=keeps)
+    made = descendants(session, row.id)
+    for heir in made.models:
+        yield Dependent(_model(heir.model), Phrase("it was made from this model"))
+    for dataset in made.datasets:
+        yield Dependent(_dataset(dataset), Phrase("it has rows of this model's matches"))
+    for number in session.scalars(select(BenchmarkJob.id).where(BenchmarkJob.model_id == row.id)):
+        yield Dependent(_job("benchmark", number), Phrase("it scored this model"))
+
+
+def _of_matches_and_waves(session: Session, row: LanguageModel) -> Iterator[Dependent]:
+    playing = (
+        select(MatchRow.id)
+        .join(SeatRow, SeatRow.match_id == MatchRow.id)
+        .where(SeatRow.language_model_id == row.id, MatchRow.status != "over")
+    )
+    for match_id in session.scalars(playing.limit(5)):
+        yield Dependent(Reference("match", match_id, match_id), Phrase("it plays in this match"), keeps=True)
+    versions = (
+        select(StudyVersion, Study.name, Wave.status, Wave.frozen_at)
+        .join(Study, Study.id == StudyVersion.study_id)
+        .outerjoin(Wave, Wave.study_version_id == StudyVersion.id)
+        .order_by(StudyVersion.id, Wave.id)
+    )
+    for version, name, status, frozen_at in session.execute(versions):
+        if row.id in version.design.get("models", {}).values():
+            open_ = status in ("open", "paused") and frozen_at is None
+            why = Phrase("a wave of it that is not closed plays it") if open_ else Phrase("it plays it")
+            yield Dependent(Reference("study", version.study_id, name), why, keeps=open_)
+
+
+def _of_jobs(session: Session, number: int, name: str) -> Iterator[Dependent]:
+    """The jobs that are not done and name a model: those that are live keep it, others could not be resumed."""
+    for kind in JOB_KINDS:
+        short = [defer(getattr(kind.table, column)) for column in _LONG if hasattr(kind.table, column)]
+        for row in session.scalars(select(kind.table).where(kind.table.status != states.DONE).options(*short)):
+            if row.removed_at is None and _names_model(session, kind.name, row, number, name):
+                yield _unfinished(kind.name, row)
+
+
+def _names_model(session: Session, kind: str, row: Any, number: int, name: str) -> bool:
+    for column in type(row).__table__.columns:
+        if any(key.column.table.name == "language_model" for key in column.foreign_keys):
+            if getattr(row, column.key) == number:
+                return True
+        elif column.key not in _LONG and _holds(getattr(row, column.key), {name, f"model:{name}"}, "model_id", number):
+            return True
+    if kind != SOCIETY.name:
+        return False
+    agents = select(SocietyAgent.agent).where(SocietyAgent.society_id == row.id, SocietyAgent.model_id == number)
+    return session.scalar(agents.limit(1)) is not None
+
+
+def _holds(value: Any, names: set[str], key: str, number: int) -> bool:
+    """Whether a JSON value has one of the names in it, or the number under that key."""
+    if isinstance(value, dict):
+        return any(
+            each in names or (each.removesuffix("s") == key and inside in (number, [number])) or
+            _holds(inside, names, key, number) for each, inside in value.items()
+        )  # fmt: skip
+    if isinstance(value, list):
+        return any(_holds(each, names, key, number) for each in value)
+    return isinstance(value, str) and value in names
+
+
+# ---- Datasets and rounds -----------------------------------------------------------
+
+
+def _of_dataset(session: Session, row: Dataset) -> Iterator[Dependent]:
+    jobs = select(TrainingJob).where(learns_from([row.id])).options(defer(TrainingJob.log)).order_by(TrainingJob.id)
+    for job in session.scalars(jobs):
+        if job.status != states.DONE:
+            yield _unfinished(TRAINING.name, job)
+        if job.model_id is not None:
+            yield Dependent(_model(session.get_one(LanguageModel, job.model_id)), Phrase("it was trained on this"))
+    yield from _of_parents(session, or_(RecipeStep.dataset_id == row.id, RecipeStep.realignment_id == row.id))
+    names = {row.name, f"{row.name}@{row.version}"}
+    for kind in JOB_KINDS:
+        for job in session.scalars(select(kind.table).where(kind.table.status.in_(states.LIVE))):
+            spec = getattr(job, "spec", None)
+            if spec is not None and _holds(spec, names, "dataset", row.id):
+                yield _unfinished(kind.name, job)
+
+
+def _of_round(session: Session, row: RoundRow) -> Iterator[Dependent]:
+    own = _job(ROUND.name, row.id)
+    people = select(MatchRow.id).join(SeatRow).where(MatchRow.round_id == row.id, SeatRow.kind == "person").limit(1)
+    if session.scalar(people) is not None:
+        yield Dependent(own, Phrase("people wrote in its matches, which is never deleted this way"), keeps=True)
+    coded = (
+        select(Coding.id, Coding.name)
+        .join(CodedMatch, CodedMatch.coding_id == Coding.id)
+        .join(MatchRow, MatchRow.id == CodedMatch.match_id)
+        .where(MatchRow.round_id == row.id)
+        .distinct()
+    )
+    for number, name in session.execute(coded):
+        yield Dependent(Reference("coding", number, name), Phrase("its matches were given codes"), keeps=True)
+    datasets = rows_of_datasets(session, row.id)
+    for dataset in session.scalars(select(Dataset).where(Dataset.id.in_(datasets)).order_by(Dataset.id)):
+        why = Phrase("%(count)s of its rows are of this round", count=datasets[dataset.id])
+        yield Dependent(_dataset(dataset), why)
+        learned = select(TrainingJob.model_id).where(learns_from([dataset.id]), TrainingJob.model_id.is_not(None))
+        for model in session.scalars(select(LanguageModel).where(LanguageModel.id.in_(learned))):
+            yield Dependent(_model(model), Phrase("it was trained on rows of this round"))
+    if row.matrix_id is not None:
+        first = _job(ROUND.name, row.matrix_id)
+        yield Dependent(first, Phrase("the cross-play that began with it has this round"))
+
+
+def rows_of_datasets(session: Session, round_id: int) -> dict[int, int]:
+    """How many rows of each dataset are of a round's matches."""
+    counted = (
+        select(DatasetRow.dataset_id, func.count())
+        .join(MatchRow, MatchRow.id == DatasetRow.match_id)
+        .where(MatchRow.round_id == round_id)
+        .group_by(DatasetRow.dataset_id)
+    )
+    return dict(session.execute(counted).all())
+
+
+# ---- What they are called ------------------------------------------------------------
+
+
+def _of_parents(session: Session, *which: Any) -> Iterator[Dependent]:
+    """The campaigns, alignments and runs of recipes of whose steps it is; one that is not over keeps it."""
+    for table, column in _PARENTS:
+        kind = next(each for each in JOB_KINDS if each.table is table)
+        parents = select(table).where(table.id.in_(select(column).where(column.is_not(None), *which)))
+        for parent in session.scalars(parents.order_by(table.id)):
+            if parent.status == states.DONE:
+                yield Dependent(_job(kind.name, parent.id), Phrase("it is a step of this"))
+            elif parent.removed_at is None:
+                yield _unfinished(kind.name, parent)
+
+
+def _unfinished(kind: str, row: Any) -> Dependent:
+    if row.status in states.LIVE:
+        return Dependent(_job(kind, row.id), Phrase("it is not over and needs this"), keeps=True)
+    return Dependent(_job(kind, row.id), Phrase("it could not be resumed without this"))
+
+
+def _datasets(rows: Iterable[Dataset]) -> Iterator[Dependent]:
+    for row in rows:
+        yield Dependent(_dataset(row), Phrase("it was made of this"))
+
+
+def _job(kind: str, number: int) -> Reference:
+    return Reference(kind, number, find_kind(kind).subject(number))
+
+
+def _model(row: LanguageModel) -> Reference:
+    return Reference(MODEL, row.id, row.name)
+
+
+def _dataset(row: Dataset) -> Reference:
+    return Reference(DATASET, row.id, f"{row.name}@{row.version}", subject_of(DATASET, row.id))

@@ -1,0 +1,114 @@
+"""What could be removed, the largest first, and the list of what was."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session, defer
+
+from app.cleanup.contents import DATASET, KINDS, MODEL
+from app.cleanup.remove import RemovalPreview, preview, size_of
+from app.core.disk import MB
+from app.core.errors import Invalid, Phrase, either
+from app.core.lists import COMMANDS, ListColumn, Listing, Reference, State, attribute
+from app.job_kinds import find_kind
+from app.jobs import states
+from app.models import Dataset, LanguageModel, Removal
+from app.registry import is_shipped
+
+AT_MOST = 50  # that are looked at more closely, for what depends on them
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupFilter:
+    """Which things to look at: of a kind in KINDS, or all; made so many days ago; with so many bytes of files."""
+
+    kind: str | None = None
+    days: float = 0
+    size: float = 0
+
+    def check(self) -> "CleanupFilter":
+        """The same. Raises Invalid for an unknown kind."""
+        if self.kind is not None and self.kind not in KINDS:
+            raise Invalid("kind", expected=either(KINDS), got=self.kind)
+        return self
+
+
+def candidates(session: Session, home: Path, choice: CleanupFilter, limit: int = AT_MOST) -> list[RemovalPreview]:
+    """The oldest things of a filter, the largest first, with what depends on each. Jobs that are not over are none."""
+    found = [preview(session, home, kind, row.id) for kind, row in islice(_rows(session, home, choice), limit)]
+    return sorted(found, key=lambda each: (-each.size, each.made_at))
+
+
+def _rows(session: Session, home: Path, choice: CleanupFilter) -> Iterator[tuple[str, Any]]:
+    before = datetime.now(UTC) - timedelta(days=choice.days)
+    for kind in KINDS if choice.kind is None else (choice.kind,):
+        table: Any = {MODEL: LanguageModel, DATASET: Dataset}.get(kind) or find_kind(kind).table
+        which = select(table).where(table.removed_at.is_(None), table.created_at <= before).order_by(table.id)
+        if kind == MODEL:
+            which = which.where(LanguageModel.kind == "local")
+        elif kind == DATASET:
+            which = which.where(Dataset.complete)
+        else:
+            which = which.where(table.status.not_in(states.LIVE))
+        if hasattr(table, "log"):
+            which = which.options(defer(table.log))
+        for row in session.scalars(which):
+            if (kind != MODEL or not is_shipped(row)) and size_of(home, kind, row) >= choice.size:
+                yield kind, row
+
+
+class RemovalItem(NamedTuple):
+    """A removal in a list."""
+
+    row: Removal
+
+
+def state_of(row: Removal) -> State:
+    """Whether a removal can be undone, for how long, or what became of it."""
+    if not row.in_force:
+        return State("restored", "good", Phrase("put back by %(by)s", by=row.restored_by))
+    if row.archive is None:
+        return State("gone", "", Phrase("gone for good"))
+    if row.freed_at is None:
+        until = f"{row.undo_until:%Y-%m-%d %H:%M}"
+        return State("undoable", "open", Phrase("can be undone until %(moment)s UTC", moment=until))
+    return State("archived", "open", Phrase("in its archive"))
+
+
+def named(row: Removal) -> Reference:
+    """What was removed, as a cell of a list."""
+    return Reference(row.kind, row.number, row.name)
+
+
+REMOVALS: Listing[Removal] = Listing(
+    name="removals",
+    table=Removal,
+    columns=(
+        ListColumn("name", Phrase("What"), lambda each: named(each.row), sort=Removal.name),
+        attribute(Removal.id, Phrase("Number"), "removal_id", numeric=True),
+        ListColumn("kind", Phrase("Kind"), lambda each: each.row.kind, sort=Removal.kind),
+        attribute(Removal.number, Phrase("Its number"), "of", numeric=True, seen=COMMANDS),
+        attribute(Removal.at, Phrase("Removed, UTC"), "removed_at", numeric=True),
+        attribute(Removal.by, Phrase("By")),
+        ListColumn(
+            "megabytes", Phrase("MB of files"), lambda each: each.row.size / MB, sort=Removal.size, numeric=True,
+            digits="#,##0.0",
+        ),
+        attribute(Removal.rows, Phrase("Rows"), numeric=True),
+        ListColumn("state", Phrase("State"), lambda each: state_of(each.row)),
+        ListColumn("archive", Phrase("Archive"), lambda each: each.row.archive, none=Phrase("none")),
+        attribute(Removal.undo_until, Phrase("Undo until, UTC"), numeric=True, seen=COMMANDS),
+    ),
+    items=lambda _session, rows: [RemovalItem(row) for row in rows],
+)  # fmt: skip
+
+
+def removals_of(session: Session, kind: str, numbers: Sequence[int]) -> dict[int, Removal]:
+    """The removals in force of these things, by their numbers."""
+    which = (Removal.kind == kind, Removal.number.in_(numbers), Removal.in_force.is_(True))
+    return {row.number: row for row in session.scalars(select(Removal).where(*which))}

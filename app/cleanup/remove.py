@@ -1,0 +1,294 @@
+"""Removing: an archive is written, then one transaction takes the rows and marks the thing, then its files are moved.
+
+That transaction decides. A process that is killed before it has changed nothing that counts, and whatever is left to do
+after it is done by the next clean-up or by upkeep: `finish`.
+"""
+
+import hashlib
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import structlog
+from sqlalchemy import Connection, Engine, Table, delete, select, update
+from sqlalchemy.orm import Session
+
+from app import __version__
+from app.backup.archive import ArchiveReader, ArchiveWriter, Manifest
+from app.backup.tables import revision_of, rows_of, snapshot, tables_of
+from app.cleanup import folder
+from app.cleanup.checks import Dependent, dependents, rows_of_datasets
+from app.cleanup.contents import RowSet, files_of, get_thing, name_of, row_sets, shares_files, subject_of
+from app.core.config import Settings
+from app.core.disk import MB
+from app.core.errors import Conflict, Invalid, Phrase, Verbatim
+from app.core.extensions import reading, writing
+from app.core.files import temporary_beside
+from app.core.lists import Reference
+from app.datasets.store import pieces_of
+from app.models import Removal
+from app.rounds.job import ROUND
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalPreview:
+    """What removing a thing would do: bytes of files that are freed, and what depends on it, what keeps it first."""
+
+    kind: str
+    number: int
+    name: str
+    made_at: datetime
+    size: int
+    files: Sequence[str]
+    shared: int  # how many other things have the same files, which then stay
+    dependents: Sequence[Dependent]
+
+    @property
+    def keepers(self) -> list[Dependent]:
+        """What does not let it go."""
+        return [each for each in self.dependents if each.keeps]
+
+    @property
+    def reference(self) -> Reference:
+        return Reference(self.kind, self.number, self.name)
+
+
+class _Draft(NamedTuple):
+    """A removal whose archive is written: the archive's name and what it says of itself."""
+
+    name: str
+    sha256: str
+    manifest: Manifest
+
+
+def preview(session: Session, home: Path, kind: str, number: int) -> RemovalPreview:
+    """What removing a thing would do. Raises NotFound, and Conflict for one that was removed."""
+    row = get_thing(session, kind, number)
+    _refuse_removed(session, kind, row)
+    files, shared = files_of(home, kind, row), len(shares_files(session, kind, row))
+    size = 0 if shared else size_of(home, kind, row)
+    needed_by = dependents(session, kind, row)
+    return RemovalPreview(kind, number, name_of(kind, row), row.created_at, size, files, shared, needed_by)
+
+
+def size_of(home: Path, kind: str, row: Any) -> int:
+    """The bytes of the files of a thing."""
+    return sum(_size(home / name) for name in files_of(home, kind, row))
+
+
+def remove(
+    settings: Settings, database: Engine, kind: str, number: int, by: str, *, archive_files: bool = True
+) -> Removal:
+    """Remove a thing, all of it or nothing; `archive_files`: whether it can be restored after undoing ends as well.
+
+    Raises as `preview`, Conflict for what cannot go or while somebody else cleans up, and Invalid where the archive
+    cannot be written.
+    """
+    home = settings.home
+    with folder.alone(home):
+        finish(home, database)
+        with reading(database) as session:
+            found = preview(session, home, kind, number)
+        refuse_kept(found)
+        draft = _write_archive(settings, database, found, archive_files=archive_files)
+        until = datetime.now(UTC) + timedelta(hours=settings.UNDO_HOURS)
+        removal_id = _remove_rows(database, home, found, draft, by, until, has_files=archive_files)
+        finish(home, database)
+    log.info("removed", kind=kind, number=number, name=found.name, by=by, size=found.size, removal=removal_id)
+    with reading(database) as session:
+        removal = session.get_one(Removal, removal_id)
+        session.expunge(removal)
+    return removal
+
+
+def finish(home: Path, database: Engine) -> None:
+    """Do what a process that was killed has left to do, for who is `alone`."""
+    with reading(database) as session:
+        rows = session.scalars(select(Removal).where(Removal.archive.is_not(None))).all()
+        unmoved = [row for row in rows if row.in_force and not row.moved]
+        shared = {
+            row.id: bool(shares_files(session, row.kind, get_thing(session, row.kind, row.number))) for row in unmoved
+        }
+        folder.settle_archives(home, [str(row.archive) for row in rows])
+        undone = [row for row in rows if not row.in_force]
+    for row in unmoved:
+        if not shared[row.id]:
+            folder.move(row.files, home, folder.removed_path(home, row.id))
+        with writing(database) as session:
+            session.execute(update(Removal).where(Removal.id == row.id).values(moved=True))
+    for row in undone:
+        drop(home, database, row)
+
+
+def drop(home: Path, database: Engine, removal: Removal) -> None:
+    """Delete the archive of a removal, and the files that were kept for undoing it."""
+    folder.delete_folder(folder.removed_path(home, removal.id))
+    folder.archive_path(home, str(removal.archive)).unlink(missing_ok=True)
+    with writing(database) as session:
+        session.execute(
+            update(Removal).where(Removal.id == removal.id).values(archive=None, freed_at=datetime.now(UTC))
+        )
+
+
+def removal_in_force(session: Session, kind: str, number: int) -> Removal | None:
+    """The removal of a thing that was removed."""
+    which = (Removal.kind == kind, Removal.number == number, Removal.in_force.is_(True))
+    found: Removal | None = session.scalar(select(Removal).where(*which))
+    return found
+
+
+def _refuse_removed(session: Session, kind: str, row: Any) -> None:
+    if row.removed_at is None:
+        return
+    removal = removal_in_force(session, kind, row.id)
+    by = Verbatim(removal.by) if removal is not None else Phrase("nobody known")
+    raise Conflict(
+        "storage",
+        expected=Phrase("one that is still there"),
+        got=Phrase("one that %(by)s removed at %(moment)s UTC", by=by, moment=f"{row.removed_at:%Y-%m-%d %H:%M}"),
+        subject=subject_of(kind, row.id),
+    )
+
+
+def refuse_kept(found: RemovalPreview) -> None:
+    """Raises Conflict for a thing that cannot go."""
+    if found.keepers:
+        first = found.keepers[0]
+        raise Conflict(
+            "storage",
+            expected=Phrase("one that nothing needs"),
+            got=Phrase("one that %(what)s keeps (%(why)s)", what=first.what.name, why=first.why),
+            subject=subject_of(found.kind, found.number),
+        )
+
+
+# ---- The archive -----------------------------------------------------------------
+
+
+def _write_archive(settings: Settings, database: Engine, found: RemovalPreview, *, archive_files: bool) -> _Draft:
+    """Write what would go into a file, and read that again once."""
+    home, now = settings.home, datetime.now(UTC)
+    name = f"{found.kind}-{found.number}-{now:%Y%m%dT%H%M%S%f}.zip"
+    path = folder.new_path(home, name)
+    free = shutil.disk_usage(home).free
+    if archive_files and sum(_size(home / each) for each in found.files) > free - settings.LOW_DISK_MB * MB:
+        raise Invalid(
+            "storage",
+            expected=Phrase("room for an archive of its files"),
+            got=Phrase("%(count)s MB free", count=free // MB),
+            remedy=Phrase("remove it without an archive of its files"),
+            subject=subject_of(found.kind, found.number),
+        )
+    try:
+        with temporary_beside(path) as part, snapshot(database) as connection:
+            part.touch(mode=0o600)
+            part.unlink()
+            kind = "sqlite" if connection.dialect.name == "sqlite" else "postgresql"
+            manifest = Manifest(
+                str(revision_of(connection)), now.isoformat(timespec="seconds"), __version__, kind  # type: ignore[arg-type]
+            )  # fmt: skip
+            writer = ArchiveWriter(part, manifest)
+            for each in _row_sets(connection, found.kind, found.number):
+                rows = rows_of(connection, each.table, each.columns, each.which)
+                writer.add_table(each.table.name, each.columns, rows)
+            if archive_files:
+                for file in found.files:
+                    writer.add_file(file, home / file)
+            writer.close()
+            part.chmod(0o600)
+            ArchiveReader(part).check()
+    except OSError as error:
+        raise Invalid(
+            "storage",
+            expected=Phrase("an archive that can be written"),
+            got=Verbatim(error.strerror or error),
+            remedy=Phrase("nothing was removed"),
+            subject=path,
+        ) from None
+    return _Draft(name, hash_of(path), manifest)
+
+
+def hash_of(path: Path) -> str:
+    """The SHA-256 of a file's bytes. Raises OSError."""
+    seen = hashlib.sha256()
+    for piece in pieces_of(path):
+        seen.update(piece)
+    return seen.hexdigest()
+
+
+def _row_sets(connection: Connection, kind: str, number: int) -> list[RowSet]:
+    tables: dict[str, Table] = {table.name: table for table in tables_of(connection)}
+    return row_sets(tables, kind, number)
+
+
+# ---- The rows --------------------------------------------------------------------
+
+
+def _remove_rows(
+    database: Engine, home: Path, found: RemovalPreview, draft: _Draft, by: str, until: datetime, *, has_files: bool
+) -> int:
+    """Mark a thing and take its rows, if all is still as it was archived; the number of the removal."""
+    try:
+        with writing(database) as session:
+            row = get_thing(session, found.kind, found.number)
+            session.refresh(row, with_for_update=True)
+            refuse_kept(preview(session, home, found.kind, found.number))  # once more: nobody can begin anything now
+            removal = Removal(
+                kind=found.kind,
+                number=found.number,
+                name=found.name,
+                by=by,
+                at=datetime.now(UTC),
+                size=found.size,
+                rows=sum(each.rows for each in draft.manifest.tables.values()),
+                files=list(found.files),
+                dataset_rows={},
+                archive=draft.name,
+                sha256=draft.sha256,
+                has_files=has_files,
+                undo_until=until,
+            )
+            if found.kind == ROUND.name:
+                removal.dataset_rows = {
+                    str(number): count for number, count in rows_of_datasets(session, found.number).items()
+                }
+            session.add(removal)
+            row.removed_at = removal.at
+            session.flush()
+            _take(session.connection(), found, removal.id, draft.manifest)
+            return removal.id
+    except BaseException:
+        with suppress(OSError):
+            folder.new_path(home, draft.name).unlink(missing_ok=True)
+        raise
+
+
+def _take(connection: Connection, found: RemovalPreview, removal_id: int, manifest: Manifest) -> None:
+    """Delete or empty the rows. Raises Conflict where they are others than those that were archived."""
+    for table, which, emptied in reversed(_row_sets(connection, found.kind, found.number)):
+        if emptied:
+            values = {**emptied, **({"removal_id": removal_id} if table.name == "generation" else {})}
+            done = connection.execute(update(table).where(which).values(values))
+        else:
+            done = connection.execute(delete(table).where(which))
+        if done.rowcount != manifest.tables[table.name].rows:
+            raise Conflict(
+                "storage",
+                expected=Phrase("rows that stay as they are meanwhile"),
+                got=Phrase("others than before"),
+                remedy=Phrase("try again"),
+                subject=subject_of(found.kind, found.number),
+            )
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

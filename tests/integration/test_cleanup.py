@@ -1,0 +1,371 @@
+"""Cleaning up the disk: all of a thing goes or nothing, what something needs stays, and undoing gives the same back."""
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy import Engine, func, select, update
+
+from app.backup.tables import rows_of, snapshot, tables_of
+from app.cleanup.remove import preview, remove
+from app.cleanup.restore import free_due, restore
+from app.core.config import Settings
+from app.core.errors import AppError, Conflict, Invalid
+from app.core.extensions import reading, writing
+from app.datasets.withdrawn import delete_files, mark_unusable
+from app.models import DatasetRow, EventRow, GenerationRow, LanguageModel, MatchRow, Removal, SeatRow
+from app.spend.figures import ALL, read_spend
+from tests.datasets import cut
+from tests.jobs import make_dataset, make_job, run
+from tests.rounds import add_models, haggler, make_round, play
+from tests.societies import add_chat_models, make_society, opinion
+from tests.societies import run as run_society
+from tests.stub_openai import Reply, StubServer
+
+BY = "ann"
+
+
+@pytest.fixture(scope="module")
+def stub() -> Iterator[StubServer]:
+    with StubServer() as server:
+        server.script("haggler", Reply(haggler))
+        server.script("chatter", Reply(opinion))
+        yield server
+
+
+@pytest.fixture
+def settings(app: Flask, engine: Engine, stub: StubServer) -> Settings:
+    add_models(engine, stub.url, "haggler", price_in=100.0, price_out=400.0)
+    found: Settings = app.config["SETTINGS"]
+    return found
+
+
+@pytest.fixture
+def round_id(engine: Engine, settings: Settings) -> int:
+    number = make_round(engine, "haggler", "scripted", matches=4)
+    play(engine, settings, number)
+    return number
+
+
+def everything(engine: Engine, home: Path) -> dict[str, Any]:
+    """All rows but those of removals, and the hash and mode of every file that a thing may have."""
+    with snapshot(engine) as connection:
+        rows: dict[str, Any] = {
+            table.name: [*rows_of(connection, table, table.columns.keys())]
+            for table in tables_of(connection)
+            if table.name not in ("removal", "lease")
+        }
+    for name in ("datasets", "checkpoints", "training"):
+        for path in sorted((home / name).rglob("*")):
+            if path.is_file():
+                rows[str(path.relative_to(home))] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return rows
+
+
+def state_of(engine: Engine, home: Path) -> dict[str, Any]:
+    """The same with what belongs to removals."""
+    left = sorted(path.name for folder in ("archives", "removed") for path in (home / folder).glob("[!.]*"))
+    with reading(engine) as session:
+        removals = session.execute(select(Removal.kind, Removal.number).where(Removal.in_force.is_(True))).all()
+    return {**everything(engine, home), "left": left, "removals": [tuple(each) for each in removals]}
+
+
+def test_a_round_goes_with_all_that_was_played_and_comes_back_the_same(
+    engine: Engine, settings: Settings, round_id: int
+) -> None:
+    other = make_round(engine, "haggler", "scripted", matches=2, seed=9)
+    play(engine, settings, other)
+    dataset = cut(engine, settings.home, rounds=[round_id, other], filter="all")
+    before = everything(engine, settings.home)
+    with reading(engine) as session:
+        spent = read_spend(session, ALL)
+        found = preview(session, settings.home, "round", round_id)
+        of_round = session.scalar(
+            select(func.count()).select_from(DatasetRow).join(MatchRow).where(MatchRow.round_id == round_id)
+        )
+    assert [(each.what.kind, each.what.key, str(each.why), each.keeps) for each in found.dependents] == [
+        ("dataset", dataset.id, f"{of_round} of its rows are of this round", False)
+    ]
+    removal = remove(settings, engine, "round", round_id, BY)
+    with reading(engine) as session:
+        assert [*session.scalars(select(MatchRow.round_id).distinct())] == [other]
+        assert session.scalar(select(func.count()).select_from(SeatRow)) == 4
+        assert {*session.scalars(select(EventRow.match_id))} == {*session.scalars(select(MatchRow.id))}
+        gone = session.scalars(select(GenerationRow).where(GenerationRow.match_id.is_(None))).all()
+        assert gone
+        assert not any(call.prompt or call.text for call in gone)
+        after = read_spend(session, ALL)
+    # What was spent is spent: by model, day and round.
+    assert (after.by_model()[0][1], after.by_run(), after.by_day()) == (
+        spent.by_model()[0][1],
+        spent.by_run(),
+        spent.by_day(),
+    )
+    assert removal.dataset_rows == {str(dataset.id): of_round}
+    with pytest.raises(Conflict, match=r"one that ann removed at"):
+        remove(settings, engine, "round", round_id, BY)
+    restore(settings, engine, removal.id, "bob")
+    assert everything(engine, settings.home) == before
+    assert not [*(settings.home / "removed").glob("*")]
+    with pytest.raises(Conflict, match="one that bob has put back"):
+        restore(settings, engine, removal.id, "bob")
+    again = remove(settings, engine, "round", round_id, BY, archive_files=False)
+    restore(settings, engine, again.id, "bob")
+    assert everything(engine, settings.home) == before
+
+
+def test_files_and_rows_of_a_training_its_model_and_its_dataset_come_back_the_same(
+    engine: Engine, settings: Settings
+) -> None:
+    dataset = make_dataset(engine, settings)
+    job = make_job(engine, dataset, epochs=1)
+    assert run(engine, settings, job)
+    with reading(engine) as session:
+        model = session.scalars(select(LanguageModel).where(LanguageModel.name == "small")).one()
+    before = everything(engine, settings.home)
+    things = [("model", model.id), ("training", job), ("dataset", dataset.id)]
+    with reading(engine) as session:
+        found = {kind: preview(session, settings.home, kind, number) for kind, number in things}
+    assert all(each.size and not each.keepers for each in found.values())
+    assert ("model", model.id) in [each.what[:2] for each in found["dataset"].dependents]
+    removals = [remove(settings, engine, *each, BY) for each in things]
+    for kind, number in things:
+        for name in found[kind].files:
+            assert not (settings.home / name).exists(), (kind, number, name)
+    with reading(engine) as session:
+        row = session.get_one(LanguageModel, model.id)
+        assert row.archived_at is not None
+    # After undoing has ended, the archive alone has the bytes.
+    day = datetime.now(UTC) + timedelta(hours=25)
+    assert free_due(settings.home, engine, day - timedelta(hours=2)) == 0
+    assert free_due(settings.home, engine, day) == 3
+    assert not [*(settings.home / "removed").glob("*")]
+    for removal in reversed(removals):
+        restore(settings, engine, removal.id, BY)
+    assert everything(engine, settings.home) == before
+
+
+def test_without_an_archive_of_its_files_a_thing_can_be_put_back_for_a_day(engine: Engine, settings: Settings) -> None:
+    dataset = make_dataset(engine, settings)
+    before = everything(engine, settings.home)
+    removal = remove(settings, engine, "dataset", dataset.id, BY, archive_files=False)
+    restore(settings, engine, removal.id, BY)
+    assert everything(engine, settings.home) == before
+    removal = remove(settings, engine, "dataset", dataset.id, BY, archive_files=False)
+    assert free_due(settings.home, engine, datetime.now(UTC) + timedelta(hours=25)) == 1
+    assert not [*(settings.home / "archives").glob("*.zip")]
+    with pytest.raises(Conflict, match="one whose archive is there, got one without"):
+        restore(settings, engine, removal.id, BY)
+
+
+def test_two_datasets_with_the_same_bytes_share_their_file_until_both_are_gone(
+    engine: Engine, settings: Settings
+) -> None:
+    first = make_dataset(engine, settings, "first")
+    second = cut(engine, settings.home, "second", rounds=first.spec["rounds"], filter="all", style="compact")
+    path = settings.home / "datasets" / f"{first.sha256}.jsonl"
+    assert first.sha256 == second.sha256
+    before = everything(engine, settings.home)
+    one = remove(settings, engine, "dataset", first.id, BY)
+    assert (path.is_file(), one.size) == (True, 0)
+    other = remove(settings, engine, "dataset", second.id, BY)
+    assert not path.exists()
+    restore(settings, engine, one.id, BY)
+    assert path.is_file()
+    restore(settings, engine, other.id, BY)
+    assert everything(engine, settings.home) == before
+
+
+def test_a_society_comes_back_the_same(engine: Engine, settings: Settings, stub: StubServer) -> None:
+    add_chat_models(engine, stub.url, "chatter", price_in=100.0, price_out=400.0)
+    society = make_society(engine, "chatter")
+    run_society(engine, settings, society)
+    before = everything(engine, settings.home)
+    with reading(engine) as session:
+        spent = read_spend(session, ALL).by_run()
+    removal = remove(settings, engine, "society", society, BY)
+    assert everything(engine, settings.home)["society_interaction"] == []
+    with reading(engine) as session:
+        assert read_spend(session, ALL).by_run() == spent
+    restore(settings, engine, removal.id, BY)
+    assert everything(engine, settings.home) == before
+
+
+def test_what_people_wrote_and_what_is_in_use_cannot_go(engine: Engine, settings: Settings, round_id: int) -> None:
+    waiting = make_round(engine, "haggler", "scripted", matches=2, queued=True)
+    with reading(engine) as session:
+        shipped, haggling = (
+            session.scalars(select(LanguageModel).where(LanguageModel.name == name)).one()
+            for name in ("scripted", "haggler")
+        )
+    refused = {
+        ("round", waiting): "it is not over; cancel it first",
+        ("model", shipped.id): "it came with Parlor",
+        ("model", haggling.id): "it is not over and needs this",
+    }
+    for (kind, number), why in refused.items():
+        with reading(engine) as session:
+            keepers = [str(each.why) for each in preview(session, settings.home, kind, number).keepers]
+        assert why in keepers
+        with pytest.raises(Conflict, match="one that nothing needs"):
+            remove(settings, engine, kind, number, BY)
+    with writing(engine) as session:
+        session.execute(update(SeatRow).where(SeatRow.seat == 0).values(kind="person"))
+    before = state_of(engine, settings.home)
+    with pytest.raises(Conflict, match="people wrote in its matches, which is never deleted this way"):
+        remove(settings, engine, "round", round_id, BY)
+    assert state_of(engine, settings.home) == before
+
+
+def test_what_a_person_withdraws_goes_from_archives_as_well(engine: Engine, settings: Settings, round_id: int) -> None:
+    dataset = cut(engine, settings.home, rounds=[round_id], filter="all")
+    removal = remove(settings, engine, "dataset", dataset.id, BY)
+    assert [*(settings.home / "archives").glob("*.zip")]
+    assert (settings.home / "removed" / str(removal.id) / "datasets" / f"{dataset.sha256}.jsonl").is_file()
+    with writing(engine) as session:
+        mark_unusable(session, [str(session.scalars(select(DatasetRow.match_id)).first())])
+    with reading(engine) as session:
+        delete_files(session, settings.home)
+    assert not [*(settings.home / "archives").glob("*.zip")]
+    assert not [*(settings.home / "removed").rglob("*.jsonl")]
+    with pytest.raises(AppError):
+        restore(settings, engine, removal.id, BY)
+
+
+def test_of_two_who_clean_up_at_once_one_wins(engine: Engine, settings: Settings, round_id: int) -> None:
+    came: list[object] = []
+
+    def act() -> None:
+        try:
+            came.append(remove(settings, engine, "round", round_id, BY).kind)
+        except Conflict as error:
+            came.append(error)
+
+    threads = [threading.Thread(target=act) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert [each for each in came if not isinstance(each, Conflict)] == ["round"]
+    assert len(came) == 4
+    with reading(engine) as session:
+        assert session.scalar(select(func.count()).select_from(Removal)) == 1
+
+
+def test_an_archive_that_was_changed_is_refused_and_nothing_is_put_back(
+    engine: Engine, settings: Settings, round_id: int
+) -> None:
+    removal = remove(settings, engine, "round", round_id, BY)
+    [path] = (settings.home / "archives").glob("*.zip")
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 255
+    path.write_bytes(content)
+    before = state_of(engine, settings.home)
+    with pytest.raises(Invalid):
+        restore(settings, engine, removal.id, BY)
+    assert state_of(engine, settings.home) == before
+    with reading(engine) as session:
+        assert session.scalar(select(func.count()).select_from(MatchRow)) == 0
+
+
+# ---- kill -9 -----------------------------------------------------------------------
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from app.cleanup import remove as removing, restore as restoring, folder
+from app.core.config import load_settings
+from app.core.extensions import open_engine
+
+def die(*_args, **_kw):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def then_die(function):
+    def run(*args, **kw):
+        function(*args, **kw)
+        die()
+    return run
+
+settings = load_settings()
+database = open_engine(settings.database_url)
+owner, name = {owner}, {name!r}
+setattr(owner, name, then_die(getattr(owner, name)) if {after} else die)
+{call}
+"""
+REMOVE_STEPS = [
+    ("removing", "hash_of", False, False),  # the archive is written
+    ("removing", "_take", False, False),  # the thing is marked, its rows are there
+    ("removing", "_take", True, False),  # its rows are gone, nothing is committed
+    ("removing", "_remove_rows", True, True),  # committed, its files are where they were
+    ("folder", "move", True, True),  # its files are moved, and nobody has noted that
+]
+RESTORE_STEPS = [
+    ("restoring", "_put_files_back", False, False),
+    ("folder", "move", True, False),  # its files are back, its rows are not
+    ("restoring", "_restore_rows", True, False),  # all is back, nothing is committed
+    ("restoring", "drop", False, True),
+    ("removing.folder", "delete_folder", True, True),
+]
+
+
+def killed(database_url: str, home: Path, owner: str, name: str, *, after: bool, call: str) -> None:
+    code = KILLED.format(owner=owner, name=name, after=after, call=call)
+    env = {**os.environ, "PARLOR_HOME": str(home), "DATABASE_URL": database_url}
+    ended = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+
+
+@pytest.mark.parametrize(("owner", "name", "after", "done"), REMOVE_STEPS)
+def test_a_removal_that_is_killed_is_whole_or_nothing(
+    engine: Engine, settings: Settings, owner: str, name: str, after: bool, done: bool
+) -> None:
+    dataset = make_dataset(engine, settings)
+    job = make_job(engine, dataset, epochs=1)
+    assert run(engine, settings, job)
+    before = state_of(engine, settings.home)
+    call = f"removing.remove(settings, database, 'training', {job}, 'ann')"
+    killed(settings.database_url, settings.home, owner, name, after=after, call=call)
+    free_due(settings.home, engine)  # as upkeep does
+    found = state_of(engine, settings.home)
+    if not done:
+        assert found == before
+    else:
+        assert found["removals"] == [("training", job)]
+        assert found["training_event"] == []
+        assert not (settings.home / "training" / str(job)).exists()
+        with reading(engine) as session:
+            number = session.scalars(select(Removal.id)).one()
+        restore(settings, engine, number, BY)
+        assert everything(engine, settings.home) == {k: v for k, v in before.items() if k not in ("left", "removals")}
+
+
+@pytest.mark.parametrize(("owner", "name", "after", "done"), RESTORE_STEPS)
+def test_undoing_that_is_killed_is_whole_or_nothing(
+    engine: Engine, settings: Settings, owner: str, name: str, after: bool, done: bool
+) -> None:
+    dataset = make_dataset(engine, settings)
+    job = make_job(engine, dataset, epochs=1)
+    assert run(engine, settings, job)
+    before = everything(engine, settings.home)
+    removal = remove(settings, engine, "training", job, BY)
+    without = state_of(engine, settings.home)
+    call = f"restoring.restore(settings, database, {removal.id}, 'ann')"
+    killed(settings.database_url, settings.home, owner, name, after=after, call=call)
+    free_due(settings.home, engine)
+    found = state_of(engine, settings.home)
+    if done:
+        assert (found.pop("left"), found.pop("removals")) == ([], [])
+        assert found == before
+    else:
+        assert found == without
+        restore(settings, engine, removal.id, BY)
+        assert everything(engine, settings.home) == before
