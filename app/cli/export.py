@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from app.cli.base import Group, counted, ensure_database, print_json, progress
-from app.cli.export_formats import lm_selfplay, spag
+from app.cli.export_formats import inspect, lm_selfplay, spag
 from app.cli.match_filter import filter_options, read_filter
 from app.cli.output import STDOUT, check_target, json_with_out_option, out_option, write_out
 from app.codebook import all_tables, codebook_rows, find_table
@@ -19,9 +19,10 @@ from app.matches import export as service
 from app.matches.export_codings import COLUMNS, coded_rows, finished_coding
 from app.matches.filter import check_known
 
-export = Group("export", help="Write what was played as CSV, or a round in a published format.")
+export = Group("export", help="Write what was played as CSV or for Inspect, or a round in a published format.")
 export.add_command(lm_selfplay)
 export.add_command(spag)
+export.add_command(inspect)
 
 
 def _csv_options(command: Any) -> Any:

@@ -183,6 +183,7 @@ ROUTES: dict[str, Row] = {
     "GET /admin/spend/removed/<int:number>": experimenters("404"),
     "POST /admin/spend/removed/<int:number>": experimenters("400"),  # without an action
     "GET /admin/export/<name>.csv": experimenters("200"),
+    "GET /admin/export/inspect.<form>": experimenters("404"),  # no such form
     "GET /admin/codebook": experimenters("200"),
     "GET /admin/compare/<jobs>": experimenters("400"),
     "POST /admin/figures/<form>": experimenters("400"),

@@ -352,7 +352,7 @@ def test_memory_does_not_grow_with_the_number_of_matches(engine: Engine) -> None
 
 def _peak(engine: Engine, more: int) -> tuple[int, int]:
     """The peak of memory in bytes while all matches are exported after `more` were added, and the size of the CSV."""
-    _insert_matches(engine, more)
+    insert_matches(engine, more)
     tracemalloc.start()
     try:
         with reading(engine) as session:
@@ -363,7 +363,7 @@ def _peak(engine: Engine, more: int) -> tuple[int, int]:
         tracemalloc.stop()
 
 
-def _insert_matches(engine: Engine, number: int) -> None:
+def insert_matches(engine: Engine, number: int) -> None:
     now, config = datetime.now(UTC), {"objective": "self", "limit": 50, **SPLIT}
     matches = [
         {
