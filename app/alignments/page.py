@@ -59,7 +59,8 @@ _RATED = replace(FIGURES, lines=lambda session, items: [figures_of(session, each
 
 def _links(item: AlignmentListItem) -> list[Reference]:
     made = [Reference("lineage", item.model.id, Phrase("Lineage"))] if item.model else []
-    return [*made, Reference("alignment recipe", item.row.id, Phrase("As a recipe"))]
+    report = Reference("alignment report", item.row.id, Phrase("Report"))
+    return [*made, report, Reference("alignment recipe", item.row.id, Phrase("As a recipe"))]
 
 
 PAGE: JobPage[Alignment] = JobPage(

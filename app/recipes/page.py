@@ -45,7 +45,10 @@ PAGE: JobPage[RecipeRun] = JobPage(
     kind=RECIPE,
     name=lambda each: each.row.name,
     lead=_lead,
-    links=lambda each: [Reference("recipe archive", each.row.id, Phrase("Download"))],
+    links=lambda each: [
+        Reference("recipe report", each.row.id, Phrase("Report")),
+        Reference("recipe archive", each.row.id, Phrase("Download")),
+    ],
     like=lambda _each: True,
     figures=progress_of,
     progress=Phrase("%(done)s of %(all)s steps are done."),

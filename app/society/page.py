@@ -90,7 +90,10 @@ _HINT = Phrase(
 PAGE: JobPage[Society] = JobPage(
     kind=SOCIETY,
     lead=_lead,
-    links=lambda each: [Reference("society data", each.row.id, Phrase("Cut training data"))] if each.done else [],
+    links=lambda each: [
+        *([Reference("society data", each.row.id, Phrase("Cut training data"))] if each.done else []),
+        Reference("society report", each.row.id, Phrase("Report")),
+    ],
     like=lambda each: not each.row.imported,
     progress=Phrase("%(done)s of %(all)s interactions are over"),
     figures=figures_of,

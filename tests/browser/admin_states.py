@@ -233,6 +233,8 @@ def match_and_model_states(parlor: Stack, page: Page, furnished: Furnished) -> I
         "codebook-unknown": "/admin/codebook?table=nothing",
         "leaderboard": "/admin/models/leaderboard",
         "leaderboard-taboo": "/admin/models/leaderboard?game=taboo",
+        "report": "/admin/report?tournament=negotiation",
+        "report-refused": "/admin/report.html?tournament=chess",
         "models": "/admin/models",
         "model-scripted": "/admin/models/1",
         "model-untried": f"/admin/models/{models['harbour-new']}",

@@ -12,7 +12,7 @@ from playwright.sync_api import Page
 from tests.browser.steps import sideways
 from tests.browser.visitor import Visitor
 
-_AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text(encoding="utf-8")
+AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text(encoding="utf-8")
 _DESKTOP, _PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
 # What depends on colours and widths; all else is the same in every look.
 LOOKS = ["color-contrast", "link-in-text-block", "scrollable-region-focusable", "target-size"]
@@ -24,7 +24,7 @@ def inspector(visitors: Callable[..., Visitor], **options: Any) -> Visitor:
     The policy, which rightly forbids that, is bypassed, and motion is reduced: colours are to have stopped changing.
     """
     visitor = visitors(bypass_csp=True, reduced_motion="reduce", **options)
-    visitor.context.add_init_script(_AXE)
+    visitor.context.add_init_script(AXE)
     return visitor
 
 

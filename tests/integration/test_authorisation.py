@@ -306,6 +306,8 @@ ROUTES: dict[str, Row] = {
     "GET /admin/models/<int:number>/lineage": experimenters("200"),
     "GET /admin/models/leaderboard": experimenters("200"),
     "GET /admin/models/leaderboard.csv": experimenters("200"),
+    "GET /admin/report": experimenters("400"),
+    "GET /admin/report.<form>": experimenters("404"),
     "GET /admin/models/<int:number>/clone": experimenters("200"),
     "POST /admin/models/<int:number>/clone": experimenters("400", form={"name": ""}),
     "POST /admin/models/<int:number>/play": experimenters("404", form={"game": "none that there is"}),

@@ -1,0 +1,108 @@
+"""Reports of results as downloads: what `flask report` writes, made apart from the pages that people play on."""
+
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, NamedTuple
+
+from flask import Response, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from gevent.lock import BoundedSemaphore
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.alignments.job import ALIGNMENT
+from app.analysis.figure_files import draw_each_in_process
+from app.campaigns.job import CAMPAIGN
+from app.core.commit import program_commit
+from app.core.errors import AppError, Invalid, NotFound, Phrase, Verbatim, either
+from app.core.extensions import db, reading
+from app.jobs.kind import JobKind
+from app.models import Study
+from app.recipes.job import RECIPE
+from app.reports.files import files_of, html_of, zipped
+from app.reports.origins import Surroundings
+from app.reports.subjects import SUBJECTS
+from app.society.job import SOCIETY
+from app.web.admin.blueprint import blueprint
+from app.web.admin.job_pages import job_address
+from app.web.admin.lists import add_address
+from app.web.seats import settings
+from app.web.threads import in_worker_thread
+
+PAGE, ARCHIVE = "html", "zip"
+_TYPES = {PAGE: "text/html; charset=utf-8", ARCHIVE: "application/zip"}
+_KINDS: dict[str, JobKind[Any]] = {kind.name: kind for kind in (RECIPE, CAMPAIGN, ALIGNMENT, SOCIETY)}
+_one_at_a_time = BoundedSemaphore(1)  # each draws its figures in a process of its own
+
+
+class _Subject(NamedTuple):
+    """What the address asks for a report of: a key of SUBJECTS, and which one of these."""
+
+    name: str
+    reference: str
+
+
+@blueprint.get("/report")
+def report() -> ResponseReturnValue:
+    """What a report holds, and its downloads. The one parameter says of what, as the options of the command do."""
+    return _show(_subject())
+
+
+@blueprint.get("/report.<form>")
+def report_file(form: str) -> ResponseReturnValue:
+    """The report as one page or as an archive; the page of downloads says why there is none yet. Raises NotFound."""
+    if form not in _TYPES:
+        raise NotFound("format", expected=either(_TYPES), got=form)
+    subject = _subject()
+    around = Surroundings(settings().home, program_commit())
+    try:
+        with _one_at_a_time:
+            found = in_worker_thread(db.engine, SUBJECTS[subject.name].build, subject.reference, around)
+            now = datetime.now(UTC)
+            if form == PAGE:
+                content = html_of(found, draw_each_in_process, now)
+            else:
+                content = zipped(found.name, files_of(found, draw_each_in_process, now))
+    except AppError as error:
+        return _show(subject, error), error.status
+    named = {"Content-Disposition": f'attachment; filename="{found.name}.{form}"'}
+    return Response(content, mimetype=_TYPES[form].partition(";")[0], headers=named)
+
+
+def _subject() -> _Subject:
+    """What the address says. Raises Invalid."""
+    chosen = [_Subject(name, reference) for name, reference in request.args.items() if name in SUBJECTS and reference]
+    if len(chosen) != 1:
+        expected, got = Phrase("one of the parameters %(names)s", names=Verbatim(", ".join(SUBJECTS))), str(len(chosen))
+        raise Invalid("report", expected=expected, got=Verbatim(got))
+    return chosen[0]
+
+
+def _show(subject: _Subject, refused: AppError | None = None) -> str:
+    with reading() as session:
+        title, back = _named(session, subject)
+    return render_template("admin/report.html", subject=subject, title=title, back=back, refused=refused)
+
+
+def _named(session: Session, subject: _Subject) -> tuple[Phrase | Verbatim, str]:
+    """What the report is of in words, and the page that leads to it. Raises NotFound."""
+    name, reference = subject
+    if name in _KINDS:
+        kind = _KINDS[name]
+        row = kind.get(session, int(reference) if reference.isdecimal() and len(reference) < 10 else 0)
+        return kind.subject(row.id), job_address(kind, row.id)
+    if name == "study":
+        study = session.scalar(select(Study).where(Study.name == reference.partition(":")[0]))
+        if study is None:
+            raise NotFound("study", expected=Phrase("a study that was loaded"), got=reference)
+        return Phrase("study %(name)s", name=Verbatim(reference)), url_for("admin.study_page", study_id=study.id)
+    return Phrase("tournament %(name)s", name=Verbatim(reference)), url_for("admin.leaderboard")
+
+
+def _address(name: str, number: int) -> str:
+    values: dict[str, Any] = {name: number}
+    return url_for("admin.report", **values)
+
+
+for _name in _KINDS:
+    add_address(f"{_name} report", partial(_address, _name))
