@@ -3,6 +3,7 @@
 import json
 import math
 import time
+from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
 
@@ -11,6 +12,11 @@ class Progress:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        self._follower: Callable[[str, Mapping[str, Any]], None] | None = None
+
+    def follow(self, follower: Callable[[str, Mapping[str, Any]], None]) -> None:
+        """From now on, hand each event and its facts on, once it is written."""
+        self._follower = follower
 
     def tell(self, event: str, **facts: Any) -> None:
         """Writes one event; its names are in docs/training.md."""
@@ -19,6 +25,8 @@ class Progress:
         )
         self._stream.write(line + "\n")
         self._stream.flush()
+        if self._follower is not None:
+            self._follower(event, facts)
 
 
 def _json_value(value: Any) -> Any:

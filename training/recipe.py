@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 from collections.abc import Mapping
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,7 +18,7 @@ from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 from transformers.integrations.integration_utils import TensorBoardCallback, WandbCallback
 from transformers.utils.logging import disable_progress_bar
 
-from training import checkpoints
+from training import checkpoints, mlflow_run
 from training.callbacks import ProgressCallback
 from training.data import Rows
 from training.devices import (
@@ -32,6 +33,7 @@ from training.errors import TrainingRefused
 from training.hashes import checkpoint_hash, file_hash
 from training.marks import FIRST_RENDERER
 from training.methods.base import Config, FromCheckpoint, Method, with_new_names
+from training.mlflow_run import MlflowRun
 from training.processes import LAUNCHED_WITH, process_number, processes
 from training.processor import slow_precision
 from training.progress import Progress, StopRequest
@@ -153,6 +155,10 @@ def train(
     last = _last_checkpoint(config, provenance)
     # These follow from what was compared, and older runs have none.
     provenance |= {**found.counts, CUT: rows.too_long[CUT], SKIPPED: rows.too_long[SKIPPED]}
+    if mlflow_run.is_wanted() and process_number() == 0:
+        of = {"method": method.name, **{name: value for name, value in provenance.items() if name.endswith("_sha256")}}
+        run = MlflowRun(config.run_folder, config.output.name, of, partial(_warn, progress), resumed=bool(last))
+        progress.follow(run.tell)
     follower = ProgressCallback(progress, stop)
     weights = model.num_parameters()
     if config.uses_adapters:
@@ -186,6 +192,10 @@ def train(
         raise KeyboardInterrupt
     trainer.check_weights()
     _finish(config, trainer, tokenizer, provenance, progress)
+
+
+def _warn(progress: Progress, message: str) -> None:
+    progress.tell("warning", message=message)
 
 
 def _refuse_empty(rows: Rows, purpose: str, render: Renderer) -> None:
