@@ -6,6 +6,7 @@ Archives of studies and of recipes have tables of their own, with lines for them
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from app import accounts
@@ -18,16 +19,13 @@ from app.core.csv_tables import CODEBOOK, Column, to_csv, with_short_names
 from app.core.errors import NotFound, either
 from app.core.lists import Listing, csv_columns
 from app.core.r_and_stata import PROGRAMS
-from app.datasets import listing as datasets
-from app.job_kinds import JOB_KINDS
+from app.job_kinds import JOB_KINDS, modules_below
 from app.jobs.listing import list_of
-from app.matches import listing as matches
 from app.matches import model_list
 from app.matches.export import TABLES
 from app.matches.export_codings import COLUMNS as CODING_COLUMNS
 from app.society.statistics import ITERATION_COLUMNS
 from app.spend.figures import Spend, spend_columns
-from app.studies import listing as studies
 from app.studies.monitor import inbox, pay, people
 
 
@@ -68,10 +66,11 @@ def all_tables() -> Mapping[str, CodebookTable]:
 
 
 def _listings() -> Iterator[Listing[Any]]:
-    yield from (matches.LIST, model_list.LIST, datasets.LIST)
-    yield from (list_of(kind) for kind in JOB_KINDS)
-    yield from (studies.STUDIES, studies.VERSIONS, studies.WAVES, people.PEOPLE, pay.BATCHES, inbox.REPORTS)
-    yield from (accounts.LIST, tokens.LIST, tokens.CHANGES)
+    """The lists that modules called `listing.py` declare, those of kinds of jobs, and those that stand elsewhere."""
+    declared = [vars(module).values() for module in modules_below(Path(__file__).parent, "app", "listing")]
+    elsewhere = (model_list.LIST, people.PEOPLE, pay.BATCHES, inbox.REPORTS, accounts.LIST, tokens.LIST, tokens.CHANGES)
+    found = [each for values in declared for each in values if isinstance(each, Listing)]
+    yield from (*found, *(list_of(kind) for kind in JOB_KINDS), *elsewhere)
 
 
 def find_table(name: str) -> CodebookTable:

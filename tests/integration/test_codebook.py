@@ -8,6 +8,7 @@ from flask import Flask
 from sqlalchemy import Engine
 
 from app.codebook import all_tables
+from app.web.admin.lists import _PAGES
 from tests.experimenter import signed_in
 from tests.integration.test_codings import coded, finish, give
 from tests.integration.test_export import add_call, begin
@@ -30,6 +31,12 @@ def test_the_page_shows_the_columns_of_a_table_and_what_the_command_prints(app: 
             assert printed.replace('"', "&#34;").replace("'", "&#39;").replace("<", "&lt;") in page.text
     assert "Who sat in that seat." in client.get("/admin/codebook?table=moves").text
     assert "Columns, and lines for R and Stata" in client.get("/admin/matches").text
+
+
+@pytest.mark.usefixtures("app")
+def test_every_list_of_a_page_is_in_the_codebook() -> None:
+    listed = {table.listing.name for table in all_tables().values() if table.listing is not None}
+    assert {page.listing.name for page in _PAGES.values()} <= listed
 
 
 def test_without_a_table_the_lines_of_all_are_printed(flask: Run, tmp_path: Path) -> None:
