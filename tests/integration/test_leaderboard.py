@@ -1,6 +1,7 @@
 """Leaderboards of matches that were really played: the command, its JSON and its CSV."""
 
 import csv
+import html
 import io
 import json
 from collections.abc import Callable
@@ -12,7 +13,9 @@ from flask import Flask
 from sqlalchemy import Engine, insert, select, update
 from sqlalchemy.orm import Session
 
+from app.analysis.drawing import draw
 from app.analysis.leaderboard import Leaderboard
+from app.analysis.leaderboard_charts import leaderboard_charts
 from app.analysis.tournaments import TournamentChoice, leaderboard_of, tournament_matches
 from app.core.errors import Invalid
 from app.core.extensions import reading, writing
@@ -188,6 +191,21 @@ def test_the_page_shows_ratings_cells_and_what_would_settle_the_order(
     assert of_one.status_code == 200
     table = client.get(f"/admin/models/leaderboard.csv?matrix={tournament}&role=first").text
     assert [row["role"] for row in csv.DictReader(io.StringIO(table))] == ["first"] * 12
+
+
+def test_the_charts_have_each_player_with_its_figures(app: Flask, engine: Engine, tournament: int) -> None:
+    [board] = boards(engine)
+    ratings, played = leaderboard_charts(board)
+    drawn = [(row["player"], row["value"], row["n"]) for row in ratings.data]
+    assert drawn == [(each.player, each.value, board.matches_of(each.player)) for each in board.ratings.ratings]
+    for row in played.data:
+        standing = board.standings[row["player"]]
+        assert (row["played"], row["quality"], row["score"]) == (standing.played, standing.quality, standing.score)
+    page = signed_in(app).get("/admin/models/leaderboard").text
+    for chart in (ratings, played):
+        assert chart.described.sentence in html.unescape(page)
+        svg = draw(chart, "svg").decode()
+        assert all(f">{each.player}<" in svg for each in board.ratings.ratings) == (chart is ratings)
 
 
 def test_the_page_is_made_again_when_further_matches_are_over(app: Flask, engine: Engine, tournament: int) -> None:

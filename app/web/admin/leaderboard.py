@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 
 from app.analysis.bootstrap import Figure
 from app.analysis.leaderboard import BOTH, Leaderboard, Standing, key_of, roles_of
+from app.analysis.leaderboard_charts import leaderboard_charts
 from app.analysis.leaderboard_table import LEADERBOARD_COLUMNS, leaderboard_rows
 from app.analysis.rating_models import MIDDLE
 from app.analysis.ratings import FEW, POINTS, CrossPlayCell, Neighbours, Rating, Ratings
@@ -32,7 +33,9 @@ from app.jobs.kind import LARGEST
 from app.matches.filter import PEOPLES
 from app.models import LanguageModel, MatchRow, Participant, RoundRow, StudyVersion, Wave
 from app.web.admin.blueprint import blueprint
+from app.web.admin.rounds_analysis import with_specs
 from app.web.admin.rounds_result import IntervalBar, drawn_interval
+from app.web.chart_language import page_language
 from app.web.csv_exports import csv_flags
 from app.web.downloads import download
 from app.web.threads import in_worker_thread
@@ -110,6 +113,7 @@ def leaderboard() -> ResponseReturnValue:
         top=[each.player for each in shown.ratings.ratings if each.best_place == 1],
         axis=_axis(shown.ratings),
         cross_plays=[(each, _role_names(each.game)[each.role], _cells(each)) for each in (shown, *others)],
+        charts=[with_specs(each) for each in leaderboard_charts(shown, page_language())],
         neighbours=_neighbour_lines(shown.ratings, model_ids),
         few=FEW,
         **common,
