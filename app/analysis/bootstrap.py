@@ -18,6 +18,7 @@ Sarkar & Jordan 2014, A scalable bootstrap for massive data, J. R. Stat. Soc. B 
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,9 +33,10 @@ MOST_RESAMPLED = 10_000  # matches or seeds that are all drawn from
 LEVEL = 0.95
 LEAST = 10  # of fewer matches, seeds or contexts a bootstrap is not to be trusted
 FEW_MATCHES, FEW_SEEDS, FEW_CONTEXTS = "fewer than 10 matches", "fewer than 10 seeds", "fewer than 10 contexts"
+FEW_PEOPLE, FEW_DYADS = "fewer than 10 people", "fewer than 10 pairs of people"
 NEAR_ZERO = "a base that hardly scored"
 NORMAL = 1.959963984540054  # standard deviations of a normal distribution, within which LEVEL of it lies
-_SEED = 240_618_872
+SEED_OF_DRAWS = 240_618_872
 _PART = 2_500  # matches or seeds that stand for more than MOST_RESAMPLED
 _LEAST_OF_STRATUM = 200
 _AT_ONCE = 100_000  # drawn matches, and cells of resamples, in memory
@@ -80,6 +82,25 @@ def figures(
     what is resampled where it is not each match by itself, numbered likewise; `strata` (n,) what each has enough of
     where a part stands for all. `statistics` takes such sums, (r, cells, c), and gives r numbers a name.
     """
+    return resample(statistics, cells, columns, units, strata).figures
+
+
+@dataclass(frozen=True, slots=True)
+class Resampled:
+    """Figures, and what each of them was in the resamples: (RESAMPLES,), or empty where there are none."""
+
+    figures: dict[str, Figure]
+    draws: Mapping[str, Floats]
+
+
+def resample(
+    statistics: Statistics,
+    cells: Integers,
+    columns: Floats,
+    units: Integers | None = None,
+    strata: Integers | None = None,
+) -> Resampled:
+    """The same as `figures`, with the resamples, which are around the values of all matches."""
     order = np.argsort(cells, kind="stable")
     columns, units = columns[:, order], None if units is None else units[order]
     starts = np.flatnonzero(np.diff(cells[order], prepend=-1))
@@ -99,7 +120,12 @@ def figures(
         for sums in resamples:
             for name, found in statistics(sums).items():
                 drawn[name].append(found.values)
-    return {name: _with_interval(found, drawn[name], few, part.get(name)) for name, found in exact.items()}
+    draws = {name: np.concatenate(found) if found else np.empty(0) for name, found in drawn.items()}
+    for name, of_part in part.items():
+        draws[name] = draws[name] + (exact[name].values[0] - of_part.values[0])
+    return Resampled(
+        {name: _with_interval(found, draws[name], few, part.get(name)) for name, found in exact.items()}, draws
+    )
 
 
 def mean_figure(values: Floats, units: Integers | None = None, reason: str = FEW_MATCHES) -> Figure:
@@ -116,9 +142,9 @@ def mean_figure(values: Floats, units: Integers | None = None, reason: str = FEW
     units = np.arange(number) if units is None else np.unique(units, return_inverse=True)[1].reshape(-1)
     sums = np.stack([np.bincount(units, values), np.bincount(units)], axis=1)
     distinct, counts = np.unique(sums, axis=0, return_counts=True)
-    often = np.random.default_rng(_SEED).multinomial(len(sums), counts / len(sums), size=RESAMPLES)
+    often = np.random.default_rng(SEED_OF_DRAWS).multinomial(len(sums), counts / len(sums), size=RESAMPLES)
     total, matches = (often @ distinct).T
-    return Figure(mean, *_ends(total / matches), number)
+    return Figure(mean, *interval_ends(total / matches), number)
 
 
 def ratio_figure(over: Floats, under: Floats, units: Integers | None = None) -> Figure:
@@ -139,11 +165,11 @@ def ratio_figure(over: Floats, under: Floats, units: Integers | None = None) -> 
     units = np.arange(number) if units is None else np.unique(units, return_inverse=True)[1].reshape(-1)
     sums = np.stack([np.bincount(units, over), np.bincount(units, under)], axis=1)
     distinct, counts = np.unique(sums, axis=0, return_counts=True)
-    often = np.random.default_rng(_SEED).multinomial(len(sums), counts / len(sums), size=RESAMPLES)
+    often = np.random.default_rng(SEED_OF_DRAWS).multinomial(len(sums), counts / len(sums), size=RESAMPLES)
     mine, base = (often @ distinct).T
     if (base <= 0).any():
         return Figure(value, n=number, no_interval=NEAR_ZERO)
-    return Figure(value, *_ends(mine / base), number)
+    return Figure(value, *interval_ends(mine / base), number)
 
 
 def wilson(share: float, n: float) -> tuple[float, float]:
@@ -164,7 +190,7 @@ def _resamples(columns: Floats, starts: Integers, units: Integers | None) -> Ite
     """The sums of `RESAMPLES` resamples, as many at a time as are worth a call of the statistics: (r, cells, c)."""
     number, matches = columns.shape
     size = matches if units is None else int(units.max()) + 1
-    generator = np.random.default_rng(_SEED)
+    generator = np.random.default_rng(SEED_OF_DRAWS)
     for first in range(0, RESAMPLES, step := max(1, _AT_ONCE // len(starts))):
         sums = np.empty((min(step, RESAMPLES - first), len(starts), number))
         for start in range(0, len(sums), some := max(1, _AT_ONCE // matches)):
@@ -183,7 +209,7 @@ def _resamples_of_part(
     columns: Floats, cells: Integers, units: Integers | None, strata: Integers | None, size: int
 ) -> Iterator[Floats]:
     """The sums of the part itself, blown up to the size of all, and then those of resamples: (r, cells, c) each."""
-    generator = np.random.default_rng(_SEED)
+    generator = np.random.default_rng(SEED_OF_DRAWS)
     chosen, weights = _part(generator, units, strata, size)
     if units is None:
         rows, of_chosen = chosen, np.arange(len(chosen))
@@ -228,7 +254,7 @@ def _part(
     return together[order], weight[order]
 
 
-def _with_interval(exact: Statistic, drawn: list[Floats], few: str | None, part: Statistic | None = None) -> Figure:
+def _with_interval(exact: Statistic, drawn: Floats, few: str | None, part: Statistic | None = None) -> Figure:
     value, number = float(exact.values[0]), round(float(exact.matches[0]))
     if np.isnan(value):
         return Figure(None)
@@ -239,11 +265,9 @@ def _with_interval(exact: Statistic, drawn: list[Floats], few: str | None, part:
         few = FEW_MATCHES
     if few is not None:
         return Figure(value, n=number, no_interval=few)
-    low, high = _ends(np.concatenate(drawn))
-    shift = 0.0 if part is None else value - float(part.values[0])
-    return Figure(value, low + shift, high + shift, number)
+    return Figure(value, *interval_ends(drawn), number)
 
 
-def _ends(values: Any) -> tuple[float, float]:
+def interval_ends(values: Any) -> tuple[float, float]:
     low, high = np.nanquantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
