@@ -12,6 +12,7 @@ from typing import Any
 from app import accounts
 from app.accounts import tokens
 from app.analysis.leaderboard_table import LEADERBOARD_COLUMNS
+from app.analysis.side_by_side.tables import CODEBOOK_TABLES as SIDE_BY_SIDE_TABLES
 from app.analysis.tables import analysis_columns, campaign_columns
 from app.assessments.figures import COLUMNS as ASSESSMENT_COLUMNS
 from app.benchmarks.table import comparison_columns
@@ -51,6 +52,7 @@ def all_tables() -> Mapping[str, CodebookTable]:
         "analysis": analysis_columns(),
         "campaign": campaign_columns(),
         "leaderboard": LEADERBOARD_COLUMNS,
+        **SIDE_BY_SIDE_TABLES,
         "assessment": ASSESSMENT_COLUMNS,
         "benchmarks": comparison_columns(),
         "society": ITERATION_COLUMNS,

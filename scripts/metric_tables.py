@@ -27,6 +27,12 @@ def _of_game(name: str) -> Iterator[str]:
         yield f"Of the transcripts above average alone, the same of these names: {', '.join(above)}."
     yield "Of each model (`by_model`), by role where roles differ, else where different models sat in the two seats:"
     yield _table(defined.of_models)
+    shown = ", ".join(f"`{each.name}`" for each in defined.side_by_side if each not in defined.of_settings)
+    yield f"Of models [side by side](#people-and-models-side-by-side), of those above {shown}, and:"
+    yield _table(defined.of_settings)
+    yield "Of what each of them says:"
+    rows = (f"| `{each.name}` | {each.title} | {each.unit} | {each.explanation} |" for each in defined.language)
+    yield "\n".join(["| column | title | unit | what it is |", "|---|---|---|---|", *rows])
 
 
 def _table(metrics: Sequence[Metric]) -> str:

@@ -26,11 +26,11 @@ def matches_of(session: Session, round_ids: Sequence[int]) -> MatchTable:
     whole = swapped.issuperset(round_ids)
     columns = MatchTableBuilder()
     rows = session.execute(
-        _finished().where(MatchRow.round_id.in_(round_ids)).order_by(MatchRow.round_id, MatchRow.index),
+        finished().where(MatchRow.round_id.in_(round_ids)).order_by(MatchRow.round_id, MatchRow.index),
         execution_options={"yield_per": _AT_ONCE},
     )
     for part in rows.partitions():
-        columns.add([_finished_match(names, _pair_key(*fields[:2]) if whole else None, *fields[2:]) for fields in part])
+        columns.add([finished_match(names, _pair_key(*fields[:2]) if whole else None, *fields[2:]) for fields in part])
     return columns.matches()
 
 
@@ -61,7 +61,7 @@ def chosen_tables(
     tables: dict[tuple[str, float | None], MatchTableBuilder] = {}
     in_pairs = set()
     rows = session.execute(
-        _finished()
+        finished()
         .add_columns(MatchRow.game, MatchRow.config)
         .where(*(conditions(choice) if most is None else [MatchRow.id.in_(_sample(choice, most, MatchRow.id))]))
         .order_by(
@@ -77,7 +77,7 @@ def chosen_tables(
             if paired:
                 in_pairs.add(group)
             pair = _pair_key(round_id, index) if paired else next(alone)
-            groups.setdefault(group, []).append(_finished_match(names, pair, *fields))
+            groups.setdefault(group, []).append(finished_match(names, pair, *fields))
         for group, found in groups.items():
             tables.setdefault(group, MatchTableBuilder()).add(found)
     whole = {group: table.matches() for group, table in sorted(tables.items(), key=_by_name)}
@@ -103,8 +103,8 @@ def _pair_key(round_id: int, index: int) -> int:
     return round_id * MOST_MATCHES + index // 2
 
 
-def _finished() -> Select[*tuple[Any, ...]]:
-    """Where a match belongs, and the fields of `_finished_match`, in their order."""
+def finished() -> Select[*tuple[Any, ...]]:
+    """The matches that are over: where each belongs, and the fields of `finished_match`, in their order."""
     first, second = _SEATS
     return (
         select(
@@ -133,7 +133,8 @@ def _finished() -> Select[*tuple[Any, ...]]:
     )
 
 
-def _finished_match(names: Mapping[int, str], pair: int | None, *fields: Any) -> FinishedMatch:
+def finished_match(names: Mapping[int, str], pair: int | None, *fields: Any) -> FinishedMatch:
+    """A match of the fields of `finished`, without where it belongs; `names` are those of models by their number."""
     first, second, model_0, player_0, model_1, player_1, reason = fields[:7]
     ply, words, tokens, violations, first_proposal, winner, agreed, pareto, unspoken = fields[7:]
     players = _player_name(names, model_0, player_0), _player_name(names, model_1, player_1)

@@ -13,6 +13,7 @@ from app.analysis.rounds import RoundAnalysis
 from app.core.csv_tables import Column
 from app.games import GAMES, metrics_of
 from app.games.metrics import AS_PLAYED, MODEL_SCORE, SHARE, Metric
+from app.games.talk import LanguageMetric
 
 Row = Mapping[str, Any]  # the values of a row by column; a column that is not in it is empty
 
@@ -77,20 +78,20 @@ def analysis_columns(games: Sequence[str] | None = None) -> tuple[Column, ...]:
     """The columns of an analysis of these games, or of all; those of models are the same for every game."""
     metrics = _by_name([metric for game in games or GAMES for metric in metrics_of(game).columns.values()])
     models = _by_name([metric for game in GAMES for metric in metrics_of(game).of_models])
-    return *_OF_AN_ANALYSIS, *_figure_columns({**metrics, **models, **metrics}), _CLAIMS
+    return *_OF_AN_ANALYSIS, *figure_columns({**metrics, **models, **metrics}), _CLAIMS
 
 
 def campaign_columns(games: Sequence[str] | None = None) -> tuple[Column, ...]:
     """The columns of a campaign in one of these games, or in any."""
     metrics = [metric for game in games or GAMES for metric in metrics_of(game).everything.values()]
-    return *_OF_AN_ITERATION, *_figure_columns(_by_name(metrics)), _ROUNDS_WITH
+    return *_OF_AN_ITERATION, *figure_columns(_by_name(metrics)), _ROUNDS_WITH
 
 
 def _by_name(metrics: Sequence[Metric]) -> dict[str, Metric]:
     return {each.name: each for each in metrics}
 
 
-def _figure_columns(metrics: Mapping[str, Metric]) -> Iterator[Column]:
+def figure_columns(metrics: Mapping[str, Metric | LanguageMetric]) -> Iterator[Column]:
     """Four columns a figure: its value, both ends of its interval, and of how many matches it is taken."""
     for name, metric in metrics.items():
         values = "from 0 to 1" if metric.unit == SHARE else metric.unit
@@ -117,14 +118,14 @@ def analysis_rows(analyses: Sequence[MatchAnalysis], matrix: CrossPlay | None = 
         own = {**each.about(), "lambda": each.partner_weight, "claims_version": each.defined.claims_version}
         model = each.players[0] if len(each.players) == 1 else None
         scope = "round" if isinstance(each, RoundAnalysis) else "matches"
-        yield {**own, "scope": scope, "model": model, "matches": each.matches, **_flat(each.metrics.columns)}
+        yield {**own, "scope": scope, "model": model, "matches": each.matches, **flat_figures(each.metrics.columns)}
         for part in each.metrics.parts:
             about = {"scope": "model", "model": part.player, "role": part.role, "matches": part.matches}
-            yield {**own, **about, **_flat(part.columns)}
+            yield {**own, **about, **flat_figures(part.columns)}
         if each.paired is not None:
             about = {"scope": "difference", "model": each.paired.first, "against": each.paired.second}
             about["pairing"] = each.paired.pairing
-            yield {**own, **about, "matches": each.matches, **_flat(each.paired.columns)}
+            yield {**own, **about, "matches": each.matches, **flat_figures(each.paired.columns)}
     if matrix is not None:
         for cell in matrix.cells:
             yield {
@@ -135,7 +136,7 @@ def analysis_rows(analyses: Sequence[MatchAnalysis], matrix: CrossPlay | None = 
                 "role": cell.role,
                 "against": cell.column,
                 "matches": cell.matches,
-                **_flat({MODEL_SCORE.name: cell.score}),
+                **flat_figures({MODEL_SCORE.name: cell.score}),
             }
 
 
@@ -146,10 +147,11 @@ def campaign_rows(campaign_id: int, results: Sequence[Mapping[str, Any]]) -> Ite
         for label, found in ((AS_PLAYED, own), *each["evaluations"].items()):
             figures = {name: Figure(**of) for name, of in (found["figures"] or {}).items()}
             about = {"campaign_id": campaign_id, "evaluation": label, "evaluation_id": found["round_id"]}
-            yield {**each, **about, **_flat(figures)}
+            yield {**each, **about, **flat_figures(figures)}
 
 
-def _flat(figures: Mapping[str, Figure]) -> dict[str, float | None]:
+def flat_figures(figures: Mapping[str, Figure]) -> dict[str, float | None]:
+    """The values of those four columns of each figure."""
     return {
         f"{name}{end}": value
         for name, figure in figures.items()

@@ -117,7 +117,14 @@ def _arms_with_people(session: Session) -> list[int]:
 
 
 def _of_people(arms: Iterable[int]) -> ColumnElement[bool]:
-    """Matches of these arms that count, of people in frozen waves who have not withdrawn, with nothing erased."""
+    """Matches of these arms that count."""
+    return MatchRow.arm_id.in_(list(arms)) & counted_people()
+
+
+def counted_people() -> ColumnElement[bool]:
+    """Whether it is a match with people that counts, for a WHERE over MatchRow: of guests, or of people in frozen waves
+    who have not withdrawn; no practice, and nothing in it was erased.
+    """
     seat = aliased(SeatRow)
     closed = Wave.frozen_at.is_not(None) & Wave.rehearsal.is_(False)
     out = (
@@ -129,8 +136,7 @@ def _of_people(arms: Iterable[int]) -> ColumnElement[bool]:
     )
     return (
         MatchRow.source.in_(PEOPLES)
-        & MatchRow.arm_id.in_(list(arms))
-        & MatchRow.position.is_not(None)
+        & (MatchRow.arm_id.is_(None) | MatchRow.position.is_not(None))
         & MatchRow.erased_at.is_(None)
         & ~exists(out)
     )

@@ -57,3 +57,14 @@ def in_words(figure: Mapping[str, Any] | None, unit: str, language: Language = E
     found = Figure(**figure)
     more = beside(found, unit, language)
     return number(found.value, unit, language) + (f" ({more})" if more else "")
+
+
+def p_words(p: float | None, language: Language = ENGLISH) -> str:
+    """A p value as people read it."""
+    if p is None:
+        return "–"
+    return (
+        language.gettext("p < %(bound)s", bound=language.decimals(0.001, 3))
+        if p < 0.001
+        else (language.gettext("p = %(value)s", value=language.decimals(p, 3)))
+    )

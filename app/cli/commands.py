@@ -29,6 +29,7 @@ FILES = {
     "model leaderboard": "leaderboard:leaderboard",
     "model permit": "permissions:permit_model",
     "dataset permit": "permissions:permit_dataset",
+    "model compare": "model_compare:compare",
     "model lineage": "lineage:lineage",
     "model test": "model_calls:test",
     "model list-remote": "model_calls:list_remote",

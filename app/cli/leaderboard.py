@@ -42,7 +42,7 @@ def leaderboard(
     """
     check_one_format(as_json, as_csv)
     _check_role(game, role)
-    wanted = _read_weight(weight)
+    wanted = read_weight(weight)
     choice = TournamentChoice(None if game is None else find_game(game).name, matrix, campaign)
     ensure_database()
     with reading() as session:
@@ -76,7 +76,8 @@ def _check_role(game: str | None, role: str | None) -> None:
         raise Invalid("--role", expected=Verbatim(", ".join(known)), got=role)
 
 
-def _read_weight(raw: str | None) -> float | None:
+def read_weight(raw: str | None) -> float | None:
+    """The weight of `--lambda`; None where it was not given. Raises Invalid."""
     if raw is None:
         return None
     if not is_plain_real(raw) or not -1 <= float(raw) <= 1:

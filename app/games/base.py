@@ -18,6 +18,7 @@ from app.games.config import GameConfig
 from app.games.material import MaterialKind
 from app.games.metrics import COMMON, GameMetrics
 from app.games.rewards import RewardFormula
+from app.games.talk import Talk, words_of
 
 JSON = dict[str, Any]
 
@@ -161,6 +162,25 @@ class Game(ABC, Generic[S]):
         Raises Invalid for what is no config.
         """
         return None
+
+    def joint_share(
+        self,
+        config: Mapping[str, Any],  # noqa: ARG002  most games have no best joint score
+        utilities: tuple[float, float],  # noqa: ARG002
+        facts: JSON | None,  # noqa: ARG002
+    ) -> float | None:
+        """What both got together, as a share of the most that they could have: from 0 to 1.
+
+        `facts` are those of the outcome, or None where they have not been read. None in a game without such a most, and
+        where only the facts would tell.
+        """
+        return None
+
+    def talk(self, config: Mapping[str, Any], moves: Sequence[Event], seat: int) -> Talk:  # noqa: ARG002
+        """What a seat said in a match with that resolved config and these accepted moves, for what its game measures
+        of it.
+        """
+        return Talk([words_of(move.text) for move in moves if move.seat == seat])
 
     def prompt_words(self, facts: JSON, sections: Mapping[str, str]) -> Mapping[str, str]:  # noqa: ARG002
         """What the rules in a prompt name beside the facts of the view; `sections` are those of the template."""

@@ -53,6 +53,9 @@ class MatchTable:
     players: tuple[str, ...]
     reasons: tuple[str, ...]
     pair: Integers | None = None  # (n,) numbered from 0; None where each match is one by itself
+    # What takes more than a match's row to tell; None where nobody has read it.
+    joint_share: Floats | None = None  # (n,) what both got, as a share of the most that they could have together
+    seat_violations: Floats | None = None  # (n, 2) refused moves by seat
 
     def __len__(self) -> int:
         return len(self.ply)

@@ -11,12 +11,15 @@ from enum import Flag, auto
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from app.games.talk import MESSAGES, LanguageMetric
+
 if TYPE_CHECKING:  # NumPy is loaded where figures are worked out
     from app.games.match_table import Booleans, Floats, MatchTable
 
 ABORTED = "aborted"  # how a match of any game ends that a model or we could not go on with
 
 POINTS, MOVES, TOKENS, WORDS, TURNS, SHARE = "points", "moves", "tokens", "words", "turns", "share"
+OF_THE_BEST = "of the best"  # a part of the most that there is, from 0 to 1
 TIMES = "times"  # how many times another figure
 MEAN, MEDIAN, PART, RATIO = "mean", "median", "share", "ratio"  # aggregates
 WILSON, BOOTSTRAP = "Wilson", "bootstrap"  # intervals
@@ -41,6 +44,7 @@ class Use(Flag):
     WHOLE = auto()  # kept of an evaluation against another player, although it is of both players
     RESULT = auto()  # of a model: a column of the table with which a round's page begins
     DIFFERENCE = auto()  # of a model: also what one model has over the other
+    SETTINGS = auto()  # a column of models side by side: in self-play, in cross-play and with people
 
 
 class Histogram(NamedTuple):
@@ -135,6 +139,8 @@ class GameMetrics:
     of_models: tuple[Metric, ...]
     tones: Mapping[str, str]  # what outcomes are coloured as
     claims_version: int | None = None  # which reading of words some of them rest on
+    of_settings: tuple[Metric, ...] = ()  # of models side by side alone
+    language: tuple[LanguageMetric, ...] = MESSAGES
 
     def __post_init__(self) -> None:
         for kind in (self.of_matches, self.of_models):
@@ -193,9 +199,16 @@ class GameMetrics:
         """The metrics of a model that are used so, in order."""
         return [each for each in self.of_models if use in each.uses]
 
+    @cached_property
+    def side_by_side(self) -> Sequence[Metric]:
+        """What models have side by side, in each setting: of a model, then of its matches."""
+        return *self.shown_of_models(Use.SETTINGS), *self.of_settings, *self.shown(Use.SETTINGS)
+
     def texts(self) -> Iterator[str]:
         """What pages show of them."""
-        for each in (*self.of_matches, *self.of_models):
+        for said in self.language:
+            yield from (said.heading, said.unit)
+        for each in (*self.of_matches, *self.of_models, *self.of_settings):
             yield each.heading
             yield each.unit
             if each.note:
@@ -254,6 +267,13 @@ def words(matches: "MatchTable") -> "Floats":
     return matches.words
 
 
+def own_violations(matches: "MatchTable") -> "Floats":
+    """(n, 2) Refused moves of each seat. Raises ValueError where nobody has read whose they are."""
+    if matches.seat_violations is None:
+        raise ValueError("expected the refused moves of each seat, got those of both")
+    return matches.seat_violations
+
+
 def ended_as(reason: str) -> Value:
     """Whether a match ended for that reason: (n,)."""
     return lambda matches: matches.ended(reason)
@@ -271,22 +291,22 @@ SCORE_MEAN = Metric(
 )  # fmt: skip
 MESSAGES_MEAN = Metric(
     "messages_mean", "messages in a match", MOVES, "accepted moves of both seats", moves, rank=60,
-    uses=Use.TILE | Use.EVALUATION | Use.WHOLE,
+    uses=Use.TILE | Use.EVALUATION | Use.WHOLE | Use.SETTINGS,
     histogram=Histogram("messages", "Length of matches in moves", "Length (accepted moves of both seats)",
                         "Mean length"),
     lines=(PanelLine(LENGTH, "length"),),
 )  # fmt: skip
 TOKENS_MEAN = Metric(
     "tokens_mean", "tokens in a match", TOKENS, "tokens of the accepted moves, as the models' servers count them",
-    tokens,
+    tokens, uses=Use.SETTINGS,
 )  # fmt: skip
 WORDS_MEAN = Metric(
-    "words_mean", "words in a match", WORDS, "words of the accepted moves", words,
+    "words_mean", "words in a match", WORDS, "words of the accepted moves", words, uses=Use.SETTINGS,
     histogram=Histogram("words", "Length of matches in words", "Length (words of both seats)", "Mean length", 30),
 )  # fmt: skip
 ABORT_RATE = Metric(
     "abort_rate", "aborted", SHARE, "matches that a model's fifth refused attempt, or its silence, ended",
-    ended_as(ABORTED), PART, rank=70, uses=Use.TILE | Use.WHOLE,
+    ended_as(ABORTED), PART, rank=70, uses=Use.TILE | Use.WHOLE | Use.SETTINGS,
 )  # fmt: skip
 VIOLATIONS_MEAN = Metric(
     "violations_mean", "refused moves in a match", MOVES, "refused moves of both seats",
@@ -299,12 +319,25 @@ FIRST_PROPOSAL_MEAN = Metric(
 )  # fmt: skip
 MODEL_SCORE = Metric(
     "score_mean", "mean score", POINTS, "what the model got", scores, by_seat=True,
-    uses=Use.HEADLINE | Use.RESULT | Use.DIFFERENCE,
+    uses=Use.HEADLINE | Use.RESULT | Use.DIFFERENCE | Use.SETTINGS,
+)  # fmt: skip
+
+# Of a model beside another one, whoever its partners are.
+PARTNER_SCORE = Metric(
+    "partner_score_mean", "mean score of the partner", POINTS, "what its partners got",
+    lambda matches: matches.utility[:, ::-1], by_seat=True,
+)  # fmt: skip
+OWN_VIOLATIONS_MEAN = Metric(
+    "own_violations_mean", "its refused moves in a match", MOVES, "refused moves of the model itself, a seat",
+    own_violations, by_seat=True,
 )  # fmt: skip
 
 COUNTED = (SCORE_MEAN, MESSAGES_MEAN, WORDS_MEAN, FIRST_PROPOSAL_MEAN)  # what is counted of every game
 
 # What a game has that defines none of its own.
 COMMON = GameMetrics(
-    (SCORE_MEAN, MESSAGES_MEAN, TOKENS_MEAN, WORDS_MEAN, ABORT_RATE, VIOLATIONS_MEAN), (MODEL_SCORE,), {}
+    (SCORE_MEAN, MESSAGES_MEAN, TOKENS_MEAN, WORDS_MEAN, ABORT_RATE, VIOLATIONS_MEAN),
+    (MODEL_SCORE,),
+    {},
+    of_settings=(PARTNER_SCORE, OWN_VIOLATIONS_MEAN),
 )

@@ -54,6 +54,9 @@ FROM_BELOW = (
         N_("fewer than 10 matches"),
         N_("fewer than 10 seeds"),
         N_("fewer than 10 contexts"),
+        N_("fewer than 10 people"),
+        N_("fewer than 10 pairs of people"),
+        N_("too few words"),
         N_("a base that hardly scored"),
     ),
     *(N_("generated contexts"), N_("target words"), N_("what each match draws")),  # the material of campaigns

@@ -14,9 +14,10 @@ from flask import Flask
 from sqlalchemy import Engine, insert
 
 from app.analysis.leaderboard_table import LEADERBOARD_COLUMNS
+from app.analysis.side_by_side.tables import CODEBOOK_TABLES
 from app.analysis.tables import analysis_columns, campaign_columns
 from app.codebook import all_tables, codebook
-from app.core.csv_tables import to_csv
+from app.core.csv_tables import to_csv, with_short_names
 from app.core.errors import Invalid, NotFound
 from app.core.extensions import reading, writing
 from app.matches import export, live
@@ -315,6 +316,8 @@ def test_the_codebook_explains_every_column_of_every_table() -> None:
     assert found["analysis"] == [column.name for column in analysis_columns()]
     assert found["campaign"] == [column.name for column in campaign_columns()]
     assert found["leaderboard"] == [column.name for column in LEADERBOARD_COLUMNS]
+    for name, columns in CODEBOOK_TABLES.items():
+        assert found[name] == [column.name for column in with_short_names(columns)]
     assert {"codings", "spend", "list of rounds", "list of trainings", "list of matches"} < set(found)
     assert sum(map(len, found.values())) == len(rows)
     assert all(row["type"] and row["meaning"].endswith(".") and row["values"] for row in rows)

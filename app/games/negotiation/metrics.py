@@ -17,7 +17,10 @@ from app.games.metrics import (
     MESSAGES_MEAN,
     MODEL_SCORE,
     MOVES,
+    OF_THE_BEST,
+    OWN_VIOLATIONS_MEAN,
     PART,
+    PARTNER_SCORE,
     POINTS,
     RATIO,
     SCORE_MEAN,
@@ -41,6 +44,7 @@ from app.games.metrics import (
 )
 from app.games.negotiation.claims import CLAIMS_VERSION
 from app.games.negotiation.outcomes import DEAL
+from app.games.negotiation.talk import LANGUAGE
 
 if TYPE_CHECKING:
     from app.games.match_table import Booleans, Floats, MatchTable
@@ -59,6 +63,13 @@ def _pareto(matches: "MatchTable") -> "Booleans":
 
 def _unspoken(matches: "MatchTable") -> "Floats":
     return matches.unspoken
+
+
+def _joint_share(matches: "MatchTable") -> "Floats":
+    """(n,) Raises ValueError where nobody has read it."""
+    if matches.joint_share is None:
+        raise ValueError("expected what both got as a share of the most, got nothing that was read")
+    return matches.joint_share
 
 
 def _references(lam: float | None) -> Sequence[tuple[float, str]]:
@@ -90,32 +101,34 @@ METRICS = GameMetrics(
         replace(_SCORE_MEDIAN, own=("score_median", None)),
         replace(MESSAGES_MEAN, above=True, explanation="accepted moves of both seats, proposals included"),
         replace(TOKENS_MEAN, above=True),
-        replace(WORDS_MEAN, above=True, rank=100, uses=Use.TILE),
+        replace(WORDS_MEAN, above=True, rank=100, uses=Use.TILE | Use.SETTINGS),
         replace(ABORT_RATE, above=True),
         Metric(
             "agreement_rate", "agreement", SHARE, "matches with a deal", _agreed, PART, above=True, rank=20,
-            uses=_EVALUATED | Use.WHOLE, lines=(PanelLine(Panel("Agreement", compared=True), "agreement"),),
+            uses=_EVALUATED | Use.WHOLE | Use.SETTINGS,
+            lines=(PanelLine(Panel("Agreement", compared=True), "agreement"),),
         ),
         _AGREED_SCORE_MEAN,
         _AGREED_SCORE_MEDIAN,
         Metric("agreed_messages_mean", "messages in a deal", MOVES, "accepted moves, of matches with a deal", moves,
-               among=_agreed, above=True),
+               among=_agreed, above=True, uses=Use.SETTINGS),
         Metric("agreed_tokens_mean", "tokens in a deal", TOKENS, "tokens of the accepted moves, of matches with a deal",
-               tokens, among=_agreed, above=True),
+               tokens, among=_agreed, above=True, uses=Use.SETTINGS),
         Metric("agreed_words_mean", "words in a deal", WORDS, "words of the accepted moves, of matches with a deal",
-               words, among=_agreed, above=True),
+               words, among=_agreed, above=True, uses=Use.SETTINGS),
         Metric(
             "pareto_rate", "Pareto-optimal, of all", SHARE,
             "of all matches, those with a deal that no full split betters for one seat without loss to the other, in"
             " the utilities with λ",
-            _pareto, PART, above=True, rank=50, uses=Use.TILE | Use.EVALUATION | Use.WHOLE,
+            _pareto, PART, above=True, rank=50, uses=Use.TILE | Use.EVALUATION | Use.WHOLE | Use.SETTINGS,
             lines=(PanelLine(_PARETO, "of all games"),),
             note="Pareto-optimal: no full split is better for one and no worse for the other.",
         ),
         Metric(
             "agreed_pareto_rate", "Pareto-optimal, of deals", SHARE,
             "of matches with a deal, those that no full split betters so", _pareto, PART,
-            among=_agreed, above=True, rank=40, uses=Use.TILE | Use.COMPARISON | Use.EVALUATION | Use.WHOLE,
+            among=_agreed, above=True, rank=40,
+            uses=Use.TILE | Use.COMPARISON | Use.EVALUATION | Use.WHOLE | Use.SETTINGS,
             lines=(PanelLine(_PARETO, "of agreed games"),),
             note="Pareto-optimal: no full split is better for one and no worse for the other.",
         ),
@@ -125,7 +138,7 @@ METRICS = GameMetrics(
             "unspoken_rate", "deals never said in the talk", SHARE,
             "of the deals, those whose split was never named in the talk before the proposals: the share of deals that"
             " the talk does not account for",
-            _unspoken, PART, rank=120, uses=Use.EVALUATION | Use.CONDITION | Use.WHOLE,
+            _unspoken, PART, rank=120, uses=Use.EVALUATION | Use.CONDITION | Use.WHOLE | Use.SETTINGS,
             lines=(PanelLine(Panel("Deals never said in the talk", compared=True)),),
             note="Never said: no message of the talk named the split that both then proposed.",
         ),
@@ -145,7 +158,7 @@ METRICS = GameMetrics(
     of_models=(
         MODEL_SCORE,
         _SCORE_MEDIAN,
-        replace(_AGREED_SCORE_MEAN, uses=Use.RESULT | Use.DIFFERENCE),
+        replace(_AGREED_SCORE_MEAN, uses=Use.RESULT | Use.DIFFERENCE | Use.SETTINGS),
         _AGREED_SCORE_MEDIAN,
         Metric("first_seat_score_mean", "mean score in the first seat", POINTS, "what it got in the first seat", scores,
                by_seat=True, seats=FIRST),
@@ -154,4 +167,12 @@ METRICS = GameMetrics(
     ),
     tones={DEAL: GOOD},
     claims_version=CLAIMS_VERSION,
+    of_settings=(
+        PARTNER_SCORE,
+        Metric("joint_share_mean", "share of the best joint score", OF_THE_BEST,
+               "points of both, before λ, over those of the split with the highest joint score; 0 without a deal",
+               _joint_share),
+        OWN_VIOLATIONS_MEAN,
+    ),
+    language=LANGUAGE,
 )  # fmt: skip

@@ -27,6 +27,8 @@ from app.games.negotiation.material import Contexts
 from app.games.negotiation.metrics import METRICS
 from app.games.negotiation.outcomes import DEAL, MOVE_LIMIT, NO_DEAL
 from app.games.negotiation.rewards import REWARDS
+from app.games.negotiation.talk import talk_of
+from app.games.talk import Talk
 
 PRESETS: Mapping[str, Fraction] = {"self": Fraction(0), "coop": Fraction(1), "comp": Fraction(-1)}
 NAME = "negotiation"
@@ -163,6 +165,22 @@ class Negotiation(Game[State]):
 
     def partner_weight(self, config: Mapping[str, Any]) -> Fraction:
         return _lam(_objective(config.get("objective", "self")))
+
+    def joint_share(
+        self, config: Mapping[str, Any], utilities: tuple[float, float], facts: JSON | None
+    ) -> float | None:
+        """Points of both before λ, over those of the best joint split; with λ = −1 only the facts of a deal tell."""
+        if facts is not None:
+            points = float(sum(facts.get("scores", (0, 0))))
+        else:
+            weight = float(self.partner_weight(config))
+            if weight == -1:
+                return None
+            points = sum(utilities) / (1 + weight)
+        return points / best_joint_score(_raw_context(config))
+
+    def talk(self, config: Mapping[str, Any], moves: Sequence[Event], seat: int) -> Talk:
+        return talk_of(_raw_context(config), moves, seat)
 
     def prompt_words(self, facts: JSON, sections: Mapping[str, str]) -> Mapping[str, str]:
         """λ in plain words."""
@@ -354,6 +372,12 @@ def best_joint_score(context: Context) -> int:
 
 
 # ---- Small things -----------------------------------------------------------
+
+
+def _raw_context(config: Mapping[str, Any]) -> Context:
+    """The context of a match's resolved config, which was checked when it was stored."""
+    first, second = config["values"]
+    return Context(three(config["counts"]), (three(first), three(second)))
 
 
 def _proposals(state: State) -> Sequence[Event]:

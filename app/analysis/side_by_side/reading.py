@@ -1,0 +1,234 @@
+"""The matches of models side by side, read by setting, and what was said in them.
+
+Of people's matches those count that are none of a rehearsal, of practice, of somebody who withdrew, or of a wave that
+is not frozen, and in which nothing was erased.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy.orm import Session
+
+from app.analysis.reading import finished, finished_match
+from app.analysis.side_by_side.settings import (
+    CROSS_PLAY,
+    IMPORTED_PEOPLE,
+    PEOPLE_ALONE,
+    SELF_PLAY,
+    WITH_PEOPLE,
+    Kind,
+    SettingMatches,
+    SideBySideChoice,
+    SpokenMatch,
+)
+from app.analysis.tournaments import counted_people
+from app.core.errors import Invalid, NotFound, Phrase, Verbatim, either
+from app.games import GAMES, find_game, partner_weight_of
+from app.games.base import JSON, Event
+from app.games.match_table import FinishedMatch, of_rows
+from app.games.talk import Talk
+from app.matches.events import RESERVED, from_json
+from app.matches.filter import MatchFilter, check_known, conditions
+from app.models import EventRow, LanguageModel, MatchRow, RoundRow, SeatRow
+from app.registry import PERSON
+from app.rounds.job import IMPORT, SELFPLAY
+
+_AT_ONCE = 5_000  # rows in memory
+_IDS_AT_ONCE = 400  # in a statement
+
+
+def check_choice(session: Session, choice: SideBySideChoice) -> None:
+    """Raises NotFound for a model, game, round or study that there is not, and Invalid for what cannot be compared."""
+    known = list(session.scalars(select(LanguageModel.name).where(LanguageModel.name.in_(choice.models))))
+    for name in choice.models:
+        if name not in known:
+            raise NotFound("model", expected=Phrase("the name of a model in the registry"), got=name)
+    if len({*choice.models}) != len(choice.models) or not choice.models:
+        got = Verbatim(", ".join(choice.models) or "none")
+        raise Invalid("models", expected=Phrase("one or more, each once"), got=got)
+    if choice.base not in choice.models:
+        raise Invalid("base", expected=either(choice.models), got=choice.base)
+    if choice.game is not None:
+        find_game(choice.game)
+    check_known(session, MatchFilter(study=choice.study))
+    found = set(session.scalars(select(RoundRow.id).where(RoundRow.id.in_(choice.rounds or ()))))
+    for number in choice.rounds or ():
+        if number not in found:
+            raise NotFound("round", expected=Phrase("the number of one that exists"), got=number)
+
+
+@dataclass
+class _Collected:
+    """The matches of one game, weight and setting while they are read."""
+
+    game: str
+    rows: list[FinishedMatch] = field(default_factory=list)
+    units: dict[Any, int] = field(default_factory=dict)
+    materials: dict[Any, int] = field(default_factory=dict)
+    material: list[int] = field(default_factory=list)
+    spoken: list[SpokenMatch] = field(default_factory=list)
+    joint: list[float] = field(default_factory=list)  # NaN where only the log tells
+    deals_to_read: dict[str, int] = field(default_factory=dict)  # places by match
+    refused: list[tuple[float, float]] = field(default_factory=list)
+    refusals_to_read: dict[str, int] = field(default_factory=dict)
+
+    def whole(self, setting: str, *, sampled: bool) -> SettingMatches:
+        """All of them as columns."""
+        table = replace(
+            of_rows(self.rows), joint_share=np.array(self.joint), seat_violations=np.array(self.refused, np.float64)
+        )
+        return SettingMatches(setting, table, np.array(self.material, np.int64), self.spoken, sampled)
+
+
+def read_matches(session: Session, choice: SideBySideChoice) -> dict[Kind, dict[str, SettingMatches]]:
+    """The matches that are over, by game and weight, and then by setting; those without any are left out.
+
+    The choice is one that `check_choice` has seen.
+    """
+    names = {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
+    chosen = [number for number, name in names.items() if name in choice.models]
+    collected: dict[tuple[Kind, str], _Collected] = {}
+    sampled = set()
+    for where in _parts(choice, chosen):
+        rows = session.execute(_statement(where, choice), execution_options={"yield_per": _AT_ONCE})
+        for number, row in enumerate(rows):
+            setting = _setting(row)
+            if choice.most is not None and number >= choice.most:
+                sampled.add(setting)
+                break
+            kind = row.game, partner_weight_of(row.game, row.config)
+            if choice.partner_weight is None or kind[1] == choice.partner_weight:
+                _add(collected.setdefault((kind, setting), _Collected(row.game)), row, names, setting)
+    for group in collected.values():
+        _read_deals(session, group)
+        _read_refusals(session, group)
+    found: dict[Kind, dict[str, SettingMatches]] = {}
+    for kind, setting in sorted(collected, key=lambda key: (key[0][0], key[0][1] or 0)):
+        found.setdefault(kind, {})[setting] = collected[kind, setting].whole(setting, sampled=setting in sampled)
+    return found
+
+
+def _parts(choice: SideBySideChoice, chosen: Sequence[int]) -> Iterator[list[ColumnElement[bool]]]:
+    """What each statement reads: of models in rounds by themselves and with others, with people, people alone."""
+    with_models = MatchRow.id.in_(select(SeatRow.match_id).where(SeatRow.language_model_id.in_(chosen)))
+    both = select(func.min(SeatRow.kind)).where(SeatRow.match_id == MatchRow.id).correlate(MatchRow).scalar_subquery()
+    people_alone = both == PERSON  # min("model", "person") is "model"
+    first, second = (
+        select(SeatRow.language_model_id).where(SeatRow.match_id == MatchRow.id, SeatRow.seat == seat)
+        .correlate(MatchRow).scalar_subquery()
+        for seat in (0, 1)
+    )  # fmt: skip
+    in_rounds = [MatchRow.source == SELFPLAY, with_models]
+    if choice.rounds is not None:
+        in_rounds.append(MatchRow.round_id.in_(choice.rounds))
+    yield [*in_rounds, first == second]
+    yield [*in_rounds, first != second]
+    counted = [*conditions(MatchFilter(study=choice.study)), counted_people()]
+    yield [*counted, with_models]
+    yield [*counted, people_alone]
+    if choice.study is None:
+        yield [MatchRow.source == IMPORT, MatchRow.erased_at.is_(None), people_alone]
+
+
+def _statement(where: Sequence[ColumnElement[bool]], choice: SideBySideChoice) -> Select[Any]:
+    seats = select(SeatRow.participant_id).where(SeatRow.match_id == MatchRow.id).correlate(MatchRow)
+    games = [choice.game] if choice.game is not None else list(GAMES)
+    return (
+        finished()
+        .add_columns(
+            MatchRow.id, MatchRow.game, MatchRow.config, MatchRow.seed, MatchRow.source,
+            seats.where(SeatRow.seat == 0).scalar_subquery().label("person_0"),
+            seats.where(SeatRow.seat == 1).scalar_subquery().label("person_1"),
+        )
+        .where(MatchRow.game.in_(games), *where)
+        .order_by(MatchRow.id)
+        .limit(None if choice.most is None else choice.most + 1)
+    )  # fmt: skip
+
+
+def _setting(row: Any) -> str:
+    first, second = row[4], row[6]  # models
+    if row.source == SELFPLAY:
+        return SELF_PLAY if first == second else CROSS_PLAY
+    if first is not None or second is not None:
+        return WITH_PEOPLE
+    return IMPORTED_PEOPLE if row.source == IMPORT else PEOPLE_ALONE
+
+
+def _unit(row: Any, setting: str, material: Any) -> Any:
+    """What was drawn independently; a person whom nobody counted is one of a single match."""
+    people = {each for each in (row.person_0, row.person_1) if each is not None}
+    if setting in (SELF_PLAY, CROSS_PLAY):
+        return material
+    if setting == IMPORTED_PEOPLE or not people:
+        return row.id
+    return frozenset(people)
+
+
+def _add(group: _Collected, row: Any, names: Mapping[int, str], setting: str) -> None:
+    place, game = len(group.rows), find_game(group.game)
+    material = row.seed, json.dumps(row.config, sort_keys=True)
+    unit = group.units.setdefault(_unit(row, setting, material), len(group.units))
+    match = finished_match(names, unit, *row[2:18])
+    facts: JSON | None = None if match.agreed else {}
+    joint = game.joint_share(row.config, match.utilities, facts)
+    if joint is None and facts is None:
+        group.deals_to_read[row.id] = place
+    group.joint.append(float("nan") if joint is None else joint)
+    if setting == SELF_PLAY or not match.violations:  # of both seats the same model: half of them each
+        group.refused.append((match.violations / 2, match.violations / 2))
+    else:
+        group.refused.append((0, 0))
+        group.refusals_to_read[row.id] = place
+    group.rows.append(match)
+    group.material.append(group.materials.setdefault(material, len(group.materials)))
+    group.spoken.append(SpokenMatch(row.id, row.config))
+
+
+def _read_deals(session: Session, group: _Collected) -> None:
+    """What both got of the deals whose scores do not tell it."""
+    game = find_game(group.game)
+    for match_id, body in _events(session, list(group.deals_to_read), ("ended",)):
+        place = group.deals_to_read[match_id]
+        joint = game.joint_share(group.spoken[place].config, group.rows[place].utilities, body["facts"])
+        group.joint[place] = float("nan") if joint is None else joint
+
+
+def _read_refusals(session: Session, group: _Collected) -> None:
+    """Whose moves were refused."""
+    for match_id, body in _events(session, list(group.refusals_to_read), ("violation",)):
+        place = group.refusals_to_read[match_id]
+        first, second = group.refused[place]
+        group.refused[place] = (first + 1, second) if body["seat"] == 0 else (first, second + 1)
+
+
+def _events(session: Session, ids: Iterable[str], kinds: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """The events of these kinds, or of all kinds of moves, in the order of each match."""
+    left = iter(ids)
+    while some := list(islice(left, _IDS_AT_ONCE)):
+        of_kind = EventRow.kind.in_(kinds) if kinds else EventRow.kind.not_in(RESERVED)
+        wanted = select(EventRow.match_id, EventRow.body).where(EventRow.match_id.in_(some), of_kind)
+        for row in session.execute(wanted.order_by(EventRow.match_id, EventRow.seq)):
+            yield row.match_id, row.body
+
+
+# ---- What was said ---------------------------------------------------------------
+
+
+def read_talks(session: Session, game: str, matches: Sequence[SpokenMatch]) -> list[tuple[Talk, Talk]]:
+    """What each seat said in each of the matches."""
+    moves: dict[str, list[Event]] = {each.match_id: [] for each in matches}
+    for match_id, body in _events(session, moves, ()):
+        move = from_json(body)
+        if isinstance(move, Event):
+            moves[match_id].append(move)
+    found = find_game(game)
+    return [
+        (found.talk(each.config, moves[each.match_id], 0), found.talk(each.config, moves[each.match_id], 1))
+        for each in matches
+    ]

@@ -1,0 +1,83 @@
+"""The settings in which models play, and their matches in each. Pure.
+
+In self-play a model has both seats, in cross-play two models have one each, with people a person has the other one.
+Matches between two people are there to hold models against.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from app.analysis.bootstrap import FEW_DYADS, FEW_MATCHES, FEW_PEOPLE, FEW_SEEDS, Integers
+from app.games.match_table import MatchTable
+
+SELF_PLAY, CROSS_PLAY, WITH_PEOPLE = "self-play", "cross-play", "with people"
+PEOPLE_ALONE, IMPORTED_PEOPLE = "people alone", "imported people"
+SETTINGS = (SELF_PLAY, CROSS_PLAY, WITH_PEOPLE, PEOPLE_ALONE, IMPORTED_PEOPLE)  # in the order of all tables
+OF_MODELS = SETTINGS[:3]
+SEED, PERSON, DYAD, MATCH = "seed", "person", "dyad", "match"
+UNITS = {SELF_PLAY: SEED, CROSS_PLAY: SEED, WITH_PEOPLE: PERSON, PEOPLE_ALONE: DYAD, IMPORTED_PEOPLE: MATCH}
+FEW = {SEED: FEW_SEEDS, PERSON: FEW_PEOPLE, DYAD: FEW_DYADS, MATCH: FEW_MATCHES}
+
+Kind = tuple[str, float | None]  # the game, and what a partner's point is worth
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideBySideChoice:
+    """Which models are put side by side, and of which matches.
+
+    `models` are names of the registry, each once, in the order of the tables; ratios, differences and tests are against
+    `base`, one of them. `rounds` are the only ones whose matches count in self-play and cross-play, `study` the only
+    one whose people do; None: all. `iterations` says which iteration of a campaign a model is of. At most `most`
+    matches of each setting are read, those of the lowest ids, which are drawn at random; None: all.
+    """
+
+    models: tuple[str, ...]
+    base: str
+    game: str | None = None
+    partner_weight: float | None = None
+    rounds: tuple[int, ...] | None = None
+    study: str | None = None
+    iterations: Mapping[str, int] = field(default_factory=dict)
+    most: int | None = None
+
+
+class SpokenMatch(NamedTuple):
+    """What is needed of a match to read what was said in it."""
+
+    match_id: str
+    config: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingMatches:
+    """n matches of one game and weight in one setting; `table.pair` is what was drawn independently: `UNITS`.
+
+    Matches of the same `material` had the same config and the same seed.
+    """
+
+    setting: str
+    table: MatchTable
+    material: Integers  # (n,) numbered from 0
+    spoken: Sequence[SpokenMatch]  # (n,)
+    sampled: bool  # whether there are more of them than were read
+
+    @property
+    def unit(self) -> str:
+        """What is resampled: seed, person, dyad or match."""
+        return UNITS[self.setting]
+
+
+class Seats(NamedTuple):
+    """A player in some seats of its matches: both, or that of a role."""
+
+    player: str
+    role: str | None
+    seats: tuple[bool, bool]
+
+
+def seats_of(players: Sequence[str], roles: tuple[str, str]) -> list[Seats]:
+    """Each player in either seat, or in each role where roles differ."""
+    if roles[0] == roles[1]:
+        return [Seats(each, None, (True, True)) for each in players]
+    return [Seats(each, role, (seat == 0, seat == 1)) for each in players for seat, role in enumerate(roles)]

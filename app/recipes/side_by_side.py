@@ -1,0 +1,43 @@
+"""The models of a recipe's run side by side: those that it trained, in order, against what the first began with."""
+
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.analysis.side_by_side import SideBySideChoice
+from app.core.errors import Invalid, Phrase
+from app.finetuning.job import TRAINING
+from app.models import LanguageModel, RecipeStep, TrainingJob
+from app.recipes.job import RECIPE
+from app.rounds.job import ROUND
+
+
+def choice_of_run(session: Session, number: int, **further: Any) -> SideBySideChoice:
+    """The models that its trainings have made so far, in the matches of its rounds; training k is iteration k.
+
+    Raises NotFound for a run that there is not, and Invalid for one without a trained model.
+    """
+    RECIPE.get(session, number)
+    of_run = RecipeStep.run_id == number
+    jobs = session.scalars(
+        select(TrainingJob)
+        .join(RecipeStep, (RecipeStep.number == TrainingJob.id) & (RecipeStep.kind == TRAINING.name))
+        .where(of_run, TrainingJob.model_id.is_not(None), TrainingJob.base_id.is_not(None))
+        .order_by(RecipeStep.place)
+    ).all()
+    if not jobs:
+        raise Invalid("recipe", expected=Phrase("a run that has trained a model"), got=Phrase("none yet"))
+    numbers = [jobs[0].base_id, *(each.model_id for each in jobs)]
+    names = dict(
+        session.execute(select(LanguageModel.id, LanguageModel.name).where(LanguageModel.id.in_(numbers))).tuples()
+    )
+    models = tuple(dict.fromkeys(names[each] for each in numbers if each is not None))
+    rounds = select(RecipeStep.number).where(of_run, RecipeStep.kind == ROUND.name, RecipeStep.number.is_not(None))
+    return SideBySideChoice(
+        models=models,
+        base=models[0],
+        rounds=tuple(each for each in session.scalars(rounds.order_by(RecipeStep.place)) if each is not None),
+        iterations={name: place for place, name in enumerate(models)},
+        **further,
+    )
