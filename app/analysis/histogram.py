@@ -8,6 +8,8 @@ from app.analysis.distributions import Bin
 from app.analysis.language import ENGLISH, Language
 from app.analysis.themes import Palette
 
+# How full the bars of each group are, by which neighbours are told apart without their colours; none is too pale.
+_OPACITIES = (1, 0.65)
 _GAP = 0.08  # of a bin, left free on both of its sides where bars are beside each other
 
 
@@ -70,11 +72,14 @@ def histogram(
                 "title": group_title,
                 "legend": {"orient": "top"},
                 "sort": names,
-                **({"scale": {"domain": names, "range": list(shades(colours))}} if shades else {}),
+                "scale": {"domain": names, **({"range": list(shades(colours))} if shades else {})},
             }
             shown_as["tooltip"].append({"field": "model", "title": group_title})
         elif shades and bins:
             shown_as["color"] = {"value": shades(colours)[list(called).index(bins[0].player or "")]}
+        if several:
+            scale = {"domain": names, "range": [_OPACITIES[place % 2] for place in range(len(names))]}
+            shown_as["opacity"] = {**shown_as["color"], "scale": scale}
         mark = {"type": "bar", "binSpacing": 0 if beside else 1}
         return {"width": WIDTH, "height": HEIGHT, "data": {"values": values}, "mark": mark, "encoding": shown_as}
 

@@ -27,6 +27,7 @@ TITLES = {
     "penalty": "Penalty of worse responses",
 }
 MOST_JOBS = 6  # in one chart: as many as there are colours
+_MOST_MARKED = 6  # points of a curve that show the shape of its job
 _PANEL = {"width": 240, "height": 130}  # pixels
 
 Events = Sequence[Mapping[str, Any]]
@@ -41,7 +42,11 @@ def method_curves(name: str, called: str, events: Events, language: Language = E
     titles = {of: language.translate(TITLES[of]) for of in found}
 
     def draw(colours: Palette) -> Spec:
-        panels = [_panel(titles[of], thinned(points, MOST_DRAWN), language, colours) for of, points in found.items()]
+        units = {"kl": language.gettext("nats"), "clip_fraction": language.gettext("Share of moves")}
+        panels = [
+            _panel(titles[of], units.get(of), thinned(points, MOST_DRAWN), language, colours)
+            for of, points in found.items()
+        ]
         return {"columns": 2, "spacing": 36, "concat": panels}
 
     first_and_last = [
@@ -58,7 +63,9 @@ def method_curves(name: str, called: str, events: Events, language: Language = E
     return Chart(name, title, Description(sentence, header, first_and_last), draw, values, language)
 
 
-def _panel(title: str, points: Sequence[tuple[int, float]], language: Language, colours: Palette) -> Spec:
+def _panel(
+    title: str, unit: str | None, points: Sequence[tuple[int, float]], language: Language, colours: Palette
+) -> Spec:
     axis, dot = language.gettext("Step"), {"color": colours.first}
     step = {
         "field": "step",
@@ -67,7 +74,7 @@ def _panel(title: str, points: Sequence[tuple[int, float]], language: Language, 
         "axis": STEPS,
         "scale": {"nice": False},
     }
-    value = {"field": "value", "type": "quantitative", "title": None, "scale": {"zero": False}, "axis": FIGURES}
+    value = {"field": "value", "type": "quantitative", "title": unit, "scale": {"zero": False}, "axis": FIGURES}
     return {
         "title": {"text": title, "fontSize": 13, "offset": 8, "frame": "group"},
         **_PANEL,
@@ -102,6 +109,12 @@ def compared_losses(
             for step, loss in thinned(points, MOST_DRAWN)
         ]
         colour = {"domain": labels, "range": colours.players[: len(labels)]}
+        job = {"field": "job", "type": "nominal", "title": None, "legend": {"orient": "top"}}
+        marked = [
+            {"job": label, "of": called[of], "step": step, "loss": loss}
+            for label, of, points in found
+            for step, loss in thinned(points, _MOST_MARKED)
+        ]
         dash = {
             "field": "of",
             "type": "nominal",
@@ -111,12 +124,13 @@ def compared_losses(
         }
         steps = [step for _, _, points in found for step, _ in points]
         whole = min(10, max(1, max(steps, default=1) - min(steps, default=0)))  # no tick between two steps
-        # What was told of once has no line yet. Dots are a layer of their own: with them, lines lose their legend.
-        dots = {
-            "transform": [{"joinaggregate": [{"op": "count", "as": "told"}], "groupby": ["job", "of"]},
-                          {"filter": {"field": "told", "equal": 1}}],
+        # By their shapes jobs are told apart without their colours, and what was told of once has no line yet. They are
+        # a layer of their own: with them, lines lose their legend.
+        shapes = {
+            "data": {"values": marked},
             "mark": {"type": "point", "filled": True, "opacity": 1, "size": 55},
-        }  # fmt: skip
+            "encoding": {"shape": {**job, "scale": {"domain": labels}}},
+        }
         return {
             "width": WIDTH,
             "height": HEIGHT,
@@ -136,14 +150,12 @@ def compared_losses(
                     "axis": FIGURES,
                     "scale": {"zero": False} if drawn else {"domain": [0, 1]},
                 },
-                "color": {
-                    "field": "job", "type": "nominal", "title": None, "scale": colour, "legend": {"orient": "top"},
-                },
+                "color": {**job, "scale": colour},
                 "tooltip": [{"field": "job", "title": language.gettext("Job")}, *loss_tooltip(language)],
             },
             "layer": [
                 {"mark": {"type": "line", "strokeWidth": 2}, "encoding": {"strokeDash": dash}},
-                *([dots] if any(len(points) == 1 for _, _, points in found) else []),
+                *([shapes] if marked else []),
             ],
         }  # fmt: skip
 
