@@ -24,7 +24,7 @@ from app.core.extensions import open_engine, reading, writing
 from app.core.queues import enqueue_request, enqueue_turn, make_publisher
 from app.job_kinds import kinds_with_live_jobs
 from app.jobs import leases
-from app.matches import live
+from app.matches import counts, live
 from app.matches.outages import time_away
 from app.matches.sweep import UPKEEP, abandoned_matches, overdue_matches, take_forgotten_turns, take_or_renew_lease
 from app.model_calls.request_lifecycle import take_forgotten
@@ -105,6 +105,7 @@ def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[
     _end_unanswered(database)
     _close_waves(database)
     _end_silent(database, tell)
+    counts.merge(database)
     _remove_what_is_due(database, settings)
 
 

@@ -11,10 +11,13 @@ from app.cli.base import Group, counted, ensure_database, json_option, print_res
 from app.cli.lists import list_options, print_list
 from app.cli.match_filter import filter_options, read_filter
 from app.core.extensions import db, transact
+from app.matches.counts import recount
 from app.matches.filter import NAMES, check_known, conditions
 from app.matches.listing import LIST
 from app.matches.text_index import rebuild_index
 from app.studies.forget import forget_match_for_good
+
+_SHOWN = 20  # differences
 
 match = Group("match", help="List and search matches; delete what people wrote in one.")
 
@@ -43,6 +46,27 @@ def index(as_json: bool) -> None:
     ensure_database()
     done = rebuild_index(transact(db.engine))
     print_result(as_json, {"matches": done}, f"Made the search over {counted(done, 'match', 'matches')} anew.")
+
+
+@match.command("recount")
+@json_option
+def recount_(as_json: bool) -> None:
+    """Count all matches that are over anew, while Parlor runs, and put right what was counted wrongly.
+
+    Pages read these counts, which are kept as matches end; this checks them, and mends what somebody has damaged.
+    """
+    ensure_database()
+    found = recount(db.engine)
+    lines = [
+        f"{', '.join(f'{name} {value}' for name, value in each.of.items() if value is not None)}: "
+        f"{each.counted[0]:g} matches instead of {each.kept[0]:g}"
+        for each in found.differences[:_SHOWN]
+    ]
+    if len(found.differences) > _SHOWN:
+        lines.append(f"… and {len(found.differences) - _SHOWN} more.")
+    verdict = "The counts were right." if not lines else "These counts were wrong, and are right now:"
+    report = {"matches": found.matches, "differences": [each._asdict() for each in found.differences]}
+    print_result(as_json, report, f"Counted {counted(found.matches, 'match', 'matches')}. {verdict}", *lines)
 
 
 @match.command()

@@ -21,6 +21,7 @@ from app.datasets.records import PERSON, ImportedMatch, ImportedSeat
 from app.games.base import JSON, Event
 from app.jobs import states
 from app.matches import engine, store
+from app.matches.counts import delete_matches
 from app.matches.events import Aborted, Violated, from_json
 from app.matches.stored import LoggedEvent, StoredMatch, new_match_id
 from app.matches.stored import StoredSeat as RecordSeat
@@ -184,7 +185,7 @@ def _remove(transact: Transact, round_id: int) -> None:
 
 def _remove_some(session: Session, round_id: int) -> int:
     some = session.scalars(select(MatchRow.id).where(MatchRow.round_id == round_id).limit(AT_ONCE)).all()
-    session.execute(delete(MatchRow).where(MatchRow.id.in_(some)))
+    delete_matches(session, some)
     return len(some)
 
 

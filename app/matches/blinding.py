@@ -15,11 +15,15 @@ def is_blinded() -> ColumnElement[bool]:
 
 def blinded_conditions(choice: MatchFilter) -> list[ColumnElement[bool]]:
     """The choice for a WHERE over MatchRow, which finds no blinded match by who played it or how it ended."""
-    would_reveal = choice.player not in (None, PERSON) or choice.reason is not None or choice.arm is not None
+    return [*conditions(choice), *([MatchRow.id.not_in(_blinded_ids())] if would_reveal(choice) else [])]
+
+
+def would_reveal(choice: MatchFilter) -> bool:
+    """Whether a match that is found tells by that who played it or how it ended."""
+    reveals = choice.player not in (None, PERSON) or choice.reason is not None or choice.arm is not None
     if choice.player is not None and choice.role is not None:  # which says whose the other role is, too
-        would_reveal = True
-    would_reveal = would_reveal or any(is_of_scores(each.name) for each in read_figures(choice.figures or ""))
-    return [*conditions(choice), *([MatchRow.id.not_in(_blinded_ids())] if would_reveal else [])]
+        reveals = True
+    return reveals or any(is_of_scores(each.name) for each in read_figures(choice.figures or ""))
 
 
 def _blinded_ids() -> Select[str]:

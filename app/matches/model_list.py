@@ -1,14 +1,16 @@
 """The list of the registry's models, in the order of their registration, with what each has played."""
 
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import func, select
-from sqlalchemy.orm import Session, selectinload
+from sqlalchemy.orm import selectinload
 
 from app.core.errors import Phrase, Verbatim
-from app.core.lists import COMMANDS, NOWHERE, PAGES, ListColumn, Listing, Reference, attribute, computed, of_other
+from app.core.lists import COMMANDS, NOWHERE, PAGES, ListColumn, Listing, Reference, attribute, computed
+from app.matches.counts import matches_over_of
 from app.matches.filter import REHEARSAL
+from app.matches.overview import OPEN
 from app.models import LanguageModel, MatchRow, SeatRow
 from app.players.local.serving import NAMES, SERVER, in_words
 from app.registry.adapters import engine_of
@@ -22,15 +24,19 @@ class ModelListItem(NamedTuple):
     row: LanguageModel
 
 
-def played_matches(session: Session) -> dict[int | None, int]:
-    """Matches by model, without those of bots and previews, as in the list of matches that a page leads to."""
-    counted = (
-        select(SeatRow.language_model_id, func.count(SeatRow.match_id.distinct()))
+def matches_of(model_id: Any) -> Any:
+    """Matches of a model as an expression of a statement, without those of bots and previews, as in the list of matches
+    that a page leads to.
+    """
+    # Those that are not over are found by their status, as few are, and not by the model.
+    under_way = (
+        select(func.count(SeatRow.match_id.distinct()))
         .join(MatchRow, MatchRow.id == SeatRow.match_id)
-        .where(MatchRow.source != REHEARSAL)
-        .group_by(SeatRow.language_model_id)
+        .where(MatchRow.status.in_(OPEN), MatchRow.source != REHEARSAL)
+        .where(func.coalesce(SeatRow.language_model_id, 0) == model_id)
+        .scalar_subquery()
     )
-    return {row[0]: row[1] for row in session.execute(counted)}
+    return matches_over_of(model_id) + under_way
 
 
 def used_for(row: LanguageModel) -> Phrase:
@@ -91,12 +97,7 @@ LIST: Listing[LanguageModel] = Listing(
         computed(
             "matches",
             Phrase("Matches"),
-            of_other(
-                func.count(SeatRow.match_id.distinct()),
-                (SeatRow.language_model_id == LanguageModel.id)
-                & (MatchRow.id == SeatRow.match_id)
-                & (MatchRow.source != REHEARSAL),
-            ),
+            matches_of(LanguageModel.id),
             numeric=True,
             seen=PAGES,
         ),

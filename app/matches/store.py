@@ -18,6 +18,7 @@ from app.games.base import Event
 from app.games.negotiation.contexts import three
 from app.games.negotiation.spoken import was_said
 from app.matches.arrival import number_of_transaction
+from app.matches.counts import count_ended
 from app.matches.engine import readable
 from app.matches.events import Ended, ServerAway, kind_of, to_json
 from app.matches.stored import LoggedEvent, StoredMatch
@@ -72,7 +73,7 @@ def insert_matches(session: Session, begun: Sequence[NewMatch]) -> None:
     _insert(connection, _MATCH, [_match_row(each) for each in begun], numbered)
     _insert(connection, _SEAT, [row for each in begun for row in _seat_rows(each)])
     _insert(connection, _EVENT, [_event_row(each.record.id, logged) for each in begun for logged in each.record.log])
-    _insert_texts(connection, [each.record for each in begun])
+    _follow_ended(session, [each.record for each in begun])
 
 
 def insert_generations(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -147,14 +148,16 @@ def append(session: Session, records: Sequence[tuple[StoredMatch, int]]) -> None
     _update_matches(connection, ("violations",), {}, refused)
     _update_matches(connection, ("deadline",), {}, delayed)
     _insert(connection, _EVENT, events)
-    _insert_texts(connection, [record for record, _ in records])
+    _follow_ended(session, [record for record, _ in records])
 
 
-def _insert_texts(connection: Connection, records: Sequence[StoredMatch]) -> None:
-    """Let the search find those that are over."""
+def _follow_ended(session: Session, records: Sequence[StoredMatch]) -> None:
+    """Let the search find those that are over, and count them."""
     over = [record for record in records if record.match.ended is not None]
     if over:
-        _insert(connection, _TEXT, [text_row(each.id, (logged.event for logged in each.log)) for each in over])
+        texts = [text_row(each.id, (logged.event for logged in each.log)) for each in over]
+        _insert(session.connection(), _TEXT, texts)
+        count_ended(session, [record.id for record in over])
 
 
 def _match_row(begun: NewMatch) -> dict[str, Any]:

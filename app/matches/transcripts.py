@@ -2,6 +2,9 @@
 
 Of a match that is blinded (`blinding.py`) nobody is told who played it, its scores or its ending; such matches come
 last in every order, and are counted by no model and no ending.
+
+No page counts a million matches: those that are over are counted as they end (`counts.py`), and of what such counts do
+not tell, such as what was said, the latest MOST_COUNTED are counted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,11 +17,12 @@ from sqlalchemy.orm import Session
 from app.core.errors import Invalid, either
 from app.core.lists import DESCENDING
 from app.games.base import Event
-from app.matches.blinding import blinded_conditions, is_blinded
+from app.matches import counts
+from app.matches.blinding import blinded_conditions, is_blinded, would_reveal
 from app.matches.events import Ended, Violated, from_json
 from app.matches.figures import FIGURES
-from app.matches.filter import MatchFilter
-from app.matches.overview import MatchListItem, match_items
+from app.matches.filter import MatchFilter, conditions
+from app.matches.overview import OPEN, MatchListItem, match_items
 from app.matches.stored import load
 from app.matches.words import Piece, TextQuery, marked, read_query, says
 from app.models import EventRow, LanguageModel, MatchRow, SeatRow
@@ -26,6 +30,8 @@ from app.registry import PERSON
 
 PAGE = 20  # matches
 MOST_PAGES = 500
+MOST_COUNTED = 10_000  # matches, of those that have to be counted for a page
+_OVER = "over"
 FACETS = ("game", "player", "source", "reason")
 NEWEST = "-began"
 _SHOWN_LINES = 2  # of a match in the list
@@ -45,11 +51,15 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A page of hits; how many matches there are on all pages, and how many of these are blinded."""
+    """A page of hits; how many matches there are on all pages, and how many of these are blinded.
+
+    With `more` there are more matches than `total`, which nobody has counted.
+    """
 
     hits: Sequence[Hit]
     total: int
     blinded: int
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,26 +90,34 @@ class Transcript:
 
 
 def search(session: Session, choice: MatchFilter, order: str = NEWEST, page: int = 1) -> Found:
-    """The matches of a page, from 1, in one of ORDERS. Raises Invalid for another."""
-    where = blinded_conditions(choice)
-    blinded = is_blinded()
-    rows = session.execute(
-        select(MatchRow, blinded.label("blinded"))
-        .where(*where)
-        .order_by(*placing(order))
-        .limit(PAGE)
-        .offset((page - 1) * PAGE)
-    ).all()
-    items = match_items(session, [row.MatchRow for row in rows])
-    lines = _lines_of(session, [row.MatchRow.id for row in rows], read_query(choice.text or ""))
-    hits = [Hit(item, bool(row.blinded), lines[item.match.id]) for item, row in zip(items, rows, strict=True)]
-    return Found(hits, _count(session, where), _count(session, [*where, blinded]))
+    """The matches of a page, from 1; `order` is one of ORDERS, without figures last. Raises Invalid for another."""
+    _check_order(order)
+    where, blinded = blinded_conditions(choice), is_blinded()
+    hidden = session.scalar(select(func.count()).select_from(MatchRow).where(*where, blinded)) or 0
+    shown = _count(session, choice, hidden)
+    more = shown > MOST_COUNTED and not counts.covers(choice)
+    shown = MOST_COUNTED if more else shown
+    key = _KEYS[order.removeprefix(DESCENDING)]
+    placed = [key.desc() if order.startswith(DESCENDING) else key.asc()]
+    if key is not MatchRow.started_at:  # of which there may be none, and by which no index sorts
+        placed = [key.is_(None), *placed, MatchRow.started_at.desc()]
+    ordered = select(MatchRow).where(*where, ~blinded).order_by(*placed, MatchRow.id)
+    first = (page - 1) * PAGE
+    rows = [*session.scalars(ordered.limit(PAGE).offset(first))] if first < shown else []
+    told = len(rows)
+    if told < PAGE and hidden:
+        # The order among blinded matches is that of their beginnings: a score would tell on them.
+        last = select(MatchRow).where(*where, blinded).order_by(MatchRow.started_at.desc(), MatchRow.id)
+        rows += session.scalars(last.limit(PAGE - told).offset(max(0, first - shown)))
+    items = match_items(session, rows)
+    lines = _lines_of(session, [row.id for row in rows], read_query(choice.text or ""))
+    hits = [Hit(item, place >= told, lines[item.match.id]) for place, item in enumerate(items)]
+    return Found(hits, shown + hidden, hidden, more)
 
 
 def placing(order: str) -> Sequence[Any]:
     """What matches are ordered by; `order` is one of ORDERS, without figures last. Raises Invalid for another."""
-    if order not in ORDERS:
-        raise Invalid("sort", expected=either(ORDERS), got=order)
+    _check_order(order)
     blinded = is_blinded()
     told = case((blinded, None), else_=_KEYS[order.removeprefix(DESCENDING)])
     placed = told.desc() if order.startswith(DESCENDING) else told.asc()
@@ -107,10 +125,16 @@ def placing(order: str) -> Sequence[Any]:
     return blinded, told.is_(None), placed, MatchRow.started_at.desc(), MatchRow.id
 
 
+def _check_order(order: str) -> None:
+    if order not in ORDERS:
+        raise Invalid("sort", expected=either(ORDERS), got=order)
+
+
 def facets(session: Session, choice: MatchFilter) -> Mapping[str, Mapping[str, int]]:
     """By facet and value, how many matches the choice would find with that value; the most numerous ones first.
 
-    Each facet is counted without its own condition.
+    Each facet is counted without its own condition: exactly where the counts of ended matches tell it, else among the
+    latest MOST_COUNTED.
     """
     return {name: _facet(session, name, replace(choice, **{name: None})) for name in FACETS}
 
@@ -137,7 +161,25 @@ def transcript(session: Session, match_id: str, query: TextQuery) -> Transcript:
 
 
 def _facet(session: Session, name: str, choice: MatchFilter) -> Mapping[str, int]:
-    where = blinded_conditions(choice)
+    hides = name in ("player", "reason")
+    where = [*blinded_conditions(choice), *([~is_blinded()] if hides else [])]
+    if not counts.covers(choice):
+        latest = select(MatchRow.id).where(*where).order_by(MatchRow.started_at.desc()).limit(MOST_COUNTED)
+        found = _count_by(session, name, [MatchRow.id.in_(latest)])
+    else:
+        found = counts.count_over_by(session, name, choice)
+        for value, number in _count_by(session, name, [*where, _is_open()]).items():
+            found[value] = found.get(value, 0) + number
+        if hides or would_reveal(choice):
+            hidden = [*conditions(choice), MatchRow.status == _OVER, is_blinded()]
+            for value, number in _count_by(session, name, hidden).items():
+                found[value] -= number
+    numerous = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    return {value: number for value, number in numerous if number}
+
+
+def _count_by(session: Session, name: str, where: Sequence[ColumnElement[bool]]) -> dict[str, int]:
+    """Matches by game, player, source or reason."""
     number = func.count(distinct(MatchRow.id))
     if name == "player":
         value: Any = func.coalesce(LanguageModel.name, SeatRow.player, PERSON)
@@ -151,15 +193,28 @@ def _facet(session: Session, name: str, choice: MatchFilter) -> Mapping[str, int
     else:
         value = getattr(MatchRow, name)
         chosen = select(value, number).where(value.is_not(None))
-    if name in ("player", "reason"):
-        chosen = chosen.where(~is_blinded())
-    counted = chosen.where(*where).group_by(value).order_by(number.desc(), value)
-    found: dict[str, int] = dict(session.execute(counted).all())
+    return dict(session.execute(chosen.where(*where).group_by(value)).all())
+
+
+def _count(session: Session, choice: MatchFilter, hidden: int) -> int:
+    """How many matches a choice finds that are not blinded; one more than MOST_COUNTED for any number above that, if
+    it has to count them. `hidden` is how many it finds that are.
+    """
+    where = blinded_conditions(choice)
+    if not counts.covers(choice):
+        some = select(MatchRow.id).where(*where, ~is_blinded()).limit(MOST_COUNTED + 1).subquery()
+        return session.scalar(select(func.count()).select_from(some)) or 0
+    is_open = select(func.count()).select_from(MatchRow).where(*where, _is_open())
+    found = counts.count_over(session, choice) + (session.scalar(is_open) or 0) - hidden
+    if would_reveal(choice):  # then it finds no blinded ones, but they are counted as all others are
+        secret = select(func.count()).select_from(MatchRow).where(*conditions(choice), MatchRow.status == _OVER)
+        found -= session.scalar(secret.where(is_blinded())) or 0
     return found
 
 
-def _count(session: Session, where: Sequence[ColumnElement[bool]]) -> int:
-    return session.scalar(select(func.count()).select_from(MatchRow).where(*where)) or 0
+def _is_open() -> ColumnElement[bool]:
+    """Whether a match is not over: few are, so these are found by their status, whatever else is asked."""
+    return MatchRow.id.in_(select(MatchRow.id).where(MatchRow.status.in_(OPEN)))
 
 
 def _lines_of(session: Session, match_ids: Sequence[str], query: TextQuery) -> Mapping[str, Sequence[Sequence[Piece]]]:

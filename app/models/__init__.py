@@ -10,7 +10,7 @@ from app.models.campaign import Campaign
 from app.models.coding import CodedMatch, Coder, Coding, CodingCode, GivenCode
 from app.models.dataset import Dataset, DatasetRow
 from app.models.language_model import LanguageModel
-from app.models.match import EventRow, GenerationRow, MatchRow, MatchText, SeatRow
+from app.models.match import EventRow, GenerationRow, MatchCount, MatchRow, MatchText, SeatRow
 from app.models.model_request import ModelRequest
 from app.models.notice import Notice
 from app.models.operation import FormRequest, Lease, Outage

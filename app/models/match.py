@@ -119,6 +119,31 @@ class MatchText(Model):
     words: Mapped[str] = mapped_column(Text)
 
 
+class MatchCount(Model):
+    """How many matches that are over agree in all of this, with the sums of their scores: app/matches/counts.py.
+
+    Rows that agree are added up, so a match that ends needs no lock that another one has. `round_id` is NULL in counts
+    of all matches, those of rounds among them. A seat is a model's, or an imported player's, or a person's.
+    """
+
+    __tablename__ = "match_count"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    round_id: Mapped[int | None] = mapped_column(ForeignKey("round.id", ondelete="CASCADE"), index=True)
+    game: Mapped[str] = mapped_column(String(40))
+    source: Mapped[str] = mapped_column(String(20))
+    reason: Mapped[str | None] = mapped_column(String(40))
+    model_0_id: Mapped[int | None]
+    model_1_id: Mapped[int | None]
+    imported_0: Mapped[bool]
+    imported_1: Mapped[bool]
+
+    matches: Mapped[int]  # below 0 where some were deleted
+    scored: Mapped[int]  # of these, those with scores
+    points_0: Mapped[float]  # the sum of the scores of the first seat
+    points_1: Mapped[float]
+
+
 class GenerationRow(Model):
     """One call of a language model: the exact prompt, what came back, and what it cost.
 

@@ -1,11 +1,12 @@
 """Rounds for experimenters: a page of those that a filter chooses, those that are open, and how they score."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Select, exists, func, or_, select
+from sqlalchemy import ColumnElement, Select, exists, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from app.core.errors import Invalid, Phrase, either
@@ -13,7 +14,8 @@ from app.core.lists import NOWHERE, PAGES, ListColumn, Listing, State, attribute
 from app.games import find_game
 from app.jobs import states
 from app.jobs.listing import MARKS, job_columns
-from app.models import LanguageModel, MatchRow, RoundRange, RoundRow
+from app.matches.counts import EndedAs, endings_of_rounds
+from app.models import LanguageModel, RoundRange, RoundRow
 from app.registry import get_model
 from app.registry.listing import game_cell, model_name
 from app.rounds import lifecycle, ranges
@@ -203,13 +205,14 @@ def _players(line: RoundListItem) -> list[str | Phrase] | Phrase:
 
 def _scores(session: Session, lines: Sequence[RoundListItem]) -> list[float | None]:
     """The mean score of both seats of each round; a cross-play has one by pair."""
-    counted = (
-        select(MatchRow.round_id, func.avg((MatchRow.utility_0 + MatchRow.utility_1) / 2))
-        .where(MatchRow.round_id.in_([line.row.id for line in lines if not line.members]), MatchRow.status == "over")
-        .group_by(MatchRow.round_id)
-    )
-    found: dict[int | None, float | None] = dict(session.execute(counted).all())
-    return [None if (mean := found.get(line.row.id)) is None else float(mean) for line in lines]
+    found = endings_of_rounds(session, [line.row.id for line in lines if not line.members])
+    return [_mean(found.get(line.row.id, ())) for line in lines]
+
+
+def _mean(ended: Sequence[EndedAs]) -> float | None:
+    """The mean score of both seats."""
+    scored = sum(each.scored for each in ended)
+    return sum(each.points_0 + each.points_1 for each in ended) / 2 / scored if scored else None
 
 
 def list_items(session: Session, rows: Sequence[RoundRow]) -> list[RoundListItem]:
@@ -230,18 +233,15 @@ def list_items(session: Session, rows: Sequence[RoundRow]) -> list[RoundListItem
 
 def score(session: Session, round_id: int) -> MeanScores:
     """How the matches of a round have ended so far."""
-    counted = session.execute(
-        select(MatchRow.reason, func.count(), func.avg((MatchRow.utility_0 + MatchRow.utility_1) / 2))
-        .where(MatchRow.round_id == round_id, MatchRow.status == "over")
-        .group_by(MatchRow.reason)
-        .order_by(func.count().desc(), MatchRow.reason)
-    ).all()
-    total = sum(row[1] for row in counted)
+    ended = endings_of_rounds(session, [round_id])[round_id]
+    by_reason: Counter[str] = Counter()
+    for each in ended:
+        by_reason[each.reason or ""] += each.matches
+    total = by_reason.total()
     if not total:
         return MeanScores(None, None, None)
-    scored = [row for row in counted if row[2] is not None]
-    mean = sum(row[1] * float(row[2]) for row in scored) / max(1, sum(row[1] for row in scored))
-    return MeanScores(mean if scored else None, counted[0][0], counted[0][1] / total)
+    commonest = min(by_reason, key=lambda reason: (-by_reason[reason], reason))
+    return MeanScores(_mean(ended), commonest, by_reason[commonest] / total)
 
 
 LIST: Listing[RoundRow] = Listing(

@@ -22,7 +22,7 @@ from app.inference.weights import parameters
 from app.jobs.states import OPEN
 from app.lineage import models_of
 from app.matches.lobby import person_in, start_match_against
-from app.matches.model_list import LIST, ModelListItem, played_matches
+from app.matches.model_list import LIST, ModelListItem, matches_of
 from app.model_calls.test_call import check_costs, latest_check, request_check, request_test
 from app.models import LanguageModel, ModelRequest
 from app.players.api import finding_words
@@ -221,7 +221,7 @@ def _model_page(number: int, refused: AppError | None = None, typed: Mapping[str
             **_found(row, check),
             **_server(row),
             prompts=_prompts(row),
-            played=played_matches(session).get(row.id, 0),
+            played=session.scalar(select(matches_of(row.id))),
             description=_partner_kind(row),
             titles=game_titles(),
             refused=refused,

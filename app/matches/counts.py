@@ -1,0 +1,295 @@
+"""Counts of matches that are over, kept as they end, so that no page has to count a million of them.
+
+A match is counted in the transaction in which it ends: twice where it is of a round, among all and among that round's.
+Nobody waits for anybody else's count, as each transaction adds rows of its own; upkeep adds up those that agree.
+What deletes matches that are over calls `delete_matches`. Nothing here commits, but for `merge` and `recount`.
+"""
+
+import contextlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+from typing import cast as typing_cast
+
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Engine,
+    Executable,
+    Integer,
+    Select,
+    Table,
+    bindparam,
+    cast,
+    delete,
+    false,
+    func,
+    insert,
+    null,
+    or_,
+    select,
+    true,
+)
+from sqlalchemy.orm import Session, aliased
+
+from app.core.extensions import reading, transact
+from app.matches.filter import REHEARSAL, MatchFilter, asks_for_rehearsals
+from app.models import LanguageModel, MatchCount, MatchRow, SeatRow
+from app.registry import PERSON
+
+_OVER = "over"
+_TABLE = typing_cast(Table, MatchCount.__table__)
+_KEY = (
+    "round_id", "game", "source", "reason", "model_0_id", "model_1_id", "imported_0", "imported_1",
+)  # fmt: skip
+_SUMS = ("matches", "scored", "points_0", "points_1")
+_Key = tuple[Any, ...]  # of the columns in _KEY
+_Sums = tuple[float, ...]  # of those in _SUMS
+_NONE: _Sums = (0, 0, 0, 0)
+_COUNTED_FIELDS = {"game", "player", "source", "reason", "status"}  # of a filter
+_MANY = 40  # rows of a round, or of all matches, from which on it is worth while to add up those that agree
+_GROUPS_AT_ONCE = 50
+_DELETED_AT_ONCE = 500
+_TRIES = 5
+
+
+class _Kept(NamedTuple):
+    """Rows that agree, and their sums."""
+
+    ids: list[int]
+    sums: _Sums
+
+
+class WrongCount(NamedTuple):
+    """Matches that were counted wrongly: which, by the columns of `match_count`, and the sums kept and counted."""
+
+    of: dict[str, Any]
+    kept: _Sums
+    counted: _Sums
+
+
+class Recount(NamedTuple):
+    """How many matches are over, and what had been counted wrongly."""
+
+    matches: int
+    differences: Sequence[WrongCount]
+
+
+# ---- Written -----------------------------------------------------------------------
+
+
+def count_ended(session: Session, match_ids: Sequence[str]) -> None:
+    """Count matches that have ended in this transaction, whose rows say so already."""
+    session.connection().execute(_insertion(1), {"ids": match_ids})
+
+
+def delete_matches(session: Session, match_ids: Sequence[str]) -> None:
+    """Delete matches, and count them no more."""
+    session.connection().execute(_insertion(-1), {"ids": match_ids})
+    session.execute(delete(MatchRow).where(MatchRow.id.in_(match_ids)))
+
+
+@lru_cache(maxsize=2)
+def _insertion(sign: int) -> Executable:
+    chosen = MatchRow.id.in_(bindparam("ids", expanding=True))
+    return insert(_TABLE).from_select([*_KEY, *_SUMS], _counted(chosen, sign))
+
+
+def _counted(chosen: ColumnElement[bool], sign: int = 1) -> CompoundSelect[Any]:
+    """The rows of matches that are over, those of all and those of rounds."""
+    of_rounds = MatchRow.round_id.is_not(None)
+    return _grouped(None, [chosen], sign).union_all(_grouped(MatchRow.round_id, [chosen, of_rounds], sign))
+
+
+def _grouped(round_id: Any, chosen: Iterable[ColumnElement[bool]], sign: int) -> Select[Any]:
+    first, second = aliased(SeatRow), aliased(SeatRow)
+    keys = (
+        MatchRow.game, MatchRow.source, MatchRow.reason, first.language_model_id, second.language_model_id,
+        first.player.is_not(None), second.player.is_not(None),
+    )  # fmt: skip
+    points = [func.coalesce(func.sum(each), 0.0) for each in (MatchRow.utility_0, MatchRow.utility_1)]
+    sums: tuple[Any, ...] = func.count(), func.count(MatchRow.utility_0 + MatchRow.utility_1), *points
+    values: list[Any] = [null() if round_id is None else round_id, *keys, *(each * sign for each in sums)]
+    columns = [value.label(name) for name, value in zip((*_KEY, *_SUMS), values, strict=True)]
+    return (
+        select(*columns)
+        .select_from(MatchRow)
+        .join(first, (first.match_id == MatchRow.id) & (first.seat == 0))
+        .join(second, (second.match_id == MatchRow.id) & (second.seat == 1))
+        .where(MatchRow.status == _OVER, *chosen)
+        .group_by(*(keys if round_id is None else (round_id, *keys)))
+    )
+
+
+# ---- Read --------------------------------------------------------------------------
+
+
+def covers(choice: MatchFilter) -> bool:
+    """Whether the matches that a filter chooses can be counted by these rows, and those that are not over by theirs."""
+    given = {name for name in MatchFilter.__dataclass_fields__ if getattr(choice, name) is not None}
+    return given <= _COUNTED_FIELDS
+
+
+def count_over(session: Session, choice: MatchFilter) -> int:
+    """How many matches are over of those that a filter chooses, which `covers` holds for."""
+    return session.scalar(select(_number()).where(*_conditions(choice))) or 0
+
+
+def count_over_by(session: Session, name: str, choice: MatchFilter) -> dict[str, int]:
+    """The same by game, source, reason or player; imported players are none of them."""
+    if name != "player":
+        column = getattr(MatchCount, name)
+        rows = session.execute(select(column, _number()).where(*_conditions(choice)).group_by(column))
+        return {value: number for value, number in rows if value is not None and number}
+    names = {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
+    seats = MatchCount.model_0_id, MatchCount.imported_0, MatchCount.model_1_id, MatchCount.imported_1
+    found: dict[str, int] = {}
+    for *sat, number in session.execute(select(*seats, _number()).where(*_conditions(choice)).group_by(*seats)):
+        for player in {
+            PERSON if model is None else names[model] for model, imported in (sat[:2], sat[2:]) if not imported
+        }:
+            found[player] = found.get(player, 0) + number
+    return {player: number for player, number in found.items() if number}
+
+
+def matches_over_of(model_id: Any) -> Any:
+    """How many matches of a model are over, without those of bots and previews, as an expression of a statement."""
+    of_model = or_(MatchCount.model_0_id == model_id, MatchCount.model_1_id == model_id)
+    return (
+        select(_number())
+        .where(MatchCount.round_id.is_(None), MatchCount.source != REHEARSAL, of_model)
+        .scalar_subquery()
+    )
+
+
+class EndedAs(NamedTuple):
+    """Matches of a round that ended in one way with these models in the seats: as columns of MatchCount say it."""
+
+    reason: str | None
+    model_0_id: int | None
+    matches: int
+    scored: int
+    points_0: float
+    points_1: float
+
+
+def endings_of_rounds(session: Session, round_ids: Sequence[int]) -> dict[int, list[EndedAs]]:
+    """How the matches of rounds have ended so far, by the number of the round."""
+    keys = MatchCount.round_id, MatchCount.reason, MatchCount.model_0_id
+    sums = [func.sum(getattr(MatchCount, name)) for name in _SUMS]
+    found: dict[int, list[EndedAs]] = {number: [] for number in round_ids}
+    for number, *ended in session.execute(
+        select(*keys, *sums).where(MatchCount.round_id.in_(round_ids)).group_by(*keys)
+    ):
+        found[number].append(EndedAs(*ended))
+    return found
+
+
+def _number() -> Any:
+    return func.coalesce(func.sum(MatchCount.matches), 0)
+
+
+def _conditions(choice: MatchFilter) -> list[ColumnElement[bool]]:
+    """The choice for a WHERE over MatchCount."""
+    found: list[ColumnElement[bool]] = [MatchCount.round_id.is_(None)]
+    if choice.status not in (None, _OVER):
+        found.append(false())
+    if not asks_for_rehearsals(choice):
+        found.append(MatchCount.source != REHEARSAL)
+    given = {name: getattr(choice, name) for name in ("game", "source", "reason")}
+    found += [getattr(MatchCount, name) == value for name, value in given.items() if value is not None]
+    seats = (MatchCount.model_0_id, MatchCount.imported_0), (MatchCount.model_1_id, MatchCount.imported_1)
+    if choice.player == PERSON:
+        found.append(or_(*(model.is_(None) & ~imported for model, imported in seats)))
+    elif choice.player is not None:
+        named = select(LanguageModel.id).where(LanguageModel.name == choice.player).scalar_subquery()
+        found.append(or_(*(model == named for model, _ in seats)))
+    return found
+
+
+# ---- Kept in order -----------------------------------------------------------------
+
+
+class _ReplacedMeanwhileError(Exception):
+    """Somebody else has replaced rows that were to be replaced."""
+
+
+def merge(database: Engine) -> None:
+    """Add up rows that agree, where there are many; upkeep does it now and then."""
+    with contextlib.suppress(_ReplacedMeanwhileError):
+        transact(database)(_merge_some)
+
+
+def _merge_some(session: Session) -> None:
+    grown = select(MatchCount.round_id).group_by(MatchCount.round_id).having(func.count() > _MANY)
+    for round_id in session.scalars(grown.limit(_GROUPS_AT_ONCE)).all():
+        of_round = MatchCount.round_id.is_(None) if round_id is None else MatchCount.round_id == round_id
+        kept: dict[_Key, _Kept] = {}
+        for row in session.execute(select(MatchCount.id, *_columns(MatchCount)).where(of_round)):
+            _add(kept, row)
+        alike = {key: found for key, found in kept.items() if len(found.ids) > 1 or not found.sums[0]}
+        _replace(session, alike.values(), {key: found.sums for key, found in alike.items()})
+
+
+def recount(database: Engine) -> Recount:
+    """Count all matches that are over, while Parlor runs, and put right what had been counted wrongly.
+
+    Raises RuntimeError where others replace rows each time.
+    """
+    for _ in range(_TRIES):
+        with reading(database) as session:
+            kept, counted = _kept_and_counted(session)
+        differences = [
+            WrongCount(dict(zip(_KEY, key, strict=True)), was, found)
+            for key in sorted({*kept, *counted}, key=repr)
+            if not _agree(was := kept[key].sums if key in kept else _NONE, found := counted.get(key, _NONE))
+        ]
+        matches = round(sum(sums[0] for key, sums in counted.items() if key[0] is None))
+        if not differences:
+            return Recount(matches, ())
+        with contextlib.suppress(_ReplacedMeanwhileError):
+            transact(database)(partial(_replace, kept=list(kept.values()), counted=counted))
+            return Recount(matches, differences)
+    raise RuntimeError("the counts of matches were replaced by others each time")
+
+
+def _kept_and_counted(session: Session) -> tuple[dict["_Key", "_Kept"], dict["_Key", "_Sums"]]:
+    """What is kept, and what there is: read in one statement, so that both are of one moment."""
+    counted = _counted(true()).subquery()
+    both = select(MatchCount.id, *_columns(MatchCount)).union_all(select(cast(null(), Integer), *_columns(counted.c)))
+    kept: dict[_Key, _Kept] = {}
+    found: dict[_Key, _Kept] = {}
+    for row in session.execute(both):
+        _add(found if row[0] is None else kept, row)
+    return kept, {key: each.sums for key, each in found.items()}
+
+
+def _columns(of: Any) -> list[Any]:
+    return [getattr(of, name) for name in (*_KEY, *_SUMS)]
+
+
+def _add(found: dict["_Key", "_Kept"], row: Sequence[Any]) -> None:
+    """Add a row of an id, a key and sums to what is known of that key."""
+    number, *rest = row
+    key = tuple(rest[: len(_KEY)])
+    before = found.get(key, _Kept([], _NONE))
+    found[key] = _Kept([*before.ids, number], tuple(map(sum, zip(before.sums, rest[len(_KEY) :], strict=True))))
+
+
+def _agree(one: "_Sums", other: "_Sums") -> bool:
+    """Whether sums are the same, but for what adding them up in another order changes."""
+    return all(math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-6) for a, b in zip(one, other, strict=True))
+
+
+def _replace(session: Session, kept: Iterable["_Kept"], counted: Mapping["_Key", "_Sums"]) -> None:
+    """Put sums in the place of rows. Raises _ReplacedMeanwhileError where somebody else was faster."""
+    ids = [number for each in kept for number in each.ids]
+    for start in range(0, len(ids), _DELETED_AT_ONCE):
+        some = ids[start : start + _DELETED_AT_ONCE]
+        gone = session.scalars(delete(MatchCount).where(MatchCount.id.in_(some)).returning(MatchCount.id)).all()
+        if len(gone) < len(some):
+            raise _ReplacedMeanwhileError
+    rows = [dict(zip((*_KEY, *_SUMS), (*key, *sums), strict=True)) for key, sums in counted.items() if sums[0]]
+    if rows:
+        session.execute(insert(_TABLE), rows)
