@@ -75,8 +75,7 @@ def state_of(row: Removal) -> State:
     if row.archive is None:
         return State("gone", "", Phrase("gone for good"))
     if row.freed_at is None:
-        until = f"{row.undo_until:%Y-%m-%d %H:%M}"
-        return State("undoable", "open", Phrase("can be undone until %(moment)s UTC", moment=until))
+        return State("undoable", "open", Phrase("can be undone"))
     return State("archived", "open", Phrase("in its archive"))
 
 
@@ -90,7 +89,10 @@ REMOVALS: Listing[Removal] = Listing(
     table=Removal,
     columns=(
         ListColumn("name", Phrase("What"), lambda each: named(each.row), sort=Removal.name),
-        attribute(Removal.id, Phrase("Number"), "removal_id", numeric=True),
+        ListColumn(
+            "removal_id", Phrase("Removal"), lambda each: Reference("removal", each.row.id, each.row.id),
+            sort=Removal.id,
+        ),
         ListColumn("kind", Phrase("Kind"), lambda each: each.row.kind, sort=Removal.kind),
         attribute(Removal.number, Phrase("Its number"), "of", numeric=True, seen=COMMANDS),
         attribute(Removal.at, Phrase("Removed, UTC"), "removed_at", numeric=True),
@@ -101,8 +103,8 @@ REMOVALS: Listing[Removal] = Listing(
         ),
         attribute(Removal.rows, Phrase("Rows"), numeric=True),
         ListColumn("state", Phrase("State"), lambda each: state_of(each.row)),
-        ListColumn("archive", Phrase("Archive"), lambda each: each.row.archive, none=Phrase("none")),
-        attribute(Removal.undo_until, Phrase("Undo until, UTC"), numeric=True, seen=COMMANDS),
+        ListColumn("archive", Phrase("Archive"), lambda each: each.row.archive, none=Phrase("none"), seen=COMMANDS),
+        attribute(Removal.undo_until, Phrase("Undo until, UTC"), numeric=True),
     ),
     items=lambda _session, rows: [RemovalItem(row) for row in rows],
 )  # fmt: skip
