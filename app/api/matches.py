@@ -19,9 +19,10 @@ from app.core.validation import Schema, is_storable
 from app.games.base import JSON
 from app.jobs.spec import fields_of
 from app.matches.arrival import Place, arrivals
+from app.matches.blinding import blinded_conditions
 from app.matches.choice import MatchChoice
 from app.matches.export import EVENTS, MATCHES, TABLES, rows
-from app.matches.filter import NAMES, MatchFilter, check_known, conditions, read_choice
+from app.matches.filter import NAMES, MatchFilter, check_known, read_choice
 from app.models import MatchRow
 from app.web.csv_exports import CODEBOOK, FLAGS, csv_download
 from app.web.threads import in_worker_thread
@@ -64,7 +65,7 @@ def list_matches(query: Mapping[str, Any]) -> Response:
 
     def read(session: Session) -> tuple[list[JSON], Place | None, bool]:
         check_known(session, choice)
-        found = arrivals(session, conditions(choice), after, query.get("limit", USUAL))
+        found = arrivals(session, blinded_conditions(choice), after, query.get("limit", USUAL))
         statement = MATCHES.statement.where(MatchRow.id.in_(found.ids))
         lines = {row.id: _as_json(MATCHES.columns, row) for row in session.execute(statement)}
         return [lines[each] for each in found.ids], found.place, found.more

@@ -11,8 +11,9 @@ from app.cli.base import Group, counted, ensure_database, json_option, print_res
 from app.cli.lists import list_options, print_list
 from app.cli.match_filter import filter_options, read_filter
 from app.core.extensions import db, transact
+from app.matches.blinding import blinded_conditions
 from app.matches.counts import recount
-from app.matches.filter import NAMES, check_known, conditions
+from app.matches.filter import NAMES, check_known
 from app.matches.listing import LIST
 from app.matches.text_index import rebuild_index
 from app.studies.forget import forget_match_for_good
@@ -31,7 +32,7 @@ def list_(**given: Any) -> None:
 
     def where(session: Session) -> Sequence[ColumnElement[bool]]:
         check_known(session, choice)
-        return conditions(choice)
+        return blinded_conditions(choice, given["sort"])
 
     print_list(LIST, "flask match list", "No such match.", where=where, **given)
 

@@ -1,11 +1,21 @@
-"""Which matches experimenters read without knowing who played and how it ended: those of waves that are not frozen."""
+"""Which matches experimenters read without knowing who played and how it ended: those of waves that are not frozen.
+
+Lists, the page of a match, transcripts, the tables of `flask export` and the API ask here. The archive of a study,
+which `flask study export-data` writes, is its own data and holds everything.
+"""
+
+from collections.abc import Collection
 
 from sqlalchemy import ColumnElement, Select, select
+from sqlalchemy.orm import Session
 
 from app.matches.figures import is_of_scores, read_figures
 from app.matches.filter import MatchFilter, conditions
 from app.models import Enrolment, MatchRow, SeatRow, Wave
 from app.registry import PERSON
+
+# Columns by which the list of matches may be sorted that tell who played or how it ended.
+TELLING = ("players", "state", "scores", "lower_score")
 
 
 def is_blinded() -> ColumnElement[bool]:
@@ -13,9 +23,17 @@ def is_blinded() -> ColumnElement[bool]:
     return MatchRow.id.in_(_blinded_ids())
 
 
-def blinded_conditions(choice: MatchFilter) -> list[ColumnElement[bool]]:
-    """The choice for a WHERE over MatchRow, which finds no blinded match by who played it or how it ended."""
-    return [*conditions(choice), *([MatchRow.id.not_in(_blinded_ids())] if would_reveal(choice) else [])]
+def blinded_of(session: Session, ids: Collection[str]) -> set[str]:
+    """Those of some matches that are blinded."""
+    return {*session.scalars(_blinded_ids().where(SeatRow.match_id.in_(ids)))}
+
+
+def blinded_conditions(choice: MatchFilter, sort: str = "") -> list[ColumnElement[bool]]:
+    """The choice for a WHERE over MatchRow, which finds no blinded match by who played it or how it ended, and has none
+    where the list is sorted by that.
+    """
+    hides = would_reveal(choice) or sort.removeprefix("-") in TELLING
+    return [*conditions(choice), *([MatchRow.id.not_in(_blinded_ids())] if hides else [])]
 
 
 def would_reveal(choice: MatchFilter) -> bool:

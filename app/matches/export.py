@@ -1,26 +1,40 @@
 """The tables of what was played, for export: matches, moves, events and generations.
 
-The tables below are the one definition of what is exported: app/core/csv_tables.py writes it, the codebook explains it.
+Each table is defined once: app/core/csv_tables.py writes it, the codebook explains it. TABLES are what everybody is
+given, without what is hidden of blinded matches (`blinding.py`); the archives of studies are made of the whole ones.
 Rows come from the database a few at a time, so that memory does not grow with their number.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, get_args
 
-from sqlalchemy import Row, Select, func, select
+from sqlalchemy import Row, Select, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.core.csv_tables import ROWS_AT_ONCE, Column
 from app.core.failures import Outcome
 from app.games import roles_of_seat
 from app.jobs.call_costs import CostSource
+from app.matches.blinding import blinded_conditions, is_blinded
 from app.matches.events import RESERVED
-from app.matches.export_matches import IN_ORDER, MATCHES, PLAYERS, ExportTable, player_of
-from app.matches.filter import EVERYTHING, MatchFilter, conditions
+from app.matches.export_matches import IN_ORDER, PLAYERS, WHOLE_MATCHES, ExportTable, player_of
+from app.matches.filter import EVERYTHING, MatchFilter
 from app.models import EventRow, GenerationRow, LanguageModel, MatchRow, SeatRow
 from app.models.types import rounded_log_probs
 
-__all__ = ["EVENTS", "GENERATIONS", "MATCHES", "MOVES", "TABLES", "ExportTable", "count", "rows"]
+__all__ = [
+    "EVENTS",
+    "GENERATIONS",
+    "MATCHES",
+    "MOVES",
+    "TABLES",
+    "WHOLE_MATCHES",
+    "WHOLE_MOVES",
+    "ExportTable",
+    "count",
+    "rows",
+]
 
 
 def _events() -> Select[Any]:
@@ -45,7 +59,7 @@ def _events() -> Select[Any]:
     )
 
 
-MOVES = ExportTable(
+WHOLE_MOVES = ExportTable(
     "moves",
     (
         Column("match_id", "text", "The match, as in matches.csv.", "22 characters"),
@@ -65,7 +79,7 @@ MOVES = ExportTable(
 )  # fmt: skip
 
 
-EVENTS = ExportTable(
+_WHOLE_EVENTS = ExportTable(
     "events",
     (
         Column("match_id", "text", "The match, as in matches.csv.", "22 characters"),
@@ -113,7 +127,7 @@ def _generations() -> Select[Any]:
     )
 
 
-GENERATIONS = ExportTable(
+_WHOLE_GENERATIONS = ExportTable(
     "generations",
     (
         Column("match_id", "text", "The match, as in matches.csv.", "22 characters"),
@@ -161,6 +175,39 @@ GENERATIONS = ExportTable(
     _generations(),
 )  # fmt: skip
 
+# What is empty of blinded matches: who played them, and what tells that or how they ended.
+_HIDDEN = {
+    "matches": (
+        "reason", "winner", "player_0", "player_1", "utility_0", "utility_1", "agreed", "pareto_optimal", "tokens",
+        "unspoken", "points_0", "points_1", "got_0", "got_1", "prompt_style_0", "prompt_style_1", "prompt_version_0",
+        "prompt_version_1", "lenient_moves", "answer_form_0", "answer_form_1",
+    ),
+    "moves": ("player", "original"),
+    "events": ("player", "body"),
+    "generations": (),
+}  # fmt: skip
+
+
+def _without_what_is_hidden(table: ExportTable) -> ExportTable:
+    """The table as everybody is given it. Of a blinded match it has no call of a model and no event of an ending."""
+    hidden = _HIDDEN[table.name]
+    columns = tuple(_emptied(column) if column.name in hidden else column for column in table.columns)
+    statement = table.statement.add_columns(is_blinded().label("blinded"))
+    if table is _WHOLE_EVENTS:
+        statement = statement.where(or_(EventRow.kind.not_in(_OF_ENDINGS), ~is_blinded()))
+    elif table is _WHOLE_GENERATIONS:
+        statement = statement.where(~is_blinded())
+    return ExportTable(table.name, columns, statement)
+
+
+def _emptied(column: Column) -> Column:
+    return replace(column, read=lambda row: None if row.blinded else column.read(row))
+
+
+_OF_ENDINGS = ("resigned", "timeout", "aborted", "ended")
+MATCHES, MOVES, EVENTS, GENERATIONS = map(
+    _without_what_is_hidden, (WHOLE_MATCHES, WHOLE_MOVES, _WHOLE_EVENTS, _WHOLE_GENERATIONS)
+)
 TABLES = {table.name: table for table in (MATCHES, MOVES, EVENTS, GENERATIONS)}
 
 
@@ -180,4 +227,4 @@ def rows(session: Session, table: ExportTable, choice: MatchFilter = EVERYTHING)
 
 
 def _chosen_rows(table: ExportTable, choice: MatchFilter) -> Select[Any]:
-    return table.statement.where(*conditions(choice))
+    return table.statement.where(*blinded_conditions(choice))

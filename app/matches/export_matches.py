@@ -147,7 +147,7 @@ _UTILITY = (
 
 PLAYERS = "person, a model's name in the registry, or whom an imported match names"
 
-MATCHES = ExportTable(
+WHOLE_MATCHES = ExportTable(
     "matches",
     (
         Column("match_id", "text", "The match.", "22 characters", attrgetter("id")),

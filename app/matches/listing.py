@@ -13,6 +13,7 @@ from app.registry import PERSON
 from app.registry.listing import game_cell
 
 OVER = "over"
+HIDDEN = Phrase("hidden until its wave is frozen")
 _MARKS = {"aborted": "bad", "resigned": "warn", "timeout": "warn", "abandoned": "warn"}  # of outcomes
 
 
@@ -22,7 +23,9 @@ def player_cell(player: ListedPlayer) -> Phrase | Verbatim:
 
 
 def _players(line: MatchListItem) -> list[Phrase | str]:
-    """Who sits where, with the roles of games whose seats differ."""
+    """Who sits where, with the roles of games whose seats differ; of a blinded match that is not told."""
+    if line.blinded:
+        return [HIDDEN]
     several = len({player.role for player in line.players}) > 1
     names = [*map(player_cell, line.players)]
     return [
@@ -44,9 +47,16 @@ def _source(line: MatchListItem) -> list[Phrase | Reference]:
 
 
 def _state(line: MatchListItem) -> State:
+    if line.blinded:
+        return State(line.match.status, "open" if line.match.status == OVER else "good")
     if line.match.status != OVER or line.match.reason is None:
         return State(line.match.status, "good")
     return State(line.match.reason, _MARKS.get(line.match.reason, ""))
+
+
+def scores_of(line: MatchListItem) -> tuple[float | None, float | None]:
+    """Both seats' scores, none of a blinded match."""
+    return (None, None) if line.blinded else (line.match.utility_0, line.match.utility_1)
 
 
 def _lower(first: float | None, second: float | None) -> float | None:
@@ -74,7 +84,7 @@ LIST: Listing[MatchRow] = Listing(
         ListColumn(
             "scores",
             Phrase("Scores"),
-            lambda line: [each for each in (line.match.utility_0, line.match.utility_1) if each is not None],
+            lambda line: [each for each in scores_of(line) if each is not None],
             sort=MatchRow.utility_0 + MatchRow.utility_1,
             numeric=True,
             type="text",
@@ -82,7 +92,7 @@ LIST: Listing[MatchRow] = Listing(
         ListColumn(
             "lower_score",
             Phrase("Lower score"),
-            lambda line: _lower(line.match.utility_0, line.match.utility_1),
+            lambda line: _lower(*scores_of(line)),
             sort=FIGURES["lower_score"],
             numeric=True,
             seen=NOWHERE,

@@ -8,6 +8,7 @@ from typing import cast
 from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session
 
+from app.matches.blinding import blinded_of
 from app.matches.filter import PEOPLES, REHEARSAL, MatchFilter, asks_for_rehearsals
 from app.matches.sweep import UPKEEP, held_until
 from app.models import LanguageModel, MatchRow, Participant, SeatRow, Study
@@ -27,11 +28,15 @@ class ListedPlayer:
 
 @dataclass(frozen=True, slots=True)
 class MatchListItem:
-    """A match in a list, with its players by seat, and the name of the study whose people played it."""
+    """A match in a list, with its players by seat, and the name of the study whose people played it.
+
+    One that is blinded has no players here, and its row is not asked for how it ended.
+    """
 
     match: MatchRow
     players: tuple[ListedPlayer, ...]
     study: str | None
+    blinded: bool = False
 
     @property
     def row(self) -> MatchRow:
@@ -119,4 +124,10 @@ def match_items(session: Session, matches: Sequence[MatchRow]) -> list[MatchList
         .where(SeatRow.match_id.in_(players))
     )
     studies = {row.match_id: row.name for row in session.execute(of_studies)}
-    return [MatchListItem(match, tuple(players[match.id]), studies.get(match.id)) for match in matches]
+    blinded = blinded_of(session, [*studies])
+    return [
+        MatchListItem(
+            match, () if match.id in blinded else tuple(players[match.id]), studies.get(match.id), match.id in blinded
+        )
+        for match in matches
+    ]

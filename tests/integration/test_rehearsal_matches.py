@@ -50,7 +50,10 @@ def played(engine: Engine, tmp_path: Path) -> Mapping[str, str]:
         bot.enrolment.wave_id = wave.id
         for progress in (bot, person):
             keep_report(session, progress, "other", "It hung.")
-        return {name: _played(session, each) for name, each in ((BOTS, bot), (PREVIEW, preview), (PERSON, person))}
+        found = {name: _played(session, each) for name, each in ((BOTS, bot), (PREVIEW, preview), (PERSON, person))}
+        # Else nothing would be found by who played or how it ended.
+        session.get_one(Wave, person.enrolment.wave_id).frozen_at = datetime.now(UTC)
+        return found
 
 
 def _played(session: Session, progress: StudyProgress) -> str:

@@ -1,7 +1,9 @@
 """The page of transcripts: what is found, in which order, what is counted, and what an open wave does not tell."""
 
 import html
+import json
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
@@ -14,6 +16,8 @@ from app.models import Wave
 from tests.enrolments import KnownWave, person, play
 from tests.experimenter import signed_in
 from tests.integration.test_search import NO_DEAL, talk
+from tests.programs import Program
+from tests.shell import Finished
 
 PAGE = "/admin/matches/transcripts"
 
@@ -94,3 +98,55 @@ def test_a_wave_that_is_not_frozen_tells_neither_model_nor_score_nor_ending(
     page = client.get(PAGE, query_string={"sort": "-joint_score"}).text
     assert hits(page) == [secret, open_match]
     assert counts(page, "player")["casual"] == 1
+
+
+def test_no_list_page_file_or_program_is_told_more_of_an_open_wave(
+    client: FlaskClient, app: Flask, engine: Engine, known: KnownWave, flask: Callable[..., Finished]
+) -> None:
+    with writing(engine) as session:
+        secret = play(session, person(session, known, "P-001"), 0)
+    open_match = talk(engine, "[message] first", "[message] second", moves=NO_DEAL)
+    program = Program(app, "read")
+
+    def told() -> dict[str, str]:
+        """What each way tells of the secret match."""
+        listed = client.get("/admin/matches").text
+        row = listed.partition(f'id="line-{secret}"')[2].partition("</tr>")[0]
+        files = {
+            name: [line for line in client.get(f"/admin/export/{name}.csv").text.splitlines() if secret in line]
+            for name in ("matches", "moves", "events", "generations")
+        }
+        shell = {name: [line for line in flask("export", name).stdout.splitlines() if secret in line] for name in files}
+        assert shell == files
+        return {
+            "list": row,
+            "home": client.get("/admin/").text.partition('id="latest-list"')[2],
+            "file": client.get("/admin/matches?format=csv").text,
+            "page": client.get(f"/admin/matches/{secret}", follow_redirects=True).text,
+            "api": json.dumps(next(each for each in program.get("/matches")["items"] if each["match_id"] == secret)),
+            "log": json.dumps(program.get(f"/matches/{secret}")),
+            "command": flask("match", "list", "--csv").stdout,
+            **{name: "\n".join(lines) for name, lines in files.items()},
+        }
+
+    hidden = told()
+    assert hidden["generations"] == ""
+    for way, text in hidden.items():
+        assert "casual" not in text, way
+        assert not re.search(r"\bdeal\b(?! or no deal)", text.replace("no deal", "")), way
+    assert "[propose] (1 books, 2 hats, 0 balls)" in hidden["moves"]
+    assert "[propose] (1 books, 2 hats, 0 balls)" in hidden["page"]
+    shown = json.loads(hidden["api"])
+    assert (shown["utility_0"], shown["winner"], shown["reason"], shown["player_0"]) == (None, None, None, None)
+    for asked in ("player=casual", "reason=deal", "sort=scores", "sort=-players", "figures=lower_score>=0"):
+        assert secret not in client.get(f"/admin/matches?{asked}").text, asked
+    for asked in ("player=casual", "reason=deal"):
+        assert program.get(f"/matches?{asked}")["items"] == [], asked
+        assert secret not in client.get(f"/admin/export/moves.csv?{asked}").text, asked
+    assert open_match in client.get("/admin/matches?sort=scores").text
+
+    with writing(engine) as session:
+        session.get_one(Wave, known.wave).frozen_at = datetime.now(UTC)
+    for way, text in told().items():
+        assert "casual" in text or way in ("generations", "home"), way
+    assert json.loads(told()["api"])["reason"] == "deal"

@@ -8,7 +8,7 @@ from sqlalchemy import Select, func
 from sqlalchemy.orm import aliased
 
 from app.core.csv_tables import Column
-from app.matches.export import MATCHES, MOVES
+from app.matches.export import WHOLE_MATCHES, WHOLE_MOVES
 from app.matches.move_timing import COUNTS, MILLISECONDS
 from app.models import Arm, Enrolment, EventRow, MatchRow, Participant, SeatRow, Wave
 from app.registry import PERSON
@@ -73,7 +73,7 @@ def _match_columns(scope: ExportScope) -> tuple[Column, ...]:
         Column("replaces", "text", "The match that a model broke off and that this one stands for.",
                "22 characters; empty for others", lambda row: (row.options or {}).get("replaces")),
         *(unless_withdrawn(column) if column.name in _PLAYED else column
-          for column in MATCHES.columns if column.name not in _NOT_OF_STUDIES),
+          for column in WHOLE_MATCHES.columns if column.name not in _NOT_OF_STUDIES),
     )  # fmt: skip
 
 
@@ -91,7 +91,7 @@ def _select_matches(scope: ExportScope) -> Select[Any]:
         *OF_WHOM, Arm.name.label("arm"), *DATA_OF,
     )  # fmt: skip
     return (
-        MATCHES.statement.add_columns(*own)
+        WHOLE_MATCHES.statement.add_columns(*own)
         .join(_own, _own.match_id == MatchRow.id)
         .join(Enrolment, Enrolment.id == _own.enrolment_id)
         .join(Participant, Participant.id == Enrolment.participant_id)
@@ -119,7 +119,7 @@ def _move_columns(scope: ExportScope) -> tuple[Column, ...]:
     return (
         _MOVER,
         replace(data_column(scope), meaning="Whether the data of the person counts who moved, or faced this model."),
-        *(_move_column(column, scope) for column in MOVES.columns),
+        *(_move_column(column, scope) for column in WHOLE_MOVES.columns),
         *(Column(f"{name}_ms", "number", f"Milliseconds {_MEASURED.get(name, name)}, by the browser's clock.",
                  by_person, _of_timing(name)) for name in MILLISECONDS),
         *(Column(name, "integer", f"What the browser counted as {name}; docs/protocol.md says what each is.",
@@ -145,7 +145,7 @@ _MOVER = Column("participant", "text", "The person who moved.", "empty for a mod
 
 def _moves(scope: ExportScope) -> Select[Any]:
     return (
-        MOVES.statement.add_columns(
+        WHOLE_MOVES.statement.add_columns(
             EventRow.timing,
             CODE,
             Participant.erased_at.label("mover_erased_at"),

@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flask import render_template, request, url_for
+from flask import redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
 from flask_babel import format_decimal, gettext, lazy_gettext
 from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
@@ -14,9 +15,10 @@ from app.core.extensions import reading
 from app.datasets.store import datasets_of_match
 from app.games import GAMES
 from app.games.base import JSON, Event
+from app.matches.blinding import blinded_conditions, blinded_of
 from app.matches.events import Violated
-from app.matches.filter import CONSENTS, EVERYTHING, SOURCES, STATUSES, check_known, conditions, read_choice
-from app.matches.listing import LIST
+from app.matches.filter import CONSENTS, EVERYTHING, SOURCES, STATUSES, check_known, read_choice
+from app.matches.listing import LIST, scores_of
 from app.matches.overview import MatchListItem, leaves_out_rehearsals, reasons
 from app.matches.stored import StoredMatch, load
 from app.matches.timeline import TimelineStep, timeline_of, views_after
@@ -68,7 +70,7 @@ def _filters(session: Session) -> list[ListFilter]:
 def _where(session: Session, given: Mapping[str, str]) -> list[ColumnElement[bool]]:
     choice = read_choice(given)
     check_known(session, choice)
-    return conditions(choice)
+    return blinded_conditions(choice, request.args.get("sort", ""))
 
 
 def _around(session: Session, given: Mapping[str, str]) -> dict[str, Any]:
@@ -82,7 +84,7 @@ def _around(session: Session, given: Mapping[str, str]) -> dict[str, Any]:
 
 def _scores(_session: Session, lines: Sequence[MatchListItem]) -> list[str]:
     """Both seats' scores, as far as there are any."""
-    scores = ([line.match.utility_0, line.match.utility_1] for line in lines)
+    scores = map(scores_of, lines)
     written = (
         [format_decimal(each, "0.######").replace("-", "−") for each in both if each is not None] for both in scores
     )
@@ -109,11 +111,16 @@ add_list(
 
 
 @blueprint.get("/matches/<match_id>")
-def match(match_id: str) -> str:
-    """One match as it stood after the event `at`, from 1; without it after the last one."""
+def match(match_id: str) -> ResponseReturnValue:
+    """One match as it stood after the event `at`, from 1; without it after the last one.
+
+    Of a blinded match what was said is read on the page of transcripts, which tells nothing else.
+    """
     if not _MATCH.fullmatch(match_id):
         raise NotFound("match", expected=Phrase("one that exists"), got=match_id)
     with reading() as session:
+        if blinded_of(session, [match_id]):
+            return redirect(url_for("admin.transcript_search", match=match_id, read=match_id))
         record = load(session, match_id)
         timeline = timeline_of(session, record)
         timeline_steps = timeline.steps
