@@ -1,7 +1,9 @@
 """`flask spend`: what models have cost, and one stop for everything that spends."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from decimal import Decimal
 from typing import Any
 
 import click
@@ -24,6 +26,7 @@ from app.jobs.spending import dollars
 from app.registry.spending import open_stop
 from app.spend.figures import PERIODS, WEEK, Spend, SpendSums, read_spend, spend_columns
 from app.spend.limits import SpendingLimit, limits, pace_of
+from app.spend.people import PeoplesPay, in_words, read_pay, wave_caps
 from app.spend.stop import COMMAND_LINE, JobRef, StopEffect, effect_of_stop, end_stop, stop_spending
 
 _HEADS = ("calls", "tokens in", "tokens out", "tokens trained", "US dollars")
@@ -49,11 +52,13 @@ def show(period: str, as_csv: bool, as_json: bool) -> None:
             print_csv(spend_columns(found), found.lines)
             return
         pace = pace_of(session, found, period)
-        caps, stop = limits(session, settings(), pace), open_stop(session)
+        caps, stop = [*limits(session, settings(), pace), *wave_caps(session)], open_stop(session)
+        pay = read_pay(session, found.since)
         if as_json:
-            print_json(_described(found, period, pace, caps, stopped=stop is not None))
+            said = _described(found, period, pace, caps, stopped=stop is not None)
+            print_json({**said, "people": _pay_described(pay)})
             return
-        lines = [*_in_words(found, period, pace, caps)]
+        lines = [*_in_words(found, period, pace, caps), *_pay_lines(pay)]
         if stop is not None:
             lines.append(f"Spending is stopped by {stop.by}; `flask spend resume` ends that.")
     click.echo("\n".join(lines))
@@ -131,6 +136,23 @@ def _described(
     }
 
 
+def _pay_described(pay: PeoplesPay) -> list[dict[str, Any]]:
+    """What people were paid with fees, by study and day, in the currency of each study."""
+    found: dict[tuple[int, str, str], Decimal] = defaultdict(Decimal)
+    for line in pay.lines:
+        found[line.study_id, line.day.isoformat(), line.currency] += line.with_fee
+    return [
+        {"study": pay.studies[study], "day": day, "currency": currency, "with_fee": f"{amount:.4f}"}
+        for (study, day, currency), amount in sorted(found.items())
+    ]
+
+
+def _pay_lines(pay: PeoplesPay) -> Iterator[str]:
+    for study, sums in pay.by_study().items():
+        people = counted(pay.people_of(study), "person", "people")
+        yield f"Study {pay.studies[study]} paid or owes {people}, with fees: {in_words(sums)}."
+
+
 def _in_words(found: Spend, period: str, pace: float, caps: Sequence[SpendingLimit]) -> Iterator[str]:
     if not found.lines:
         yield f"{PERIODS[period]}: no model was called."
@@ -142,11 +164,12 @@ def _in_words(found: Spend, period: str, pace: float, caps: Sequence[SpendingLim
         yield from _table("study", [(str(found.title(each)), sums) for each, sums in found.by_study()])
     yield f"Pace: {dollars(pace)} a day, the mean of the seven whole days before today."
     for each in caps:
-        spent, most = (
-            (f"{each.spent:.0f}", f"{each.most:.0f} tokens")
-            if each.in_tokens
-            else map(dollars, (each.spent, each.most))
-        )
+        if each.currency is not None:
+            spent, most = f"{each.spent:.2f}", f"{each.most:.2f} {each.currency}"
+        elif each.in_tokens:
+            spent, most = f"{each.spent:.0f}", f"{each.most:.0f} tokens"
+        else:
+            spent, most = dollars(each.spent), dollars(each.most)
         yield f"{each.title}: {spent} of {most}; reached: {each.reached}."
 
 

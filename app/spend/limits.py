@@ -26,7 +26,7 @@ WHOLE_DAYS = 7  # whose mean is the pace of the installation
 class SpendingLimit(NamedTuple):
     """A limit in US dollars or in tokens: of what, what was spent of it, when it is reached, and what stops then.
 
-    `kind` and `number` are those of a job; a limit of the installation has none.
+    `kind` and `number` are those of a job or a wave; a limit of the installation has none.
     """
 
     title: Phrase
@@ -37,6 +37,7 @@ class SpendingLimit(NamedTuple):
     effect: Phrase
     kind: str | None = None
     number: int | None = None
+    currency: str | None = None  # of the spend cap of a wave; None: US dollars
 
     @property
     def percent(self) -> int:

@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +20,23 @@ from app.core.errors import Conflict
 from app.core.extensions import reading, writing
 from app.jobs import states
 from app.matches.lobby import start_match_against
-from app.models import Campaign, GenerationRow, LanguageModel, RoundRange, RoundRow
+from app.models import Campaign, GenerationRow, LanguageModel, RoundRange, RoundRow, Study, Wave
 from app.registry.spending import spending_limit, spent_since
 from app.spend.figures import ALL, PERIODS, begin_of, read_spend
 from app.spend.stop import end_stop, stop_spending
+from app.studies import payments
+from app.studies.cost import most_a_place
+from app.studies.store import design_of_wave
+from app.studies.waves import settings_of
 from tests.campaigns import campaign_that_awaits
+from tests.enrolments import finish
 from tests.experimenter import signed_in
 from tests.rounds import add_models, haggler, make_round, play, row_of
 from tests.shell import Finished
 from tests.societies import add_chat_models, make_society, opinion
 from tests.societies import run as run_society
 from tests.stub_openai import Reply, StubServer
+from tests.waves import assigned, new_wave
 
 Run = Callable[..., Finished]
 
@@ -220,3 +227,42 @@ def test_the_page_is_read_beside_the_thread_in_which_matches_are_played(
         event.remove(Engine, "before_cursor_execute", note_statement)
     assert {"files", "calls"} == set(reads)
     assert threading.get_ident() not in set.union(*reads.values())
+
+
+def test_peoples_pay_stands_beside_models_money_and_caps_of_waves_say_when_they_are_reached(
+    app: Flask, engine: Engine, flask: Run
+) -> None:
+    with writing(engine) as session:
+        wave = new_wave(session)
+        number = wave.id
+        progress = assigned(session, wave, "P1")
+        payments.settle(session, finish(session, progress))
+        assigned(session, wave, "P2")  # under way: a share of the cap is reserved
+        file, paid = settings_of(wave), sum(row.amount for row in payments.payments_of(session, progress.enrolment.id))
+        currency = design_of_wave(session, wave).pay.currency
+        most = most_a_place(design_of_wave(session, wave)) * (1 + file.fee)
+        left = file.most_spent - paid * (1 + file.fee) - most
+        study = session.get_one(Study, wave.study_id).name
+    with_fee = paid * (1 + file.fee)
+    assert file.fee > 0
+    client = signed_in(app)
+    page = client.get("/admin/spend").text
+    assert f"{with_fee:.2f} {currency}" in page.partition('id="studies"')[2].partition("</section>")[0]
+    assert f"{with_fee:.2f} {currency}" in page.partition('id="days"')[2].partition("</section>")[0]
+    caps = page.partition('id="limits"')[2].partition("</section>")[0]
+    assert f"/admin/studies/waves/{number}" in caps
+    assert f"Not before {int(left / most)} more people, each at the highest pay" in caps
+    lines = [*csv.DictReader(io.StringIO(client.get("/admin/spend?format=pay").text))]
+    assert {line["study"] for line in lines} == {study}
+    assert sum(Decimal(line["amount"]) for line in lines) == paid
+    said = json.loads(flask("spend", "show", "--json").stdout)
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    assert said["people"] == [{"study": study, "day": today, "currency": currency, "with_fee": f"{with_fee:.4f}"}]
+    assert (
+        f"Study {study} paid or owes 1 person, with fees: {with_fee:.2f} {currency}." in flask("spend", "show").stdout
+    )
+    with writing(engine) as session:
+        wave = session.get_one(Wave, number)
+        wave.settings = {**wave.settings, "most_spent": str(round(with_fee + most, 2))}
+    assert "Reached: nobody else fits under it" in client.get("/admin/spend").text
+    assert client.get("/admin/spend?period=all").status_code == 200

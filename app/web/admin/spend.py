@@ -1,5 +1,6 @@
 """What models have cost, the limits that are set and when they are reached, and one stop for everything that spends."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 from flask import Response, redirect, render_template, request, url_for
@@ -12,8 +13,20 @@ from app.core.errors import AppError, Conflict, Invalid, Phrase, either
 from app.core.extensions import db
 from app.core.lists import Reference
 from app.registry.spending import open_stop
-from app.spend.figures import OTHERS, PERIODS, WEEK, Purpose, Spend, read_spend, spend_columns
+from app.spend.figures import (
+    OTHERS,
+    PERIODS,
+    STUDY,
+    WEEK,
+    Purpose,
+    Spend,
+    SpendSums,
+    begin_of,
+    read_spend,
+    spend_columns,
+)
 from app.spend.limits import SpendingLimit, limits, pace_of
+from app.spend.people import PeoplesPay, in_words, pay_columns, read_pay, wave_caps
 from app.spend.stop import effect_of_stop, end_stop, stop_spending
 from app.spend.storage import KINDS, read_storage
 from app.web.admin.blueprint import blueprint
@@ -61,6 +74,9 @@ def _spend_page(refused: AppError | None = None) -> ResponseReturnValue:
     period = request.args.get("period", WEEK)
     if period not in PERIODS:
         refused, period = refused or Invalid("period", expected=either(PERIODS), got=period), WEEK
+    if request.args.get("format") == "pay" and refused is None:
+        pay = in_worker_thread(db.engine, lambda session: read_pay(session, begin_of(period, datetime.now(UTC))))
+        return download(to_csv(pay_columns(pay), pay.lines), f"pay-{period}.csv", "text/csv")
     if request.args.get("format") == "csv" and refused is None:
         return _spend_csv(in_worker_thread(db.engine, read_spend, period), period)
     shown = in_worker_thread(db.engine, _read, period, settings())
@@ -71,11 +87,13 @@ def _spend_page(refused: AppError | None = None) -> ResponseReturnValue:
 def _read(session: Session, period: str, known: Settings) -> dict[str, Any]:
     """What the page shows; the calls of a period and the files on the disk may be many."""
     found = read_spend(session, period)
-    pace = pace_of(session, found, period)
+    pace, pay = pace_of(session, found, period), read_pay(session, found.since)
+    caps = [*limits(session, known, pace), *wave_caps(session)]
     return {
         **_figures(found),
+        **_people(found, pay),
         "pace": pace,
-        "limits": [(each, _of_limit(each)) for each in limits(session, known, pace)],
+        "limits": [(each, _of_limit(each)) for each in caps],
         **_stop(session),
         "storage": read_storage(session, known),
     }
@@ -90,7 +108,26 @@ def _figures(found: Spend) -> dict[str, Any]:
         "most_a_day": max((sums.usd for _, sums in found.by_day()), default=0.0),
         "by_run": [(_reference(found, purpose), sums) for purpose, sums in runs[:_AT_MOST]],
         "further_runs": len(runs[_AT_MOST:]),
-        "by_study": [(_reference(found, purpose), sums) for purpose, sums in found.by_study()],
+    }
+
+
+def _people(found: Spend, pay: PeoplesPay) -> dict[str, Any]:
+    """What people were paid beside what models have cost, by study and day; with studies that called no model."""
+    of_models = {purpose.number: sums for purpose, sums in found.by_study()}
+    of_people, days = pay.by_study(), pay.by_day()
+    studies = dict.fromkeys([*of_models, *of_people])
+    return {
+        "by_study": [
+            (
+                Reference(STUDY, number, found.names.get(Purpose(STUDY, number)) or pay.studies.get(number or 0, "")),
+                of_models.get(number, SpendSums()),
+                in_words(of_people.get(number or 0, {})),
+                pay.people_of(number or 0),
+            )
+            for number in studies
+        ],
+        "pay_total": in_words(pay.total),
+        "pay_by_day": {day: in_words(sums) for day, sums in days.items()},
     }
 
 
