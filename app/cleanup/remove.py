@@ -6,7 +6,7 @@ after it is done by the next clean-up or by upkeep: `finish`.
 
 import hashlib
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -30,10 +30,12 @@ from app.core.extensions import reading, writing
 from app.core.files import temporary_beside
 from app.core.lists import Reference
 from app.datasets.store import pieces_of
-from app.models import Removal
+from app.matches.counts import count_no_more
+from app.models import MatchRow, Removal
 from app.rounds.job import ROUND
 
 log = structlog.get_logger()
+_AT_ONCE = 500  # matches in one statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,12 @@ def _refuse_removed(session: Session, kind: str, row: Any) -> None:
     )
 
 
+def matches_of(session: Session, round_id: int) -> Iterator[Sequence[str]]:
+    """The ids of a round's matches, some at a time."""
+    ids = session.scalars(select(MatchRow.id).where(MatchRow.round_id == round_id)).all()
+    yield from (ids[first : first + _AT_ONCE] for first in range(0, len(ids), _AT_ONCE))
+
+
 def refuse_kept(found: RemovalPreview) -> None:
     """Raises Conflict for a thing that cannot go."""
     if found.keepers:
@@ -254,12 +262,14 @@ def _remove_rows(
                 has_files=has_files,
                 undo_until=until,
             )
+            session.add(removal)
+            row.removed_at = removal.at
             if found.kind == ROUND.name:
                 removal.dataset_rows = {
                     str(number): count for number, count in rows_of_datasets(session, found.number).items()
                 }
-            session.add(removal)
-            row.removed_at = removal.at
+                for some in matches_of(session, found.number):
+                    count_no_more(session, some)
             session.flush()
             _take(session.connection(), found, removal.id, draft.manifest)
             return removal.id

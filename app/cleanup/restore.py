@@ -15,14 +15,16 @@ from app.backup.archive import ArchiveReader
 from app.backup.tables import load, read_rows, revision_of, tables_of
 from app.cleanup import folder
 from app.cleanup.contents import DATASET, get_thing, row_sets, subject_of
-from app.cleanup.remove import drop, finish, hash_of
+from app.cleanup.remove import drop, finish, hash_of, matches_of
 from app.core.config import Settings
 from app.core.disk import is_full
 from app.core.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
 from app.core.extensions import reading, writing
 from app.core.files import temporary_beside
 from app.datasets.store import FOLDER as DATASETS
+from app.matches.counts import count_ended
 from app.models import Dataset, Removal
+from app.rounds.job import ROUND
 
 log = structlog.get_logger()
 
@@ -227,6 +229,9 @@ def _restore_rows(session: Session, removal: Removal, reader: ArchiveReader, by:
             got=Phrase("others in their place, or without what they refer to"),
             subject=_subject(removal),
         ) from None
+    if removal.kind == ROUND.name:
+        for some in matches_of(session, removal.number):
+            count_ended(session, some)
     row.removed_at = None
     own.restored_at, own.restored_by, own.in_force = datetime.now(UTC), by, None
     session.flush()
