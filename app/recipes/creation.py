@@ -12,7 +12,7 @@ from app.models import RecipeRun
 from app.recipes import lifecycle
 from app.recipes.inputs import SET
 from app.recipes.lifecycle import NewRun
-from app.recipes.loaded_recipe import load_written
+from app.recipes.loaded_recipe import SWEPT, load_written
 from app.recipes.spec import RecipeSpec
 
 
@@ -22,14 +22,22 @@ def prepare(session: Session, request: JobRequest[Any]) -> NewRun:
     if written is None:
         raise Invalid("recipe", expected=Phrase("the text of a recipe"), got=Phrase("none"))
     try:
-        loaded = load_written(written, request.spec.inputs, None if written.files is None else written.file)
+        read_file = None if written.files is None else written.file
+        loaded = load_written(written, request.spec.inputs, read_file, request.spec.swept)
+        new = lifecycle.prepare(session, loaded, request.spec)
     except FieldError as error:
-        if not (error.field or "").startswith(SET):
-            raise
-        raise type(error)(f"inputs.{(error.field or '').removeprefix(SET)}", **error.parts) from None
+        raise type(error)(_field_of(error.field), **error.parts) from None
     if (unused := next((name for name in written.files or () if name not in loaded.files), None)) is not None:
         raise Invalid("recipe.files", expected="only files that its steps name", got=unused)
-    return lifecycle.prepare(session, loaded, request.spec)
+    return new
+
+
+def _field_of(option: str | None) -> str | None:
+    """What a field of the spec is called, of one that is called as the command line has it."""
+    for begin, field in ((SET, "inputs."), (SWEPT, "sweep."), ("--", "")):
+        if option is not None and option.startswith(begin):
+            return field + option.removeprefix(begin)
+    return option
 
 
 def _create(

@@ -70,7 +70,7 @@ def _values(text: str, clause: str, inputs: Mapping[str, Input]) -> Sequence[Sca
             raise Invalid(None, expected=f"at most {MOST_TURNS} values", got=Verbatim(str(last - first + 1)))
         return range(first, last + 1)
     if (within := _LIST.fullmatch(text)) is not None:
-        return [_literal(each) for each in _items(within[1])]
+        return [read_scalar(each) for each in split_items(within[1])]
     if _NAME.fullmatch(text):
         given = _input(text, inputs)
         if isinstance(given, str) or not isinstance(given, Sequence):
@@ -96,14 +96,14 @@ def _input(name: str, inputs: Mapping[str, Input]) -> Input:
     return inputs[name]
 
 
-def _items(text: str) -> list[str]:
+def split_items(text: str) -> list[str]:
     """What is between the brackets of a list, by its commas; those in quotes part nothing."""
     if not text.strip():
         return []
     return [each.strip() for each in re.findall(r"(?:'[^']*'|\"[^\"]*\"|[^,])+", text)]
 
 
-def _literal(text: str) -> Scalar:
+def read_scalar(text: str) -> Scalar:
     """A number, true, false, or text with or without quotes. Raises Invalid."""
     if (quoted := _QUOTED.fullmatch(text)) is not None:
         return quoted[1] if quoted[1] is not None else quoted[2]
@@ -150,14 +150,14 @@ def read_condition(text: str) -> Sequence[ConditionPart]:
 
 def _compared(sign: str, right: str, text: str) -> tuple[Scalar, ...]:
     if sign != "in":
-        value = _literal(right)
+        value = read_scalar(right)
         if sign in _SIGNS and (isinstance(value, str | bool)):
             raise Invalid(None, expected=f"a number after {sign}", got=value)
         return (value,)
     within = _LIST.fullmatch(right)
     if within is None:
         raise Invalid(None, expected="a list in brackets after in", got=text)
-    return tuple(_literal(each) for each in _items(within[1]))
+    return tuple(read_scalar(each) for each in split_items(within[1]))
 
 
 def holds(condition: Sequence[ConditionPart], known: Mapping[str, Input]) -> bool:

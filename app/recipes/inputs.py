@@ -21,18 +21,18 @@ def read_inputs(defaults: Mapping[str, Input], given: Mapping[str, Any]) -> dict
 
 def _read(name: str, usual: Input, raw: Any) -> Input:
     if isinstance(usual, str | int | float):
-        return _one(name, usual, raw)
+        return read_input(f"{SET}{name}", name, usual, raw)
     if isinstance(raw, str):
         raw = [each.strip() for each in raw.split(",")]
     elif not isinstance(raw, list | tuple | dict):
         raw = [raw]
     if not isinstance(raw, list | tuple) or not raw:
         raise Invalid(f"{SET}{name}", expected="values with commas between", got=raw)
-    return [_one(name, usual[0], each) for each in raw]
+    return [read_input(f"{SET}{name}", name, usual[0], each) for each in raw]
 
 
-def _one(name: str, usual: Scalar, raw: Any) -> Scalar:
-    """One value, of the type of another. Raises Invalid."""
+def read_input(field: str | None, name: str, usual: Scalar, raw: Any) -> Scalar:
+    """One value of an input, of the type of its default. Raises Invalid, naming the field."""
     found: Scalar | None
     if isinstance(usual, bool):
         expected, found = "true or false", {"true": True, "false": False}.get(str(raw).lower())
@@ -43,7 +43,7 @@ def _one(name: str, usual: Scalar, raw: Any) -> Scalar:
     else:
         expected, found = "text", _text(raw)
     if found is None:
-        raise Invalid(f"{SET}{name}", expected=expected, got=raw)
+        raise Invalid(field, expected=expected, got=raw)
     return found
 
 

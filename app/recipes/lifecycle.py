@@ -17,6 +17,7 @@ from app.finetuning.spec import TrainingSpec
 from app.jobs.kind import LARGEST, Requester
 from app.jobs.spec import JobSpec, fields_of
 from app.models import LanguageModel, RecipeRun
+from app.recipes.expressions import Input
 from app.recipes.faults import RecipeFault
 from app.recipes.inputs import read_inputs
 from app.recipes.job import RECIPE
@@ -27,6 +28,7 @@ from app.recipes.plan import PlannedStep, RecipePlan, plan
 from app.recipes.recipe_file import RecipeFile
 from app.recipes.spec import LONGEST_NAME, RecipeSpec
 from app.recipes.step_kinds import DATASETS, MODEL, ROUND, SOCIETY
+from app.recipes.sweep import SEEDS, seeds_in_words, swept_inputs, with_sweep
 from app.registry import check_not_archived, find_round_model, get_model
 from app.registry.named import named_models
 from app.registry.prices import check_budget
@@ -58,7 +60,14 @@ def prepare(session: Session, loaded: LoadedRecipe, spec: RecipeSpec) -> NewRun:
     except RecipeFault as fault:
         raise loaded.placed(fault) from None
     check_budget(spec.budget, models)
-    whole = {"recipe": loaded.written.document.source, "inputs": dict(found.inputs), "name": name}
+    swept = loaded.plan.file.sweep
+    whole = {
+        "recipe": loaded.written.document.source,
+        "inputs": {each: value for each, value in found.inputs.items() if each not in swept_inputs(found.sweep)},
+        "sweep": {field: values for field, values in swept.items() if field != SEEDS},
+        "seeds": seeds_in_words(swept.get(SEEDS)),
+        "name": name,
+    }
     return NewRun(loaded, spec.model_copy(update=whole), found, models)
 
 
@@ -85,8 +94,13 @@ def create(session: Session, new: NewRun, *, queued: bool, requester: Requester 
 
 def plan_of(row: RecipeRun) -> RecipePlan:
     """All steps of a run in their order."""
+    return plan(*written_of(row), row.name)
+
+
+def written_of(row: RecipeRun) -> tuple[RecipeFile, dict[str, Input]]:
+    """The recipe of a run with its sweep, and the inputs."""
     file = RecipeFile.model_validate_json(row.document)
-    return plan(file, read_inputs(file.inputs, row.spec["inputs"]), row.name)
+    return with_sweep(file, RecipeSpec.of_json(row.spec).swept), read_inputs(file.inputs, row.spec["inputs"])
 
 
 def _default_name(session: Session, recipe: str) -> str:

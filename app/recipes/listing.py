@@ -14,10 +14,9 @@ from app.jobs import states
 from app.jobs.chained import AwaitedJob
 from app.jobs.listing import JobListItem, job_columns, job_figures, job_items
 from app.models import Dataset, LanguageModel, RecipeRun, RecipeStep, TrainingJob
-from app.recipes.inputs import read_inputs
+from app.recipes import lifecycle
 from app.recipes.job import RECIPE
-from app.recipes.outline import Outline
-from app.recipes.recipe_file import RecipeFile
+from app.recipes.plan import outline_of
 from app.recipes.stepped import JOBS_OF_STEPS, job_of
 
 _SHOWN_FIGURES = 3  # of a step, in its line
@@ -29,6 +28,7 @@ class RecipeStepLine(NamedTuple):
 
     key: str
     do: str
+    values: Mapping[str, Any]  # of its loops' variables, those of a sweep included
     step: RecipeStep | None  # None: not begun
     item: JobListItem | None  # its job
     made: Sequence[Reference]  # a model, or datasets
@@ -72,11 +72,10 @@ def value_in_words(found: Mapping[str, Any]) -> str:
     return f"{found['value']:.4g}" + ("" if low is None or high is None else f" ({low:.4g} to {high:.4g})")
 
 
-def outline_of(row: RecipeRun) -> Sequence[tuple[str, str]]:
-    """The key of each step of a run, with what it does, in their order."""
-    file = RecipeFile.model_validate_json(row.document)
-    outline = Outline(file, read_inputs(file.inputs, row.spec["inputs"]))
-    return [(turn.key, file.steps[turn.index].do) for turn in outline.turns]
+def steps_of(row: RecipeRun) -> Sequence[tuple[str, str, Mapping[str, Any]]]:
+    """The key of each step of a run, with what it does and the values of its loops' variables, in their order."""
+    outline = outline_of(*lifecycle.written_of(row))
+    return [(turn.key, outline.file.steps[turn.index].do, turn.values) for turn in outline.turns]
 
 
 def lines_of(session: Session, row: RecipeRun) -> list[RecipeStepLine]:
@@ -84,8 +83,8 @@ def lines_of(session: Session, row: RecipeRun) -> list[RecipeStepLine]:
     begun = {step.key: step for step in RECIPE.steps_of(session, row.id)}
     jobs, made = _jobs(session, begun.values()), _made(session, begun.values())
     return [
-        RecipeStepLine(key, do, step, None if step is None else jobs.get(job_of(step)), made.get(key, ()))
-        for key, do in outline_of(row)
+        RecipeStepLine(key, do, values, step, None if step is None else jobs.get(job_of(step)), made.get(key, ()))
+        for key, do, values in steps_of(row)
         for step in [begun.get(key)]
     ]
 

@@ -10,14 +10,16 @@ from app.core.documents import Document
 from app.core.errors import AppError, FieldError, Invalid, Verbatim
 from app.jobs.spec import SHIPPED
 from app.recipes.faults import RecipeFault
-from app.recipes.inputs import read_inputs
+from app.recipes.inputs import SET, read_inputs
 from app.recipes.plan import PlannedStep, RecipePlan, plan
 from app.recipes.recipe_file import RecipeFile, expected_form
 from app.recipes.step_files import MATERIAL_FIELD, check_file
+from app.recipes.sweep import INPUTS, SEED, SEEDS, SWEEP, swept_inputs, with_sweep
 from app.rounds.material import ALL
 
 MOST_FILE_BYTES = 5_000_000  # of all files that a recipe names
 ReadFile = Callable[[str], str]
+SWEPT = "--sweep "  # begins the fields of errors, which are called as the command line has them
 
 
 class FileNeeded(Invalid):
@@ -51,23 +53,44 @@ class LoadedRecipe:
     written: WrittenRecipe
     plan: RecipePlan
     files: Mapping[str, str]
+    swept: Mapping[str, Any]  # beside the file, or otherwise than it says
 
     def placed(self, fault: RecipeFault) -> FieldError:
-        """What is wrong, beginning with the line."""
-        return fault.placed(self.written.document.place(fault.path))
+        """What is wrong, beginning with the line, or with the field of the sweep that did not come with the file."""
+        return _placed(fault, self.written, self.swept)
+
+
+def _placed(fault: RecipeFault, written: WrittenRecipe, swept: Mapping[str, Any]) -> FieldError:
+    field = fault.path[1] if len(fault.path) > 1 else None
+    if fault.path[:1] != (SWEEP,) or field not in swept:
+        return fault.placed(written.document.place(fault.path))
+    option = f"--{SEEDS}" if field == SEEDS else f"{SWEPT}{field}"
+    turn = f" ({fault.turn})" if fault.turn else ""
+    return type(fault.error)(f"{option}{turn}", **{**fault.error.parts, "subject": None})
 
 
 def load_written(
-    written: WrittenRecipe, given: Mapping[str, Any] | None = None, read_file: ReadFile | None = None
+    written: WrittenRecipe,
+    given: Mapping[str, Any] | None = None,
+    read_file: ReadFile | None = None,
+    swept: Mapping[str, Any] | None = None,
 ) -> LoadedRecipe:
-    """What a recipe comes to with these inputs; `read_file` gives the text of a file beside it. Raises Invalid."""
-    file = read_model(RecipeFile, written.document, expected_form)
+    """What a recipe comes to with these inputs, and these fields `swept` beside its own.
+
+    `read_file` gives the text of a file beside it. Raises Invalid.
+    """
+    file = with_sweep(read_model(RecipeFile, written.document, expected_form), swept or {})
     inputs = read_inputs(file.inputs, given or {})
     try:
         found = plan(file, inputs)
-        return LoadedRecipe(written, found, _files(found.steps, read_file))
+        twice = next((name for name in swept_inputs(found.sweep) if name in (given or {})), None)
+        if twice is not None:
+            remedy = f"give its values by {SWEPT}{INPUTS}.{twice}=…" if twice != SEED else f"give them by --{SEEDS}"
+            got = Verbatim("both a value and a sweep")
+            raise Invalid(f"{SET}{twice}", expected="one of both", got=got, remedy=remedy)
+        return LoadedRecipe(written, found, _files(found.steps, read_file), swept or {})
     except RecipeFault as fault:
-        raise fault.placed(written.document.place(fault.path)) from None
+        raise _placed(fault, written, swept or {}) from None
 
 
 # ---- Files that steps name ---------------------------------------------------------

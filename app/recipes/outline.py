@@ -1,6 +1,6 @@
 """Which steps a recipe has in which turns of which loops, in their order. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -9,8 +9,9 @@ from app.core.validation import KeyPath
 from app.recipes.expressions import RESERVED, ConditionPart, Input, Loop, Scalar, holds, read_condition, read_loop
 from app.recipes.faults import RecipeFault
 from app.recipes.recipe_file import RecipeFile, WrittenStep
+from app.recipes.sweep import SEED, SEEDS, SWEEP, read_sweep
+from app.recipes.sweep_reach import reach_of
 
-SEED = "seed"  # the input from which the seeds of steps follow; a loop's variable may take its place
 MOST_PLANNED = 2000  # steps of a run, turns of loops counted
 
 
@@ -37,17 +38,25 @@ class LoopTurn:
 
 
 class Outline:
-    """Which steps there are in which turns of which loops, in their order."""
+    """Which steps there are in which turns of which loops, in their order.
 
-    def __init__(self, file: RecipeFile, inputs: Mapping[str, Input]) -> None:
+    `seeded` has the indices of the steps whose seed follows from the run's. What a sweep varies becomes loops around
+    the steps that it reaches, which are done in each of its cells; all others are done once.
+    """
+
+    def __init__(self, file: RecipeFile, inputs: Mapping[str, Input], seeded: Collection[int] = ()) -> None:
         self.file, self.inputs = file, inputs
+        self.sweep = read_sweep(file, inputs)
         self.indices: dict[str, int] = {}
         for index, step in enumerate(file.steps):
             self._check_name(index, step)
             self.indices[step.name] = index
-        self.loops = [self._loops(index, step) for index, step in enumerate(file.steps)]
-        self.variables = [*dict.fromkeys(loop.name for loops in self.loops for loop in loops)]
-        self._conditions = [self._condition(index, step) for index, step in enumerate(file.steps)]
+        own = [self._loops(index, step, inputs) for index, step in enumerate(file.steps)]
+        self.variables = [*dict.fromkeys(loop.name for loops in own for loop in loops), *self.sweep.variables]
+        self._swept = reach_of(file, self.sweep, seeded, self.variables)
+        self._check_seeds(own)
+        self._conditions = [self._condition(index, step, own[index]) for index, step in enumerate(file.steps)]
+        self._known: dict[tuple[int, tuple[Scalar, ...]], Sequence[Loop]] = {}
         self.turns: list[LoopTurn] = []
         self.by_key: dict[str, LoopTurn] = {}
         for index, values in self._sequence([*range(len(file.steps))], 0, {}):
@@ -55,7 +64,7 @@ class Outline:
                 error = Invalid(
                     None, expected=f"at most {MOST_PLANNED} steps, turns of loops counted", got=Verbatim("more")
                 )
-                raise RecipeFault(("steps", index, "for"), error)
+                raise RecipeFault((SWEEP,) if self.sweep.variables else ("steps", index, "for"), error)
             turn = LoopTurn(len(self.turns), key_of(file.steps[index].name, values), index, values)
             self.turns.append(turn)
             self.by_key[turn.key] = turn
@@ -69,12 +78,33 @@ class Outline:
         if step.name in self.indices:
             raise RecipeFault(path, Invalid(None, expected="a name that no other step has", got=step.name))
 
-    def _loops(self, index: int, step: WrittenStep) -> Sequence[Loop]:
+    def loops(self, index: int, values: Mapping[str, Scalar]) -> Sequence[Loop]:
+        """The loops of a step, the outermost first: those of the sweep, and its own, in the cell of these values."""
+        cell = {name: values[name] for name in self._swept[index] if name in values}
+        key = index, tuple(cell.values())
+        if key not in self._known:
+            known = self.sweep.values
+            swept = [Loop(name, known[name]) for name in self._swept[index]]
+            self._known[key] = [*swept, *self._loops(index, self.file.steps[index], {**self.inputs, **cell})]
+        return self._known[key]
+
+    def is_swept(self, variable: str) -> bool:
+        """Whether a variable is one of the sweep."""
+        return variable in self.sweep.variables
+
+    def _check_seeds(self, own: Sequence[Sequence[Loop]]) -> None:
+        """Raises RecipeFault where seeds are swept and looped over as well."""
+        for step, loops in zip(self.file.steps, own, strict=True):
+            if self.sweep.seeds and any(loop.name == SEED for loop in loops):
+                expected = f"none, as {step.name} has a loop over {SEED} of its own"
+                raise RecipeFault((SWEEP, SEEDS), Invalid(None, expected=expected, got=Verbatim("seeds")))
+
+    def _loops(self, index: int, step: WrittenStep, inputs: Mapping[str, Input]) -> Sequence[Loop]:
         found: list[Loop] = []
         for place, clause in enumerate(step.clauses):
             path: KeyPath = ("steps", index, "for") if isinstance(step.loops, str) else ("steps", index, "for", place)
             try:
-                loop = read_loop(clause, self.inputs)
+                loop = read_loop(clause, inputs)
                 self._check_variable(loop.name, [each.name for each in found])
             except Invalid as error:
                 raise RecipeFault(path, error) from None
@@ -92,13 +122,14 @@ class Outline:
             raise Invalid(None, expected="a variable that is called as no step is", got=name)
         if name in outer:
             raise Invalid(None, expected="a variable of its own for each loop of a step", got=name)
-        if name in self.inputs and name != SEED:
-            raise Invalid(None, expected="a variable that is called as no input is", got=name)
+        if (name in self.inputs and name != SEED) or name in [axis.variable for axis in self.sweep.axes]:
+            what = "input or swept field" if self.sweep.axes else "input"
+            raise Invalid(None, expected=f"a variable that is called as no {what} is", got=name)
 
-    def _condition(self, index: int, step: WrittenStep) -> Sequence[ConditionPart]:
+    def _condition(self, index: int, step: WrittenStep, loops: Sequence[Loop]) -> Sequence[ConditionPart]:
         try:
             found = [] if step.when is None else read_condition(step.when)
-            known = {**self.inputs, **{loop.name: loop.values[0] for loop in self.loops[index]}}
+            known = {**self.inputs, **{loop.name: loop.values[0] for loop in loops}}
             holds(found, known)
         except Invalid as error:
             raise RecipeFault(("steps", index, "when"), error) from None
@@ -111,7 +142,8 @@ class Outline:
 
         def own_loop(index: int) -> Loop | int:
             """The loop at this depth; a step without one stands alone."""
-            return self.loops[index][depth] if len(self.loops[index]) > depth else index
+            loops = self.loops(index, outer)
+            return loops[depth] if len(loops) > depth else index
 
         for loop, group in groupby(indices, own_loop):
             body = [*group]

@@ -11,14 +11,16 @@ from typing import Any
 
 from app.core.errors import AppError, FieldError, Invalid, Verbatim, either
 from app.core.validation import KeyPath
+from app.finetuning.spec import TrainingSpec
 from app.jobs.spec import JobSpec, fields_of
 from app.recipes.expressions import Input, Scalar
 from app.recipes.faults import RecipeFault
 from app.recipes.made import Made, made_in, with_made
-from app.recipes.outline import SEED, LoopTurn, Outline, turn_of
+from app.recipes.outline import LoopTurn, Outline, key_of, turn_of
 from app.recipes.recipe_file import RecipeFile, WrittenStep
 from app.recipes.references import ReferenceReader
 from app.recipes.step_kinds import ANY_DATA, DATASETS, FIGURES, MODEL, STEP_KINDS, StepKind
+from app.recipes.sweep import SEED, SWEEP, Sweep
 
 _LARGEST_OF_STEP = 2**31 - 1  # of the seeds that follow from the run's: every kind of jobs takes it
 _LONGEST_NAME = 80  # of models and datasets
@@ -52,12 +54,13 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True)
 class RecipePlan:
-    """All steps of a run in their order, and the inputs that they follow from."""
+    """All steps of a run in their order, the inputs that they follow from, and what is swept."""
 
     file: RecipeFile
     inputs: Mapping[str, Input]
     steps: Sequence[PlannedStep]
     by_key: Mapping[str, PlannedStep] = field(repr=False)
+    sweep: Sweep
 
 
 def plan(file: RecipeFile, given: Mapping[str, Input] | None = None, run: str | None = None) -> RecipePlan:
@@ -67,11 +70,28 @@ def plan(file: RecipeFile, given: Mapping[str, Input] | None = None, run: str | 
     """
     inputs = {**file.inputs, **(given or {})}
     _check_seed(inputs)
-    outline = Outline(file, inputs)
+    outline = outline_of(file, inputs)
     planner = _Planner(outline, run or file.recipe)
     steps = [planner.planned(turn) for turn in outline.turns]
     _check_model_names(steps)
-    return RecipePlan(file, inputs, steps, {step.key: step for step in steps})
+    return RecipePlan(file, inputs, steps, {step.key: step for step in steps}, outline.sweep)
+
+
+def outline_of(file: RecipeFile, inputs: Mapping[str, Input]) -> Outline:
+    """Which steps there are in which turns. Raises RecipeFault."""
+    return Outline(file, inputs, [index for index, step in enumerate(file.steps) if _takes_seed(step)])
+
+
+def _takes_seed(step: WrittenStep) -> bool:
+    """Whether the seed of a step follows from the run's; of a training whose method is a reference it may."""
+    kind = STEP_KINDS.get(step.do)
+    if kind is None:
+        return False
+    path = ("config", SEED) if kind.spec is TrainingSpec else kind.seed(step.fields)
+    value: Any = step.fields
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return bool(path) and value is None
 
 
 def _check_seed(inputs: Mapping[str, Input]) -> None:
@@ -96,8 +116,15 @@ class _Planner:
         base: KeyPath = ("steps", turn.index)
         if step.do not in STEP_KINDS:
             raise RecipeFault((*base, "do"), Invalid(None, expected=str(either(STEP_KINDS)), got=step.do))
-        kind = STEP_KINDS[step.do]
-        fields = self._references.value(step.fields, (*base, "with"), turn)
+        try:
+            return self._planned(turn, step, STEP_KINDS[step.do], base)
+        except RecipeFault as fault:
+            axis = self._outline.sweep.axis_of(step.name, fault.path[3:])
+            raise fault if axis is None else RecipeFault((SWEEP, axis.field), fault.error, fault.turn) from None
+
+    def _planned(self, turn: LoopTurn, step: WrittenStep, kind: StepKind, base: KeyPath) -> PlannedStep:
+        written = self._outline.sweep.fields(step.name, step.fields, turn.values)
+        fields = self._references.value(written, (*base, "with"), turn)
         takes = kind.takes(fields)
         for name, value in fields.items():
             for made in made_in(value):
@@ -130,7 +157,7 @@ class _Planner:
         if path := kind.seed(found):
             step = self._outline.file.steps[turn.index]
             run_seed = turn.values.get(SEED, self._outline.inputs.get(SEED, 0))
-            seed = seed_of(run_seed, step.name if kind.same_seed else turn.key)
+            seed = seed_of(run_seed, step.name if kind.same_seed else self._key_without_swept(turn))
             *outer, last = path
             into = found
             for name in outer:
@@ -141,6 +168,11 @@ class _Planner:
                 into = into[name]
             into.setdefault(last, seed)
         return found
+
+    def _key_without_swept(self, turn: LoopTurn) -> str:
+        """What a step in a turn is called without swept values: cells of one seed differ in nothing but these."""
+        step, swept = self._outline.file.steps[turn.index], [axis.variable for axis in self._outline.sweep.axes]
+        return key_of(step.name, {name: value for name, value in turn.values.items() if name not in swept})
 
     def name_of(self, kind: StepKind, turn: LoopTurn) -> str:
         """What a model, a round or a dataset is called whose step does not say."""
@@ -159,7 +191,7 @@ class _Planner:
             kind.check(spec)
         except FieldError as error:
             parts = {**error.parts, "got": stands_for.reworded(error.parts["got"])}
-            at = _path_of(error.field, self._outline.file.steps[turn.index].fields)
+            at = _path_of(error.field, fields)
             raise RecipeFault((*path, *at), type(error)(error.field, **parts), turn_of(turn.values)) from None
         except AppError as error:
             refused = Invalid(None, expected="what can be done", got=Verbatim(error.message))

@@ -9,17 +9,23 @@ from app.core.yaml_reader import parse_yaml, read_text_file
 from app.recipes.loaded_recipe import LoadedRecipe, ReadFile, WrittenRecipe, load_written
 
 
-def load_recipe(path: Path, given: Mapping[str, Any] | None = None) -> LoadedRecipe:
+def load_recipe(
+    path: Path, given: Mapping[str, Any] | None = None, swept: Mapping[str, Any] | None = None
+) -> LoadedRecipe:
     """Read the file of a recipe and those that it names. Raises Invalid for the first thing that is wrong."""
     text = read_text_file(path, "a text file that can be read", path.name)
-    return parse_recipe(text, path.name, given, lambda name: _file_beside(path.parent, name))
+    return parse_recipe(text, path.name, given, lambda name: _file_beside(path.parent, name), swept)
 
 
 def parse_recipe(
-    text: str, source: str, given: Mapping[str, Any] | None = None, read_file: ReadFile | None = None
+    text: str,
+    source: str,
+    given: Mapping[str, Any] | None = None,
+    read_file: ReadFile | None = None,
+    swept: Mapping[str, Any] | None = None,
 ) -> LoadedRecipe:
     """Read the text of a recipe; `read_file` gives that of a file beside it. Raises Invalid."""
-    return load_written(read_written(text, source), given, read_file)
+    return load_written(read_written(text, source), given, read_file, swept)
 
 
 def read_written(text: str, source: str) -> WrittenRecipe:

@@ -47,7 +47,10 @@ class WrittenStep(RecipePart):
 
 
 class RecipeFile(RecipePart):
-    """A recipe: what it is called, what can be given otherwise for a run, and its steps in their order."""
+    """A recipe: what it is called, what can be given otherwise for a run, and its steps in their order.
+
+    `sweep` has the fields that take several values, and the seeds (app/recipes/sweep.py).
+    """
 
     recipe: Annotated[str, StringConstraints(pattern=_SLUG)]
     version: Literal[1]
@@ -55,6 +58,7 @@ class RecipeFile(RecipePart):
     inputs: Annotated[
         dict[Identifier, Value | Annotated[list[Value], Field(min_length=1, max_length=1000)]], Field(max_length=100)
     ] = Field(default={})
+    sweep: Annotated[dict[ShortText, Value | list[Value]], Field(max_length=10)] = Field(default={})
     steps: Annotated[list[WrittenStep], Field(min_length=1, max_length=MOST_STEPS)]
 
     @model_validator(mode="after")

@@ -1,6 +1,6 @@
 """What the references in a step's fields name: inputs, variables of loops, and what earlier steps make. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from app.core.errors import Invalid, Verbatim, either
@@ -22,6 +22,7 @@ from app.recipes.expressions import (
 from app.recipes.faults import RecipeFault
 from app.recipes.made import Made
 from app.recipes.outline import LoopTurn, Outline, key_of, turn_of
+from app.recipes.sweep_reach import paths_of
 
 
 class _Missing(NamedTuple):
@@ -121,7 +122,7 @@ class ReferenceReader:
         if not isinstance(values, list | tuple):
             lists = [each for each, value in self._outline.inputs.items() if isinstance(value, list | tuple)]
             raise Invalid(None, expected=f"an input that is a list ({', '.join(lists) or 'there is none'})", got=name)
-        loop = next((each for each in self._outline.loops[turn.index] if each.name == variable), None)
+        loop = next((each for each in self._outline.loops(turn.index, turn.values) if each.name == variable), None)
         if loop is None:
             expected = f"a variable of the step’s loops in brackets ({', '.join(turn.values) or 'it has none'})"
             raise Invalid(None, expected=expected, got=variable)
@@ -139,7 +140,7 @@ class ReferenceReader:
         of = outline.file.steps[index]
         qualified = self._qualified(path, index, turn)
         combinations: list[dict[str, Scalar]] = [{}]
-        for loop in outline.loops[index]:
+        for loop in outline.loops(index, turn.values):
             values = self._values_of(loop, qualified.get(loop.name), path, turn)
             if isinstance(values, _Missing):
                 return values
@@ -150,7 +151,7 @@ class ReferenceReader:
             there = there[-1:]
         many = ALL in qualified.values()
         bounded = many and any(
-            loop.name in turn.values and qualified.get(loop.name) == ALL for loop in outline.loops[index]
+            loop.name in turn.values and qualified.get(loop.name) == ALL for loop in outline.loops(index, turn.values)
         )
         if bounded:  # all so far
             there = [each for each in there if each.place < turn.place]
@@ -166,7 +167,8 @@ class ReferenceReader:
 
     def _qualified(self, path: Path, index: int, turn: LoopTurn) -> dict[str, str]:
         """Which qualifier goes with which variable of a step's loops. Raises Invalid where that is not clear."""
-        own = [loop.name for loop in self._outline.loops[index]]
+        loops = self._outline.loops(index, turn.values)
+        own = [loop.name for loop in loops if not self._outline.is_swept(loop.name)]  # a cell sees its own steps alone
         found: dict[str, str] = {}
         for qualifier, variable in path.qualifiers:
             if variable is None:
@@ -238,24 +240,10 @@ class ReferenceReader:
         """Whether a step refers to that name, itself or by others."""
         outline, seen, due = self._outline, {start}, [start]
         while due:
-            for text in texts_in(outline.file.steps[due.pop()].fields):
-                for reference in references_in(text):
-                    for path in read_reference(reference, outline.variables):
-                        if path.name == name and not any(each == PREVIOUS for each, _ in path.qualifiers):
-                            return True
-                        if (index := outline.indices.get(path.name)) is not None and index not in seen:
-                            seen.add(index)
-                            due.append(index)
+            for path in paths_of(outline.file.steps[due.pop()], outline.variables):
+                if path.name == name and not any(each == PREVIOUS for each, _ in path.qualifiers):
+                    return True
+                if (index := outline.indices.get(path.name)) is not None and index not in seen:
+                    seen.add(index)
+                    due.append(index)
         return False
-
-
-def texts_in(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for name, each in value.items():
-            yield name
-            yield from texts_in(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from texts_in(each)

@@ -8,6 +8,7 @@ from pydantic import field_validator
 from app.core.errors import Invalid, Phrase
 from app.jobs.spec import JobBudget, JobSpec, TextFile, asked, asked_budget
 from app.recipes.recipe_process import read_recipe
+from app.recipes.sweep import SEEDS
 
 LONGEST_NAME = 40
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
@@ -44,6 +45,24 @@ class RecipeSpec(JobSpec):
         widget="lines",
         metavar="K=V",
     )
+    sweep: dict[str, Any] = asked(
+        "Sweep",
+        "Fields that take several values, each in cells of their own, one a line, such as"
+        " train.config.learning_rate = 0.0001, 0.001 or inputs.objective = -1..1 by 0.5; beside those of the file.",
+        {},
+        option="sweep",
+        widget="lines",
+        metavar="FIELD=VALUES",
+        heading="Sweep",
+    )
+    seeds: str = asked(
+        "Seeds",
+        "Each cell is done once with each, such as 1..5 or 1, 2, 3.",
+        "",
+        unset="those of the file, or the run’s seed alone",
+        metavar="SEEDS",
+        max_length=500,
+    )
     name: str = asked(
         "Name",
         "Its models are called NAME-STEP, with the values of the step’s loops.",
@@ -55,6 +74,11 @@ class RecipeSpec(JobSpec):
         heading="Name",
     )
     budget: JobBudget = asked_budget()
+
+    @property
+    def swept(self) -> dict[str, Any]:
+        """The fields of its sweep, and the seeds, as the file of a recipe has them."""
+        return {**self.sweep, **({SEEDS: self.seeds} if self.seeds else {})}
 
     @field_validator("name")
     @classmethod

@@ -11,9 +11,9 @@ from app.recipes.expressions import Input
 from app.recipes.job import RECIPE
 from app.recipes.lifecycle import plan_of
 from app.recipes.operations import EvaluateSpec
-from app.recipes.outline import SEED
 from app.recipes.step_actions import StepInputs
 from app.recipes.step_files import files_of, held_out_material, played_material
+from app.recipes.sweep import SEED
 from app.rounds.lifecycle import Material
 from app.rounds.spec import RoundSpec
 

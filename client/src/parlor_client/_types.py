@@ -227,6 +227,8 @@ class RecipeSpec(TypedDict, total=False):
 
     recipe: TextFile | Path | None  # A YAML file of steps.
     inputs: dict[str, Any]  # Values that differ from those of the file, one a line, such as base = mine.
+    sweep: dict[str, Any]  # Sweep
+    seeds: str  # Each cell is done once with each, such as 1..5 or 1, 2, 3.
     name: str  # Its models are called NAME-STEP, with the values of the step’s loops.
     budget: JobBudget  # Of its calls of models.
     version: int

@@ -158,7 +158,7 @@ def test_an_example_that_ships_is_right(path: Any) -> None:
 
 
 def test_examples_have_the_settings_of_the_papers() -> None:
-    assert len(EXAMPLES) == 6
+    assert len(EXAMPLES) == 8
     selfplay = load_recipe(ROOT / "data" / "recipes" / "lm-selfplay.yaml").plan
     published = PRESETS["lm-selfplay"].fields
     rounds = [each for each in selfplay.steps if each.step.name == "play"]
