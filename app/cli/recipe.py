@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from app.analysis.themes import LIGHT
 from app.cli.archives import write_archive
 from app.cli.base import (
     WHOLE,
@@ -21,6 +22,7 @@ from app.cli.base import (
     print_json,
     read_pairs,
 )
+from app.cli.drawing import write_as_named
 from app.cli.jobs import Described, JobCommands, queue_option
 from app.cli.spec_options import spec_options
 from app.cli.steps import run_steps
@@ -30,13 +32,15 @@ from app.core.extensions import reading, writing
 from app.models import RecipeRun
 from app.recipes import lifecycle, steps
 from app.recipes.estimate import RecipeEstimate, estimate
-from app.recipes.export import archive_of, table_rows
+from app.recipes.export import archive_of, sweep_rows, table_rows
 from app.recipes.job import RECIPE
-from app.recipes.listing import shown_tables
+from app.recipes.listing import lines_of, shown_tables
 from app.recipes.loaded_recipe import LoadedRecipe
 from app.recipes.plan import PlannedStep
 from app.recipes.reader import load_recipe
 from app.recipes.spec import RecipeSpec
+from app.recipes.sweep import SEEDS
+from app.recipes.sweep_results import grid_in_words, results_of, table_in_words
 
 
 @click.command(cls=Command)
@@ -44,20 +48,26 @@ from app.recipes.spec import RecipeSpec
 @click.option(
     "--set", "given", cls=RepeatableOption, belongs=is_pair, metavar="K=V", help="Inputs that differ from the file’s."
 )
+@click.option(
+    "--sweep", cls=RepeatableOption, belongs=is_pair, metavar="FIELD=VALUES", help="Fields that take several values."
+)
+@click.option("--seeds", metavar="SEEDS", help="The seeds of a sweep, such as 1..5.")
 @json_option
-def validate(path: Path, given: tuple[str, ...], as_json: bool) -> None:
+def validate(path: Path, given: tuple[str, ...], sweep: tuple[str, ...], seeds: str | None, as_json: bool) -> None:
     """Check the file of a recipe and the files that it names, and say what its steps come to.
 
     Exit code 0: it can be run, if its models and datasets are there; 2: one line says what is wrong, and where.
     """
-    loaded = load_recipe(path, read_pairs(given, "--set"))
+    swept = {**read_pairs(sweep, "--sweep"), **({SEEDS: seeds} if seeds else {})}
+    loaded = load_recipe(path, read_pairs(given, "--set"), swept)
     if as_json:
         print_json(_recipe_json(loaded))
         return
     planned = loaded.plan.steps
     first = {step.index: step for step in reversed(planned)}
     click.echo("\n".join(aligned([_step_line(first[index], planned) for index in sorted(first)])))
-    click.echo(f"{loaded.plan.file.recipe}: {counted(len(planned), 'step')}.")
+    cells = f", {counted(loaded.plan.sweep.cells, 'cell')} of a sweep" if loaded.plan.sweep.variables else ""
+    click.echo(f"{loaded.plan.file.recipe}: {counted(len(planned), 'step')}{cells}.")
 
 
 @click.command(cls=Command)
@@ -73,14 +83,17 @@ def run(spec: RecipeSpec, only_estimate: bool, queue: bool, as_json: bool) -> No
     """
     if spec.recipe is None:
         raise Invalid("recipe", expected="the file of a recipe", got=Verbatim("none"))
-    loaded = load_recipe(Path(spec.recipe), spec.inputs)
+    loaded = load_recipe(Path(spec.recipe), spec.inputs, spec.swept)
     ensure_database()
     with reading() as session:
         new = lifecycle.prepare(session, loaded, spec)
-        expected = estimate(session, new.plan, loaded.files) if only_estimate else None
-    if expected is not None:
+        swept = bool(new.plan.sweep.variables) and not as_json
+        expected = estimate(session, new.plan, loaded.files) if only_estimate or swept else None
+    if expected is not None and only_estimate:
         _print_estimate(expected, as_json)
         return
+    if expected is not None:
+        click.echo(f"{counted(new.plan.sweep.cells, 'cell')}: {_in_words(expected)}", err=True)
     with writing() as session:
         number = lifecycle.create(session, new, queued=queue).id
     _RECIPES.go_on(number, queue, as_json)
@@ -117,6 +130,43 @@ class _RecipeCommands(JobCommands[RecipeRun]):
     cancel_help = "Stop a run, and the job that it is at. All that was made stays."
     show_help = "Show one run: its steps, their jobs, and what they gave."
     list_help = "Show the runs, the latest first."
+
+    show_options = (
+        click.option("--sweep", is_flag=True, help="The cells of its sweep, and their figures over seeds."),
+        click.option("--csv", "as_csv", is_flag=True, help="Of a sweep: its figures as CSV."),
+        click.option(
+            "--figure", metavar="FIGURE", default="", help="Of a sweep: only this figure, as the CSV calls it."
+        ),
+        click.option("--across", metavar="NAME", default="", help="Of a chart: the swept field or loop that it shows."),
+        click.option("--chart", metavar="FILE", type=Path, help="Of a sweep: its curve as SVG, PDF or PNG."),
+    )
+
+    def print_one(  # type: ignore[override]
+        self, number: int, as_json: bool, sweep: bool, as_csv: bool, figure: str, across: str, chart: Path | None
+    ) -> None:
+        """Print a run, or what its sweep has come to."""
+        if not (sweep or as_csv or figure or across or chart is not None):
+            super().print_one(number, as_json)
+            return
+        with reading() as session:
+            row = RECIPE.get(session, number)
+            results = results_of(row, lines_of(session, row))
+        if figure:
+            results = results.only(figure)
+        if chart is not None:
+            curve = results.curve(across=across)
+            if curve is None:
+                raise Invalid("--chart", expected="a sweep that has figures", got=Verbatim("none yet"))
+            write_as_named(curve, chart, LIGHT)
+        elif as_csv:
+            print_csv(*sweep_rows(results))
+        elif as_json:
+            print_json({"cells": [each.to_json() for each in results.grid], **results.table})
+        else:
+            shown = [grid_in_words(results)]
+            if results.table["rows"]:
+                shown.append(table_in_words(results))
+            click.echo("\n\n".join("\n".join(aligned([each.head, *each.lines])) for each in shown))
 
     def stopped(self, described: Described) -> str:
         """After how many of its steps."""
@@ -169,15 +219,22 @@ def _print_estimate(found: RecipeEstimate, as_json: bool) -> None:
         for of in [each.amount]
     ]
     click.echo("\n".join(aligned([head, *lines], range(1, len(head)))))
+    click.echo(_in_words(found))
+
+
+def _in_words(found: RecipeEstimate) -> str:
     cost = "at a cost that nobody knows" if found.cost is None else f"for about {found.cost:.2f} USD"
     more = f", without {', '.join(found.unknown)}" if found.unknown else ""
-    click.echo(f"{counted(found.jobs, 'job')}, {found.calls} calls {cost}, about {found.seconds:.0f} s{more}.")
+    return f"{counted(found.jobs, 'job')}, {found.calls} calls {cost}, about {found.seconds:.0f} s{more}."
 
 
 def _recipe_json(loaded: LoadedRecipe) -> dict[str, Any]:
     return {
         "recipe": loaded.plan.file.recipe,
         "inputs": dict(loaded.plan.inputs),
+        "sweep": {axis.field: [*axis.values] for axis in loaded.plan.sweep.axes},
+        "seeds": [*loaded.plan.sweep.seeds],
+        "cells": loaded.plan.sweep.cells,
         "files": sorted(loaded.files),
         "steps": [
             {"key": step.key, "name": step.step.name, "do": step.step.do, "values": dict(step.values)}

@@ -9,6 +9,7 @@ import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -18,6 +19,7 @@ from app.core.r_and_stata import line_files
 from app.core.reading_process import read_in_process
 from app.models import RecipeRun, RecipeStep
 from app.recipes.listing import JSON, RecipeStepLine, in_words, lines_of, tables_of
+from app.recipes.sweep_results import SweepResults, results_of, sweep_of
 from app.recipes.tables import TableCell, cells_of
 
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # of every entry, so that the same run gives the same bytes
@@ -42,6 +44,8 @@ def archive_of(session: Session, row: RecipeRun) -> bytes:
         **{name: b"".join(to_csv(*table)) for name, table in tables.items()},
         **line_files({"steps.csv": STEP_COLUMNS, **{name: columns for name, (columns, _) in tables.items()}}),
     }
+    if sweep_of(row).variables:
+        results["sweep.csv"] = b"".join(to_csv(*sweep_rows(results_of(row, lines))))
     return _zipped(row.name, texts, {f"results/{name}": found for name, found in results.items()})
 
 
@@ -73,9 +77,18 @@ def table_rows(session: Session, row: RecipeRun, key: str) -> tuple[Sequence[Col
     return _table(tables[key])
 
 
+def sweep_rows(results: SweepResults) -> tuple[Sequence[Column], Sequence[TableCell]]:
+    """The columns and rows of the figures of a sweep."""
+    return _rows(results.table)
+
+
 def _table(step: RecipeStep) -> tuple[Sequence[Column], Sequence[TableCell]]:
+    """A table that a step made."""
+    return _rows(step.figures or {})
+
+
+def _rows(table: Mapping[str, Any]) -> tuple[Sequence[Column], Sequence[TableCell]]:
     """A table with a row for each figure."""
-    table = step.figures or {}
     return [*_columns(table["variables"])], cells_of(table)
 
 
@@ -88,7 +101,7 @@ def _columns(variables: Sequence[str]) -> Iterator[Column]:
     yield Column("value", "number", "The figure.", "a number")
     yield Column("low", "number", "Lower end of its 95 % interval.", "empty where there is none")
     yield Column("high", "number", "Upper end of its 95 % interval.", "empty where there is none")
-    yield Column("n", "number", "Of how many it is taken.", "matches, items, or runs")
+    yield Column("n", "number", "Of how many it is taken.", "matches, items, runs or seeds")
 
 
 def _variable(name: str, cell: TableCell) -> str:

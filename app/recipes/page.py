@@ -1,5 +1,9 @@
 """What is shown of a run of a recipe: its steps with their jobs, its tables, and what was asked for."""
 
+from collections.abc import Sequence
+
+from sqlalchemy.orm import Session
+
 from app.core.errors import Phrase, Verbatim
 from app.core.lists import PAGES, Reference, State
 from app.jobs.listing import MARKS, JobListItem
@@ -8,6 +12,8 @@ from app.models import RecipeRun
 from app.recipes.job import RECIPE
 from app.recipes.listing import RecipeStepLine, in_words, lines_of, progress_of
 from app.recipes.spec import RecipeSpec
+from app.recipes.sweep_results import results_of, sweep_of
+from app.recipes.tables import TableCell, cells_of
 
 
 def _state(line: RecipeStepLine) -> State | None:
@@ -30,6 +36,20 @@ STEPS = JobTable(
 )
 
 
+def _swept(session: Session, items: Sequence[JobListItem]) -> list[Sequence[TableCell]]:
+    """The figures of each sweep; none of a run that has no sweep."""
+    rows = [each.row for each in items]
+    return [cells_of(results_of(row, lines_of(session, row)).table) if sweep_of(row).variables else [] for row in rows]
+
+
+SWEEP_FIGURES = JobTable(
+    "sweep",
+    "Its sweep",
+    [json_fact(name, lambda cell, name=name: getattr(cell, name)) for name in TableCell._fields],  # type: ignore[misc]
+    lines=_swept,
+)
+
+
 def _lead(item: JobListItem) -> list[Phrase]:
     return [
         Phrase("Recipe run %(number)s.", number=Verbatim(item.row.id)),
@@ -39,6 +59,10 @@ def _lead(item: JobListItem) -> list[Phrase]:
 
 def _inputs(item: JobListItem) -> list[str]:
     return [f"{name} = {in_words(value)}" for name, value in item.row.spec["inputs"].items()]
+
+
+def _fields_swept(item: JobListItem) -> list[str]:
+    return [f"{name} = {in_words(values)}" for name, values in RecipeSpec.of_json(item.row.spec).swept.items()]
 
 
 PAGE: JobPage[RecipeRun] = JobPage(
@@ -54,6 +78,7 @@ PAGE: JobPage[RecipeRun] = JobPage(
     progress=Phrase("%(done)s of %(all)s steps are done."),
     sections=[
         Section("chain", "Its steps", table=STEPS, alone=True),
+        Section("sweep", "Its sweep", table=SWEEP_FIGURES, alone=True),
         Section("tables", "Its tables", fragment="recipe-tables.html", alone=True),
         Section(
             ASKED,
@@ -61,6 +86,7 @@ PAGE: JobPage[RecipeRun] = JobPage(
             (
                 fact("file", "File", lambda each: each.row.spec.get("recipe"), seen=PAGES),
                 fact("inputs", "Inputs", _inputs, seen=PAGES, none=Phrase("none")),
+                fact("swept", "Sweep", _fields_swept, seen=PAGES),
                 json_fact("spec", lambda each: RecipeSpec.of_json(each.row.spec).to_json()),
             ),
         ),

@@ -289,6 +289,7 @@ ROUTES: dict[str, Row] = {
     "POST /admin/recipes/new": experimenters("400", form={"recipe": "upload"}),
     "GET /admin/recipes/<int:recipe_id>": experimenters("200"),
     "GET /admin/recipes/<int:recipe_id>/export.zip": experimenters("200"),
+    "GET /admin/recipes/<int:recipe_id>/sweep.csv": experimenters("404"),  # its recipe has no sweep
     "GET /admin/campaigns/<int:campaign_id>/recipe.zip": experimenters("200"),
     "GET /admin/alignments/<int:alignment_id>/recipe.zip": experimenters("200"),
     "POST /admin/recipes/<int:recipe_id>": experimenters("303 /admin/recipes/{recipe_id}", form={"action": "cancel"}),

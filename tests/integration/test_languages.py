@@ -227,7 +227,7 @@ SAME = {
     *("matches.csv", "moves.csv", "events.csv", "generations.csv", "codebook.csv"),
     *("negotiation", "taboo", "negotiation, taboo"),
     *("Name", "live", "Pause", "normal", "Text", "Status", "Organisation", "Seed", "Top-k", "Top-p", "Lambda"),
-    *("Beta (β)", "Server", "Token"),
+    *("Beta (β)", "Server", "Token", "Seeds", "Sweep"),
     "Downloads",
     *("UTC", "scripted", "Sampling", "Prompt", "Extra", "Ball", "cat", "Deal or No Deal, live", "https://host/v1"),
     *("effort", "switch", "thinking", "budget", "reasoning", "template"),  # as which reasoning is sent
