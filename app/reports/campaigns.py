@@ -14,7 +14,7 @@ from app.campaigns.lifecycle import spec_of
 from app.campaigns.listing import figure_of
 from app.campaigns.spec import CampaignSpec
 from app.core.errors import Conflict, Phrase
-from app.games import find_game, metrics_of
+from app.games import find_game, metrics_of, partner_weight_of
 from app.games.metrics import AS_PLAYED, Metric, Use
 from app.games.rewards import NO_REWARDS
 from app.models import Campaign
@@ -34,6 +34,7 @@ from app.reports.origins import (
     training_section,
     versions_section,
 )
+from app.reports.partners import partners_section
 from app.reports.report import FoldedText, KeyFigure, Report, ReportFigure, ReportSection, ReportTable, plain_table
 
 
@@ -80,6 +81,7 @@ def campaign_report(session: Session, number: int, around: Surroundings) -> Repo
                 "result", "Result",
                 figures=[ReportFigure(chart, figure_caption)], tables=[_iterations_table(row.game, found)],
             ),
+            _partners_section(session, row, found),
             training_section(session, origins),
             ReportSection(
                 "methods", "Methods",
@@ -164,6 +166,21 @@ def _iterations_table(game: str, found: Sequence[IterationResult]) -> ReportTabl
     head = ("Iteration", "Model", "Evaluated", *(_heading(metric) for metric in shown), "Rows learnt")
     caption = "Every model on the same held-out material, with 95 % intervals: Wilson’s of shares, bootstrap of means."
     return plain_table("iterations", caption, head, rows)
+
+
+def _partners_section(session: Session, row: Campaign, found: Sequence[IterationResult]) -> ReportSection:
+    """All models as they were evaluated in self-play and against others, at the temperature of the rounds."""
+    models = [each.model.name for each in found if each.model]
+    rounds = [
+        number
+        for each in found
+        for number in (
+            each.evaluation_id,
+            *(further.round_id for label, further in each.further.items() if label.startswith("against ")),
+        )
+        if number is not None
+    ]
+    return partners_section(session, models, row.game, partner_weight_of(row.game, row.spec["config"]), rounds)
 
 
 def _heading(metric: Metric) -> str:

@@ -33,7 +33,7 @@ _RANGES = {  # of letters, by the part of the font that has them
 }
 _WEIGHTS = (400, 700)
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_FIGURE = re.compile(r"[+−]?\d[\d.]*(?: %| pp)?(?: to .*| \(.*\))?")
+_FIGURE = re.compile(r"(?:< )?[+−]?\d[\d.]*(?: %| pp)?(?: to .*| \(.*\))?")
 _HASH = re.compile(r"[0-9a-f]{64}")
 _NAMES = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')
 

@@ -10,7 +10,7 @@ from app.analysis.bootstrap import Figure
 from app.analysis.wording import beside, number
 from app.core.csv_tables import to_csv
 from app.core.errors import Conflict, Phrase
-from app.games import GAMES, metrics_of
+from app.games import GAMES, metrics_of, partner_weight_of
 from app.games.metrics import SHARE, Metric
 from app.models import RecipeRun, RecipeStep
 from app.recipes.export import STEP_COLUMNS, table_rows
@@ -34,8 +34,10 @@ from app.reports.origins import (
     training_section,
     versions_section,
 )
+from app.reports.partners import partners_section
 from app.reports.report import FoldedText, KeyFigure, Report, ReportFigure, ReportSection, ReportTable, plain_table
 
+EVALUATE = "evaluate"  # what a step does that measures a model
 _MOST_DRAWN = 4  # figures of a table; the CSV has all of them
 _MOST_KEY = 6
 
@@ -74,6 +76,7 @@ def recipe_report(session: Session, number: int, around: Surroundings) -> Report
         beside=key_figures,
         sections=[
             *(_table_section(session, row, step, place) for place, step in enumerate(reversed(tables))),
+            _partners_section(session, row, origins),
             training_section(session, origins),
             ReportSection(
                 "methods", "Methods",
@@ -201,6 +204,23 @@ def _unit(column: str) -> str:
     """The unit of a column; that of scores of benchmarks and ratings is in their names."""
     metric = _metric(column)
     return metric.unit if metric else SHARE if column.endswith(("_rate", "_share")) else ""
+
+
+def _partners_section(session: Session, row: RecipeRun, origins: Origins) -> ReportSection:
+    """The models of the evaluations side by side, where these are of one game and one setting of it."""
+    evaluated = {
+        line.step.number for line in lines_of(session, row) if line.do == EVALUATE and line.step and line.step.number
+    }
+    rounds = [each for each in origins.rounds if each.id in evaluated]
+    kinds = {(each.game, partner_weight_of(each.game, each.config)) for each in rounds}
+    names = {each.id: each.name for each in origins.models}
+    models = dict.fromkeys(
+        names[number] for each in rounds for number in (each.model_0_id, each.model_1_id) if number in names
+    )
+    if len(kinds) != 1:
+        return ReportSection("partners", "With other partners")
+    [(game, weight)] = kinds
+    return partners_section(session, [*models], game, weight, [each.id for each in rounds])
 
 
 # ---- Words ---------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from app.reports.origins import (
     seeds_sentence,
     versions_section,
 )
+from app.reports.partners import partners_section
 from app.reports.report import KeyFigure, Report, ReportFigure, ReportSection, ReportTable, plain_table
 from app.rounds.job import ROUND, SELFPLAY
 
@@ -71,6 +72,7 @@ def tournament_report(session: Session, reference: str, around: Surroundings) ->
         sections=[
             *(_board_section(each, place) for place, each in enumerate(shown)),
             *_cross_play_section(session, choice),
+            _partners_section(session, choice, main, origins),
             ReportSection(
                 "methods", "Methods",
                 paragraphs=[*_methods(shown), seeds_sentence(origins)],
@@ -185,6 +187,16 @@ def _cross_play_section(session: Session, choice: TournamentChoice) -> list[Repo
     charts = cross_plays(cross_play(session, choice.matrix))
     figures = [ReportFigure(each, each.described.sentence) for each in charts if each.described.rows]
     return [ReportSection("cross-play", "Cross-play", figures=figures)]
+
+
+def _partners_section(
+    session: Session, choice: TournamentChoice, board: Leaderboard, origins: Origins
+) -> ReportSection:
+    """The rated models side by side, each against the first."""
+    known = {row.name for row in origins.models}
+    models = [each.player for each in board.ratings.ratings if each.player in known]
+    rounds = None if choice.matrix is None else [row.id for row in origins.rounds]
+    return partners_section(session, models, board.game, board.partner_weight, rounds)
 
 
 # ---- Words --------------------------------------------------------------------------------

@@ -11,18 +11,24 @@ from pathlib import Path
 
 import pytest
 from flask import Flask
+from markupsafe import escape
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
 from app.core.extensions import reading, writing
-from app.models import LanguageModel, StudyVersion, Wave
+from app.models import GenerationRow, LanguageModel, StudyVersion, Wave
 from app.registry import add_scripted_model
 from app.studies.progress import StudyProgress
 from app.studies.waves import close, freeze
+from tests.assessments import carry_on as carry_on_alignment
+from tests.assessments import make_alignment
 from tests.campaigns import add_local, campaign_of, change, made_up, model_named, round_of
 from tests.enrolments import DEAL, START, enrol, finish, load_example, open_wave, play
 from tests.recipes import carry_on, make_run
+from tests.rounds import add_models, haggler, make_round
+from tests.rounds import play as play_round
 from tests.shell import Finished
+from tests.stub_openai import StubServer
 
 Run = Callable[..., Finished]
 SMALL = ("--config", "size=4", "iterations=3", "critics=2", "first_memories=2", "setting=mixed_half_half")
@@ -165,8 +171,57 @@ def test_a_tournament_ranks_its_players_and_names_every_pair(
         f"{players[0]['player']} is first with {float(players[0]['rating']):.2f} points a match" in files["report.html"]
     )
     assert len(rows_of(files["data/ratings-negotiation-0-pairs.csv"])) == 3
+    beside = rows_of(files["data/side-by-side.csv"])
+    assert {(row["player"], row["setting"]) for row in beside} == {
+        ("scripted", "self-play"), ("scripted", "cross-play"), ("quick", "cross-play"),
+    }  # fmt: skip
+    assert "With other partners" in files["report.html"]
+    [against] = [row for row in beside if (row["player"], row["setting"]) == ("quick", "cross-play")]
+    assert f"{float(against['score_mean']):.2f} (" in files["report.html"]
     unknown = flask("report", "--tournament", "chess")
     assert unknown.stderr.startswith("Error: tournament: expected a game (negotiation, taboo), GAME:λ, or the number")
+
+
+def test_an_alignment_shows_its_model_beside_the_one_before(
+    app: Flask, engine: Engine, flask: Run, tmp_path: Path
+) -> None:
+    settings = app.config["SETTINGS"]
+    (settings.home / "checkpoints" / "learner").mkdir(parents=True)
+    add_local(engine, "learner", str(settings.home / "checkpoints" / "learner"))
+    world = {"size": 4, "iterations": 2}
+    number = make_alignment(engine, "learner", "aligned", agents={"scripted-agent": 1.0}, share=0.01, society=world)
+    refused = flask("report", "--alignment", number)
+    assert refused.stderr.startswith(f"Error: alignment {number}: expected one with a second society or an assessment")
+    carry_on_alignment(engine, settings, number, 4)
+    done = flask("report", "--alignment", number, "--out", tmp_path / "one.zip")
+    assert done.exit_code == 0, done.stderr
+    files = files_of(tmp_path / "one.zip")
+    page = files["report.html"]
+    assert "The same society again" in page
+    differences = rows_of(files["data/societies-all.csv"])
+    assert [row["row"] for row in differences] == [
+        "alignment, drafts", "alignment, revisions", "engagement, drafts", "engagement, revisions",
+    ]  # fmt: skip
+    assert {row["value"] for row in differences} <= {"0.0", "0"}, "both societies are the same scripted ones"
+    assert len(rows_of(files["data/steps.csv"])) >= 4
+
+
+def test_prompts_are_there_as_models_got_them_and_each_wording_once(
+    app: Flask, engine: Engine, flask: Run, stub: StubServer, tmp_path: Path
+) -> None:
+    stub.script("talker", haggler)
+    add_models(engine, stub.url, "talker")
+    for _ in range(2):
+        play_round(engine, app.config["SETTINGS"], make_round(engine, "talker", "scripted", matches=12))
+    done = flask("report", "--tournament", "negotiation:0", "--out", tmp_path / "one.html")
+    assert done.exit_code == 0, done.stderr
+    page = (tmp_path / "one.html").read_text(encoding="utf-8")
+    assert len(re.findall(r"<summary>Prompt of talker", page)) == 1
+    with reading(engine) as session:
+        first = session.scalars(select(GenerationRow).order_by(GenerationRow.id)).first()
+        assert first is not None
+        assert str(escape(first.prompt[0]["content"])) in page
+    assert "Models behind an API can change without notice: talker." in page
 
 
 def test_what_cannot_be_reported_is_refused_in_one_line(app: Flask, flask: Run, tmp_path: Path) -> None:
