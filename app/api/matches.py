@@ -1,4 +1,4 @@
-"""Matches: chosen by the one filter, read on by cursor, shown with their log; and what was played as CSV."""
+"""Matches: chosen by the one filter, read on by cursor, shown with their log; what was played as CSV; and codings."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.accounts.tokens import READ
 from app.api.cursors import PAGING, USUAL, cursor_of, place_in, refused
-from app.api.lists import page_schema, time_as_text
+from app.api.lists import list_page, list_query, list_schema, page_schema, time_as_text
 from app.api.operations import json_answer, operation
 from app.api.specs import plain_schema
 from app.core.csv_tables import Column
@@ -21,6 +21,9 @@ from app.jobs.spec import fields_of
 from app.matches.arrival import Place, arrivals
 from app.matches.blinding import blinded_conditions
 from app.matches.choice import MatchChoice
+from app.matches.coding_list import LIST as CODINGS
+from app.matches.coding_list import coding_json
+from app.matches.codings import find_coding
 from app.matches.export import EVENTS, MATCHES, TABLES, rows
 from app.matches.filter import NAMES, MatchFilter, check_known, read_choice
 from app.models import MatchRow
@@ -129,3 +132,21 @@ def _place(query: Mapping[str, Any]) -> Place | None:
 
 def _as_json(columns: tuple[Column, ...], row: Any) -> JSON:
     return {column.name: time_as_text(column.read(row)) for column in columns}
+
+
+@operation("GET", "/codings", scope=READ, query=list_query(CODINGS), answer=list_schema(CODINGS))
+def list_codings(query: Mapping[str, Any]) -> Response:
+    """The codings, the latest first"""
+    found: Response = list_page(CODINGS, query)
+    return found
+
+
+@operation(
+    "GET",
+    "/codings/<int:number>",
+    scope=READ,
+    answer={"type": "object", "required": ["coding_id", "name", "codes", "coders", "matches", "given"]},
+)
+def show_coding(number: int) -> Response:
+    """One coding: its codes, coders and matches, and what was given once all coders are done, before that null"""
+    return json_answer(in_worker_thread(db.engine, lambda session: coding_json(session, find_coding(session, number))))

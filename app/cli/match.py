@@ -7,11 +7,13 @@ import click
 from sqlalchemy import ColumnElement
 from sqlalchemy.orm import Session
 
-from app.cli.base import Group, counted, ensure_database, json_option, print_result, settings
+from app.cli.base import WHOLE, Group, counted, ensure_database, json_option, print_result, settings
 from app.cli.lists import list_options, print_list
 from app.cli.match_filter import filter_options, read_filter
-from app.core.extensions import db, transact
+from app.core.extensions import db, transact, writing
+from app.matches import codings
 from app.matches.blinding import blinded_conditions
+from app.matches.coding_list import LIST as CODINGS
 from app.matches.counts import recount
 from app.matches.filter import NAMES, check_known
 from app.matches.listing import LIST
@@ -68,6 +70,27 @@ def recount_(as_json: bool) -> None:
     verdict = "The counts were right." if not lines else "These counts were wrong, and are right now:"
     report = {"matches": found.matches, "differences": [each._asdict() for each in found.differences]}
     print_result(as_json, report, f"Counted {counted(found.matches, 'match', 'matches')}. {verdict}", *lines)
+
+
+@match.command("codings")
+@list_options
+def codings_(**given: Any) -> None:
+    """Show the codings, the latest first, with their matches and coders."""
+    print_list(CODINGS, "flask match codings", "There is no coding yet.", **given)
+
+
+@match.command("end-coder")
+@click.argument("number", metavar="CODING", type=WHOLE)
+@click.argument("coder")
+@click.option("--drop", is_flag=True, help="Delete the codes that they gave.")
+@json_option
+def end_coder(number: int, coder: str, drop: bool, as_json: bool) -> None:
+    """End what a coder left whose account was removed: their codes stay as if they were done, or with --drop go."""
+    ensure_database()
+    with writing() as session:
+        given = codings.end_left(session, codings.find_coding(session, number), coder, drop=drop)
+    said = {"coding": number, "coder": coder, "codes": given, "dropped": drop}
+    print_result(as_json, said, f"{'Dropped' if drop else 'Kept'} {counted(given, 'code')} of {coder}.")
 
 
 @match.command()

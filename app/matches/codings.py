@@ -1,10 +1,8 @@
 """Codings: experimenters give codes to lines of transcripts, each alone until they are done. Nothing here commits."""
 
 import random
-from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from sqlalchemy import Select, delete, exists, func, select
 from sqlalchemy.orm import Session
@@ -15,7 +13,7 @@ from app.matches.blinding import blinded_conditions
 from app.matches.filter import MatchFilter, check_known
 from app.matches.text_index import line_numbers
 from app.matches.transcripts import placing
-from app.models import CodedMatch, Coder, Coding, CodingCode, GivenCode, MatchRow
+from app.models import CodedMatch, Coder, Coding, CodingCode, GivenCode, MatchRow, User
 
 MOST_CODES = 8  # each has a key
 MOST_MATCHES = 500  # of a coding
@@ -25,31 +23,12 @@ _LONGEST_NAME, _LONGEST_HELP = 40, 300
 _OVER = "over"
 
 
-class CodingProgress(NamedTuple):
-    """A coding in a list: how many matches it has, and its coders with whether each is done."""
-
-    coding: Coding
-    matches: int
-    coders: Sequence[Coder]
-
-
 def find_coding(session: Session, number: int) -> Coding:
     """The coding of that number. Raises NotFound."""
     found = session.get(Coding, number)
     if found is None:
         raise NotFound("coding", expected=Phrase("the number of one that exists"), got=number)
     return found
-
-
-def list_codings(session: Session) -> list[CodingProgress]:
-    """All codings, the latest first."""
-    counts = select(CodedMatch.coding_id, func.count()).group_by(CodedMatch.coding_id)
-    matches: dict[int, int] = dict(session.execute(counts).all())
-    coders: dict[int, list[Coder]] = defaultdict(list)
-    for coder in session.scalars(select(Coder).order_by(Coder.name)):
-        coders[coder.coding_id].append(coder)
-    rows = session.scalars(select(Coding).order_by(Coding.id.desc()))
-    return [CodingProgress(each, matches.get(each.id, 0), coders[each.id]) for each in rows]
 
 
 def open_codings(session: Session) -> Sequence[Coding]:
@@ -195,6 +174,35 @@ def finish(session: Session, coding: Coding, coder: str) -> None:
         raise Conflict("coding", expected=Phrase("one with matches"), got=Phrase("none"))
     found.done_at = datetime.now(UTC)
     session.flush()
+
+
+def left_coders(session: Session, number: int) -> list[Coder]:
+    """The coders who are not done and whose account is gone, so that they never will be."""
+    accounts = select(User.name)
+    which = (Coder.coding_id == number, Coder.done_at.is_(None), Coder.name.not_in(accounts))
+    return [*session.scalars(select(Coder).where(*which).order_by(Coder.name))]
+
+
+def end_left(session: Session, coding: Coding, name: str, *, drop: bool) -> int:
+    """End what a coder left whose account is gone: with `drop` without their codes, else with them, as if they were
+    done. How many codes they gave. Raises NotFound for nobody of that name, and Conflict for anybody else.
+    """
+    _lock(session, coding)
+    coder = session.get(Coder, (coding.id, name)) if is_storable(name) else None
+    if coder is None:
+        raise NotFound("coder", expected=Phrase("somebody who codes here"), got=name)
+    if name not in {each.name for each in left_coders(session, coding.id)}:
+        expected = Phrase("one who is not done and whose account was removed")
+        raise Conflict("coder", expected=expected, got=name, remedy=Phrase("all others end it themselves"))
+    own = (GivenCode.coding_id == coding.id, GivenCode.coder == name)
+    given = session.scalar(select(func.count()).select_from(GivenCode).where(*own)) or 0
+    if drop:
+        session.execute(delete(GivenCode).where(*own))
+        session.delete(coder)
+    else:
+        coder.done_at = datetime.now(UTC)
+    session.flush()
+    return given
 
 
 def seen_coders(session: Session, number: int, reader: str) -> list[str]:

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.core.csv_tables import Column
 from app.core.errors import Conflict, NotFound, Phrase
-from app.matches.codings import WHOLE_MATCH, coders_of, codes_of, given_codes
+from app.matches.codings import WHOLE_MATCH, coders_of, codes_of, given_codes, left_coders
 from app.models import Coding, CodingCode, GivenCode
 
 
@@ -51,5 +51,11 @@ def finished_coding(session: Session, name: str) -> tuple[Coding, list[str]]:
     done = [coder.name for coder in coders if coder.done_at is not None]
     others = [coder.name for coder in coders if coder.done_at is None]
     if going_on := sorted({each.coder for each in given_codes(session, coding.id, others)}):
-        raise Conflict("coding", expected=Phrase("one whose coders are all done"), got=", ".join(going_on))
+        left = ", ".join(each.name for each in left_coders(session, coding.id) if each.name in going_on)
+        remedy = Phrase(
+            "`flask match end-coder %(number)s CODER` ends what %(left)s left, whose account is gone",
+            number=coding.id, left=left,
+        ) if left else None  # fmt: skip
+        expected = Phrase("one whose coders are all done")
+        raise Conflict("coding", expected=expected, got=", ".join(going_on), remedy=remedy)
     return coding, done

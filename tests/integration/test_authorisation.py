@@ -153,6 +153,8 @@ ROUTES: dict[str, Row] = {
     "GET /api/v1/models/<int:number>": programs(),
     "GET /api/v1/datasets": programs(),
     "GET /api/v1/removals": programs(),
+    "GET /api/v1/codings": programs(),
+    "GET /api/v1/codings/<int:number>": programs(),
     "GET /api/v1/datasets/<int:number>": programs(),
     "GET /api/v1/<job_kind:kind>": programs(),
     "POST /api/v1/<job_kind:kind>": programs(),
@@ -201,6 +203,7 @@ ROUTES: dict[str, Row] = {
     "POST /admin/matches/codings/<int:number>/undo": experimenters("404"),
     "POST /admin/matches/codings/<int:number>/done": experimenters("404"),
     "GET /admin/matches/codings/<int:number>.csv": experimenters("404"),
+    "POST /admin/matches/codings/<int:number>/left": experimenters("400"),  # without an action
     "GET /admin/matches/analysis.csv": experimenters("200"),
     "GET /admin/matches/<match_id>": experimenters("200"),
     "GET /admin/matches/<match_id> (over)": experimenters("200"),

@@ -5,12 +5,14 @@ import html
 import io
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, func, select
 
+from app.accounts import create_user
 from app.core.errors import Conflict, Invalid, NotFound
 from app.core.extensions import reading, writing
 from app.matches import codings
@@ -20,6 +22,7 @@ from app.matches.filter import MatchFilter
 from app.models import CodedMatch, GivenCode, MatchRow
 from tests.experimenter import signed_in
 from tests.integration.test_search import talk
+from tests.programs import Program
 from tests.shell import Finished
 
 CODES = "opens high: the first demand leaves little\n\nconcedes: asks for less <b>than</b> before"
@@ -188,3 +191,40 @@ def test_what_the_coding_does_not_have_is_refused(engine: Engine) -> None:
     for wrong in ((other, 1, 1), (match_id, 99, 1), (match_id, 1, 3), ("\x00", 1, 1)):
         with pytest.raises(NotFound):
             give(engine, number, "admin", wrong)
+
+
+def test_what_a_removed_account_left_is_ended_by_others(
+    client: FlaskClient, app: Flask, engine: Engine, flask: Callable[..., Finished]
+) -> None:
+    match_id = talk(engine, "[message] all for me", "[message] no")
+    number = coded(engine, match_id)
+    give(engine, number, "admin", (match_id, 1, 1))
+    finish(engine, number, "admin")
+    for name in ("bea", "carl"):
+        with writing(engine) as session:
+            create_user(session, name, None, datetime.now(UTC))
+        give(engine, number, name, (match_id, 1, 2))
+    program, address = Program(app, "read"), f"/admin/matches/codings/{number}"
+    form = {"coder": "bea", "action": "close"}
+    assert client.post(f"{address}/left", data=form).status_code == 409  # who has an account ends it alone
+    for name in ("bea", "carl"):
+        assert flask("user", "remove", name, "--yes").exit_code == 0
+    refused = flask("export", "codings", "Offers")
+    assert refused.exit_code == 2
+    assert f"`flask match end-coder {number} CODER` ends what bea, carl left" in refused.stderr
+    assert program.get(f"/codings/{number}")["given"] is None
+    assert "Left without being done" in client.get(address).text
+    assert client.post(f"{address}/left", data={"coder": "nobody", "action": "drop"}).status_code == 404
+    assert client.post(f"{address}/left", data=form).status_code == 303
+    ended = flask("match", "end-coder", str(number), "carl", "--drop")
+    assert ended.stdout == "Dropped 1 code of carl.\n"
+    assert "Left without being done" not in client.get(address).text
+    rows = [*csv.DictReader(io.StringIO(flask("export", "codings", "Offers").stdout))]
+    assert [(row["coder"], row["key"]) for row in rows] == [("admin", "1"), ("bea", "2")]
+    shown = program.get(f"/codings/{number}")
+    assert [(each["coder"], each["seq"], each["key"]) for each in shown["given"]] == [("admin", 1, 1), ("bea", 1, 2)]
+    assert (shown["matches"], [each["name"] for each in shown["codes"]]) == ([match_id], ["opens high", "concedes"])
+    [listed] = program.get("/codings")["items"]
+    assert (listed["name"], listed["matches"], listed["coders"]) == ("Offers", 1, ["admin (done)", "bea (done)"])
+    assert "Offers" in client.get("/admin/matches/codings?format=csv").text
+    assert "Offers" in flask("match", "codings").stdout

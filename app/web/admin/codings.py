@@ -6,23 +6,26 @@ from typing import Any
 
 from flask import Response, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
+from flask_babel import lazy_gettext
 from flask_login import current_user
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from app.core.csv_tables import to_csv
-from app.core.errors import AppError, Conflict
+from app.core.errors import AppError, Conflict, Invalid, Phrase
 from app.core.extensions import db, reading
 from app.core.validation import whole_number
 from app.jobs.kind import LARGEST
 from app.matches import codings
 from app.matches.agreement import agreement
+from app.matches.coding_list import LIST
 from app.matches.export_codings import COLUMNS, coded_rows
 from app.matches.filter import NAMES, read_choice
 from app.matches.transcripts import NEWEST, Transcript, transcript
 from app.matches.words import TextQuery
 from app.models import Coding, GivenCode
 from app.web.admin.blueprint import blueprint
+from app.web.admin.lists import ListPage, add_address, read_list, register_list
 from app.web.admin.transcripts import transcripts_page
 from app.web.csv_exports import csv_flags
 from app.web.downloads import download
@@ -31,6 +34,18 @@ from app.web.threads import in_worker_thread
 from app.web.translations import game_titles
 
 # ---- The list ------------------------------------------------------------------
+
+_PAGE = ListPage(
+    LIST,
+    lazy_gettext("Codings"),
+    "matches/codings",
+    intro=lazy_gettext(
+        "A coding is a set of codes and the matches that experimenters give them to, each alone until they are done."
+    ),
+    template="admin/codings.html",
+)
+register_list(_PAGE)
+add_address("coding", lambda number: url_for("admin.coding", number=number))
 
 
 @blueprint.get("/matches/codings")
@@ -52,9 +67,10 @@ def new_coding() -> ResponseReturnValue:
 
 def _codings_page(refused: AppError | None = None) -> ResponseReturnValue:
     with reading() as session:
-        listed = codings.list_codings(session)
-        page = render_template("admin/codings.html", codings=listed, refused=refused, most=codings.MOST_CODES)
-    return page, refused.status if refused else 200
+        view = read_list(session, _PAGE)
+        page = render_template(_PAGE.template, page=_PAGE, view=view, refused=refused, most=codings.MOST_CODES)
+    shown = refused or view.refused
+    return page, 200 if shown is None else shown.status
 
 
 @blueprint.post("/matches/codings/add")
@@ -114,6 +130,17 @@ def finish_coding(number: int) -> ResponseReturnValue:
     return redirect(url_for("admin.coding", number=number), 303)
 
 
+@blueprint.post("/matches/codings/<int:number>/left")
+def end_left_coder(number: int) -> ResponseReturnValue:
+    """End what somebody left whose account is gone: keep their codes as if they were done, or drop them."""
+    name, action = request.form.get("coder", ""), request.form.get("action")
+    if action not in ("close", "drop"):
+        raise Invalid("action", expected=Phrase("close or drop"), got=action)
+    drop = action == "drop"
+    write(lambda session: codings.end_left(session, codings.find_coding(session, number), name, drop=drop))
+    return redirect(url_for("admin.coding", number=number), 303)
+
+
 @blueprint.get("/matches/codings/<int:number>.csv")
 def download_coding(number: int) -> Response:
     """The codes that the reader sees, a row each."""
@@ -146,7 +173,8 @@ def _coding_fields(session: Session, found: Coding) -> dict[str, Any]:
     done = any(coder.name == reader and coder.done_at for coder in coders)
     return {
         "coding": found, "codes": codes, "coders": coders, "seen": seen, "ids": ids, "place": place, "reader": read,
-        "titles": game_titles(), "is_done": done, "counts": Counter(each.match_id for each in own),
+        "titles": game_titles(), "is_done": done, "left": codings.left_coders(session, found.id),
+        "counts": Counter(each.match_id for each in own),
         **({} if read is None else _reading(found.id, read, ids, place)),
         "labels": {} if read is None else _labels(given, {code.id: code.name for code in codes}, read.row.id, reader),
         "own": own, **_agreement(found.id, seen),
