@@ -16,6 +16,7 @@ from app.api.changes import HEADER, Change, ChangeAnswer, ChangeRequest
 from app.api.lists import list_page, list_query, list_schema
 from app.api.operations import KIND, holder, json_answer, json_body, operation
 from app.api.specs import budget_schema, read_spec, refuse_fields, spec_schema
+from app.core.errors import Invalid
 from app.core.extensions import db
 from app.core.lists import Listing
 from app.core.validation import Schema
@@ -25,6 +26,7 @@ from app.jobs.kind import JobKind, Requester
 from app.jobs.listing import list_of
 from app.jobs.page import page_of
 from app.jobs.spec import JobBudget
+from app.jobs.tags import LONGEST_NOTE, LONGEST_TAG, add_note, add_tags, has_tag, remove_tags
 from app.web.errors import API
 from app.web.new_jobs import create, enqueue, prepared
 from app.web.threads import in_worker_thread
@@ -41,6 +43,30 @@ STATE: Schema = {
         },
         "status": {"type": "string"},
         "url": {"type": "string"},
+    },
+}
+
+_NAMES: Schema = {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": LONGEST_TAG}}
+_TAGS: Schema = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "add": {**_NAMES, "description": "Tags that it is to have as well."},
+        "remove": {**_NAMES, "description": "Tags that are taken away first."},
+        "note": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": LONGEST_NOTE,
+            "description": "A note, by whose token it is.",
+        },
+    },
+}
+_TAGGED: Schema = {
+    "type": "object",
+    "required": ["tags", "notes"],
+    "properties": {
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "notes": {"type": "array", "items": {"type": "object"}},
     },
 }
 
@@ -78,12 +104,14 @@ def job_schema(kind: JobKind[Any]) -> Schema:
     f"/{KIND}",
     scope=READ,
     kinds=every,
-    query=list_query(),
+    query={**list_query(), "tag": {"type": "string", "description": "Only jobs that have this tag."}},
     answer=lambda kind: list_schema(list_of(kind)),
 )
 def list_jobs(kind: JobKind[Any], query: Mapping[str, Any]) -> Response:
     """The jobs of this kind, the latest first"""
-    found: Response = list_page(whole_list(kind), query)
+    tag = query.get("tag")
+    where = [has_tag(kind.table.id, kind.name, tag)] if tag else []
+    found: Response = list_page(whole_list(kind), query, where)
     return found
 
 
@@ -142,6 +170,36 @@ def cancel_job(kind: JobKind[Any], number: int) -> Response:
 
 @operation(
     "POST",
+    f"/{KIND}/<int:number>/tags",
+    scope=RUN,
+    kinds=every,
+    body=_TAGS,
+    answer=_TAGGED,
+    headers=(HEADER,),
+)
+def change_tags(kind: JobKind[Any], number: int) -> Response:
+    """Give a job tags, take tags away, and note something about it"""
+    body = json_body()
+    refuse_fields(body, tuple(_TAGS["properties"]))
+    added, removed = _names(body, "add"), _names(body, "remove")
+    if not isinstance(text := body.get("note", ""), str):
+        raise Invalid("note", expected="a text", got=text)
+    by = holder().user
+
+    def work(session: Session) -> Change:
+        kind.get(session, number)
+        remove_tags(session, kind.name, number, removed)
+        add_tags(session, kind.name, number, added, by)
+        if "note" in body:
+            add_note(session, kind.name, number, text, by)
+        found = described(session, kind, number)
+        return Change({"tags": found["tags"], "notes": found["notes"]}, str(kind.subject(number)))
+
+    return ChangeRequest(body).make(work).response()
+
+
+@operation(
+    "POST",
     f"/{KIND}/<int:number>/resume",
     scope=RUN,
     kinds=every,
@@ -163,6 +221,14 @@ def resume_job(kind: JobKind[Any], number: int) -> Response:
     if made.new:
         enqueue(kind, [number])
     return made.response()
+
+
+def _names(body: JSON, field: str) -> list[str]:
+    """The tags in a field of a body. Raises Invalid."""
+    names = body.get(field, [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise Invalid(field, expected="a list of texts", got=names)
+    return names
 
 
 def _changed(session: Session, kind: JobKind[Any], numbers: Sequence[int], status: int = 200) -> Change:

@@ -13,6 +13,7 @@ from app.cli.dataset_rebuild import rebuild
 from app.cli.lists import list_options, print_list
 from app.cli.output import STDOUT, check_target, json_with_out_option, out_option, write_out
 from app.cli.spec_options import spec_options
+from app.cli.tags import add_tag_commands, tag_option
 from app.core import write_priority
 from app.core.errors import Invalid, Verbatim, check_name
 from app.core.extensions import db, reading, transact
@@ -24,12 +25,14 @@ from app.datasets.exporters.flat import DIALOGUE, TEMPLATES
 from app.datasets.exporters.row_formats import PARLOR
 from app.datasets.listing import LIST
 from app.datasets.spec import DatasetRequestSpec
+from app.jobs.tags import DATASET, has_tag
 from app.models import Dataset
 from training.methods.base import CONVERSATIONS
 
 dataset = Group("dataset", help="Rows to train on: cut from what was played, or imported.")
 dataset.add_command(import_rows, "import")
 dataset.add_command(rebuild)
+add_tag_commands(dataset, DATASET, lambda session, called: store.find_dataset(session, called).id)
 
 
 def _format_options(command: Any) -> Any:
@@ -85,8 +88,9 @@ def build(spec: DatasetRequestSpec, out: str | None, form: str, template: str | 
 
 
 @dataset.command("list")
+@tag_option
 @list_options
-def list_(**given: Any) -> None:
+def list_(tag: str | None, **given: Any) -> None:
     """Show all datasets, the latest first."""
     home = settings().home
     with_figures = replace(LIST, start=lambda: store.LATEST_FIRST.options(undefer(Dataset.figures)))
@@ -96,6 +100,7 @@ def list_(**given: Any) -> None:
         "No datasets yet: flask dataset build --round 1 --filter above_avg",
         described=lambda _session, rows: [dataset_json(row, home) for row in rows],
         whole=with_figures,
+        where=lambda _session: [has_tag(Dataset.id, DATASET, tag)] if tag else [],
         **given,
     )
 

@@ -9,12 +9,14 @@ from types import FrameType, MappingProxyType
 from typing import Any, Generic, TypeVar
 
 import click
+from sqlalchemy import ColumnElement
 from sqlalchemy.orm import Session
 
 from app.cli.base import WHOLE, CommandFailed, Group, Interrupted, ensure_database, json_option, print_json, settings
 from app.cli.lists import list_options, print_list
 from app.cli.spec_options import budget_options
 from app.cli.tables import aligned, table_lines
+from app.cli.tags import add_tag_commands, tag_option, whole
 from app.core import write_priority
 from app.core.extensions import db, reading, writing
 from app.core.lists import Listing
@@ -26,6 +28,7 @@ from app.jobs.kind import JobKind, R
 from app.jobs.listing import list_of
 from app.jobs.page import page_of
 from app.jobs.spec import JobBudget, JobSpec
+from app.jobs.tags import has_tag
 from app.matches.turns import WorkerContext
 
 S = TypeVar("S", bound=JobSpec)
@@ -166,10 +169,16 @@ class JobCommands(Generic[R]):
     def _resume_options(self) -> Sequence[Decorator]:
         return (*self.resume_options, *(budget_options() if self.kind.spends else ()))
 
-    def print_list(self, **given: Any) -> None:
-        """Print the list of the kind."""
-        command = f"flask {self.kind.name} list"
-        print_list(list_of(self.kind), command, self.none_yet, described=self.described, whole=self.whole, **given)
+    def print_list(self, tag: str | None, **given: Any) -> None:
+        """Print the list of the kind, or of its jobs that have a tag."""
+        command = f"flask {self.kind.name} list" + (f" --tag {tag}" if tag else "")
+
+        def where(_session: Session) -> list[ColumnElement[bool]]:
+            return [has_tag(self.kind.table.id, self.kind.name, tag)] if tag else []
+
+        none = "None has this tag." if tag else self.none_yet
+        listing = list_of(self.kind)
+        print_list(listing, command, none, described=self.described, whole=self.whole, where=where, **given)
 
     def group(self) -> Group:
         """The commands as a group of `flask`."""
@@ -177,13 +186,14 @@ class JobCommands(Generic[R]):
         group = Group(name, help=self.help or f"List, show, cancel and resume {self.kind.plural}.")
         argument = click.argument("number", metavar=name.upper(), type=WHOLE)
         commands: tuple[tuple[str, Callable[..., None], str, Sequence[Decorator]], ...] = (
-            ("list", self.print_list, self.list_help, (list_options,)),
+            ("list", self.print_list, self.list_help, (tag_option, list_options)),
             ("show", self.print_one, self.show_help, (argument, *self.show_options, json_option)),
             ("cancel", self.cancel, self.cancel_help, (argument, *self.cancel_options, json_option)),
             ("resume", self.resume, self.resume_help, (argument, queue_option, *self._resume_options(), json_option)),
         )
         for command, method, text, options in commands:
             group.add_command(_command(group, command, method, text, options))
+        add_tag_commands(group, name, lambda session, called: int(self.kind.get(session, whole(called)).id))
         return group
 
 

@@ -79,6 +79,9 @@ def print_list(
             _print_objects([{name: _json(value) for name, value in line.items()} for line in lines], in_lines)
             return
         cells = [column.cells(session, items) for column in chosen]
+        if not names:
+            shown = [at for at, column in enumerate(chosen) if not column.if_any or any(cells[at])]
+            chosen, cells = [chosen[at] for at in shown], [cells[at] for at in shown]
     if not items:
         click.echo(none_yet if not offset else "There are no further ones.")
         return

@@ -21,10 +21,12 @@ from app.cli.model_options import (
     style_option,
     with_further,
 )
+from app.cli.tags import add_tag_commands, tag_option
 from app.core.errors import Invalid, Phrase, Verbatim
 from app.core.extensions import writing
 from app.core.lists import COMMANDS, ListColumn
 from app.games import find_game
+from app.jobs.tags import MODEL, has_tag
 from app.matches.model_list import LIST
 from app.models import LanguageModel
 from app.registry import (
@@ -44,13 +46,15 @@ _NUMBERS = ("temperature", "max_tokens", "timeout", "retries", "in_flight", "tok
 _SWITCH = click.Choice([ON, OFF])
 
 model = Group("model", help="List, add, test and switch the models of rounds and of people.")
+add_tag_commands(model, MODEL, lambda session, called: get_model(session, called).id)
 
 
 @model.command("list")
 @click.option("--game", metavar="GAME", help="Only models that play this game.")
 @click.option("--archived", is_flag=True, help="Those in the archive as well.")
+@tag_option
 @list_options
-def list_(game: str | None, archived: bool, **given: Any) -> None:
+def list_(game: str | None, archived: bool, tag: str | None, **given: Any) -> None:
     """Show the registered models."""
     if game is not None:
         find_game(game)
@@ -61,7 +65,7 @@ def list_(game: str | None, archived: bool, **given: Any) -> None:
 
     def where(session: Session) -> list[ColumnElement[bool]]:
         numbers = [row.id for row in list_models(session, game, archived=archived)]
-        return [LanguageModel.id.in_(numbers)]
+        return [LanguageModel.id.in_(numbers), *([has_tag(LanguageModel.id, MODEL, tag)] if tag else [])]
 
     print_list(
         replace(LIST, columns=(*LIST.columns, detail)),

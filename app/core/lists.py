@@ -138,6 +138,7 @@ class ListColumn:
     none: what pages show in place of None.
     digits: how pages write a number, as a pattern of Babel's.
     seen: where it is shown as long as nobody has chosen columns: one of EVERYWHERE and the names below it.
+    if_any: whether it is then left out where no line has a value.
     type: of its values in CSV, where neither what sorts it nor `numeric` says it.
     """
 
@@ -153,6 +154,7 @@ class ListColumn:
     numeric: bool = False
     seen: str = EVERYWHERE
     type: str = ""
+    if_any: bool = False
 
     def cells(self, session: Session, items: Sequence[Any]) -> Sequence[Cell]:
         """The cells of these items."""

@@ -7,6 +7,7 @@ from app.core.lists import COMMANDS, NOWHERE, Labelled, ListColumn, Listing, Ref
 from app.datasets.spec import DatasetRequestSpec
 from app.datasets.store import LATEST_FIRST
 from app.jobs.spec import fields_of
+from app.jobs.tags import DATASET, tag_columns
 from app.models import Dataset
 
 _ROUNDS = 6  # that a line names
@@ -86,6 +87,7 @@ LIST: Listing[Dataset] = Listing(
         ListColumn("sha256", Phrase("SHA-256"), lambda each: each.row.sha256, seen=NOWHERE),
         attribute(Dataset.unusable_at, Phrase("Unusable since, UTC"), "unusable_since", numeric=True, seen=COMMANDS),
         attribute(Dataset.created_at, Phrase("Made, UTC"), numeric=True),
+        *tag_columns(DATASET),
     ),
     items=lambda _session, rows: [DatasetListItem(row) for row in rows],
     start=lambda: LATEST_FIRST,

@@ -16,6 +16,7 @@ from app.core.errors import Phrase, Verbatim
 from app.core.lists import COMMANDS, NOWHERE, Done, English, ListColumn, Listing, Reference, State, attribute
 from app.jobs import states
 from app.jobs.kind import JobKind
+from app.jobs.tags import tag_columns
 
 R = TypeVar("R", bound=Any)
 
@@ -165,4 +166,5 @@ def job_columns(
         attribute(table.ended_at, Phrase("Ended, UTC"), numeric=True, seen=NOWHERE),
         attribute(table.requested_by, Phrase("Requested by"), seen=NOWHERE),
         ListColumn("error", Phrase("Error"), lambda each: each.row.error and English(each.row.error), seen=NOWHERE),
+        *tag_columns(kind.name),
     )

@@ -19,6 +19,7 @@ from app.core.lists import COMMANDS, EVERYWHERE, NOWHERE, PAGES, Cell, ListColum
 from app.jobs.kind import JobKind
 from app.jobs.listing import job_facts, job_figures, list_of
 from app.jobs.spec import SpecPart, fields_of, parts_of
+from app.jobs.tags import notes_of, tags_of
 
 R = TypeVar("R", bound=Any)
 JSON = dict[str, Any]
@@ -142,6 +143,13 @@ class JobPage(Generic[R]):
 
     def described(self, session: Session, rows: Sequence[R]) -> list[JSON]:
         """Jobs as JSON, with as many statements for one as for a hundred."""
+        found, numbers = self._described(session, rows), [row.id for row in rows]
+        tags, notes = tags_of(session, self.kind.name, numbers), notes_of(session, self.kind.name, numbers)
+        for each, number in zip(found, numbers, strict=True):
+            each |= {"tags": tags.get(number, []), "notes": [note.as_json() for note in notes.get(number, ())]}
+        return found
+
+    def _described(self, session: Session, rows: Sequence[R]) -> list[JSON]:
         if self.whole is not None:
             return self.whole(session, rows)
         items, found = self._read(session, rows)
@@ -159,6 +167,10 @@ class JobPage(Generic[R]):
         items, [found] = self._read(session, [row])
         for fact in (each for section in self.sections for each in section.facts if is_printed(each)):
             [found[fact.name]] = fact.cells(session, items)
+        tags = tags_of(session, self.kind.name, [row.id]).get(row.id)
+        notes = notes_of(session, self.kind.name, [row.id]).get(row.id, [])
+        found |= {"tags": tags} if tags else {}
+        found |= {f"note {note.id}": f"{note.text} ({note.by}, {note.at:%Y-%m-%d %H:%M})" for note in notes}
         return {name: printed(cell) for name, cell in found.items()}
 
     def _read(self, session: Session, rows: Sequence[R]) -> tuple[Sequence[Any], list[JSON]]:

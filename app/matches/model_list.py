@@ -8,6 +8,7 @@ from sqlalchemy.orm import selectinload
 
 from app.core.errors import Phrase, Verbatim
 from app.core.lists import COMMANDS, NOWHERE, PAGES, ListColumn, Listing, Reference, attribute, computed
+from app.jobs.tags import MODEL, tag_columns
 from app.matches.counts import matches_over_of
 from app.matches.filter import REHEARSAL
 from app.matches.overview import OPEN
@@ -107,6 +108,7 @@ LIST: Listing[LanguageModel] = Listing(
         _price("price_cache_write", Phrase("Price of tokens put into the cache")),
         _price("price_reasoning", Phrase("Price of tokens of reasoning")),
         attribute(LanguageModel.created_at, Phrase("Since, UTC"), numeric=True, seen=PAGES),
+        *tag_columns(MODEL),
     ),
     items=lambda _session, rows: [ModelListItem(row) for row in rows],
     start=lambda: select(LanguageModel).options(selectinload(LanguageModel.test_request)),

@@ -31,6 +31,7 @@ from app.models.study import (
     Study,
     StudyVersion,
 )
+from app.models.tag import Note, Tag
 from app.models.training import TrainingCharge, TrainingEvent, TrainingJob
 from app.models.user import ApiRequest, ApiToken, LoginLink, User, UserSession
 from app.models.wave import Payment, PaymentBatch, StudyEvent, Submission, Wave

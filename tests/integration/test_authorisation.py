@@ -160,6 +160,7 @@ ROUTES: dict[str, Row] = {
     "POST /api/v1/<job_kind:kind>": programs(),
     "GET /api/v1/<job_kind:kind>/<int:number>": programs(),
     "POST /api/v1/<job_kind:kind>/<int:number>/cancel": programs(),
+    "POST /api/v1/<job_kind:kind>/<int:number>/tags": programs(),
     "POST /api/v1/<job_kind:kind>/<int:number>/resume": programs(),
     "GET /sign-in": Row("200", "200", "200", "302 /admin/"),
     "POST /sign-in": everyone("401", form={"name": "admin", "password": "a wrong one"}),
@@ -178,6 +179,7 @@ ROUTES: dict[str, Row] = {
     "POST /admin/spend": experimenters("400"),  # without an action
     "GET /admin/notices": experimenters("200"),
     "POST /admin/notices": experimenters("400"),  # without an action
+    "POST /admin/tags/<kind>/<int:number>": experimenters("400"),  # without an action
     "GET /admin/run/<name>/<int:number>": experimenters("404"),  # no such kind of jobs
     "GET /admin/spend/storage": experimenters("200"),
     "POST /admin/spend/storage": experimenters("400"),  # without an action

@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
+from sqlalchemy.orm import Session
 
 from app.accounts.tokens import RUN
 from app.cli.commands import LIST as COMMANDS
 from app.cli.commands import load_below
 from app.codebook import all_tables
+from app.core.config import load_settings
 from app.core.csv_tables import to_csv
 from app.core.extensions import reading, writing
 from app.core.lists import Listing
@@ -28,7 +30,9 @@ from app.jobs.kind import fail
 from app.jobs.listing import list_of
 from app.matches.listing import LIST as MATCHES
 from app.matches.model_list import LIST as MODELS
-from app.models import RoundRow, TrainingJob
+from app.models import RoundRow, TrainingJob, User
+from app.notices.outbox import add_test
+from app.notices.recipients import set_notices
 from app.studies.bots import job as rehearsals
 from app.studies.bots.spec import RehearsalSpec
 from app.web.admin.job_pages import job_address
@@ -208,11 +212,20 @@ def test_a_running_job_keeps_its_list_fresh(filled: Engine, client: FlaskClient)
 OF_WHAT = {"study versions": "two-models", "study people": "two-models:second"}
 
 
+def add_test_notice(session: Session) -> None:
+    user = session.scalars(select(User)).first()
+    assert user is not None
+    set_notices(user, "ada@example.org", ["jobs"])
+    add_test(session, user, load_settings({"SMTP_HOST": "127.0.0.1"}))
+
+
 def test_columns_of_printed_lists_never_touch(app: Flask) -> None:
     house = House(app)
     app.config["WTF_CSRF_ENABLED"] = False
     assert Program(app, RUN).post(f"/rounds/{house.round}/cancel").status_code == 200
     assert app.test_client().post("/s/me/P1/report", data={"reason": "stuck", "then": "leave"}).status_code == 303
+    with writing() as session:
+        add_test_notice(session)
     listed = json.loads(COMMANDS.read_text(encoding="utf-8"))
     commands = [(name, each) for name, said in listed.items() if name != "db" for each in said.get("commands", ())]
     lists = [" ".join(words) for words in commands if any(each.name == "columns" for each in load_below(*words).params)]

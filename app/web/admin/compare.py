@@ -6,6 +6,7 @@ from typing import Any
 from flask import abort, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_babel import gettext
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.analysis.chart import Chart
@@ -18,6 +19,7 @@ from app.jobs.curves import Curve, curves_of
 from app.jobs.kind import JobKind
 from app.jobs.listing import list_of
 from app.jobs.page import is_on_pages
+from app.jobs.tags import has_tag, known_tags
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import compared_numbers, job_name, pages_of
 from app.web.admin.rounds_analysis import with_specs
@@ -34,15 +36,18 @@ _WHOLE: Mapping[str, tuple[str, str]] = {
 
 @blueprint.get("/compare/<jobs>")
 def compare(jobs: str) -> ResponseReturnValue:
-    """Up to six jobs of a kind (`run`), the `figure` of their curves, and how these are drawn.
+    """Up to six jobs of a kind (`run`, and the latest with a `tag`), the `figure` of their curves, and its drawing.
 
     `smooth`: exponential with `weight`, or moving with `window`; `log`: 1 for a log axis.
     """
     kind = next((each for each in JOB_KINDS if each.plural == jobs), None) or abort(404)
     fields = {"kind": kind, "title": pages_of(kind).title, "most": MOST, "given": request.args}
     try:
-        numbers, smoothing = compared_numbers("run", MOST, least=1), _smoothing()
+        smoothing, tag = _smoothing(), request.args.get("tag")
         with reading() as session:
+            tagged = _latest_with_tag(session, kind, tag) if tag else []
+            numbers = compared_numbers("run", MOST, least=0 if tagged else 1)
+            numbers += [number for number in tagged if number not in numbers][: MOST - len(numbers)]
             rows = [kind.get(session, number) for number in numbers]
             return render_template("admin/compare.html", **fields, **_compared(session, kind, rows, smoothing))
     except AppError as error:
@@ -57,8 +62,9 @@ def _compared(session: Session, kind: JobKind[Any], rows: Sequence[Any], smoothi
         raise Invalid("figure", expected=either(titles), got=chosen)
     chart = _chart(kind, {number: _named(curves, chosen) for number, curves in found.items()}, smoothing)
     listing = list_of(kind)
-    columns = [each for each in listing.columns[1:] if is_on_pages(each)]
+    columns = [each for each in listing.columns[1:] if is_on_pages(each) or each.name == "notes"]
     items = listing.items(session, rows)
+    lines = [(column, column.cells(session, items)) for column in columns]
     latest = listing.read(session, listing.order(""), _OFFERED).rows
     whole = _WHOLE.get(kind.plural)
     return {
@@ -69,11 +75,18 @@ def _compared(session: Session, kind: JobKind[Any], rows: Sequence[Any], smoothi
         "chosen": chosen,
         "chart": None if chart is None else with_specs(chart),
         "without": [row.id for row in rows if _named(found[row.id], chosen) is None],
-        "lines": [(column, column.cells(session, items)) for column in columns],
+        "lines": [(column, cells) for column, cells in lines if not column.if_any or any(cells)],
+        "tags": known_tags(session, kind.name),
         "items": items,
         "offered": [row.id for row in latest if row.id not in found],
         "whole": url_for(whole[0], **_query(whole[1], found)) if whole and len(found) > 1 else None,
     }
+
+
+def _latest_with_tag(session: Session, kind: JobKind[Any], tag: str) -> list[int]:
+    key = kind.table.id
+    chosen = select(key).where(has_tag(key, kind.name, tag)).order_by(key.desc()).limit(MOST)
+    return [*session.scalars(chosen)]
 
 
 def _query(name: str, numbers: Iterable[int]) -> dict[str, Any]:

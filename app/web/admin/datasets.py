@@ -26,12 +26,14 @@ from app.datasets.spec import DatasetRequestSpec
 from app.finetuning.listing import jobs_of_dataset
 from app.games.base import JSON
 from app.jobs.spec import fields_of
+from app.jobs.tags import DATASET
 from app.models import Dataset, DatasetRow, MatchRow
 from app.web.admin.blueprint import blueprint
 from app.web.admin.datasets_new import check_size
 from app.web.admin.lists import ListPage, add_address, add_list
 from app.web.admin.rounds_analysis import with_specs
 from app.web.admin.spec_choices import called
+from app.web.admin.tags import tag_filter
 from app.web.chart_language import page_language
 from app.web.downloads import download
 from app.web.form_writes import write
@@ -57,6 +59,7 @@ add_list(
             "A dataset holds what was said well, cut out of matches, for a model to learn from. There is none yet."
         ),
         first=lazy_gettext("Make the first dataset"),
+        **tag_filter(DATASET, Dataset.id),
     )
 )
 

@@ -28,6 +28,7 @@ from app.jobs.spec import JobBudget, fields_of
 from app.jobs.spending import BudgetReached, stopped_by_budget
 from app.web.admin.blueprint import blueprint
 from app.web.admin.lists import ListLine, ListPage, ListView, add_address, add_list, register_list, show_list
+from app.web.admin.tags import tag_filter
 from app.web.form_writes import write
 from app.web.seats import settings
 
@@ -208,6 +209,8 @@ def compared_numbers(name: str, most: int, least: int = 2) -> list[int]:
 def list_page(kind: JobKind[Any], pages: JobPages, **fields: Any) -> ListPage:
     """The page of a kind's list; `fields` are those of ListPage."""
     add_address(kind.name, partial(job_address, kind))
+    filtered = {name: fields[name] for name in ("filters", "where") if name in fields}
+    fields |= tag_filter(kind.name, kind.table.id, **filtered)
     return ListPage(
         list_of(kind),
         pages.title,

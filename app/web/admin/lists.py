@@ -7,7 +7,7 @@ app/core/lists.py says what a list is.
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -245,10 +245,11 @@ def read_list(session: Session, page: ListPage, refused: AppError | None = None)
     except (Invalid, NotFound) as error:
         refused = refused or error
     items = page.listing.items(session, rows)
-    columns = _chosen(page.listing)
+    chosen = _chosen(page.listing)
+    columns, lines = _without_empty(chosen, _lines(session, chosen, items, page))
     return ListView(
         columns,
-        _lines(session, columns, items, page),
+        lines,
         page,
         order,
         total,
@@ -276,8 +277,14 @@ def _lines(session: Session, columns: Sequence[ListColumn], items: Sequence[Any]
 def _chosen(listing: Listing[Any]) -> list[ListColumn]:
     """The columns that the reader has chosen, in the order of the list."""
     names = (current_user.list_columns or {}).get(listing.name)
-    found = [column for column in listing.columns if names and column.name in names]
+    found = [replace(column, if_any=False) for column in listing.columns if names and column.name in names]
     return found or listing.usual(PAGES)
+
+
+def _without_empty(columns: Sequence[ListColumn], lines: Sequence[ListLine]) -> tuple[list[ListColumn], list[ListLine]]:
+    """The same without the columns that are left out where no line has a value."""
+    kept = [at for at, column in enumerate(columns) if not column.if_any or any(line.cells[at] for line in lines)]
+    return [columns[at] for at in kept], [ListLine(line.item, [line.cells[at] for at in kept]) for line in lines]
 
 
 @blueprint.post("/lists/<name>/columns")

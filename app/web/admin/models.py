@@ -20,6 +20,7 @@ from app.core.queues import enqueue_request, enqueue_turn
 from app.games import GAMES
 from app.inference.weights import parameters
 from app.jobs.states import OPEN
+from app.jobs.tags import MODEL
 from app.lineage import models_of
 from app.matches.lobby import person_in, start_match_against
 from app.matches.model_list import LIST, ModelListItem, matches_of
@@ -57,6 +58,7 @@ from app.registry.serving import may_play_with_server, set_play_with
 from app.web.admin.blueprint import blueprint
 from app.web.admin.lists import ListPage, add_address, register_list, show_list
 from app.web.admin.models_form import find_row, read_numbers
+from app.web.admin.tags import tag_filter
 from app.web.form_writes import write, write_once
 from app.web.seats import hold, settings
 from app.web.translations import game_titles
@@ -119,7 +121,7 @@ _IN_USE = ListPage(
     "models",
     new=[("admin.new_model", lazy_gettext("Add an API model"))],
     template="admin/models.html",
-    where=lambda _session, _given: [_in_archive(False)],
+    **tag_filter(MODEL, LanguageModel.id, where=lambda _session, _given: [_in_archive(False)]),
     fields=_elsewhere(False),
     values={
         "usable_in_rounds": _switches("rounds"),
@@ -134,7 +136,7 @@ _ARCHIVE = replace(
     new=(),
     intro=lazy_gettext("Nothing new can play these. On its page a model is taken out of the archive."),
     about=lazy_gettext("The archive is empty."),
-    where=lambda _session, _given: [_in_archive(True)],
+    **tag_filter(MODEL, LanguageModel.id, where=lambda _session, _given: [_in_archive(True)]),
     fields=_elsewhere(True),
     fixed={"archived": "1"},
 )

@@ -329,6 +329,8 @@ ModelRow = TypedDict(
         "price_cache_write": Any,
         "price_reasoning": Any,
         "created_at": str | None,
+        "tags": Any,
+        "notes": Any,
     },
     total=False,
 )
@@ -348,6 +350,8 @@ class DatasetRow(TypedDict, total=False):
     sha256: Any  # SHA-256
     unusable_since: Any  # Unusable since, UTC
     created_at: str | None  # Made, UTC
+    tags: Any  # Tags
+    notes: Any  # Notes
 
 
 class StudyRow(TypedDict, total=False):

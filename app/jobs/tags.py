@@ -1,0 +1,132 @@
+"""Tags and notes of jobs, and of what else has a kind and a number: given, taken away, read for lists. Nothing commits.
+
+The tables are named here, not imported: app/models, which declares them, stands above all kinds of jobs.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Table, delete, insert, select
+from sqlalchemy.orm import Session
+
+from app.core.errors import Invalid, NotFound, Phrase
+from app.core.extensions import Model
+from app.core.lists import NOWHERE, ListColumn
+
+MODEL, DATASET = "model", "dataset"  # beside the kinds of jobs
+MOST_TAGS, LONGEST_TAG, LONGEST_NOTE = 20, 40, 2000
+
+
+class TakenNote(NamedTuple):
+    """A note: its number, the text, who wrote it and when."""
+
+    id: int
+    text: str
+    by: str
+    at: datetime
+
+    def as_json(self) -> dict[str, Any]:
+        """As programs get it."""
+        return {"note_id": self.id, "text": self.text, "by": self.by, "at": self.at.isoformat(timespec="seconds")}
+
+
+def tags_of(session: Session, kind: str, numbers: Iterable[int]) -> Mapping[int, list[str]]:
+    """The tags of several of a kind by number, in alphabetical order."""
+    tag, found = _table("tag"), defaultdict[int, list[str]](list)
+    chosen = select(tag.c.number, tag.c.name).where(tag.c.kind == kind, tag.c.number.in_([*numbers]))
+    for number, name in session.execute(chosen.order_by(tag.c.name)):
+        found[number].append(name)
+    return found
+
+
+def notes_of(session: Session, kind: str, numbers: Iterable[int]) -> Mapping[int, list[TakenNote]]:
+    """The notes of several of a kind by number, the latest first."""
+    note, found = _table("note"), defaultdict[int, list[TakenNote]](list)
+    chosen = select(note.c.number, note.c.id, note.c.text, note.c.by, note.c.at)
+    chosen = chosen.where(note.c.kind == kind, note.c.number.in_([*numbers])).order_by(note.c.id.desc())
+    for number, *rest in session.execute(chosen):
+        found[number].append(TakenNote(*rest))
+    return found
+
+
+def known_tags(session: Session, kind: str) -> Sequence[str]:
+    """All tags that something of a kind has."""
+    tag = _table("tag")
+    return session.scalars(select(tag.c.name).where(tag.c.kind == kind).distinct().order_by(tag.c.name)).all()
+
+
+def has_tag(key: Any, kind: str, name: str) -> ColumnElement[bool]:
+    """Whether what has that key, a column, has a tag, for a WHERE."""
+    tag = _table("tag")
+    found: ColumnElement[bool] = key.in_(select(tag.c.number).where(tag.c.kind == kind, tag.c.name == name))
+    return found
+
+
+def add_tags(session: Session, kind: str, number: int, names: Sequence[str], by: str) -> None:
+    """Give tags; those that are there already change nothing. Raises Invalid."""
+    had = tags_of(session, kind, [number])[number]
+    new = [name for name in dict.fromkeys(names) if name not in had]
+    for name in new:
+        if not (name.strip() == name and 1 <= len(name) <= LONGEST_TAG and name.isprintable() and "," not in name):
+            expected = Phrase("1 to %(most)s characters without commas and spaces around them", most=LONGEST_TAG)
+            raise Invalid("tag", expected=expected, got=name)
+    if len(had) + len(new) > MOST_TAGS:
+        raise Invalid("tag", expected=Phrase("at most %(most)s tags", most=MOST_TAGS), got=len(had) + len(new))
+    if new:
+        now = datetime.now(UTC)
+        rows = [{"kind": kind, "number": number, "name": name, "by": by, "at": now} for name in new]
+        session.execute(insert(_table("tag")), rows)
+
+
+def remove_tags(session: Session, kind: str, number: int, names: Sequence[str]) -> None:
+    """Take tags away; those that are not there change nothing."""
+    tag = _table("tag")
+    session.execute(delete(tag).where(tag.c.kind == kind, tag.c.number == number, tag.c.name.in_([*names])))
+
+
+def add_note(session: Session, kind: str, number: int, text: str, by: str) -> None:
+    """Note something. Raises Invalid."""
+    text = text.strip()
+    if not 1 <= len(text) <= LONGEST_NOTE:
+        expected = Phrase("a text of 1 to %(most)s characters", most=LONGEST_NOTE)
+        raise Invalid("note", expected=expected, got=Phrase("one of %(length)s", length=len(text)))
+    row = {"kind": kind, "number": number, "text": text, "by": by, "at": datetime.now(UTC)}
+    session.execute(insert(_table("note")).values(**row))
+
+
+def remove_note(session: Session, kind: str, number: int, note_id: int) -> None:
+    """Delete a note. Raises NotFound."""
+    note = _table("note")
+    found = delete(note).where(note.c.id == note_id, note.c.kind == kind, note.c.number == number)
+    if session.scalar(found.returning(note.c.id)) is None:
+        raise NotFound("note", expected=Phrase("the number of one that exists"), got=note_id)
+
+
+def tag_columns(kind: str) -> list[ListColumn]:
+    """The columns of a list whose items have a row, or the rows of several."""
+    return [
+        ListColumn("tags", Phrase("Tags"), values=_cells(kind, tags_of), if_any=True),
+        ListColumn("notes", Phrase("Notes"), values=_cells(kind, _texts), seen=NOWHERE, if_any=True),
+    ]
+
+
+def _texts(session: Session, kind: str, numbers: Iterable[int]) -> Mapping[int, list[str]]:
+    found = notes_of(session, kind, numbers)
+    return defaultdict(list, {number: [note.text for note in notes] for number, notes in found.items()})
+
+
+def _cells(
+    kind: str, read: Callable[[Session, str, Iterable[int]], Mapping[int, list[str]]]
+) -> Callable[[Session, Sequence[Any]], list[list[str]]]:
+    def cells(session: Session, items: Sequence[Any]) -> list[list[str]]:
+        rows = [[row.id for row in getattr(item, "rows", (item.row,))] for item in items]
+        found = read(session, kind, {number for numbers in rows for number in numbers})
+        return [[*dict.fromkeys(text for number in numbers for text in found[number])] for numbers in rows]
+
+    return cells
+
+
+def _table(name: str) -> Table:
+    return Model.metadata.tables[name]
