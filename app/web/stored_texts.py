@@ -14,12 +14,52 @@ from markupsafe import Markup
 
 from app.core.config import ENGLISH
 from app.web.labels import in_code
-from app.web.translations import read_catalog
+from app.web.translations import N_, read_catalog
 
 _VALUE = re.compile(r"%\((\w+)\)s")
 _LEAST = 5  # letters of a pattern beside its values: fewer, such as those of "%(this)s or %(that)s", fit too much
-_DEPTH = 6  # of values within values
-_SEPARATORS = ("; ", ": ", ", ")  # between what an error says: what it is about, what was expected, what to do
+_SENTENCE = 4  # words: fewer are taken for a name
+_DEPTH = 10  # of values within values
+_SEPARATORS = (": ", "; ", ", ")  # between what an error says: what it is about, what was expected, what to do
+
+
+# What workers store and no Phrase says; tests/integration/test_stored_texts.py has each made by what stores it.
+STORED = (
+    N_("budget of %(budget)s reached: %(spent)s spent; resume with a higher one"),
+    N_("budget of %(budget)s tokens reached: %(spent)s spent; resume with a higher one"),
+    N_("budget of %(budget)s tokens reached: %(spent)s spent, %(part)s of them by estimate; resume with a higher one"),
+    N_(
+        "budget of %(budget)s a month of this installation reached: %(spent)s spent since %(day)s, UTC; raise"
+        " SPENDING_LIMIT_USD or wait for the next month"
+    ),
+    N_(
+        "budget of %(budget)s a day of this installation reached: %(spent)s spent since %(day)s, UTC; raise"
+        " SPENDING_LIMIT_USD or wait for the next day"
+    ),
+    N_("everything that spends was stopped by %(name)s at %(moment)s UTC; end that stop first"),
+    N_("internal error %(reference)s: %(what)s; the log says more under this reference"),
+    N_("something broke"),
+    N_("internal error: %(what)s ended with exit code %(code)s; its log says where"),
+    N_("%(what)s ended with exit code %(code)s and said nothing"),
+    *(N_("the training"), N_("the benchmark")),
+    *(N_("it was cancelled"), N_("it was failed")),
+    N_("%(count)s workers died at it, with no call answered between"),
+    N_("%(count)s workers died at the matches %(first)s to %(last)s; `flask round resume` tries them again"),
+    N_(
+        "the training or its worker was killed %(count)s times without a new step between, as for want of memory; lower"
+        " batch and raise accumulation by as much"
+    ),
+    N_(
+        "the benchmark or its worker was killed %(count)s times without a task scored between, as for want of memory;"
+        " lower batch"
+    ),
+    N_("the disk of %(folder)s is full; make room and resume the job"),
+    N_("the disk of %(folder)s is full; make room and resume"),
+    N_("no answer for %(seconds)s s: %(why)s"),
+    N_("%(why)s (retries: %(count)s)"),
+    *(N_("a connection to %(server)s"), N_("a certificate that can be trusted"), N_("an answer"), N_("a whole answer")),
+    *(N_("an answer by HTTP"), N_("one that breaks off"), N_("connection refused"), N_("something else"), N_("none")),
+)
 
 
 class _Pattern(NamedTuple):
@@ -47,16 +87,22 @@ def _translated(language: str, text: str, depth: int) -> str | None:
         return catalog[text]
     for pattern in _patterns(language):
         if pattern.piece in text and (match := pattern.form.fullmatch(text)):
-            values = {
-                name: _translated(language, value, depth - 1) or value for name, value in match.groupdict().items()
-            }
-            return pattern.translation % values
+            values = {name: _part(language, value, depth) for name, value in match.groupdict().items()}
+            if None not in values.values():
+                return pattern.translation % values
     for separator in _SEPARATORS:
-        if separator in text:
-            parts = [(part, _translated(language, part, depth - 1)) for part in text.split(separator)]
-            if any(found is not None for _, found in parts):
-                return separator.join(part if found is None else found for part, found in parts)
+        first, mark, rest = text.partition(separator)
+        if mark:
+            found = [_part(language, part, depth) for part in (first, rest)]
+            if None not in found and found != [first, rest]:
+                return separator.join(map(str, found))
     return None
+
+
+def _part(language: str, text: str, depth: int) -> str | None:
+    """A part of a text: translated, or as it is where it is a name or a figure; None for a sentence in English."""
+    found = _translated(language, text, depth - 1)
+    return text if found is None and len(text.split()) < _SENTENCE else found
 
 
 @lru_cache
@@ -70,16 +116,19 @@ def _phrases(language: str) -> dict[str, str]:
 
 @lru_cache
 def _patterns(language: str) -> Sequence[_Pattern]:
-    """The phrases with values, those that say most first."""
+    """The phrases with values: those that only workers say, then those that say most."""
     found = []
     for template, translation in _phrases(language).items():
         names, pieces = _VALUE.findall(template), _VALUE.split(template)[::2]
         letters = sum(character.isalpha() for piece in pieces for character in piece)
         if not names or letters < _LEAST or len({*names}) < len(names):
             continue
-        form = _VALUE.sub(lambda value: f"(?P<{value[1]}>.+?)", _escaped(template))
-        found.append((letters, _Pattern(max(pieces, key=len).replace("%%", "%"), re.compile(form, re.S), translation)))
-    return [pattern for _, pattern in sorted(found, key=lambda each: -each[0])]
+        # What a text is about, before a colon, is no value that a phrase may begin with.
+        begin = "(?!.*: )" if template.startswith("%(") and template not in STORED else ""
+        form = begin + _VALUE.sub(lambda value: f"(?P<{value[1]}>.+?)", _escaped(template))
+        pattern = _Pattern(max(pieces, key=len).replace("%%", "%"), re.compile(form, re.S), translation)
+        found.append((template not in STORED, -letters, pattern))
+    return [pattern for *_, pattern in sorted(found, key=lambda each: each[:2])]
 
 
 def _escaped(template: str) -> str:

@@ -2,6 +2,7 @@
 
 import { find, findAll } from "../dom.js";
 import { line } from "../line.js";
+import { page } from "./ask.js";
 import { worded } from "./figures.js";
 
 /** @typedef {Record<string, any>} Change - what has changed of a job, by the name of the figure, and its number under the name of its kind */
@@ -73,6 +74,17 @@ function inCode(text) {
 }
 
 /**
+ * Puts why something waits or stopped as the server says it in the language of the page: the line has it in English.
+ *
+ * @param {HTMLElement} place
+ */
+async function translated(place) {
+  const now = await page(location.href);
+  const words = now?.querySelector(`#${place.id} [data-figure="error"]`);
+  if (words) for (const each of findAll('[data-figure="error"]', place)) each.replaceChildren(...words.cloneNode(true).childNodes);
+}
+
+/**
  * Put the figures that have changed where they are shown.
  *
  * @param {HTMLElement} place
@@ -80,7 +92,8 @@ function inCode(text) {
  */
 export function show(place, change) {
   for (const [name, value] of Object.entries(change)) {
-    for (const each of findAll(`[data-figure="${name}"]`, place)) each.replaceChildren(...inCode(worded(name, value)));
+    if (name === "error" && value !== null && document.documentElement.lang !== "en") translated(place);
+    else for (const each of findAll(`[data-figure="${name}"]`, place)) each.replaceChildren(...inCode(worded(name, value)));
     for (const each of findAll(`[data-with="${name}"]`, place)) each.hidden = value === null;
     for (const each of findAll(`[data-without="${name}"]`, place)) each.hidden = value !== null;
   }
