@@ -124,7 +124,7 @@ def _rated_figures(rated: Sequence[AssessmentFigures]) -> list[ReportFigure]:
         "Paired differences of ratings, the model minus the one before, over held-out questions; lines are 95 %"
         " intervals, the dashed line is no difference."
     )
-    return [ReportFigure(chart, caption)]
+    return [ReportFigure(chart, caption, has_table=True)]
 
 
 def _rated_tables(rated: Sequence[AssessmentFigures]) -> list[ReportTable]:
@@ -174,7 +174,10 @@ def _society_section(who: str, found: Sequence[SocietyDifference]) -> ReportSect
         f"Both societies have the same questions and places; {of}. Agents are resampled; lines are 95 % intervals."
     )
     return ReportSection(
-        f"society-{who}", f"The same society again, {of}", figures=[ReportFigure(chart, caption)], tables=[table]
+        f"society-{who}",
+        f"The same society again, {of}",
+        figures=[ReportFigure(chart, caption, has_table=True)],
+        tables=[table],
     )
 
 

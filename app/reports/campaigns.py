@@ -79,7 +79,8 @@ def campaign_report(session: Session, number: int, around: Surroundings) -> Repo
         sections=[
             ReportSection(
                 "result", "Result",
-                figures=[ReportFigure(chart, figure_caption)], tables=[_iterations_table(row.game, found)],
+                figures=[ReportFigure(chart, figure_caption, has_table=True)],
+                tables=[_iterations_table(row.game, found)],
             ),
             _partners_section(session, row, found),
             training_section(session, origins),

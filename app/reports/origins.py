@@ -231,13 +231,21 @@ def _in_words(value: Any) -> str:
 
 
 def prompts_of(session: Session, rounds: Sequence[RoundRow]) -> list[FoldedText]:
-    """The first prompts of models in the first match of each round, exactly; those that differ in numbers alone once.
+    """The first prompts of models in the first match of each round, exactly, as each role begins and follows: those of
+    who begins by their wording, whatever the numbers are, and one of who follows.
 
     Of self-play only: nothing that a person wrote is in them.
     """
     numbers = [row.id for row in rounds if row.source == SELFPLAY]
     calls = session.execute(
-        select(MatchRow.round_id, SeatRow.role, GenerationRow.model, GenerationRow.prompt, GenerationRow.sampling)
+        select(
+            MatchRow.round_id,
+            SeatRow.role,
+            GenerationRow.ply,
+            GenerationRow.model,
+            GenerationRow.prompt,
+            GenerationRow.sampling,
+        )
         .join(MatchRow, MatchRow.id == GenerationRow.match_id)
         .join(SeatRow, (SeatRow.match_id == MatchRow.id) & (SeatRow.seat == GenerationRow.seat))
         .where(MatchRow.round_id.in_(numbers), MatchRow.index == 0)
@@ -245,9 +253,11 @@ def prompts_of(session: Session, rounds: Sequence[RoundRow]) -> list[FoldedText]
         .order_by(MatchRow.round_id, GenerationRow.ply, GenerationRow.id)
     )
     found: dict[str, FoldedText] = {}
-    for round_id, role, model, prompt, sampling in calls:
+    for round_id, role, ply, model, prompt, sampling in calls:
         text = "\n\n".join(f"[{each['role']}]\n{each['content']}" for each in prompt)
-        key = role + _NUMBER.sub("#", prompt[0]["content"] if prompt else "")
+        # What is asked of who follows has what was said before in it, and so differs in each match.
+        wording = _NUMBER.sub("#", prompt[0]["content"]) if prompt and not ply else ""
+        key = f"{role} {ply} {wording}"
         if key not in found and len(found) < _MOST_PROMPTS:
             digest = hashlib.sha256(json.dumps(prompt, sort_keys=True).encode()).hexdigest()
             title = f"Prompt of {model} as {role} in round {round_id} (sha256 {digest[:12]}…)"

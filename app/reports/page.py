@@ -34,6 +34,7 @@ _RANGES = {  # of letters, by the part of the font that has them
 _WEIGHTS = (400, 700)
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _FIGURE = re.compile(r"(?:< )?[+−]?\d[\d.]*(?: %| pp)?(?: to .*| \(.*\))?")
+_BESIDE = re.compile(r"([+−]?\d[\d.]*(?: %| pp)?) \((.*)\)")
 _HASH = re.compile(r"[0-9a-f]{64}")
 _NAMES = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')
 
@@ -57,6 +58,7 @@ def report_page(report: Report, drawn: Mapping[str, bytes], made_at: datetime) -
         table_numbers=count(1),
         next_number=next,
         numeric=_numeric,
+        parts=_parts,
         is_hash=lambda text: bool(_HASH.fullmatch(text)),
         version=__version__,
         made_at=f"{made_at.day} {made_at:%B %Y, %H:%M} UTC",
@@ -69,6 +71,12 @@ def _inline(svg: bytes, sentence: str) -> Markup:
     plain = _NAMES.sub("", rest)
     label = Markup.escape(sentence)
     return Markup(f'{head} role="img" aria-label="{label}" focusable="false"{mark}{plain}')  # noqa: S704 - it is drawn here
+
+
+def _parts(cell: str) -> tuple[str, str]:
+    """A figure and what is in brackets behind it: its interval and n."""
+    found = _BESIDE.fullmatch(cell)
+    return (cell, "") if found is None else (found[1], found[2].replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"))
 
 
 def _numeric(rows: Sequence[Sequence[str]]) -> set[int]:

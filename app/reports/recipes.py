@@ -144,6 +144,7 @@ def _table_section(session: Session, row: RecipeRun, step: _Table, place: int) -
                 "Step",
             ),
             f"{_title(column)} of {step.key}, with 95 % intervals{_over(table)}.",
+            has_table=True,
         )
         for column in drawn[:_MOST_DRAWN]
     ]  # fmt: skip

@@ -28,10 +28,11 @@ class ReportTable(NamedTuple):
 
 
 class ReportFigure(NamedTuple):
-    """A figure with what stands under it; its numbers are shown as a table below, and are a CSV file."""
+    """A figure with what stands under it. Its numbers are a CSV file, and folded away below unless a table has them."""
 
     chart: Chart
     caption: str
+    has_table: bool = False
 
 
 class FoldedText(NamedTuple):

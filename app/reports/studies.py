@@ -194,7 +194,7 @@ def _result_section(
                 ("Factor", "Difference", "95 % interval and n"), rows,
             )
         )  # fmt: skip
-    return ReportSection("result", "Result", figures=[ReportFigure(chart, caption)], tables=tables)
+    return ReportSection("result", "Result", figures=[ReportFigure(chart, caption, has_table=True)], tables=tables)
 
 
 def _flow_table(people: Sequence[AnalysedPerson], waves: Mapping[int, Wave]) -> ReportTable:

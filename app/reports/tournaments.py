@@ -130,7 +130,7 @@ def _board_section(board: Leaderboard, place: int) -> ReportSection:
     return ReportSection(
         "result" if place == 0 else name,
         "Result" if place == 0 else title,
-        figures=[ReportFigure(chart, caption)] if rows else [],
+        figures=[ReportFigure(chart, caption, has_table=True)] if rows else [],
         tables=[_players_table(board, title, name), _pairs_table(board, title, name)],
     )
 

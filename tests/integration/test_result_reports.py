@@ -177,7 +177,7 @@ def test_a_tournament_ranks_its_players_and_names_every_pair(
     }  # fmt: skip
     assert "With other partners" in files["report.html"]
     [against] = [row for row in beside if (row["player"], row["setting"]) == ("quick", "cross-play")]
-    assert f"{float(against['score_mean']):.2f} (" in files["report.html"]
+    assert f'>{float(against["score_mean"]):.2f} <span class="range">' in files["report.html"]
     unknown = flask("report", "--tournament", "chess")
     assert unknown.stderr.startswith("Error: tournament: expected a game (negotiation, taboo), GAME:λ, or the number")
 
@@ -216,7 +216,8 @@ def test_prompts_are_there_as_models_got_them_and_each_wording_once(
     done = flask("report", "--tournament", "negotiation:0", "--out", tmp_path / "one.html")
     assert done.exit_code == 0, done.stderr
     page = (tmp_path / "one.html").read_text(encoding="utf-8")
-    assert len(re.findall(r"<summary>Prompt of talker", page)) == 1
+    prompts = re.findall(r"<summary>Prompt of talker as negotiator in round (\d+)", page)
+    assert prompts == ["1"], "both rounds begin by the same words"
     with reading(engine) as session:
         first = session.scalars(select(GenerationRow).order_by(GenerationRow.id)).first()
         assert first is not None
