@@ -235,6 +235,8 @@ def match_and_model_states(parlor: Stack, page: Page, furnished: Furnished) -> I
         "codebook": "/admin/codebook?table=generations",
         "codebook-unknown": "/admin/codebook?table=nothing",
         "leaderboard": "/admin/models/leaderboard",
+        "side-by-side": "/admin/models/side-by-side",
+        "side-by-side-shown": "/admin/models/side-by-side?models=scripted",
         "leaderboard-taboo": "/admin/models/leaderboard?game=taboo",
         "report": "/admin/report?tournament=negotiation",
         "report-refused": "/admin/report.html?tournament=chess",

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from app.analysis.side_by_side import SideBySide, SideBySideChoice, side_by_side
 from app.analysis.side_by_side.tables import TABLES
-from app.core.extensions import reading, writing
+from app.core.extensions import db, reading, writing
 from app.games import find_game
 from app.matches.events import from_json
 from app.models import EventRow, MatchRow, SeatRow, Wave
@@ -22,6 +23,7 @@ from app.registry import add_scripted_model
 from app.studies.forget import forget_match_for_good
 from tests.enrolments import enrol, finish, load_example, open_wave
 from tests.enrolments import play as play_match
+from tests.experimenter import signed_in
 from tests.rounds import make_round, play
 from tests.shell import Finished
 
@@ -262,3 +264,73 @@ def test_a_wrong_choice_is_refused_in_one_line(flask: Run, arguments: tuple[obje
     refused = flask("model", "compare", *arguments)
     assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1), refused.stderr
     assert said in refused.stderr
+
+
+# ---- The page ---------------------------------------------------------------------
+
+
+def test_the_page_shows_each_setting_and_has_every_table_as_csv(
+    app: Flask, engine: Engine, rounds: dict[str, int], tmp_path: Path
+) -> None:
+    people(engine, tmp_path)
+    freeze(engine)
+    client = signed_in(app)
+    address = "/admin/models/side-by-side?models=scripted&models=casual"
+    page = client.get(address)
+    assert page.status_code == 200
+    [both] = found(engine)
+    casual = both.find("casual", "self-play", None)
+    assert casual is not None
+    ratio = casual.against_base["score_mean"].ratio
+    assert f"<strong>{ratio.value:.2f}</strong>" in page.text
+    assert f"{casual.columns['score_mean'].value:.2f}" in page.text
+    headings = re.findall(r'<h2 id="setting-\d">([^<]+)</h2>', page.text)
+    assert headings == ["Self-play", "Cross-play", "With people"]
+    assert "no interval of fewer than 10 people" in page.text
+    for name in ("results", "first-offer-mean", "offers-self-play", "score-mean"):
+        assert f'data-name="negotiation-0-{name}"' in page.text
+    for name, table in TABLES.items():
+        answer = client.get(address.replace("?", f"/{name}.csv?"))
+        [*rows_of_table] = csv.DictReader(io.StringIO(answer.text))
+        compared = MODELS[1:] if name == "tests" else MODELS  # the base is compared with nobody
+        assert {row["player"] for row in rows_of_table} >= {*compared}
+        assert f"{table.name}.csv" in answer.headers["Content-Disposition"]
+    assert "side-by-side" in client.get("/admin/models").text
+
+
+def test_the_page_is_in_german_where_that_is_asked_for(make_app: Callable[..., Flask]) -> None:
+    app = make_app()
+    with app.app_context():
+        play(db.engine, app.config["SETTINGS"], make_round(db.engine, "scripted", "scripted", matches=4))
+    address = "/admin/models/side-by-side?models=scripted"
+    page = signed_in(app).get(address, headers={"Accept-Language": "de"}).text
+    assert '<h2 id="setting-1">Selbstspiel</h2>' in page
+    assert "kein Intervall von weniger als 10 Seeds" in page
+
+
+def test_in_taboo_results_are_by_role(app: Flask, engine: Engine) -> None:
+    number = make_round(engine, "scripted", "scripted", game="taboo", matches=12)
+    play(engine, app.config["SETTINGS"], number)
+    page = signed_in(app).get("/admin/models/side-by-side?models=scripted").text
+    with reading(engine) as session:
+        won = session.scalars(select(MatchRow.winner).where(MatchRow.round_id == number)).all().count(0)
+    assert f'>scripted, self-play, attacker</th><td class="num">won</td><td class="num">{100 * won / 12:.1f} %' in page
+    assert "Attacker breaks the rules" in page
+
+
+@pytest.mark.parametrize(
+    ("address", "status", "said"),
+    [
+        ("", 200, "Choose models"),
+        ("?models=scripted", 200, "None of these models has a match that is over and counts."),
+        ("?models=nobody", 400, "nobody"),
+        ("?models=scripted&base=casual&models=scripted", 400, "casual"),
+        ("?campaign=x", 400, "expected a whole number"),
+        ("?campaign=7", 400, "campaign"),
+        ("?recipe=7", 400, "recipe"),
+        ("?models=scripted&study=none", 400, "study"),
+    ],
+)
+def test_an_empty_page_and_a_wrong_address_say_what_to_do(app: Flask, address: str, status: int, said: str) -> None:
+    response = signed_in(app).get(f"/admin/models/side-by-side{address}")
+    assert (response.status_code, said in response.text) == (status, True)

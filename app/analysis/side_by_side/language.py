@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.analysis.bootstrap import LEAST, RESAMPLES, SEED_OF_DRAWS, Figure, Floats, Integers, interval_ends
+from app.analysis.bootstrap import LEAST, RESAMPLES, SEED_OF_DRAWS, Figure, Floats, Integers, interval_ends, wilson
 from app.analysis.side_by_side.settings import FEW
+from app.games.metrics import SHARE
 from app.games.talk import LanguageMetric, Talk
 
 VOCABULARY = "vocabulary"
@@ -59,7 +60,8 @@ def language_figures(
     demands = np.array([[_nth_offer(talk, place) for place in range(longest)] for talk in talks], np.float64)
     both = parts.reshape(len(talks), len(metrics), 2), demands.reshape(len(talks), longest, 2)
     together = np.concatenate(both, axis=1)
-    found = _ratios(together, units, matches, FEW[unit])
+    shares = [each.unit == SHARE for each in metrics]
+    found = _ratios(together, units, matches, FEW[unit], [*shares, *([False] * longest)])
     names = [each.name for each in metrics]
     spoken = [Counter(word for message in talk.messages for word in message) for talk in talks]
     columns = {VOCABULARY: _vocabulary(spoken, units, len(np.unique(matches)), FEW[unit])}
@@ -116,8 +118,11 @@ def _nth_offer(talk: Talk, place: int) -> tuple[float, float]:
     return (talk.offers[place], 1) if place < len(talk.offers) else (0, 0)
 
 
-def _ratios(parts: Floats, units: Integers, matches: Integers, few: str) -> list[Figure]:
-    """The sum of the first numbers over that of the second ones, (n, figures, 2), with intervals by resampling."""
+def _ratios(parts: Floats, units: Integers, matches: Integers, few: str, shares: Sequence[bool]) -> list[Figure]:
+    """The sum of the first numbers over that of the second ones, (n, figures, 2), with intervals by resampling.
+
+    A share of 0 or 1, which resampling never changes, has Wilson's interval of the units.
+    """
     known, unit_of = np.unique(units, return_inverse=True)
     sums = np.zeros((len(known), parts.shape[1], 2))
     np.add.at(sums, unit_of.reshape(-1), parts)
@@ -131,6 +136,8 @@ def _ratios(parts: Floats, units: Integers, matches: Integers, few: str) -> list
             found.append(Figure(None))
         elif len(np.unique(units[has])) < LEAST:
             found.append(Figure(float(over / under), n=number, no_interval=few))
+        elif shares[place] and over in (0, under):
+            found.append(Figure(float(over / under), *wilson(over / under, len(np.unique(units[has]))), number))
         else:
             drawn = often @ sums[:, place]
             with np.errstate(invalid="ignore"):  # a resample without any has none

@@ -101,7 +101,11 @@ def _lists_of(section: NavigationEntry) -> list[NavigationEntry]:
             NavigationEntry("matches/codings", gettext("Codings")),
         ]
     elif section.path == "models":
-        below = [NavigationEntry("models/leaderboard", gettext("Leaderboard")), *below]
+        below = [
+            NavigationEntry("models/leaderboard", gettext("Leaderboard")),
+            NavigationEntry("models/side-by-side", gettext("Side by side")),
+            *below,
+        ]
     return [section, *below] if below else []
 
 

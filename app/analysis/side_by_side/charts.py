@@ -1,0 +1,236 @@
+"""Charts of models side by side: a figure in each setting, how matches ended, and what offers demand."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from app.analysis.bootstrap import Figure
+from app.analysis.chart import (
+    HEIGHT,
+    ROW,
+    WIDTH,
+    Chart,
+    Description,
+    Spec,
+    ends,
+    in_lines,
+    intervals,
+    tooltip,
+    whiskers,
+)
+from app.analysis.language import ENGLISH, Language
+from app.analysis.side_by_side import SideBySide
+from app.analysis.side_by_side.figures import LOST, WON
+from app.analysis.themes import Palette
+from app.analysis.wording import beside, number
+from app.games.metrics import BAD, POINTS, SHARE
+
+_TITLE = 24  # letters in a line of the title of an axis that leaves room for the words of its rows
+_DASHES = ([1, 0], [6, 4], [2, 3], [10, 3, 2, 3], [14, 5], [4, 2])
+_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+_FIRST_OFFER = "first_offer_mean"
+
+
+def charts_of(found: SideBySide, language: Language = ENGLISH) -> list[Chart]:
+    """What says most of the models in each setting, the results, first offers, and a concession curve a setting."""
+    metric = found.defined.model_headline
+    says_most = [(_who(each, language), each.columns[metric.name]) for each in found.players]
+    charts = [_points(found, metric.name, metric.heading, metric.unit, says_most, language), _results(found, language)]
+    offers = {each.name: each for each in found.defined.language}
+    if _FIRST_OFFER in offers:
+        said = [(_who(each, language), each.columns[_FIRST_OFFER]) for each in found.language]
+        heading = offers[_FIRST_OFFER].heading
+        charts.append(_points(found, _FIRST_OFFER, heading, POINTS, said, language))
+        charts += _concessions(found, language)
+    return charts
+
+
+def _who(each: Any, language: Language) -> str:
+    """A player in its setting, and in its role where roles differ."""
+    parts = [language.player(each.player), language.translate(each.setting)]
+    return ", ".join([*parts, *([] if each.role is None else [language.translate(each.role)])])
+
+
+def _points(
+    found: SideBySide, name: str, heading: str, unit: str, figures: Sequence[tuple[str, Figure]], language: Language
+) -> Chart:
+    """One figure of every player in every setting, with its interval."""
+    known = [(who, figure) for who, figure in figures if figure.value is not None]
+    values = [{"who": who, **ends(figure)} for who, figure in known]
+    share, title = unit == SHARE, language.translate(heading)
+
+    def draw(colours: Palette) -> Spec:
+        x: Spec = {
+            "field": "value",
+            "type": "quantitative",
+            "title": in_lines(title, language.translate(unit), _TITLE),
+            "scale": {"zero": share, "nice": False, "padding": 12},
+            "axis": {"titleAnchor": "end", "tickCount": 5, "labelFlush": False, **({"format": ".0%"} if share else {})},
+        }
+        of_rows = language.gettext("Player")
+        hover = tooltip("who", of_rows, ".1%" if share else ".2f", language)
+        mark = {"type": "point", "filled": True, "size": 90, "opacity": 1, "color": colours.second}
+        return {
+            "width": WIDTH - 200,
+            "height": ROW * max(1, len(values)),
+            "data": {"values": values},
+            "encoding": {"y": {"field": "who", "type": "nominal", "sort": None, "title": None}},
+            "layer": [*whiskers(colours, values), {"mark": mark, "encoding": {"x": x, "tooltip": hover}}],
+        }
+
+    rows = [(who, number(each.value, unit, language), beside(each, unit, language)) for who, each in known]
+    header = (language.gettext("Player"), title, language.gettext("95 %% interval"))
+    listed = "; ".join(f"{who} {value}" for who, value, _ in rows) or language.gettext("none yet")
+    described = Description(f"{title}: {listed}.", header, rows)
+    heading = language.gettext("%(figure)s, with 95 %% intervals", figure=title)
+    return Chart(f"{found.key}-{name}".replace("_", "-"), heading, described, draw, _data(values), language)
+
+
+def _data(values: Sequence[Spec]) -> list[dict[str, Any]]:
+    return [dict(each) for each in values]
+
+
+# ---- Results -------------------------------------------------------------------------
+
+
+def _results(found: SideBySide, language: Language) -> Chart:
+    """A bar a player, setting and role: the shares of its seats that won, lost, and ended without a winner."""
+    results = list(dict.fromkeys(result for each in found.players for result in each.results))
+    words = {result: language.translate(result) for result in results}
+    values = []
+    for each in found.players:
+        total, before = sum(each.results.values()), 0.0
+        for result in (each_result for each_result in results if each.results.get(each_result)):
+            share = each.results[result] / total
+            about = {"who": _who(each, language), "result": words[result], "seats": each.results[result]}
+            values.append({**about, "share": share, "from": before, "to": before + share})
+            before += share
+
+    def draw(colours: Palette) -> Spec:
+        fills = {WON: colours.first, LOST: colours.second}
+        spare = iter([colours.brass, colours.strong, colours.good, colours.warn, colours.line] * 3)
+        tones = found.defined.tones
+        shades = [
+            fills[result] if result in fills else colours.bad if tones.get(result) == BAD else next(spare)
+            for result in results
+        ]
+        colour: Spec = {
+            "field": "result",
+            "type": "nominal",
+            "title": None,
+            "scale": {"domain": [*words.values()], "range": shades},
+            "legend": {"orient": "top", "columns": 3},
+        }
+        axis = {"format": ".0%", "tickCount": 5}
+        title = language.gettext("Share of its seats")
+        x: Spec = {"field": "from", "type": "quantitative", "title": title, "axis": axis, "scale": {"domain": [0, 1]}}
+        hover = [
+            {"field": "who", "title": language.gettext("Player")},
+            {"field": "result", "title": language.gettext("Result")},
+            {"field": "share", "title": language.gettext("Share"), "type": "quantitative", "format": ".1%"},
+            {"field": "seats", "title": language.gettext("Seats"), "type": "quantitative"},
+        ]
+        # The gap between parts, and their shares, tell them apart without the colours.
+        bar = {"type": "bar", "stroke": colours.surface, "strokeWidth": 2, "height": ROW - 10}
+        middle = {"calculate": "(datum.from + datum.to) / 2", "as": "middle"}
+        label: Spec = {
+            "transform": [{"filter": "datum.share >= 0.08"}, middle],
+            "mark": {"type": "text", "fontSize": 11, "color": colours.surface, "aria": False},
+            "encoding": {
+                "x": {"field": "middle", "type": "quantitative"},
+                "text": {"field": "share", "type": "quantitative", "format": ".0%"},
+            },
+        }
+        return {
+            "width": WIDTH - 200,
+            "height": ROW * max(1, len(found.players)),
+            "data": {"values": values},
+            "encoding": {"y": {"field": "who", "type": "nominal", "sort": None, "title": None}},
+            "layer": [
+                {"mark": bar, "encoding": {"x": x, "x2": {"field": "to"}, "color": colour, "tooltip": hover}},
+                label,
+            ],
+        }
+
+    rows = [
+        (str(each["who"]), str(each["result"]), number(each["share"], SHARE, language), str(each["seats"]))  # type: ignore[arg-type]
+        for each in values
+    ]
+    gettext = language.gettext
+    header = (gettext("Player"), gettext("Result"), gettext("Share"), gettext("Seats"))
+    sentence = "; ".join(f"{who}: {result} {share}" for who, result, share, _ in rows)
+    title = gettext("How matches ended for each player")
+    described = Description(f"{title}. {sentence}.", header, rows)
+    data = [{name: value for name, value in each.items() if name not in ("from", "to")} for each in values]
+    return Chart(f"{found.key}-results", title, described, draw, data, language)
+
+
+# ---- Offers --------------------------------------------------------------------------
+
+
+def _concessions(found: SideBySide, language: Language) -> Iterator[Chart]:
+    """What first offers, second ones and so on are worth to who makes them: a chart a setting, a line a player."""
+    for setting in found.settings:
+        values = [
+            {"player": language.player(each.player), "offer": place, **ends(figure)}
+            for each in found.language
+            if each.setting == setting
+            for place, figure in enumerate(each.demands, 1)
+            if figure.value is not None
+        ]
+        if values:
+            yield _concession(found, setting, values, language)
+
+
+def _concession(found: SideBySide, setting: str, values: Sequence[Spec], language: Language) -> Chart:
+    gettext = language.gettext
+    names = list(dict.fromkeys(each["player"] for each in values))
+    demanded = gettext("Demanded for itself")
+
+    def draw(colours: Palette) -> Spec:
+        series: Spec = {"field": "player", "type": "nominal", "title": None, "legend": {"orient": "top", "columns": 3}}
+
+        def told_apart(by: Sequence[Any]) -> Spec:
+            return {**series, "scale": {"domain": names, "range": [by[n % len(by)] for n in range(len(names))]}}
+
+        y: Spec = {
+            "field": "value",
+            "type": "quantitative",
+            "title": f"{demanded} ({language.translate(POINTS)})",
+            "scale": {"zero": False},
+        }
+        x: Spec = {"field": "offer", "type": "ordinal", "title": gettext("Offer"), "axis": {"labelAngle": 0}}
+        hover = [{"field": "player", "title": gettext("Player")}, {"field": "offer", "title": gettext("Offer")}]
+        known = any(each["low"] is not None for each in values)
+        whisker: Spec = {
+            "transform": [{"filter": {"field": "low", "valid": True}}],
+            "mark": {"type": "rule", "strokeWidth": 1.5, "opacity": 0.7},
+            "encoding": {"y": {"field": "low", "type": "quantitative"}, "y2": {"field": "high"}},
+        }
+        line: Spec = {
+            "mark": {"type": "line", "strokeWidth": 2},
+            "encoding": {"y": y, "strokeDash": told_apart(_DASHES)},
+        }
+        point: Spec = {
+            "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
+            "encoding": {"y": y, "shape": told_apart(_SHAPES), "tooltip": [*hover, *intervals(".2f", language)]},
+        }
+        return {
+            "width": WIDTH,
+            "height": HEIGHT,
+            "data": {"values": list(values)},
+            "encoding": {"x": x, "color": told_apart(colours.players)},
+            "layer": [*([whisker] if known else []), line, point],
+        }
+
+    rows = []
+    for each in values:
+        figure = Figure(each["value"], each["low"], each["high"], each["n"])
+        shown = number(figure.value, POINTS, language), beside(figure, POINTS, language)
+        rows.append((each["player"], str(each["offer"]), *shown))
+    header = (gettext("Player"), gettext("Offer"), demanded, gettext("95 %% interval"))
+    where = language.translate(setting)
+    title = gettext("What offers demand: %(setting)s", setting=where)
+    last = "; ".join(f"{player} {offer}: {value}" for player, offer, value, _ in rows)
+    described = Description(f"{title}. {last}.", header, rows)
+    name = f"{found.key}-offers-{setting}".replace(" ", "-")
+    return Chart(name, title, described, draw, _data(values), language)
