@@ -70,6 +70,7 @@ PAGE: JobPage[RecipeRun] = JobPage(
     name=lambda each: each.row.name,
     lead=_lead,
     links=lambda each: [
+        Reference("recipe side by side", each.row.id, Phrase("Side by side")),
         Reference("recipe report", each.row.id, Phrase("Report")),
         Reference("recipe archive", each.row.id, Phrase("Download")),
     ],

@@ -305,7 +305,7 @@ def test_the_page_is_in_german_where_that_is_asked_for(make_app: Callable[..., F
     address = "/admin/models/side-by-side?models=scripted"
     page = signed_in(app).get(address, headers={"Accept-Language": "de"}).text
     assert '<h2 id="setting-1">Selbstspiel</h2>' in page
-    assert "kein Intervall von weniger als 10 Seeds" in page
+    assert "kein Intervall bei weniger als 10 Seeds" in page
 
 
 def test_in_taboo_results_are_by_role(app: Flask, engine: Engine) -> None:

@@ -19,7 +19,8 @@ from app.analysis.chart import (
 )
 from app.analysis.language import ENGLISH, Language
 from app.analysis.side_by_side import SideBySide
-from app.analysis.side_by_side.figures import LOST, WON
+from app.analysis.side_by_side.figures import LOST, WON, PlayerFigures
+from app.analysis.side_by_side.language import LanguageFigures
 from app.analysis.themes import Palette
 from app.analysis.wording import beside, number
 from app.games.metrics import BAD, POINTS, SHARE
@@ -28,33 +29,38 @@ _TITLE = 24  # letters in a line of the title of an axis that leaves room for th
 _DASHES = ([1, 0], [6, 4], [2, 3], [10, 3, 2, 3], [14, 5], [4, 2])
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 _FIRST_OFFER = "first_offer_mean"
+_DARKNESS = (0.6, 0.42, 0.27, 0.15, 0.08)  # of the parts of a bar; words are read on each of them
+
+_Player = PlayerFigures | LanguageFigures
 
 
 def charts_of(found: SideBySide, language: Language = ENGLISH) -> list[Chart]:
     """What says most of the models in each setting, the results, first offers, and a concession curve a setting."""
     metric = found.defined.model_headline
-    says_most = [(_who(each, language), each.columns[metric.name]) for each in found.players]
-    charts = [_points(found, metric.name, metric.heading, metric.unit, says_most, language), _results(found, language)]
+    charts = [
+        _points(found, metric.name, metric.heading, metric.unit, found.players, language),
+        _results(found, language),
+    ]
     offers = {each.name: each for each in found.defined.language}
     if _FIRST_OFFER in offers:
-        said = [(_who(each, language), each.columns[_FIRST_OFFER]) for each in found.language]
         heading = offers[_FIRST_OFFER].heading
-        charts.append(_points(found, _FIRST_OFFER, heading, POINTS, said, language))
+        charts.append(_points(found, _FIRST_OFFER, heading, POINTS, found.language, language))
         charts += _concessions(found, language)
     return charts
 
 
-def _who(each: Any, language: Language) -> str:
+def _who(each: _Player, language: Language) -> str:
     """A player in its setting, and in its role where roles differ."""
     parts = [language.player(each.player), language.translate(each.setting)]
     return ", ".join([*parts, *([] if each.role is None else [language.translate(each.role)])])
 
 
 def _points(
-    found: SideBySide, name: str, heading: str, unit: str, figures: Sequence[tuple[str, Figure]], language: Language
+    found: SideBySide, name: str, heading: str, unit: str, players: Sequence[_Player], language: Language
 ) -> Chart:
     """One figure of every player in every setting, with its interval."""
-    known = [(who, figure) for who, figure in figures if figure.value is not None]
+    having = [each for each in players if each.columns[name].value is not None]
+    known = [(_who(each, language), each.columns[name]) for each in having]
     values = [{"who": who, **ends(figure)} for who, figure in known]
     share, title = unit == SHARE, language.translate(heading)
 
@@ -82,11 +88,13 @@ def _points(
     listed = "; ".join(f"{who} {value}" for who, value, _ in rows) or language.gettext("none yet")
     described = Description(f"{title}: {listed}.", header, rows)
     heading = language.gettext("%(figure)s, with 95 %% intervals", figure=title)
-    return Chart(f"{found.key}-{name}".replace("_", "-"), heading, described, draw, _data(values), language)
+    data = [{**_about(each), **each.columns[name]._asdict()} for each in having]
+    return Chart(f"{found.key}-{name}".replace("_", "-"), heading, described, draw, data, language)
 
 
-def _data(values: Sequence[Spec]) -> list[dict[str, Any]]:
-    return [dict(each) for each in values]
+def _about(each: _Player) -> dict[str, Any]:
+    """Who it is, the same in every language."""
+    return {"player": each.player, "setting": each.setting, "role": each.role}
 
 
 # ---- Results -------------------------------------------------------------------------
@@ -96,13 +104,14 @@ def _results(found: SideBySide, language: Language) -> Chart:
     """A bar a player, setting and role: the shares of its seats that won, lost, and ended without a winner."""
     results = list(dict.fromkeys(result for each in found.players for result in each.results))
     words = {result: language.translate(result) for result in results}
-    values = []
+    values, data = [], []
     for each in found.players:
         total, before = sum(each.results.values()), 0.0
         for result in (each_result for each_result in results if each.results.get(each_result)):
             share = each.results[result] / total
             about = {"who": _who(each, language), "result": words[result], "seats": each.results[result]}
             values.append({**about, "share": share, "from": before, "to": before + share})
+            data.append({**_about(each), "result": result, "seats": each.results[result], "share": share})
             before += share
 
     def draw(colours: Palette) -> Spec:
@@ -129,24 +138,30 @@ def _results(found: SideBySide, language: Language) -> Chart:
             {"field": "share", "title": language.gettext("Share"), "type": "quantitative", "format": ".1%"},
             {"field": "seats", "title": language.gettext("Seats"), "type": "quantitative"},
         ]
-        # The gap between parts, and their shares, tell them apart without the colours.
+        darkness: Spec = {
+            "field": "result",
+            "type": "nominal",
+            "title": None,
+            "scale": {"domain": [*words.values()], "range": [_DARKNESS[n % len(_DARKNESS)] for n in range(len(words))]},
+        }
         bar = {"type": "bar", "stroke": colours.surface, "strokeWidth": 2, "height": ROW - 10}
         middle = {"calculate": "(datum.from + datum.to) / 2", "as": "middle"}
         label: Spec = {
             "transform": [{"filter": "datum.share >= 0.08"}, middle],
-            "mark": {"type": "text", "fontSize": 11, "color": colours.surface, "aria": False},
+            "mark": {"type": "text", "fontSize": 11, "color": colours.ink, "aria": False},
             "encoding": {
                 "x": {"field": "middle", "type": "quantitative"},
                 "text": {"field": "share", "type": "quantitative", "format": ".0%"},
             },
         }
+        parts = {"color": colour, "opacity": darkness}
         return {
             "width": WIDTH - 200,
             "height": ROW * max(1, len(found.players)),
             "data": {"values": values},
             "encoding": {"y": {"field": "who", "type": "nominal", "sort": None, "title": None}},
             "layer": [
-                {"mark": bar, "encoding": {"x": x, "x2": {"field": "to"}, "color": colour, "tooltip": hover}},
+                {"mark": bar, "encoding": {"x": x, "x2": {"field": "to"}, **parts, "tooltip": hover}},
                 label,
             ],
         }
@@ -160,7 +175,6 @@ def _results(found: SideBySide, language: Language) -> Chart:
     sentence = "; ".join(f"{who}: {result} {share}" for who, result, share, _ in rows)
     title = gettext("How matches ended for each player")
     described = Description(f"{title}. {sentence}.", header, rows)
-    data = [{name: value for name, value in each.items() if name not in ("from", "to")} for each in values]
     return Chart(f"{found.key}-results", title, described, draw, data, language)
 
 
@@ -170,19 +184,24 @@ def _results(found: SideBySide, language: Language) -> Chart:
 def _concessions(found: SideBySide, language: Language) -> Iterator[Chart]:
     """What first offers, second ones and so on are worth to who makes them: a chart a setting, a line a player."""
     for setting in found.settings:
-        values = [
-            {"player": language.player(each.player), "offer": place, **ends(figure)}
+        offers = [
+            (each, place, figure)
             for each in found.language
             if each.setting == setting
             for place, figure in enumerate(each.demands, 1)
             if figure.value is not None
         ]
-        if values:
-            yield _concession(found, setting, values, language)
+        if offers:
+            yield _concession(found, setting, offers, language)
 
 
-def _concession(found: SideBySide, setting: str, values: Sequence[Spec], language: Language) -> Chart:
+def _concession(
+    found: SideBySide, setting: str, offers: Sequence[tuple[LanguageFigures, int, Figure]], language: Language
+) -> Chart:
     gettext = language.gettext
+    values = [
+        {"player": language.player(each.player), "offer": place, **ends(figure)} for each, place, figure in offers
+    ]
     names = list(dict.fromkeys(each["player"] for each in values))
     demanded = gettext("Demanded for itself")
 
@@ -222,15 +241,20 @@ def _concession(found: SideBySide, setting: str, values: Sequence[Spec], languag
             "layer": [*([whisker] if known else []), line, point],
         }
 
-    rows = []
-    for each in values:
-        figure = Figure(each["value"], each["low"], each["high"], each["n"])
-        shown = number(figure.value, POINTS, language), beside(figure, POINTS, language)
-        rows.append((each["player"], str(each["offer"]), *shown))
+    rows = [
+        (
+            language.player(each.player),
+            str(place),
+            number(figure.value, POINTS, language),
+            beside(figure, POINTS, language),
+        )
+        for each, place, figure in offers
+    ]
     header = (gettext("Player"), gettext("Offer"), demanded, gettext("95 %% interval"))
     where = language.translate(setting)
     title = gettext("What offers demand: %(setting)s", setting=where)
     last = "; ".join(f"{player} {offer}: {value}" for player, offer, value, _ in rows)
     described = Description(f"{title}. {last}.", header, rows)
     name = f"{found.key}-offers-{setting}".replace(" ", "-")
-    return Chart(name, title, described, draw, _data(values), language)
+    data = [{**_about(each), "offer": place, **figure._asdict()} for each, place, figure in offers]
+    return Chart(name, title, described, draw, data, language)

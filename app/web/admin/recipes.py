@@ -83,6 +83,7 @@ def _sweep_table(session: Session, number: int) -> tuple[Sequence[Column], Seque
     return sweep_rows(results_of(row, lines_of(session, row)))
 
 
+add_address("recipe side by side", lambda number: url_for("admin.side_by_side_page", recipe=number))
 add_address("recipe archive", lambda number: url_for("admin.export_recipe", recipe_id=number))
 register_pages(
     RECIPE,

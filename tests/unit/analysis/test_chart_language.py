@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from app.analysis import drawing
+from app.analysis.bootstrap import Figure
 from app.analysis.campaign_charts import Point, figure
 from app.analysis.chart import Chart
 from app.analysis.charts import charts_of
@@ -14,7 +15,12 @@ from app.analysis.comparisons import compare, compare_differences, compare_model
 from app.analysis.figure_files import SVG
 from app.analysis.language import ENGLISH, Language
 from app.analysis.losses import loss_curve
+from app.analysis.side_by_side import SideBySide, SideBySideChoice
+from app.analysis.side_by_side.charts import charts_of as side_by_side_charts
+from app.analysis.side_by_side.figures import PlayerFigures
+from app.analysis.side_by_side.language import LanguageFigures
 from app.analysis.training_figures import compared_losses, method_curves
+from app.games import metrics_of
 from app.games.taboo.outcomes import ROLES
 from tests.campaigns import made_up
 from tests.unit.analysis.test_charts import DEALS, GAMES, analysed, matrix
@@ -47,7 +53,25 @@ def all_charts(language: Language) -> list[Chart]:
         compared_losses("losses", [("job 1", EVENTS), ("job 2", EVENTS)], language),
         figure("campaign-1", "campaign 1", "negotiation", 0, 3, POINTS, language),
     ]
+    found += [
+        chart for game in ("negotiation", "taboo") for chart in side_by_side_charts(made_up_sides(game), language)
+    ]
     return [chart for chart in found if chart is not None]
+
+
+def made_up_sides(game: str) -> SideBySide:
+    """A model in self-play and with people, with the people, in each role of a game."""
+    figures, language = [], []
+    for name, setting in (("ada", "self-play"), ("ada", "with people"), ("people", "with people")):
+        for role in (None,) if game == "negotiation" else ROLES:
+            defined = metrics_of(game)
+            known = {each.name: Figure(0.5, 0.25, 0.75, 20) for each in defined.side_by_side}
+            results = {"deal": 3, "no deal": 1} if role is None else {"won": 3, "lost": 2, "tied game": 1}
+            figures.append(PlayerFigures(name, role, setting, 20, 20, known, {}, results))
+            said = {each.name: Figure(1.5, 1.25, 1.75, 20) for each in defined.language}
+            offers = [Figure(9.5, 9.25, 9.75, 20), Figure(8.5, n=4, no_interval="fewer than 10 people")]
+            language.append(LanguageFigures(name, role, setting, 20, 20, 900, said, [] if role is not None else offers))
+    return SideBySide(game, None, SideBySideChoice(models=("ada",), base="ada"), figures, language, ())
 
 
 CHARTS = all_charts(MARKED)

@@ -22,7 +22,7 @@ BESIDE_COLOUR = ("strokeDash", "shape", "opacity", "x", "y")
 # What says enough without a unit: counts, numbers that only order, and shares whose axis is in per cent.
 COUNTED = {
     "Matches", "Seats", "Seeds", "Iteration", "Step", "Points", "Accepted moves", "Turns", "Accepted moves before it",
-    "Share of matches", "Share of games", "Share of moves", "Rating", "nats",
+    "Share of matches", "Share of games", "Share of its seats", "Share of moves", "Rating", "nats",
 }  # fmt: skip
 
 
