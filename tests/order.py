@@ -24,6 +24,7 @@ FIRST = (
     "tests/integration/test_request_bodies.py",
     "tests/integration/test_cli_doctor.py",
     "tests/integration/test_admin",
+    "tests/integration/test_result_reports.py",
     "tests/training/test_resume.py",
     "tests/unit/bench/test_parsers.py",
     "tests/integration/",

@@ -21,6 +21,7 @@ from app.reports.origins import (
     Surroundings,
     again_section,
     as_json,
+    chat_prompts,
     limits_of,
     origins_of_steps,
     seeds_sentence,
@@ -76,7 +77,10 @@ def alignment_report(session: Session, number: int, around: Surroundings) -> Rep
             versions_section(session, origins, around),
             ReportSection(
                 "prompts", "Prompts and settings",
-                folded=[*training_configs(origins), FoldedText("The alignment as JSON", as_json(row.spec))],
+                folded=[
+                    *chat_prompts(origins), *training_configs(origins),
+                    FoldedText("The alignment as JSON", as_json(row.spec)),
+                ],
             ),
             ReportSection("limits", "Limits", points=_limits(rated, origins)),
             again_section(

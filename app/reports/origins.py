@@ -36,6 +36,7 @@ from app.models import (
     TrainingJob,
 )
 from app.players.local.options import resolve
+from app.players.prompts import FOLDER
 from app.recipes.stepped import JOBS_OF_STEPS
 from app.reports.report import FoldedText, ReportFigure, ReportSection, ReportTable, plain_table
 from app.rounds.job import ROUND, SELFPLAY
@@ -263,6 +264,17 @@ def prompts_of(session: Session, rounds: Sequence[RoundRow]) -> list[FoldedText]
             title = f"Prompt of {model} as {role} in round {round_id} (sha256 {digest[:12]}…)"
             found[key] = FoldedText(title, f"{text}\n\n[sampling]\n{as_json(sampling)}")
     return [*found.values()]
+
+
+def chat_prompts(origins: Origins) -> list[FoldedText]:
+    """The prompts of societies and assessments with their blanks, each template once."""
+    rows: list[Any] = [*origins.societies, *origins.assessments]
+    paths = {row.template: FOLDER / "society" / f"{row.template}.txt" for row in rows}
+    return [
+        FoldedText(f"Prompts of agents and raters, {name}", path.read_text(encoding="utf-8"))
+        for name, path in paths.items()
+        if path.exists()
+    ]
 
 
 def training_configs(origins: Origins) -> list[FoldedText]:

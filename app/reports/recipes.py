@@ -25,6 +25,7 @@ from app.reports.origins import (
     Surroundings,
     again_section,
     as_json,
+    chat_prompts,
     limits_of,
     origins_of_steps,
     prompts_of,
@@ -95,7 +96,8 @@ def recipe_report(session: Session, number: int, around: Surroundings) -> Report
                 "prompts", "Prompts and settings",
                 folded=[
                     FoldedText(f"{row.recipe}.yaml", row.text), *prompts_of(session, origins.rounds),
-                    *training_configs(origins), FoldedText("Inputs as JSON", as_json(row.spec["inputs"])),
+                    *chat_prompts(origins), *training_configs(origins),
+                    FoldedText("Inputs as JSON", as_json(row.spec["inputs"])),
                 ],
             ),
             ReportSection("limits", "Limits", points=_limits(row, tables, done, origins)),

@@ -9,12 +9,12 @@ from app.core.csv_tables import to_csv
 from app.core.errors import Conflict, Phrase
 from app.games.metrics import POINTS
 from app.models import Society
-from app.players.prompts import FOLDER
 from app.reports.origins import (
     Origins,
     Surroundings,
     again_section,
     as_json,
+    chat_prompts,
     limits_of,
     origins_of,
     seeds_sentence,
@@ -77,7 +77,7 @@ def society_report(session: Session, number: int, around: Surroundings) -> Repor
                 tables=[settings_table("settings", "Settings of the society.", config)],
             ),
             versions_section(session, origins, around, *_members(row)),
-            ReportSection("prompts", "Prompts and settings", folded=_texts(row)),
+            ReportSection("prompts", "Prompts and settings", folded=_texts(row, origins)),
             ReportSection("limits", "Limits", points=_limits(whole, config, origins)),
             again_section(_commands(row), around),
         ],
@@ -129,11 +129,10 @@ def _members(row: Society) -> list[tuple[str, str, str]]:
     return [("Prompts of the society", row.template, "–"), ("Embedder", row.embedder or "none", "–")]
 
 
-def _texts(row: Society) -> list[FoldedText]:
-    """The prompts with their blanks, and what was asked for; the questions are in the export of the society."""
-    prompts = FOLDER / "society" / f"{row.template}.txt"
+def _texts(row: Society, origins: Origins) -> list[FoldedText]:
+    """The prompts, and what was asked for; the questions are in the export of the society."""
     return [
-        *([FoldedText(f"Prompts, {row.template}", prompts.read_text(encoding="utf-8"))] if prompts.exists() else []),
+        *chat_prompts(origins),
         FoldedText("Members", as_json({"agents": row.agents, "observers": row.observers})),
         FoldedText("The society as JSON", as_json(row.spec or row.config)),
     ]

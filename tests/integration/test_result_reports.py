@@ -68,7 +68,12 @@ def test_the_report_of_a_society_stands_by_itself_with_the_data_of_every_figure(
     means = [row for row in rows_of(files["data/iterations.csv"]) if row["iteration"] == ""]
     change = float(means[0]["alignment_change"])
     assert f'<dd class="figure">+{change:.2f}</dd>' in page
-    for text in ("society 1: 7", "scripted-observer", "git checkout" if "git checkout" in page else "make install"):
+    for text in (
+        "society 1: 7",
+        "scripted-observer",
+        "Prompts of agents and raters, full-",
+        "git checkout" if "git checkout" in page else "make install",
+    ):
         assert text in page
     assert re.search(r"(?:src|href)=\"(?!#|data:)|url\((?!data:)|<script|https?://(?!www\.w3\.org)", page) is None
     assert "style=" not in page, "the policy allows the one style alone"
