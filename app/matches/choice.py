@@ -56,3 +56,10 @@ class MatchChoice(SpecPart):
         metavar="BOUNDS",
         **_ANY,
     )
+    prompt: str | None = asked(
+        "System prompt",
+        "Only matches in which a model was told this beside the rules: NAME, of any version, or NAME@VERSION.",
+        None,
+        metavar="PROMPT",
+        **_ANY,
+    )

@@ -128,6 +128,10 @@ def _prompt_version(seat: int) -> Callable[[Any], str | None]:
     return lambda row: (prompt := _prompt(row, seat)) and prompt["template"].rpartition("-")[2]
 
 
+def _system_prompt(seat: int) -> Callable[[Any], Any]:
+    return lambda row: (_prompt(row, seat) or {}).get("system", {}).get("prompt")
+
+
 def _answer_form(seat: int) -> Callable[[Any], Any]:
     return lambda row: (_prompt(row, seat) or {}).get("answer")
 
@@ -210,7 +214,9 @@ WHOLE_MATCHES = ExportTable(
             Column(f"prompt_style_{seat}", "text", f"How the model in seat {seat} was prompted.",
                    "full | compact | …; empty for a person or a scripted player", _prompt_style(seat)),
             Column(f"prompt_version_{seat}", "integer", "Which version of that prompt it was.",
-                   "from 1; empty for a person or a scripted player", _prompt_version(seat)))),
+                   "from 1; empty for a person or a scripted player", _prompt_version(seat)),
+            Column(f"system_prompt_{seat}", "text", f"What the model in seat {seat} was told beside the rules.",
+                   "NAME@VERSION; empty where it was told nothing else", _system_prompt(seat)))),
         Column("game_version", "integer", "Which version of the game's rules the match was played by.", "from 1",
                lambda row: row.started and row.started["game_version"]),
         Column("lenient_moves", "integer", "Accepted moves of models that were read without what was wrapped around"

@@ -28,6 +28,7 @@ from app.models import (
     StudyVersion,
 )
 from app.registry import PERSON
+from app.registry.prompts import find_prompt
 
 _ROUND = "round"  # the kind of the steps that are rounds
 
@@ -51,7 +52,8 @@ class MatchFilter:
     the match agreed that models learn from it; days are whole, in UTC. Matches of rehearsals are chosen only
     by source, by id, or by the name of a study's copy that bots go through. `text` is what was said in it, as
     `app.matches.words.read_query` reads it, and `figures` what its figures are, as `app.matches.figures.read_figures`
-    does; both are true of matches that are over alone.
+    does; both are true of matches that are over alone. `prompt` is what a model in it was told beside the rules, by
+    NAME, which means all its versions, or NAME@VERSION.
     """
 
     game: str | None = None
@@ -70,6 +72,7 @@ class MatchFilter:
     consent: str | None = None
     text: str | None = None
     figures: str | None = None
+    prompt: str | None = None
 
 
 EVERYTHING = MatchFilter()
@@ -127,6 +130,8 @@ def check_known(session: Session, choice: MatchFilter) -> None:
             expected=Phrase("%(person)s or the name of a model in the registry", person=PERSON),
             got=choice.player,
         )
+    if choice.prompt is not None:
+        find_prompt(session, choice.prompt)
     if choice.study is not None and session.scalar(select(Study.id).where(Study.name == choice.study)) is None:
         raise NotFound("study", expected=Phrase("the name of one that exists"), got=choice.study)
     if choice.arm is not None and session.scalar(_arms(choice.study, choice.arm).limit(1)) is None:
@@ -176,9 +181,10 @@ def conditions(choice: MatchFilter) -> list[ColumnElement[bool]]:
 
 
 def _of_its_course(choice: MatchFilter) -> list[ColumnElement[bool]]:
-    """What was said in the match, and what its figures are."""
+    """What was said in the match, what a model was told before, and what its figures are."""
     said = [] if choice.text is None else said_conditions(read_query(choice.text))
-    return said + [each.condition for each in read_figures(choice.figures or "")]
+    before = [] if choice.prompt is None else [_told(choice.prompt)]
+    return said + before + [each.condition for each in read_figures(choice.figures or "")]
 
 
 def asks_for_rehearsals(choice: MatchFilter) -> bool:
@@ -203,6 +209,13 @@ def _played_by(player: str | None, role: str | None, *, consented: bool = True) 
         # A match has two seats; by the index of models SQLite would go through all of a model for each match.
         seats = seats.where(func.coalesce(seat.language_model_id, 0) == named)
     return exists(seats)
+
+
+def _told(prompt: str) -> ColumnElement[bool]:
+    """Whether a model in the match was told that prompt beside the rules."""
+    seat = aliased(SeatRow)
+    named = seat.prompt == prompt if "@" in prompt else seat.prompt.startswith(f"{prompt}@", autoescape=True)
+    return exists(select(seat.seat).where(seat.match_id == MatchRow.id, named).correlate(MatchRow))
 
 
 def _arms(study: str | None, arm: str | None) -> Select[int]:

@@ -198,6 +198,7 @@ def _seat_rows(begun: NewMatch) -> list[dict[str, Any]]:
             "training_consent": person.training_consent,
             "participant_id": person.participant_id,
             "enrolment_id": person.enrolment_id,
+            "prompt": None if seat.spec is None or not seat.is_prompted else (seat.spec.system or {}).get("prompt"),
         }
         for number, seat in enumerate(record.seats)
         for person in (begun.people.get(number, nobody),)

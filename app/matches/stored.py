@@ -17,7 +17,7 @@ from app.matches.events import Ended, LogEvent, ServerAway, from_json
 from app.matches.options import BOTH, MatchOptions
 from app.models import EventRow, LanguageModel, MatchRow, SeatRow
 from app.players.base import PlayerSpec
-from app.players.prompts import USUAL_STYLE, asking_for_json, default_prompt
+from app.players.prompts import USUAL_STYLE, asking_for_json, default_prompt, told_before
 from app.registry import PERSON, player_spec
 
 MODEL = "model"
@@ -46,6 +46,8 @@ class StoredSeat:
         if self.spec is None or not self.is_prompted:
             return None
         prompt = default_prompt(game, self.spec.prompt_style or USUAL_STYLE)
+        if self.spec.system is not None:
+            prompt = told_before(prompt, self.spec.system, as_system=self.spec.kind == "api")
         return asking_for_json(game, prompt) if self.spec.structured else prompt
 
 

@@ -14,6 +14,7 @@ from app.models.match import EventRow, GenerationRow, MatchCount, MatchRow, Matc
 from app.models.model_request import ModelRequest
 from app.models.notice import Notice
 from app.models.operation import FormRequest, Lease, Outage
+from app.models.prompt import PromptRow
 from app.models.publication import Publication, PublishedPerson, ReleasePermission
 from app.models.recipe import RecipeRun, RecipeStep
 from app.models.rehearsal import Rehearsal, RehearsedBot

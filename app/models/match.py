@@ -87,6 +87,7 @@ class SeatRow(Model):
     training_consent: Mapped[bool | None]  # whether a person agreed that models learn from it; None: was not asked
     participant_id: Mapped[int | None] = mapped_column(ForeignKey("participant.id"), index=True)
     enrolment_id: Mapped[int | None] = mapped_column(ForeignKey("enrolment.id"), index=True)
+    prompt: Mapped[str | None] = mapped_column(String(60))  # NAME@VERSION of what a model was told beside the rules
 
 
 class EventRow(Model):

@@ -31,6 +31,7 @@ class PlayerSpec:
     options: JSON = field(default_factory=dict)
     prompt_style: str | None = None  # of a model that is prompted
     structured: bool = False  # whether it is asked for its moves as JSON
+    system: JSON | None = None  # what it is told beside the rules: `text`, and `prompt`, which is NAME@VERSION
     served: JSON | None = None  # ServedModel of a local model that is asked there, and not in the worker
 
 

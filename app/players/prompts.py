@@ -37,7 +37,7 @@ FOLDER = ROOT / "data" / "prompts"
 Message = dict[str, str]
 USUAL_STYLE = "full"  # how who has no style of their own is prompted
 
-_ANSWER = "answer"  # of a prompt
+_ANSWER, _SYSTEM = "answer", "system"  # of a prompt
 _JSON = "json"  # how the texts are called that ask for moves as JSON
 
 _FILE = re.compile(r"(?P<template>(?P<style>[a-z]+)-(?P<number>[0-9]+))(\.[a-z]+)?\.txt")
@@ -82,6 +82,14 @@ def asking_for_text(prompt: JSON) -> JSON:
     return {name: value for name, value in prompt.items() if name != _ANSWER}
 
 
+def told_before(prompt: JSON, system: JSON, *, as_system: bool) -> JSON:
+    """A prompt with a text that comes before the rules, with its name: as a system message, or in the first message.
+
+    Templates of checkpoints often take no system message.
+    """
+    return {**prompt, _SYSTEM: {**system, "as_system": as_system}}
+
+
 def renderer_of(prompt: JSON) -> int:
     """The version of the renderer that a prompt names."""
     return int(prompt.get("renderer", FIRST_RENDERER))
@@ -101,6 +109,8 @@ def wordings(game: str, prompt: JSON) -> list[JSON]:
 def messages(view: View, prompt: JSON, refused: Sequence[Refused] = ()) -> list[Message]:
     """The chat of the seat that sees `view`, up to where its next move is due; it alternates from a user message on.
 
+    A prompt with a text of its own has it before that, as a system message, or at the beginning of it.
+
     `refused` are the bad attempts of this turn. They are at the end of this prompt only: the turn after an
     accepted move goes on from the messages without them. Raises Invalid for a prompt that the game does not have.
     """
@@ -108,6 +118,9 @@ def messages(view: View, prompt: JSON, refused: Sequence[Refused] = ()) -> list[
     opening = rules(view, prompt)
     if asks_for_json(prompt):
         opening = f"{opening}\n\n{words['answer']}"
+    system = prompt.get(_SYSTEM)
+    if system is not None and not system["as_system"]:
+        opening = f"{system['text']}\n\n{opening}"
     moves = list(view.transcript)
     if moves and moves[0].by == "partner":
         chat = [_user(f"{opening}\n\n{words['partner moved first']}\n\n{_partners(moves.pop(0), words)}")]
@@ -119,6 +132,8 @@ def messages(view: View, prompt: JSON, refused: Sequence[Refused] = ()) -> list[
         # Some servers refuse an assistant message without content, and it would say nothing to the model.
         chat.append(_assistant(text if text.strip() else words["empty reply"]))
         chat.append(_user(Template(words["correction"]).substitute(reason=reason)))
+    if system is not None and system["as_system"]:
+        chat.insert(0, {"role": "system", "content": system["text"]})
     return chat if renderer_of(prompt) == FIRST_RENDERER else broken_chat(chat, OTHERS)
 
 

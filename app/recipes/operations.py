@@ -42,6 +42,13 @@ class EvaluateSpec(JobSpec):
     )
     lenient: bool = asked_leniency()
     material: str | None = asked_material()
+    prompt: str | None = asked(
+        "System prompt",
+        "What the model is told beside the rules, by NAME or NAME@VERSION; its opponent is told nothing.",
+        None,
+        unset="none",
+        metavar="PROMPT",
+    )
     sampling: RoundSampling = asked("Sampling", "Of all models.", RoundSampling())
     name: str = asked(
         "Name", "What lists call the round.", "", unset="run and step", metavar="NAME", max_length=MOST_NAME

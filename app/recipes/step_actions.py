@@ -36,6 +36,7 @@ from app.models import LanguageModel, RecipeStep, TrainingJob
 from app.recipes.operations import BestResponsesSpec, CompareSpec, ComparisonsSpec, EvaluateSpec
 from app.recipes.stepped import SteppedKind
 from app.recipes.tables import JSON, ComparedStep, table_of
+from app.registry.prompts import NO_PROMPT
 from app.rounds import lifecycle as rounds
 from app.rounds.job import ROUND
 from app.rounds.lifecycle import Material
@@ -130,6 +131,7 @@ def _evaluate(session: Session, context: StepContext, row: Any, spec: EvaluateSp
         config=spec.config,
         lenient=spec.lenient,
         pick=IN_ORDER,
+        prompts=() if spec.prompt is None else (spec.prompt, spec.prompt if spec.against is None else NO_PROMPT),
         sampling=spec.sampling,
         name=spec.name,
         seed=spec.seed,

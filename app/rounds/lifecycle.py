@@ -22,6 +22,7 @@ from app.matches.lobby import new_seed
 from app.models import LanguageModel, RoundMaterial, RoundRow
 from app.registry import find_model, find_round_model, read_options
 from app.registry.prices import check_budget
+from app.registry.prompts import NO_PROMPT, settled_prompts
 from app.rounds import ranges
 from app.rounds.job import ROUND, SELFPLAY
 from app.rounds.plan import RoundPlan, usual_pick
@@ -76,7 +77,12 @@ def create_all(
     find = find_model if goes_on else find_round_model
     game = find_game(spec.game).name
     known = {name: find(session, game, name) for name in sorted({name for pair in pairs for name in pair})}
+    prompts = settled_prompts(session, spec.prompts)
+    if spec.cross_play and len(set(prompts)) > 1:
+        raise Invalid("prompts", expected=Phrase("one that all models of a cross-play have"), got=len(spec.prompts))
     rows = [_new_row(spec, [known[name] for name in pair], material, queued, requester) for pair in pairs]
+    for row in rows:
+        row.prompts = prompts or None
     session.add_all(rows)
     session.flush()
     ranges.make_all(session, {row.id: row.matches for row in rows})
@@ -110,6 +116,7 @@ def spec_of(session: Session, row: RoundRow) -> RoundSpec:
             "lenient": row.config.get(LENIENT, False),
             "models": [model.name for model in seated(session, row)],
             "material": None if material is None else material.source,
+            "prompts": [each or NO_PROMPT for each in row.prompts or ()],
             "sampling": row.sampling,
             "budget": {"usd": row.budget_usd, "tokens": row.budget_tokens},
         }

@@ -32,6 +32,7 @@ from app.matches.selfplay import MatchRunner, OutageTimer, RoundBlocked, SeatRun
 from app.matches.stored import MODEL, StoredMatch, StoredSeat, load
 from app.matches.turns import WorkerContext
 from app.models import GenerationRow, MatchRow, RoundRow
+from app.registry.prompts import told
 from app.registry.spending import limit_reader
 from app.rounds import lifecycle, ranges
 from app.rounds.job import ROUND
@@ -111,11 +112,13 @@ def _seat_runners(session: Session, row: RoundRow, context: JobContext) -> tuple
     latest, limit = partial(_read_spending, context, row.id), limit_reader(context.database, settings)
     gate = SpendingGate(budget_of(row, settings), spent_by(row), latest, limit)
     prices = prices_by_model(row, models)
-    for model in models:
+    for place, model in enumerate(models):
         rng = random.Random(f"{row.seed}/waits")
         away = lifecycle.away_seconds(row, model.id)
         waits = patience.setdefault(model.id, OutageTimer(settings.ROUND_PATIENCE, rng, away))
-        seat = StoredSeat(MODEL, model.id, with_prices(player_of(model, row.sampling), prices[model.id]))
+        system = told(session, None if row.prompts is None else row.prompts[place])
+        player = replace(player_of(model, row.sampling), system=system)
+        seat = StoredSeat(MODEL, model.id, with_prices(player, prices[model.id]))
         runner = SeatRunner.of(seat, waits, settings.home, gate=gate, prices=prices[model.id])
         made.append(replace(runner, slots=slots.setdefault(model.id, runner.slots)))
     return made[0], made[1]

@@ -148,6 +148,17 @@ class RoundSpec(JobSpec):
         beside="material",
         labels={"in-order": "In the order of the list", "shuffled": "Shuffled", "random": "Drawn for each match"},
     )
+    prompts: tuple[str, ...] = asked(
+        "System prompts",
+        "What models are told beside the rules, by NAME or NAME@VERSION: of the first model and of the second; one"
+        " alone is that of both, `none` stands for none. Scripted players are told nothing.",
+        (),
+        unset="none",
+        widget="names",
+        repeats=True,
+        metavar="PROMPT",
+        max_length=2,
+    )
     sampling: RoundSampling = asked(
         "Sampling",
         "Of all models.",

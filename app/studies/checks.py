@@ -34,7 +34,9 @@ from app.studies.design import (
 )
 from app.studies.expressions import Numbers, Words, check_rule, read_comparison
 
-MODEL, ROLE, OBJECTIVE = "model", "role", "objective"
+MODEL, ROLE, OBJECTIVE, PROMPT = "model", "role", "objective", "prompt"
+NO_PROMPT = "none"  # a level of the factor prompt
+_NO_CONFIG = (MODEL, ROLE, PROMPT)  # factors that are no settings of the game
 _LONGEST_LABEL, _LONGEST_ARM = 40, 80  # characters; the table of arms has room for so many
 
 
@@ -57,7 +59,7 @@ def faults(design: StudyDesign) -> Iterator[Fault]:
 
 def condition_config(design: StudyDesign, condition: Condition) -> dict[str, Any]:
     """The config of the game under a condition; what matches draw is not in it."""
-    own = {factor: level_of(design, condition, factor) for factor in design.conditions if factor not in (MODEL, ROLE)}
+    own = {factor: level_of(design, condition, factor) for factor in design.conditions if factor not in _NO_CONFIG}
     return {**design.same_for_all.game, **_limit(design, find_game(design.game)), **own}
 
 
@@ -122,7 +124,7 @@ def _told(design: StudyDesign, _game: Game[Any]) -> Iterator[Fault]:
 
 
 def _factors(design: StudyDesign, game: Game[Any]) -> Iterator[Fault]:
-    known = (MODEL, ROLE, *(name for name in game.fields if name not in game.drawn))
+    known = (*_NO_CONFIG, *(name for name in game.fields if name not in game.drawn))
     for factor in design.conditions:
         levels = design.levels(factor)
         if factor not in known:
@@ -184,6 +186,10 @@ def _fault_of_level(game: Game[Any], factor: str, level: object) -> FieldError |
         return None if level in roles else Invalid(None, expected=either(roles), got=level)
     if factor == MODEL:
         return None if isinstance(level, str) else Invalid(None, expected="the name of a model", got=level)
+    if factor == PROMPT:
+        expected = "a prompt as NAME@VERSION, or none"
+        fits = isinstance(level, str) and (level == NO_PROMPT or re.fullmatch(r"[a-z0-9-]+@[1-9][0-9]*", level))
+        return None if fits else Invalid(None, expected=expected, got=level)
     if factor not in game.fields:
         return None
     try:

@@ -7,6 +7,7 @@ the design has it replaced. Nothing here commits.
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,9 +24,10 @@ from app.matches.store import NewMatch, SeatPerson, insert_matches
 from app.matches.stored import StoredMatch, StoredSeat, load, opened
 from app.models import Enrolment, LanguageModel, MatchRow, SeatRow, Wave
 from app.registry import PERSON
+from app.registry.prompts import told
 from app.studies import lapses, payments
 from app.studies.arms import level_of, matches_a_person
-from app.studies.checks import MODEL, condition_config
+from app.studies.checks import MODEL, NO_PROMPT, PROMPT, condition_config
 from app.studies.consents import training_consent
 from app.studies.design import END_STUDY, REPLACE, StudyDesign
 from app.studies.endings import INACTIVE, TECHNICAL, WITHDRAWN
@@ -133,7 +135,7 @@ def _after_failure(session: Session, progress: StudyProgress, step: Step, row: M
 def _begun(session: Session, progress: StudyProgress, step: Step, replaces: str | None = None) -> StoredMatch:
     design, enrolment = progress.design, progress.enrolment
     planned = _planned(progress, step)
-    partner = StoredSeat.of(_partner_model(session, progress, step, planned["condition"]))
+    partner = _partner(session, progress, step, planned["condition"])
     person, seat = StoredSeat(PERSON), planned["seat"]
     key = _keys(progress, step)[0 if replaces is None else 1]
     limits = design.same_for_all.limits
@@ -200,6 +202,15 @@ def _partner_model(
     practice = design.plan.practice if step.kind == PRACTICE else None
     name = level_of(design, condition, MODEL) if practice is None else practice.against
     return models_of(session, progress.version)[str(name)]
+
+
+def _partner(session: Session, progress: StudyProgress, step: Step, condition: Mapping[str, str]) -> StoredSeat:
+    """The partner with what the condition has it told beside the rules; nothing in practice."""
+    seat = StoredSeat.of(_partner_model(session, progress, step, condition))
+    named = NO_PROMPT if step.kind == PRACTICE else level_of(progress.design, condition, PROMPT, NO_PROMPT)
+    if seat.spec is None or named == NO_PROMPT:
+        return seat
+    return replace(seat, spec=replace(seat.spec, system=told(session, str(named))))
 
 
 def _match_options(design: StudyDesign, replaces: str | None) -> MatchOptions:

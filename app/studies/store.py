@@ -16,8 +16,9 @@ from sqlalchemy.orm import Session
 from app.core.errors import FieldError, Invalid, NotFound, Verbatim
 from app.models import Arm, LanguageModel, Study, StudyVersion, Wave
 from app.registry import find_round_model
+from app.registry.prompts import find_prompt
 from app.studies.arms import arms
-from app.studies.checks import MODEL
+from app.studies.checks import MODEL, NO_PROMPT, PROMPT
 from app.studies.design import StudyDesign
 from app.studies.endings import INACTIVE, NO_BASE, EndingChange
 from app.studies.loaded_design import LoadedDesign
@@ -103,6 +104,12 @@ def pinned_models(session: Session, design: StudyDesign) -> dict[str, int]:
             found[name] = find_round_model(session, design.game, name).id
         except FieldError as error:
             raise Invalid(None, **{**error.parts, "subject": Verbatim(".".join(path))}) from None
+    for level in design.levels(PROMPT).values() if PROMPT in design.conditions else ():
+        try:
+            if level != NO_PROMPT:
+                find_prompt(session, str(level))
+        except FieldError as error:
+            raise Invalid(None, **{**error.parts, "subject": Verbatim(f"conditions.{PROMPT}")}) from None
     return found
 
 

@@ -234,6 +234,7 @@ def match_and_model_states(parlor: Stack, page: Page, furnished: Furnished) -> I
         "removed": "/admin/spend/removed",
         "codebook": "/admin/codebook?table=generations",
         "codebook-unknown": "/admin/codebook?table=nothing",
+        "prompts": "/admin/models/prompts",
         "leaderboard": "/admin/models/leaderboard",
         "side-by-side": "/admin/models/side-by-side",
         "side-by-side-shown": "/admin/models/side-by-side?models=scripted",

@@ -292,6 +292,10 @@ ROUTES: dict[str, Row] = {
     "GET /admin/recipes": experimenters("200"),
     "GET /admin/recipes/new": experimenters("200"),
     "POST /admin/recipes/new": experimenters("400", form={"recipe": "upload"}),
+    "GET /admin/models/prompts": experimenters("200"),
+    "POST /admin/models/prompts": experimenters(
+        "303 /admin/models/prompts", form={"name": "terse", "text": "Be terse."}
+    ),
     "GET /admin/recipes/<int:recipe_id>": experimenters("200"),
     "GET /admin/recipes/<int:recipe_id>/export.zip": experimenters("200"),
     "GET /admin/recipes/<int:recipe_id>/sweep.csv": experimenters("404"),  # its recipe has no sweep

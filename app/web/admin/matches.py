@@ -33,6 +33,7 @@ _SEATS = (lazy_gettext("First"), lazy_gettext("Second"))
 _NAMES = ("first", "second")
 _SELDOM = {
     "match": N_("Match"), "round": N_("Round"), "campaign": N_("Campaign"), "study": N_("Study"), "arm": N_("Arm"),
+    "prompt": N_("System prompt"),
 }  # fmt: skip
 _MATCH = re.compile(r"[A-Za-z0-9_-]{1,22}")
 

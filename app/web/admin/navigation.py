@@ -102,6 +102,7 @@ def _lists_of(section: NavigationEntry) -> list[NavigationEntry]:
         ]
     elif section.path == "models":
         below = [
+            NavigationEntry("models/prompts", gettext("System prompts")),
             NavigationEntry("models/leaderboard", gettext("Leaderboard")),
             NavigationEntry("models/side-by-side", gettext("Side by side")),
             *below,

@@ -84,6 +84,7 @@ class RoundSpec(TypedDict, total=False):
     lenient: bool  # Lenient reading of moves
     material: TextFile | Path | Literal["all"] | None  # Material
     pick: Literal["in-order", "shuffled", "random"] | None  # How matches get their material
+    prompts: list[str]  # System prompts
     sampling: RoundSampling  # Of all models.
     name: str  # What lists call the round.
     seed: int | None  # The same seed plays the same contexts and words.
@@ -253,6 +254,7 @@ class MatchFilter(TypedDict, total=False):
     consent: str  # Only matches whose people all agreed to training, or not all: given, missing.
     text: str  # Only matches in which this was said: words, "a phrase", begin*, -without.
     figures: str
+    prompt: str  # Only matches in which a model was told this beside the rules: NAME, of any version, or NAME@VERSION.
 
 
 # A match, with the columns of matches.csv.
@@ -297,8 +299,10 @@ Match = TypedDict(
         "swapped": bool | None,
         "prompt_style_0": str | int | None,
         "prompt_version_0": int | str | None,
+        "system_prompt_0": str | int | None,
         "prompt_style_1": str | int | None,
         "prompt_version_1": int | str | None,
+        "system_prompt_1": str | int | None,
         "game_version": int | str | None,
         "lenient_moves": int | str | None,
         "answer_form_0": str | int | None,

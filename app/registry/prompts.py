@@ -1,0 +1,100 @@
+"""System prompts and personas: texts that models are told beside the rules, by name and version."""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.core.errors import Invalid, NotFound, Phrase
+from app.core.lists import Code, ListColumn, Listing
+from app.games.base import JSON
+from app.models import PromptRow
+
+MOST_CHARACTERS = 8000
+NO_PROMPT = "none"  # in place of a name
+COMMAND_LINE = "the command line"
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+
+
+def reference(row: PromptRow) -> str:
+    """NAME@VERSION."""
+    return f"{row.name}@{row.version}"
+
+
+def add_prompt(session: Session, name: str, text: str, by: str) -> PromptRow:
+    """Add a prompt, or the next version of one. The text of its newest version again is that version.
+
+    Raises Invalid.
+    """
+    text = text.replace("\r\n", "\n").strip()
+    if _NAME.fullmatch(name) is None or name == NO_PROMPT:
+        expected = Phrase("at most 40 small letters, digits and hyphens, and not %(word)s", word=NO_PROMPT)
+        raise Invalid("name", expected=expected, got=name)
+    if not 1 <= len(text) <= MOST_CHARACTERS:
+        raise Invalid("text", expected=Phrase("1 to %(most)s characters", most=MOST_CHARACTERS), got=len(text))
+    newest = _versions(session, name)[-1:]
+    if newest and newest[0].text == text:
+        return newest[0]
+    row = PromptRow(
+        name=name,
+        version=newest[0].version + 1 if newest else 1,
+        text=text,
+        sha256=hashlib.sha256(text.encode()).hexdigest(),
+        created_at=datetime.now(UTC),
+        created_by=by,
+    )
+    session.add(row)
+    session.flush()
+    return row
+
+
+def find_prompt(session: Session, named: str, field: str | None = "prompt") -> PromptRow:
+    """A prompt by NAME@VERSION, or the newest of a NAME. Raises NotFound."""
+    name, _, version = named.partition("@")
+    rows = [each for each in _versions(session, name) if version in ("", str(each.version))]
+    if not rows:
+        raise NotFound(
+            field,
+            expected=Phrase("the name of a prompt that there is, or NAME@VERSION"),
+            got=named,
+            remedy=Phrase("`flask prompt list` shows them"),
+        )
+    return rows[-1]
+
+
+def settled_prompts(session: Session, named: Sequence[str], field: str = "prompts") -> list[str | None]:
+    """The prompts of two models as NAME@VERSION, None for none; one alone is that of both. Raises NotFound, Invalid."""
+    if len(named) > 2:
+        raise Invalid(field, expected=Phrase("one prompt, or one for each of two models"), got=len(named))
+    found = [None if each == NO_PROMPT else reference(find_prompt(session, each, field)) for each in named]
+    return found * (3 - len(found)) if found else []
+
+
+def told(session: Session, named: str | None) -> JSON | None:
+    """A prompt as a player is told it; None for none. Raises NotFound."""
+    if named is None:
+        return None
+    row = find_prompt(session, named)
+    return {"prompt": reference(row), "text": row.text}
+
+
+def _versions(session: Session, name: str) -> Sequence[PromptRow]:
+    """All versions of a prompt, the newest last."""
+    return session.scalars(select(PromptRow).where(PromptRow.name == name).order_by(PromptRow.version)).all()
+
+
+LIST: Listing[PromptRow] = Listing(
+    name="prompts",
+    table=PromptRow,
+    columns=[
+        ListColumn("prompt", Phrase("Prompt"), reference, sort=func.lower(PromptRow.name)),
+        ListColumn("text", Phrase("Text"), lambda row: row.text),
+        ListColumn("sha256", Phrase("SHA-256"), lambda row: Code(row.sha256[:12])),
+        ListColumn("created_at", Phrase("Added"), lambda row: row.created_at),
+        ListColumn("created_by", Phrase("By"), lambda row: row.created_by),
+    ],
+    items=lambda _session, rows: rows,
+)
