@@ -29,9 +29,8 @@ def choice_of_run(session: Session, number: int, **further: Any) -> SideBySideCh
     if not jobs:
         raise Invalid("recipe", expected=Phrase("a run that has trained a model"), got=Phrase("none yet"))
     numbers = [jobs[0].base_id, *(each.model_id for each in jobs)]
-    names = dict(
-        session.execute(select(LanguageModel.id, LanguageModel.name).where(LanguageModel.id.in_(numbers))).tuples()
-    )
+    rows = session.execute(select(LanguageModel.id, LanguageModel.name).where(LanguageModel.id.in_(numbers)))
+    names = {row.id: row.name for row in rows}
     models = tuple(dict.fromkeys(names[each] for each in numbers if each is not None))
     rounds = select(RecipeStep.number).where(of_run, RecipeStep.kind == ROUND.name, RecipeStep.number.is_not(None))
     return SideBySideChoice(

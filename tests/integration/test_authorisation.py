@@ -317,7 +317,7 @@ ROUTES: dict[str, Row] = {
     "GET /admin/models/leaderboard": experimenters("200"),
     "GET /admin/models/leaderboard.csv": experimenters("200"),
     "GET /admin/models/side-by-side": experimenters("200"),
-    "GET /admin/models/side-by-side/<table>.csv": experimenters("404"),
+    "GET /admin/models/side-by-side/<name>.csv": experimenters("404"),
     "GET /admin/report": experimenters("400"),
     "GET /admin/report.<form>": experimenters("404"),
     "GET /admin/models/<int:number>/clone": experimenters("200"),

@@ -15,15 +15,20 @@ from sqlalchemy.orm import Session
 
 from app.analysis.side_by_side import SideBySide, SideBySideChoice, side_by_side
 from app.analysis.side_by_side.tables import TABLES
+from app.campaigns.side_by_side import choice_of_campaign
+from app.core.errors import Invalid
 from app.core.extensions import db, reading, writing
 from app.games import find_game
 from app.matches.events import from_json
-from app.models import EventRow, MatchRow, SeatRow, Wave
+from app.models import EventRow, MatchRow, RecipeStep, SeatRow, TrainingJob, Wave
+from app.recipes.side_by_side import choice_of_run
 from app.registry import add_scripted_model
 from app.studies.forget import forget_match_for_good
+from tests.campaigns import add_local, campaign_of, change, model_named, step
 from tests.enrolments import enrol, finish, load_example, open_wave
 from tests.enrolments import play as play_match
 from tests.experimenter import signed_in
+from tests.recipes import make_run
 from tests.rounds import make_round, play
 from tests.shell import Finished
 
@@ -264,6 +269,81 @@ def test_a_wrong_choice_is_refused_in_one_line(flask: Run, arguments: tuple[obje
     refused = flask("model", "compare", *arguments)
     assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1), refused.stderr
     assert said in refused.stderr
+
+
+# ---- Iterations --------------------------------------------------------------------
+
+
+def played_as(engine: Engine, round_id: int, name: str) -> int:
+    """Says that a model by another name, which plays nothing itself, has played a round."""
+    number = model_named(engine, name).id
+    with writing(engine) as session:
+        of_round = select(MatchRow.id).where(MatchRow.round_id == round_id)
+        session.execute(update(SeatRow).where(SeatRow.match_id.in_(of_round)).values(language_model_id=number))
+    return round_id
+
+
+def test_a_campaign_has_a_row_an_iteration_of_its_evaluations_as_its_models_play(
+    app: Flask, engine: Engine, rounds: dict[str, int], flask: Run
+) -> None:
+    add_local(engine, "base")
+    number = campaign_of(engine, "base", partners=["scripted"], evaluation_temperature="0")
+    of_base = make_round(engine, "scripted", "scripted", matches=20)
+    greedy, trained_on = (make_round(engine, "casual", "casual", matches=6, seed=seed) for seed in (2, 3))
+    for each in (of_base, greedy, trained_on):
+        play(engine, app.config["SETTINGS"], each)
+    played_as(engine, of_base, "base")
+    change(engine, number, 0, evaluation_id=of_base)
+    casual = model_named(engine, "casual").id
+    change(engine, number, 1, round_id=trained_on, model_id=casual, evaluation_id=rounds["casual"])
+    with writing(engine) as session:
+        step(session, number, 1, "evaluate_2", kind="round", number=greedy)
+        step(session, number, 1, "evaluate_3", kind="round", number=rounds["both"])
+    with reading(engine) as session:
+        choice = choice_of_campaign(session, number)
+        scores = [sum(utilities(session, each)) / 40 for each in (of_base, rounds["casual"])]
+    assert (choice.models, choice.base, choice.game) == (("base", "casual"), "base", "negotiation")
+    assert choice.rounds is not None
+    assert sorted(choice.rounds) == sorted([of_base, rounds["casual"], rounds["both"]])  # neither greedy nor training
+    [first, second] = rows(flask, "--campaign", number, "--csv", "ratios")
+    assert [(row["iteration"], row["player"], row["self_play_matches"]) for row in (first, second)] == [
+        ("0", "base", "20"),
+        ("1", "casual", "20"),
+    ]
+    assert float(second["self_play_ratio"]) == pytest.approx(scores[1] / scores[0])
+    assert second["cross_play_matches"] == "24"
+    whole = [row for row in rows(flask, "--campaign", number, "--csv", "figures") if row["setting"] == "self-play"]
+    assert [(row["iteration"], float(row["score_mean"])) for row in whole] == [
+        ("0", pytest.approx(scores[0])),
+        ("1", pytest.approx(scores[1])),
+    ]
+    page = signed_in(app).get(f"/admin/models/side-by-side?campaign={number}").text
+    assert "Iteration 1" in page
+    assert f"<strong>{scores[1] / scores[0]:.2f}</strong>" in page
+    assert "--round: expected" in flask("model", "compare", "--campaign", number, "--round", 1).stderr
+
+
+def test_a_run_of_a_recipe_has_its_models_in_the_order_of_their_trainings(
+    engine: Engine, rounds: dict[str, int]
+) -> None:
+    number = make_run(engine)
+    with reading(engine) as session, pytest.raises(Invalid, match="a run that has trained a model"):
+        choice_of_run(session, number)
+    add_local(engine, "base")
+    campaign = campaign_of(engine, "base")
+    casual, base = model_named(engine, "casual").id, model_named(engine, "base").id
+    change(engine, campaign, 1, model_id=casual)
+    with writing(engine) as session:
+        job = session.scalars(select(TrainingJob).where(TrainingJob.model_id == casual)).one()
+        job.base_id = base
+        for step_of in session.scalars(select(RecipeStep).where(RecipeStep.campaign_id == campaign)):
+            step_of.campaign_id, step_of.run_id = None, number
+        about = {"run_id": number, "key": "games", "place": 9, "name": "games", "values": {}, "spec": {}}
+        session.add(RecipeStep(**about, kind="round", number=rounds["both"], begun_at=datetime.now(UTC)))
+    with reading(engine) as session:
+        choice = choice_of_run(session, number)
+    assert (choice.models, choice.base, choice.iterations) == (("base", "casual"), "base", {"base": 0, "casual": 1})
+    assert choice.rounds == (rounds["both"],)
 
 
 # ---- The page ---------------------------------------------------------------------

@@ -113,16 +113,16 @@ def side_by_side_page() -> ResponseReturnValue:
     )
 
 
-@blueprint.get("/models/side-by-side/<table>.csv")
-def side_by_side_csv(table: str) -> Response:
+@blueprint.get("/models/side-by-side/<name>.csv")
+def side_by_side_csv(name: str) -> Response:
     """A table of what the page shows, as `flask model compare --csv` prints it. Raises NotFound, and Invalid."""
-    if table not in TABLES:
-        raise NotFound("table", expected=either(TABLES), got=table)
+    if name not in TABLES:
+        raise NotFound("table", expected=either(TABLES), got=name)
     given = _given()
     found, part = _found(given), given.get("part")
     if part is not None:
         found = [each for each in found if each.key == part]
-    wanted = TABLES[table]
+    wanted = TABLES[name]
     columns = wanted.columns(list(dict.fromkeys(each.game for each in found)) or None)
     return download(
         to_csv(columns, rows_of(wanted, found), **csv_flags(request.args)), f"{wanted.name}.csv", "text/csv"
