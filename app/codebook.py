@@ -22,7 +22,6 @@ from app.core.lists import Listing, csv_columns
 from app.core.r_and_stata import PROGRAMS
 from app.job_kinds import JOB_KINDS, modules_below
 from app.jobs.listing import list_of
-from app.matches import model_list
 from app.matches.export import TABLES
 from app.matches.export_codings import COLUMNS as CODING_COLUMNS
 from app.society.statistics import ITERATION_COLUMNS
@@ -68,9 +67,10 @@ def all_tables() -> Mapping[str, CodebookTable]:
 
 
 def _listings() -> Iterator[Listing[Any]]:
-    """The lists that modules called `listing.py` declare, those of kinds of jobs, and those that stand elsewhere."""
-    declared = [vars(module).values() for module in modules_below(Path(__file__).parent, "app", "listing")]
-    elsewhere = (model_list.LIST, people.PEOPLE, pay.BATCHES, inbox.REPORTS, accounts.LIST, tokens.LIST, tokens.CHANGES)
+    """The lists that modules called `listing.py` or `…_list.py` declare, those of kinds of jobs, and those elsewhere."""
+    modules = [each for name in ("listing", "*_list") for each in modules_below(Path(__file__).parent, "app", name)]
+    declared = [vars(module).values() for module in modules]
+    elsewhere = (people.PEOPLE, pay.BATCHES, inbox.REPORTS, accounts.LIST, tokens.LIST, tokens.CHANGES)
     found = [each for values in declared for each in values if isinstance(each, Listing)]
     yield from (*found, *(list_of(kind) for kind in JOB_KINDS), *elsewhere)
 
