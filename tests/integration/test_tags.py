@@ -32,7 +32,7 @@ def test_a_list_is_filtered_by_a_tag_and_its_file_has_tags_and_notes(app: Flask,
     for number in rounds[:2]:
         answer = browser.post(f"/admin/tags/round/{number}", data={"action": "tag", "value": "baseline, seed check"})
         assert answer.status_code == 303
-        assert answer.location == f"/admin/rounds/{number}#tags"
+        assert answer.location == f"/admin/rounds/{number}#new-tag"
     browser.post(f"/admin/tags/round/{rounds[0]}", data={"action": "note", "value": " The server was slow.\n"})
     page = browser.get(f"/admin/rounds/{rounds[0]}").text
     assert "The server was slow." in page

@@ -61,7 +61,8 @@ def change_tags(kind: str, number: int) -> ResponseReturnValue:
             service.remove_note(session, kind, number, whole_number(value, "note", 1, _LARGEST))
 
     write(change)
-    return redirect(f"{cell_address(Reference(kind, number, ''))}#tags", 303)
+    # What is inside the folded part unfolds it.
+    return redirect(f"{cell_address(Reference(kind, number, ''))}#new-tag", 303)
 
 
 def tag_filter(
