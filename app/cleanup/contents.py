@@ -40,17 +40,23 @@ KINDS: Mapping[str, Phrase] = {
 class RowSet(NamedTuple):
     """Rows of a table. `emptied` are the columns that lose their values, each with what stands there then; without any
     the rows go.
+
+    SQLite gives the numbers of rows that have gone to others. So those go that nothing names by such a number, and
+    `renumbered` ones come back under new numbers.
     """
 
     table: Table
     which: ColumnElement[bool]
     emptied: Mapping[str, Any] = {}
+    renumbered: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that an archive has to hold."""
         key = [column.name for column in self.table.primary_key]
-        return (*key, *self.emptied) if self.emptied else tuple(self.table.columns.keys())
+        if self.emptied:
+            return (*key, *self.emptied)
+        return tuple(name for name in map(str, self.table.columns.keys()) if not (self.renumbered and name in key))
 
 
 def get_thing(session: Session, kind: str, number: int) -> Any:
@@ -140,7 +146,7 @@ def _of_round(tables: Mapping[str, Table], number: int) -> Iterator[RowSet]:
     ids = select(match.c.id).where(match.c.round_id == number)
     yield RowSet(match, match.c.round_id == number)
     for name in ("seat", "event", "match_text", "match_source"):
-        yield RowSet(tables[name], tables[name].c.match_id.in_(ids))
+        yield RowSet(tables[name], tables[name].c.match_id.in_(ids), renumbered=name == "match_text")
     calls, rows = tables["generation"], tables["dataset_row"]
     yield RowSet(calls, calls.c.match_id.in_(ids), {"match_id": None, **_texts(calls)})
     yield RowSet(rows, rows.c.match_id.in_(ids), {"match_id": None})
@@ -148,18 +154,18 @@ def _of_round(tables: Mapping[str, Table], number: int) -> Iterator[RowSet]:
 
 def _of_society(tables: Mapping[str, Table], number: int) -> Iterator[RowSet]:
     interactions, calls = tables["society_interaction"], tables["generation"]
+    texts = dict.fromkeys(("recall", "draft", "feedback", "revision", "observations"))
     yield RowSet(tables["society_agent"], tables["society_agent"].c.society_id == number)
-    yield RowSet(interactions, interactions.c.society_id == number)
+    yield RowSet(interactions, interactions.c.society_id == number, {"question": "", **texts})
     ids = select(interactions.c.id).where(interactions.c.society_id == number)
-    which = or_(calls.c.interaction_id.in_(ids), calls.c.society_id == number)
-    yield RowSet(calls, which, {"interaction_id": None, "society_id": None, **_texts(calls)})
+    yield RowSet(calls, or_(calls.c.interaction_id.in_(ids), calls.c.society_id == number), _texts(calls))
 
 
 def _of_assessment(tables: Mapping[str, Table], number: int) -> Iterator[RowSet]:
     answers, calls = tables["assessed_answer"], tables["generation"]
-    yield RowSet(answers, answers.c.assessment_id == number)
+    yield RowSet(answers, answers.c.assessment_id == number, {"text": None})
     ids = select(answers.c.id).where(answers.c.assessment_id == number)
-    yield RowSet(calls, calls.c.answer_id.in_(ids), {"answer_id": None, **_texts(calls)})
+    yield RowSet(calls, calls.c.answer_id.in_(ids), _texts(calls))
 
 
 def _of_benchmark(tables: Mapping[str, Table], number: int) -> Iterator[RowSet]:

@@ -281,7 +281,7 @@ def _remove_rows(
 
 def _take(connection: Connection, found: RemovalPreview, removal_id: int, manifest: Manifest) -> None:
     """Delete or empty the rows. Raises Conflict where they are others than those that were archived."""
-    for table, which, emptied in reversed(_row_sets(connection, found.kind, found.number)):
+    for table, which, emptied, _ in reversed(_row_sets(connection, found.kind, found.number)):
         if emptied:
             values = {**emptied, **({"removal_id": removal_id} if table.name == "generation" else {})}
             done = connection.execute(update(table).where(which).values(values))

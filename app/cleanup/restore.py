@@ -216,7 +216,7 @@ def _restore_rows(session: Session, removal: Removal, reader: ArchiveReader, by:
     session.refresh(row, with_for_update=True)
     own = session.get_one(Removal, removal.id)
     try:
-        for table, _, emptied in row_sets(tables, removal.kind, removal.number):
+        for table, _, emptied, _ in row_sets(tables, removal.kind, removal.number):
             entry = reader.manifest.tables[table.name]
             if emptied:
                 _fill(connection, table, entry.columns, reader)

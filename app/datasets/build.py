@@ -95,12 +95,12 @@ def prepare(session: Session, spec: DatasetSpec) -> DatasetBuild:
     """Work out the means, check what is asked for, and settle the prompt style.
 
     Raises NotFound for a round, a model or a prompt style that there is not, or what else the choice of matches names,
-    and Invalid where no match is over.
+    Conflict for a round that was removed, and Invalid where no match is over.
     """
     if session.get_bind().dialect.name == "postgresql":  # SQLite reads one moment anyhow
         session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
     for number in spec.rounds:
-        ROUND.get(session, number)
+        ROUND.check_there(ROUND.get(session, number))
     for name in spec.models:
         get_model(session, name)
     check_known(session, spec.matches)

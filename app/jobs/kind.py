@@ -167,6 +167,17 @@ class JobKind(Generic[R]):
             )
         return row
 
+    def check_there(self, row: R) -> None:
+        """Raises Conflict for a job whose content was removed."""
+        if row.removed_at is not None:
+            raise Conflict(
+                self.name,
+                expected=Phrase("one that is still there"),
+                got=Phrase("one that was removed on %(day)s", day=f"{row.removed_at:%Y-%m-%d}"),
+                remedy=Phrase("`flask storage removed` says how to put it back"),
+                subject=self.subject(row.id),
+            )
+
     # ---- The lease ---------------------------------------------------------------
 
     def take(self, session: Session, number: int, owner: str, seconds: float) -> bool:
@@ -252,17 +263,10 @@ class JobKind(Generic[R]):
         row = self.get(session, number)
         session.refresh(row, with_for_update=True)
         subject = self.subject(number)
+        self.check_there(row)
         if row.status == states.DONE:
             expected = Phrase("one with something left to do")
             raise Conflict(self.name, expected=expected, got=Phrase("one that is done"), subject=subject)
-        if row.removed_at is not None:
-            raise Conflict(
-                self.name,
-                expected=self.idle,
-                got=Phrase("one that was removed on %(day)s", day=f"{row.removed_at:%Y-%m-%d}"),
-                remedy=Phrase("`flask storage removed` says how to put it back"),
-                subject=subject,
-            )
         if row.status == states.CANCELLING:
             got = Phrase("one that is just being cancelled")
             raise Conflict(self.name, expected=self.idle, got=got, subject=subject)

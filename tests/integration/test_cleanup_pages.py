@@ -11,8 +11,10 @@ from flask import Flask
 from sqlalchemy import Engine, func, select, update
 
 from app.core.config import Settings
+from app.core.errors import Conflict
 from app.core.extensions import reading, writing
 from app.models import LanguageModel, MatchRow, Removal, RoundRow, SeatRow
+from app.rounds.job import ROUND
 from tests.datasets import cut
 from tests.experimenter import signed_in
 from tests.jobs import make_dataset, make_job, run
@@ -88,14 +90,23 @@ def test_a_page_asks_once_and_pages_of_what_is_gone_say_who_removed_it(
         "/admin/spend", f"/admin/datasets/{dataset.id}/rows", "/admin/spend/removed", "/admin/models/leaderboard",
     ):  # fmt: skip
         assert client.get(address).status_code == 200, address
+    other = make_round(engine, "scripted", matches=2, seed=3)
+    play(engine, settings, other)
+    compared = f"run={round_id}&run={other}"
+    for address in (f"/admin/rounds/compare?round={round_id}&round={other}", f"/admin/compare/rounds?{compared}"):
+        assert client.get(address).status_code < 500, address
     assert client.get(f"/admin/datasets/{dataset.id}.jsonl").status_code == 409
+    with pytest.raises(Conflict, match=r"round 1: expected one that is still there, got one that was removed on"):
+        cut(engine, settings.home, "again", rounds=[round_id], filter="all")
+    with pytest.raises(Conflict, match="one that was removed on"), reading(engine) as session:
+        ROUND.resume(session, round_id, queued=True)
     assert "removed" in client.get("/admin/rounds").text
 
     for row in found.values():
         back = client.post(f"/admin/spend/removed/{row.id}", data={"action": "undo"})
         assert (back.status_code, back.location) == (303, f"/admin/spend/removed/{row.id}")
         assert "Put back" in client.get(f"/admin/spend/removed/{row.id}").text
-    assert matches(engine) == 3
+    assert matches(engine) == 5
     assert client.get(f"/admin/rounds/{round_id}").status_code == 200
     assert client.get(f"/admin/datasets/{dataset.id}.jsonl").status_code == 200
     again = client.post(f"/admin/spend/removed/{found['round'].id}", data={"action": "undo"})
