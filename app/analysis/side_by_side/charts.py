@@ -140,7 +140,8 @@ def _results(found: SideBySide, language: Language) -> Chart:
         ]
         darkness: Spec = {
             "field": "result",
-            "type": "nominal",
+            "type": "ordinal",
+            "sort": [*words.values()],
             "title": None,
             "scale": {"domain": [*words.values()], "range": [_DARKNESS[n % len(_DARKNESS)] for n in range(len(words))]},
         }
