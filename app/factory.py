@@ -14,7 +14,7 @@ from app.api.reference import pages as api_pages
 from app.core import logs
 from app.core.config import ROOT, Settings, load_settings
 from app.inference import scheduler
-from app.web import account, admin, api, errors, facts, language, moves, play, study
+from app.web import account, admin, api, compression, errors, facts, language, moves, play, study
 from app.web.admin.datasets_import import refuse_upload
 from app.web.body_limits import BodyLimits, UploadRequest
 from app.web.extensions import csrf, limiter, login, socketio
@@ -87,6 +87,7 @@ def _extensions(app: Flask, settings: Settings) -> None:
     bodies = BodyLimits(app, settings, is_experimenter)  # before what looks into forms
     csrf.init_app(app)
     limiter.init_app(app)
+    compression.register(app)
     Talisman(
         app,
         content_security_policy=_POLICY,

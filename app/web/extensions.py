@@ -4,9 +4,10 @@ from flask_limiter import Limiter
 from flask_limiter.util import get_remote_address
 from flask_login import LoginManager
 from flask_socketio import SocketIO
-from flask_wtf import CSRFProtect
+
+from app.web.csrf import MaskedCSRFProtect
 
 socketio = SocketIO()
 login = LoginManager()
-csrf = CSRFProtect()
+csrf = MaskedCSRFProtect()
 limiter = Limiter(get_remote_address)
