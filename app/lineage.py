@@ -266,12 +266,15 @@ def _learned_from(session: Session, ids: Collection[int]) -> tuple[list[Dataset]
     return list(session.scalars(datasets)), list(session.scalars(jobs))
 
 
+# Rows of datasets lead to their matches: by the indexes of models and rounds SQLite would go through all of theirs.
+
+
 def _built_from_rounds(session: Session, ids: Collection[int]) -> Iterable[int]:
     return session.scalars(
         select(DatasetRow.dataset_id)
         .join(MatchRow, MatchRow.id == DatasetRow.match_id)
         .join(RoundRow, RoundRow.id == MatchRow.round_id)
-        .where(or_(RoundRow.model_0_id.in_(ids), RoundRow.model_1_id.in_(ids)))
+        .where(or_(*(func.coalesce(each, 0).in_(ids) for each in (RoundRow.model_0_id, RoundRow.model_1_id))))
         .distinct()
     )
 
@@ -281,6 +284,6 @@ def _built_from_others(session: Session, ids: Collection[int]) -> Iterable[int]:
         select(DatasetRow.dataset_id)
         .join(MatchRow, MatchRow.id == DatasetRow.match_id)
         .join(SeatRow, SeatRow.match_id == MatchRow.id)
-        .where(MatchRow.round_id.is_(None), SeatRow.language_model_id.in_(ids))
+        .where(func.coalesce(MatchRow.round_id, 0) == 0, func.coalesce(SeatRow.language_model_id, 0).in_(ids))
         .distinct()
     )

@@ -37,6 +37,7 @@ from app.core.extensions import db, writing
 from app.factory import create_app
 from app.games import GAMES
 from app.jobs.context import JobContext
+from app.matches import counts
 from app.models import EventRow, GenerationRow, LanguageModel, MatchRow, RoundRow, SeatRow
 from app.registry import add_scripted_model
 from app.rounds import lifecycle
@@ -44,7 +45,7 @@ from app.rounds.lifecycle import Material
 from app.rounds.runner import play_round
 from app.rounds.spec import RoundSpec
 from app.schema import upgrade
-from app.web.admin import rounds_analysis, rounds_scores
+from app.web.admin import leaderboard, rounds_analysis, rounds_scores
 from bench.processes import yardstick_ms
 from tests.experimenter import signed_in
 from tests.services import new_database
@@ -63,7 +64,10 @@ _PAGES = (
     "/admin/matches?sort=-moves", "/admin/matches?role=attacker", "/admin/matches/{match}",
     "/admin/matches/analysis", "/admin/matches/analysis?source=selfplay", "/admin/matches/analysis?player={model}",
     "/admin/matches/analysis?since={day}", "/admin/matches/analysis?round=1", "/admin/matches/analysis.csv",
-    "/admin/rounds", "/admin/rounds/1", "/admin/rounds/2", "/admin/rounds/1/latest",
+    "/admin/matches/transcripts?player={model}", "/admin/matches/transcripts?since={day}",
+    "/admin/matches/transcripts?reason=aborted", "/admin/matches/transcripts?sort=-joint_score",
+    "/admin/rounds", "/admin/rounds/1", "/admin/rounds/2", "/admin/rounds/1/latest", "/admin/rounds/1?tab=charts",
+    "/admin/rounds/1?tab=transcripts",
     "/admin/models/1", "/admin/models/1/lineage",
 )  # fmt: skip
 
@@ -214,6 +218,7 @@ def _fill_to(wanted: int, present: int) -> None:
             connection.execute(text("CREATE TABLE bench_first AS SELECT id FROM match"))
             present = BASE
         grow(connection, present, wanted)
+    counts.recount(db.engine)  # of matches that did not end but were copied
     with db.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("ANALYZE"))
 
@@ -244,6 +249,7 @@ def cost(client: FlaskClient, address: str, looks: int = _LOOKS) -> PageCost | N
     for _ in range(looks):
         rounds_analysis._known.clear()
         rounds_scores._known.clear()
+        leaderboard._kept.clear()
         own, database = time.process_time(), _database_seconds()
         answered = client.get(address)
         body = answered.data

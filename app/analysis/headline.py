@@ -1,5 +1,6 @@
 """The headline of a round of two models in a list: the score of each, and their difference."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -7,7 +8,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.analysis.bootstrap import FEW_MATCHES, FEW_SEEDS, Figure, Floats, mean_figure
+from app.analysis.reading import sampled_indexes
+from app.matches.counts import endings_of_rounds
 from app.models import MatchRow, RoundRow
+
+MOST_READ = 500  # matches, by which the width of the interval is known to within a few percent
 
 
 class RoundHeadline(NamedTuple):
@@ -21,23 +26,42 @@ def headline(session: Session, row: RoundRow) -> RoundHeadline | None:
     """The headline of a round as far as it has been played; None of one model, of imports, and of no matches."""
     if row.model_0_id is None or row.model_1_id is None or row.model_0_id == row.model_1_id:
         return None
-    found = session.execute(
-        select(MatchRow.index, MatchRow.utility_0, MatchRow.utility_1).where(
-            MatchRow.round_id == row.id, MatchRow.status == "over"
-        )
-    ).all()
+    indexes = sampled_indexes(row, MOST_READ)
+    over = [MatchRow.round_id == row.id, MatchRow.status == "over"]
+    chosen = over if indexes is None else [*over, MatchRow.index.in_(indexes)]
+    found = session.execute(select(MatchRow.index, MatchRow.utility_0, MatchRow.utility_1).where(*chosen)).all()
     if not found:
         return None
     table = np.array([(index, first or 0, second or 0) for index, first, second in found], np.float64)
     index, scores = table[:, 0].astype(np.int64), table[:, 1:]
     if not row.swap_seats:
-        return RoundHeadline(*_headline(scores, scores[:, 0] - scores[:, 1], FEW_MATCHES))
+        read = RoundHeadline(*_headline(scores, scores[:, 0] - scores[:, 1], FEW_MATCHES))
+        return read if indexes is None else _of_all(session, row, read)
     turned = index % 2 == 1  # there the first model sat in the second seat
     scores = np.where(turned[:, None], scores[:, ::-1], scores)
     pair_of = np.unique(index // 2, return_inverse=True)[1].reshape(-1)
     whole = np.bincount(pair_of) == 2
     pairs = np.bincount(pair_of, scores[:, 0] - scores[:, 1])[whole] / 2
-    return RoundHeadline(*_headline(scores, pairs, FEW_SEEDS))
+    read = RoundHeadline(*_headline(scores, pairs, FEW_SEEDS))
+    return read if indexes is None else _of_all(session, row, read)
+
+
+def _of_all(session: Session, row: RoundRow, read: RoundHeadline) -> RoundHeadline:
+    """The headline of all matches, by that of some: means are those of the kept counts, and the interval of the
+    difference is as much narrower as the root of the numbers of matches says.
+    """
+    matches, first, second = 0, 0.0, 0.0
+    for each in endings_of_rounds(session, [row.id])[row.id]:
+        own, other = (0, 1) if each.model_0_id == row.model_0_id else (1, 0)
+        points = each.points_0, each.points_1
+        matches, first, second = matches + each.matches, first + points[own], second + points[other]
+    lead, some = (first - second) / matches, read.difference
+    if some.value is None or some.low is None or some.high is None or some.n is None:
+        return RoundHeadline((first / matches, second / matches), some)
+    narrower = math.sqrt(some.n * (2 if row.swap_seats else 1) / matches)
+    low, high = (lead + narrower * (end - some.value) for end in (some.low, some.high))
+    number = matches // 2 if row.swap_seats else matches
+    return RoundHeadline((first / matches, second / matches), Figure(lead, low, high, number))
 
 
 def _headline(scores: Floats, pairs: Floats, reason: str) -> tuple[tuple[float, float], Figure]:

@@ -1,17 +1,19 @@
 """Finished matches, read from the rows of matches and seats alone, never from their event logs."""
 
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import count
 from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session, aliased
 
 from app.games import partner_weight_of
 from app.games.match_table import FinishedMatch, MatchTable, MatchTableBuilder
-from app.matches.filter import MatchFilter, conditions
+from app.matches import counts
+from app.matches.filter import EVERYTHING, MatchFilter, conditions, unindexed
 from app.models import LanguageModel, MatchRow, RoundRow, SeatRow
 from app.rounds.spec import MOST_MATCHES
 
@@ -20,13 +22,15 @@ PEOPLE = "people"  # whoever they are: who sat where is nobody's business here
 _SEATS = aliased(SeatRow), aliased(SeatRow)
 
 
-def matches_of(session: Session, round_ids: Sequence[int]) -> MatchTable:
-    """The matches of those rounds that are over, by round and index."""
+def matches_of(session: Session, round_ids: Sequence[int], indexes: Collection[int] | None = None) -> MatchTable:
+    """The matches of those rounds that are over, by round and index; those with these indexes, if there are any."""
     swapped, names = _swapped(session), _names(session)
     whole = swapped.issuperset(round_ids)
     columns = MatchTableBuilder()
     rows = session.execute(
-        finished().where(MatchRow.round_id.in_(round_ids)).order_by(MatchRow.round_id, MatchRow.index),
+        finished()
+        .where(MatchRow.round_id.in_(round_ids), *([] if indexes is None else [MatchRow.index.in_(indexes)]))
+        .order_by(MatchRow.round_id, MatchRow.index),
         execution_options={"yield_per": _AT_ONCE},
     )
     for part in rows.partitions():
@@ -34,20 +38,43 @@ def matches_of(session: Session, round_ids: Sequence[int]) -> MatchTable:
     return columns.matches()
 
 
+def sampled_indexes(row: RoundRow, most: int) -> list[int] | None:
+    """About so many matches of a round that are over, by their indexes: games with both of their sides, drawn at random
+    by the round's seed. None for all of a round of which no more are over.
+    """
+    if row.finished <= most:
+        return None
+    wanted = min(4 * most, row.matches, most * row.matches // row.finished)
+    games = random.Random(row.seed).sample(range(-(-row.matches // 2)), -(-wanted // 2))
+    return sorted(index for game in games for index in (2 * game, 2 * game + 1))
+
+
 def extent(session: Session, choice: MatchFilter, most: int) -> tuple[int, datetime | None]:
-    """How many of the chosen matches are over, and when the last one ended; both of `_sample` of one more than `most`.
+    """How many of the chosen matches are over, and when the last one ended; both of a sample of one more than `most`.
 
     So it takes no longer among a million of them.
     """
-    some = _sample(choice, most + 1, MatchRow.ended_at).subquery()
+    some = _sample(session, choice, most + 1, MatchRow.ended_at).subquery()
     number, last = session.execute(select(func.count(), func.max(some.c.ended_at))).one()
     return number, last
 
 
-def _sample(choice: MatchFilter, most: int, *columns: Any) -> Select[Any]:
-    """At most so many of the chosen matches that are over: those of the lowest ids, which are drawn at random."""
+def _sample(session: Session, choice: MatchFilter, most: int, *columns: Any) -> Select[Any]:
+    """At most so many of the chosen matches that are over, drawn at random."""
     over = func.coalesce(MatchRow.status, "") == "over"  # not by the index of what is under way, which sorts nothing
-    return select(*columns).where(over, *conditions(choice)).order_by(MatchRow.id).limit(most)
+    return drawn(session, [over, *conditions(choice)], choice, most).with_only_columns(*columns)
+
+
+def drawn(session: Session, wanted: Sequence[ColumnElement[bool]], choice: MatchFilter, most: int) -> Select[str]:
+    """The ids of at most so many matches that are wanted: the lowest ones, as ids are drawn at random.
+
+    `choice` says how many that are, as far as that is counted.
+    """
+    many = counts.covers(choice) and 10 * counts.count_over(session, choice) >= counts.count_over(session, EVERYTHING)
+    # By another index than that of ids, SQLite would sort all of a million matches of a source, to take some of them.
+    if many and session.get_bind().dialect.name == "sqlite":
+        wanted = unindexed(wanted)
+    return select(MatchRow.id).where(*wanted).order_by(MatchRow.id).limit(most)
 
 
 def chosen_tables(
@@ -58,12 +85,13 @@ def chosen_tables(
     At most so many of them, if there is a `most`: a sample that stays the same as long as no further match is over.
     """
     swapped, names, alone = _swapped(session), _names(session), count(-1, -1)
+    chosen = conditions(choice) if most is None else [MatchRow.id.in_(_sample(session, choice, most, MatchRow.id))]
     tables: dict[tuple[str, float | None], MatchTableBuilder] = {}
     in_pairs = set()
     rows = session.execute(
         finished()
         .add_columns(MatchRow.game, MatchRow.config)
-        .where(*(conditions(choice) if most is None else [MatchRow.id.in_(_sample(choice, most, MatchRow.id))]))
+        .where(*chosen)
         .order_by(
             func.coalesce(MatchRow.round_id, 0), func.coalesce(MatchRow.index, 0), MatchRow.started_at, MatchRow.id
         ),

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.analysis.matches import MatchAnalysis, figures_of
-from app.analysis.reading import matches_of
+from app.analysis.reading import matches_of, sampled_indexes
 from app.core.errors import Phrase, Verbatim
 from app.games import partner_weight_of
 from app.models import RoundRow
@@ -17,12 +17,13 @@ from app.rounds.job import ROUND
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundAnalysis(MatchAnalysis):
-    """A round as far as it has been played. `matches` of the `planned` ones are over and in the figures."""
+    """A round as far as it has been played. `over` of the `planned` matches are over, `matches` are in the figures."""
 
     round_id: int
     source: str
     state: str
     planned: int
+    over: int
 
     @property
     def key(self) -> str:
@@ -37,7 +38,12 @@ class RoundAnalysis(MatchAnalysis):
     @property
     def complete(self) -> bool:
         """Whether all of its matches are in the figures."""
-        return self.matches == self.planned
+        return self.over == self.planned and not self.sampled
+
+    @property
+    def sampled(self) -> bool:
+        """Whether its figures are of some of the matches that are over."""
+        return self.matches < self.over
 
     def about(self) -> dict[str, Any]:
         """Which round it is, and how far."""
@@ -52,12 +58,14 @@ class RoundAnalysis(MatchAnalysis):
         }
 
 
-def analyse(session: Session, round_ids: Sequence[int]) -> list[RoundAnalysis]:
-    """Each round once, in the order given. Raises NotFound."""
-    return [_analysed(session, ROUND.get(session, number)) for number in dict.fromkeys(round_ids)]
+def analyse(session: Session, round_ids: Sequence[int], most: int | None = None) -> list[RoundAnalysis]:
+    """Each round once, in the order given; of about so many of its matches, if there is a `most`. Raises NotFound."""
+    return [_analysed(session, ROUND.get(session, number), most) for number in dict.fromkeys(round_ids)]
 
 
-def _analysed(session: Session, row: RoundRow) -> RoundAnalysis:
+def _analysed(session: Session, row: RoundRow, most: int | None) -> RoundAnalysis:
+    indexes = None if most is None else sampled_indexes(row, most)
+    matches = matches_of(session, [row.id], indexes)
     models = tuple(dict.fromkeys(model.name for model in lifecycle.seated(session, row)))
     partner_weight = partner_weight_of(row.game, row.config)
     return RoundAnalysis(
@@ -66,5 +74,6 @@ def _analysed(session: Session, row: RoundRow) -> RoundAnalysis:
         source=row.source,
         state=ROUND.state_of(session, row),
         planned=row.matches,
-        **figures_of(matches_of(session, [row.id]), row.game, partner_weight, models),
+        over=len(matches) if indexes is None else row.finished,
+        **figures_of(matches, row.game, partner_weight, models),
     )

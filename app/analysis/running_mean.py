@@ -11,12 +11,14 @@ from app.analysis.bootstrap import LEAST, NORMAL
 from app.analysis.chart import HEIGHT, WIDTH, Chart, Description, Spec
 from app.analysis.language import ENGLISH, Language
 from app.analysis.losses import MOST_DRAWN
+from app.analysis.reading import sampled_indexes
 from app.analysis.themes import Palette
 from app.core.errors import Phrase
 from app.jobs.curves import Curve
 from app.models import MatchRow, RoundRow
 
 _LISTED = 20  # of them in the table
+_MOST_READ = 5_000  # matches
 
 
 class RunningMean(NamedTuple):
@@ -33,16 +35,20 @@ class RunningMean(NamedTuple):
 
 def running_means(session: Session, round_id: int) -> list[RunningMean]:
     """The means after matches in the order of their ends, at most MOST_DRAWN of them, evenly, with the last one."""
-    over = MatchRow.round_id == round_id, MatchRow.status == "over"
-    columns = select(MatchRow.utility_0, MatchRow.utility_1).where(*over)
+    row = session.get_one(RoundRow, round_id)
+    indexes = sampled_indexes(row, _MOST_READ)
+    over = [MatchRow.round_id == round_id, MatchRow.status == "over"]
+    chosen = over if indexes is None else [*over, MatchRow.index.in_(indexes)]
+    columns = select(MatchRow.utility_0, MatchRow.utility_1).where(*chosen)
     rows = session.execute(columns.order_by(MatchRow.ended_at, MatchRow.index)).all()
-    return means_of([((first or 0) + (second or 0)) / 2 for first, second in rows])
+    scores = [((first or 0) + (second or 0)) / 2 for first, second in rows]
+    return means_of(scores, 1.0 if indexes is None or not rows else row.finished / len(rows))
 
 
-def means_of(scores: Sequence[float]) -> list[RunningMean]:
+def means_of(scores: Sequence[float], stands_for: float = 1.0) -> list[RunningMean]:
     """The mean after each of at most MOST_DRAWN evenly spaced numbers of matches, the last included.
 
-    `scores` are in the order of the matches' ends.
+    `scores` are in the order of the matches' ends; each `stands_for` so many matches, where they are a sample.
     """
     every = -(-len(scores) // MOST_DRAWN) or 1
     found, squares, mean = [], 0.0, 0.0
@@ -51,8 +57,12 @@ def means_of(scores: Sequence[float]) -> list[RunningMean]:
         mean += (score - mean) / total
         squares += (score - before) * (score - mean)  # Welford 1962: exact also for means that are far from 0
         if (len(scores) - total) % every == 0:
-            half = NORMAL * sqrt(squares / (total - 1) / total) if total >= LEAST else None
-            found.append(RunningMean(total, mean, *((None, None) if half is None else (mean - half, mean + half))))
+            half = NORMAL * sqrt(squares / (total - 1) / total / stands_for) if total >= LEAST else None
+            found.append(
+                RunningMean(
+                    round(total * stands_for), mean, *((None, None) if half is None else (mean - half, mean + half))
+                )
+            )
     return found
 
 

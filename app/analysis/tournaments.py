@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Text, case, cast, exists, func, or_, selec
 from sqlalchemy.orm import Session, aliased
 
 from app.analysis.leaderboard import BOTH, Leaderboard, leaderboard
-from app.analysis.reading import PEOPLE
+from app.analysis.reading import PEOPLE, drawn
 from app.analysis.results import FIRST, SECOND, TIE, ResultLine, Results, results_of
 from app.games import GAMES, find_game, partner_weight_of
 from app.matches.engine import BROKEN_OFF
@@ -69,13 +69,18 @@ class _Setting:
     begins: int
 
 
-def tournament_matches(session: Session, choice: TournamentChoice) -> list[TournamentMatches]:
-    """The matches that are over, by game and weight. Raises NotFound for a cross-play or campaign that is not there."""
+def tournament_matches(session: Session, choice: TournamentChoice, most: int | None = None) -> list[TournamentMatches]:
+    """The matches that are over, by game and weight: of at most so many of them, drawn at random, if there is a `most`.
+
+    Raises NotFound for a cross-play or campaign that is not there.
+    """
     check_known(session, MatchFilter(campaign=choice.campaign))
     if choice.matrix is not None:
         matrix.rounds_of(session, choice.matrix)
     names = {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
     chosen = _chosen(session, choice)
+    if most is not None:
+        chosen = [MatchRow.id.in_(drawn(session, chosen, MatchFilter(game=choice.game, source=SELFPLAY), most))]
     settings: dict[tuple[str, str], _Setting] = {}
     ranges: dict[Kind, tuple[float, float]] = {}
     lines: dict[Kind, list[ResultLine]] = {}

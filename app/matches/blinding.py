@@ -45,9 +45,9 @@ def would_reveal(choice: MatchFilter) -> bool:
 
 
 def _blinded_ids() -> Select[str]:
-    return (
-        select(SeatRow.match_id)
-        .join(Enrolment, Enrolment.id == SeatRow.enrolment_id)
+    unfrozen = (
+        select(Enrolment.id)
         .join(Wave, Wave.id == Enrolment.wave_id)
         .where(Wave.frozen_at.is_(None), Wave.rehearsal.is_(False))
     )
+    return select(SeatRow.match_id).where(SeatRow.enrolment_id.in_(unfrozen))  # found by the index of enrolments

@@ -2,12 +2,12 @@
 conditions on the table.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, exists, func, select
+from sqlalchemy import ColumnElement, Select, and_, case, exists, func, select
 from sqlalchemy.orm import Session, aliased
 
 from app.core.errors import Invalid, NotFound, Phrase, Verbatim, either
@@ -178,6 +178,11 @@ def conditions(choice: MatchFilter) -> list[ColumnElement[bool]]:
     if choice.until is not None:
         found.append(MatchRow.started_at < _midnight(choice.until) + timedelta(days=1))
     return found + _of_its_course(choice)
+
+
+def unindexed(wanted: Sequence[ColumnElement[bool]]) -> list[ColumnElement[bool]]:
+    """The same conditions, by whose columns no database looks for rows: for a WHERE of which another part finds few."""
+    return [case((and_(*wanted), 1), else_=0) == 1] if wanted else []
 
 
 def _of_its_course(choice: MatchFilter) -> list[ColumnElement[bool]]:

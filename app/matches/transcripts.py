@@ -21,7 +21,7 @@ from app.matches import counts
 from app.matches.blinding import blinded_conditions, is_blinded, would_reveal
 from app.matches.events import Ended, Violated, from_json
 from app.matches.figures import FIGURES
-from app.matches.filter import MatchFilter, conditions
+from app.matches.filter import MatchFilter, conditions, unindexed
 from app.matches.overview import OPEN, MatchListItem, match_items
 from app.matches.stored import load
 from app.matches.words import Piece, TextQuery, marked, read_query, says
@@ -29,8 +29,8 @@ from app.models import EventRow, LanguageModel, MatchRow, SeatRow
 from app.registry import PERSON
 
 PAGE = 20  # matches
-MOST_PAGES = 500
-MOST_COUNTED = 10_000  # matches, of those that have to be counted for a page
+MOST_PAGES = 250
+MOST_COUNTED = 5_000  # matches, of those that have to be counted for a page
 _OVER = "over"
 FACETS = ("game", "player", "source", "reason")
 NEWEST = "-began"
@@ -93,7 +93,7 @@ def search(session: Session, choice: MatchFilter, order: str = NEWEST, page: int
     """The matches of a page, from 1; `order` is one of ORDERS, without figures last. Raises Invalid for another."""
     _check_order(order)
     where, blinded = blinded_conditions(choice), is_blinded()
-    hidden = session.scalar(select(func.count()).select_from(MatchRow).where(*where, blinded)) or 0
+    hidden = session.scalar(select(func.count()).select_from(MatchRow).where(*unindexed(where), blinded)) or 0
     shown = _count(session, choice, hidden)
     more = shown > MOST_COUNTED and not counts.covers(choice)
     shown = MOST_COUNTED if more else shown
@@ -168,10 +168,10 @@ def _facet(session: Session, name: str, choice: MatchFilter) -> Mapping[str, int
         found = _count_by(session, name, [MatchRow.id.in_(latest)])
     else:
         found = counts.count_over_by(session, name, choice)
-        for value, number in _count_by(session, name, [*where, _is_open()]).items():
+        for value, number in _count_by(session, name, [*unindexed(where), _is_open()]).items():
             found[value] = found.get(value, 0) + number
         if hides or would_reveal(choice):
-            hidden = [*conditions(choice), MatchRow.status == _OVER, is_blinded()]
+            hidden = [*unindexed([*conditions(choice), MatchRow.status == _OVER]), is_blinded()]
             for value, number in _count_by(session, name, hidden).items():
                 found[value] -= number
     numerous = sorted(found.items(), key=lambda item: (-item[1], item[0]))
@@ -204,11 +204,12 @@ def _count(session: Session, choice: MatchFilter, hidden: int) -> int:
     if not counts.covers(choice):
         some = select(MatchRow.id).where(*where, ~is_blinded()).limit(MOST_COUNTED + 1).subquery()
         return session.scalar(select(func.count()).select_from(some)) or 0
-    is_open = select(func.count()).select_from(MatchRow).where(*where, _is_open())
+    is_open = select(func.count()).select_from(MatchRow).where(*unindexed(where), _is_open())
     found = counts.count_over(session, choice) + (session.scalar(is_open) or 0) - hidden
     if would_reveal(choice):  # then it finds no blinded ones, but they are counted as all others are
-        secret = select(func.count()).select_from(MatchRow).where(*conditions(choice), MatchRow.status == _OVER)
-        found -= session.scalar(secret.where(is_blinded())) or 0
+        secret = select(func.count()).select_from(MatchRow).where(is_blinded())
+        over = unindexed([*conditions(choice), MatchRow.status == _OVER])
+        found -= session.scalar(secret.where(*over)) or 0
     return found
 
 

@@ -27,6 +27,12 @@ class MatchRow(Model):
         Index("ix_match_reason_started", "reason", "started_at"),
         Index("ix_match_source_started", "source", "started_at"),  # people's matches among a million of models'
         Index("ix_match_inserted_in_id", "inserted_in", "id"),
+        Index(
+            "ix_match_erased",  # few are
+            "erased_at",
+            sqlite_where=sql("erased_at IS NOT NULL"),
+            postgresql_where=sql("erased_at IS NOT NULL"),
+        ),
         UniqueConstraint("round_id", "index", name="uq_match_round"),
     )
 

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from app.core.errors import Invalid, Phrase, either
 from app.core.validation import whole_number
 from app.games import find_game
+from app.matches.counts import endings_of_rounds
 from app.models import MatchRow, RoundRow
 
 PAGE = 50  # matches on a page
@@ -88,8 +89,8 @@ def latest_over(session: Session, round_id: int) -> Sequence[MatchRow]:
 def endings(session: Session, row: RoundRow) -> list[str]:
     """How matches of a round have ended so far, in the game's words: its outcomes in their order, then all others."""
     order = {reason: place for place, reason in enumerate(find_game(row.game).outcomes)}
-    found = select(MatchRow.reason).where(MatchRow.round_id == row.id, MatchRow.reason.is_not(None)).distinct()
-    reasons = [reason for reason in session.scalars(found) if reason is not None]
+    ended = endings_of_rounds(session, [row.id])[row.id]
+    reasons = {each.reason for each in ended if each.reason is not None and each.matches}
     return sorted(reasons, key=lambda reason: (order.get(reason, len(order)), reason))
 
 

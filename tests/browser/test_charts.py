@@ -38,6 +38,7 @@ ROUND = RoundAnalysis(
     source="selfplay",
     state="done",
     planned=3,
+    over=3,
     matches=3,
     partner_weight=0.0,
     players=FOUND.players,

@@ -30,7 +30,6 @@ from app.core.validation import whole_number
 from app.games import find_game
 from app.jobs import states
 from app.jobs.kind import LARGEST
-from app.matches.filter import PEOPLES
 from app.models import LanguageModel, MatchRow, Participant, RoundRow, StudyVersion, Wave
 from app.web.admin.blueprint import blueprint
 from app.web.admin.rounds_analysis import with_specs
@@ -43,6 +42,7 @@ from app.web.translations import game_titles
 
 _MOST_KEPT = 8  # tournaments
 _LONG = 0.5  # seconds of reading, from which on it is not done for each further match
+SAMPLE = 10_000  # matches that a page counts of all that there are
 _PAUSE = 20  # times as long as that, nothing is read again
 
 
@@ -122,7 +122,7 @@ def leaderboard() -> ResponseReturnValue:
 
 @blueprint.get("/models/leaderboard.csv")
 def leaderboard_csv() -> Response:
-    """The same as `flask model leaderboard --csv` prints, of the part that the page shows. Raises NotFound, Invalid."""
+    """The part that the page shows, in the form of `flask model leaderboard --csv`. Raises NotFound, Invalid."""
     given = _asked_for()
     boards, _, _ = _boards(_tournament_choice(given), given.get("part"), given.get("role"))
     rows = to_csv(LEADERBOARD_COLUMNS, leaderboard_rows(boards[:1]), **csv_flags(request.args))
@@ -181,7 +181,8 @@ def _kept_matches(choice: TournamentChoice, version: tuple[Any, ...]) -> _KeptMa
         begun = time.monotonic()
         fresh = kept is not None and (kept.version == version or begun < kept.good_until)
         if kept is None or not fresh:
-            found = in_worker_thread(engine, tournament_matches, choice)
+            most = None if choice.matrix or choice.campaign else SAMPLE
+            found = in_worker_thread(engine, tournament_matches, choice, most)
             took = time.monotonic() - begun
             kept = _KeptMatches(version, begun + (_PAUSE * took if took > _LONG else 0), found)
         _kept[place] = kept
@@ -208,7 +209,7 @@ def _version(session: Session) -> tuple[tuple[Any, ...], dict[str, int], bool]:
     people = session.execute(frozen).one()
     erased = (
         session.scalar(select(func.count(Participant.erased_at))),
-        session.scalar(select(func.count(MatchRow.erased_at)).where(MatchRow.source.in_(PEOPLES))),
+        session.scalar(select(func.count()).select_from(MatchRow).where(MatchRow.erased_at.is_not(None))),
     )
     versions = session.scalar(select(func.max(StudyVersion.id)))
     models = {row.name: row.id for row in session.execute(select(LanguageModel.id, LanguageModel.name))}

@@ -49,9 +49,12 @@ def matches_analysis() -> ResponseReturnValue:
 
 @blueprint.get("/matches/analysis.csv")
 def matches_analysis_csv() -> Response:
-    """The same as `flask analyze --csv` prints. Raises NotFound and Invalid for a filter that cannot be."""
+    """The figures of the page as `flask analyze --csv` prints them: of a sample, unless `all=1`.
+
+    Raises NotFound and Invalid for a filter that cannot be.
+    """
     choice: MatchFilter = read_choice(request.args)
-    analyses = analyses_of(choice, whole=True).analyses
+    analyses = analyses_of(choice, whole=request.args.get("all") == "1").analyses
     columns = analysis_columns([each.game for each in analyses])
     return download(to_csv(columns, analysis_rows(analyses), **csv_flags(request.args)), "analysis.csv", "text/csv")
 

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from sqlalchemy.orm import Session
 
 from app.analysis.charts import charts_of
+from app.analysis.rounds import RoundAnalysis
 from app.analysis.running_mean import mean_chart, running_means
 from app.campaigns.listing import place_of
 from app.core.errors import AppError, Invalid, NotFound, Phrase, Verbatim, either
@@ -33,7 +34,7 @@ from app.web.admin.blueprint import blueprint
 from app.web.admin.figures import spec_answer
 from app.web.admin.job_pages import JobPages, facts_on_page, job_actions, register_pages
 from app.web.admin.lists import ListFilter, add_address
-from app.web.admin.rounds_analysis import analysis_of, page_part
+from app.web.admin.rounds_analysis import SAMPLE, analysis_of, page_part
 from app.web.admin.rounds_scores import scores
 from app.web.chart_language import page_language
 from app.web.threads import in_worker_thread
@@ -138,13 +139,18 @@ register_pages(
 )
 
 
+def _analysis(row: RoundRow) -> RoundAnalysis:
+    """The figures of a round: of a sample where very many matches are over, unless `all=1` asks for all of them."""
+    return analysis_of([row], None if request.args.get("all") == "1" else SAMPLE)[row.id]
+
+
 def _summary(_session: Session, row: RoundRow) -> dict[str, Any]:
-    found = analysis_of([row])[row.id]
+    found = _analysis(row)
     return {**page_part(found), "charts": charts_of(found, page_language())[:_FIRST_CHARTS]}
 
 
 def _charts(_session: Session, row: RoundRow) -> dict[str, Any]:
-    found = analysis_of([row])[row.id]
+    found = _analysis(row)
     means = in_worker_thread(db.engine, running_means, row.id)
     went_on = mean_chart(f"running-mean-{row.id}", means, page_language())
     return {"analysis": found, "charts": [*charts_of(found, page_language()), *([went_on] if went_on else [])]}

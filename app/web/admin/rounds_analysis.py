@@ -31,7 +31,7 @@ from app.web.threads import in_worker_thread
 _MOST_CACHED = 200
 _TILES = 8  # two rows of them
 _MOST = 200_000  # matches that a filter may choose for a page that counts all
-SAMPLE = 10_000  # matches that it counts otherwise
+SAMPLE = 5_000  # matches that it counts otherwise
 _known: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
 _one_at_a_time = BoundedSemaphore(1)  # so that ten pages that ask for the same have it made once
 
@@ -59,12 +59,15 @@ def notes_of(metrics: Iterable[Metric]) -> list[str]:
     return [gettext(note) for note in dict.fromkeys(each.note for each in metrics if each.note)]
 
 
-def analysis_of(rows: Sequence[RoundRow]) -> dict[int, RoundAnalysis]:
-    """The analyses of rounds by their numbers; what was made once is made again only when more matches are over."""
+def analysis_of(rows: Sequence[RoundRow], most: int | None = None) -> dict[int, RoundAnalysis]:
+    """The analyses of rounds by their numbers; what was made once is made again only when more matches are over.
+
+    Of about so many matches of each, if there is a `most`.
+    """
     engine = db.engine
     # When it was made is part of the key: in a database that was restored, another round may have the number.
-    keys = {row.id: (str(engine.url), "round", row.id, row.created_at, row.finished, row.status) for row in rows}
-    return {number: cached(key, partial(in_worker_thread, engine, _one, number)) for number, key in keys.items()}
+    keys = {row.id: (str(engine.url), "round", row.id, row.created_at, row.finished, row.status, most) for row in rows}
+    return {number: cached(key, partial(in_worker_thread, engine, _one, number, most)) for number, key in keys.items()}
 
 
 def matrix_of(matrix_id: int, rows: Sequence[RoundRow]) -> CrossPlay:
@@ -108,8 +111,8 @@ def _extent(session: Session, choice: MatchFilter, most: int) -> tuple[int, date
     return extent(session, choice, most)
 
 
-def _one(session: Session, number: int) -> RoundAnalysis:
-    return analyse(session, [number])[0]
+def _one(session: Session, number: int, most: int | None) -> RoundAnalysis:
+    return analyse(session, [number], most)[0]
 
 
 def cached(key: tuple[Any, ...], make: Callable[[], Any]) -> Any:

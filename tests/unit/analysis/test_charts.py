@@ -45,6 +45,7 @@ def analysed(rows: list[FinishedMatch], number: int = 1, partner_weight: float |
         source="selfplay",
         state="done",
         planned=len(rows),
+        over=len(rows),
         matches=len(rows),
         partner_weight=partner_weight,
         players=matches.players,
