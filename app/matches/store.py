@@ -73,7 +73,7 @@ def insert_matches(session: Session, begun: Sequence[NewMatch]) -> None:
     _insert(connection, _MATCH, [_match_row(each) for each in begun], numbered)
     _insert(connection, _SEAT, [row for each in begun for row in _seat_rows(each)])
     _insert(connection, _EVENT, [_event_row(each.record.id, logged) for each in begun for logged in each.record.log])
-    _follow_ended(session, [each.record for each in begun])
+    _follow_ended(session, [each.record for each in begun], of_round=any(each.round_id is not None for each in begun))
 
 
 def insert_generations(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -126,8 +126,11 @@ def generation_columns(generation: Generation) -> dict[str, Any]:
     }
 
 
-def append(session: Session, records: Sequence[tuple[StoredMatch, int]]) -> None:
-    """Write the events of each record from number `known` on, and bring its match's row up to date."""
+def append(session: Session, records: Sequence[tuple[StoredMatch, int]], *, of_round: bool = False) -> None:
+    """Write the events of each record from number `known` on, and bring its match's row up to date.
+
+    `of_round`: whether these are matches of a round.
+    """
     events, played, ended, refused, delayed = [], [], [], [], []
     for record, known in records:
         new = record.log[known:]
@@ -148,16 +151,16 @@ def append(session: Session, records: Sequence[tuple[StoredMatch, int]]) -> None
     _update_matches(connection, ("violations",), {}, refused)
     _update_matches(connection, ("deadline",), {}, delayed)
     _insert(connection, _EVENT, events)
-    _follow_ended(session, [record for record, _ in records])
+    _follow_ended(session, [record for record, _ in records], of_round=of_round)
 
 
-def _follow_ended(session: Session, records: Sequence[StoredMatch]) -> None:
+def _follow_ended(session: Session, records: Sequence[StoredMatch], *, of_round: bool) -> None:
     """Let the search find those that are over, and count them."""
     over = [record for record in records if record.match.ended is not None]
     if over:
         texts = [text_row(each.id, (logged.event for logged in each.log)) for each in over]
         _insert(session.connection(), _TEXT, texts)
-        count_ended(session, [record.id for record in over])
+        count_ended(session, [record.id for record in over], of_round=of_round)
 
 
 def _match_row(begun: NewMatch) -> dict[str, Any]:
@@ -198,7 +201,6 @@ def _seat_rows(begun: NewMatch) -> list[dict[str, Any]]:
             "training_consent": person.training_consent,
             "participant_id": person.participant_id,
             "enrolment_id": person.enrolment_id,
-            "prompt": None if seat.spec is None or not seat.is_prompted else (seat.spec.system or {}).get("prompt"),
         }
         for number, seat in enumerate(record.seats)
         for person in (begun.people.get(number, nobody),)

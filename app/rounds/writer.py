@@ -233,7 +233,7 @@ class RoundWriter:
         if new:
             store.insert_matches(session, new)
         if known := [(each.record, each.stored) for each in entries if 0 < each.stored < len(each.record.log)]:
-            store.append(session, known)
+            store.append(session, known, of_round=True)
         store.insert_generations(session, [call for each in entries for call in each.calls])
         store.set_tokens(session, [(each.record.id, each.tokens) for each in entries if each.tokens is not None])
         added = self._increments(entries)
