@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from flask import Response, redirect, render_template, request, url_for
@@ -23,9 +24,10 @@ from app.matches.export_codings import COLUMNS, coded_rows
 from app.matches.filter import NAMES, read_choice
 from app.matches.transcripts import NEWEST, Transcript, transcript
 from app.matches.words import TextQuery
-from app.models import Coding, GivenCode
+from app.models import Coder, Coding, GivenCode
 from app.web.admin.blueprint import blueprint
 from app.web.admin.lists import ListPage, add_address, read_list, register_list
+from app.web.admin.rounds_analysis import cached
 from app.web.admin.transcripts import transcripts_page
 from app.web.csv_exports import csv_flags
 from app.web.downloads import download
@@ -177,7 +179,7 @@ def _coding_fields(session: Session, found: Coding) -> dict[str, Any]:
         "counts": Counter(each.match_id for each in own),
         **({} if read is None else _reading(found.id, read, ids, place)),
         "labels": {} if read is None else _labels(given, {code.id: code.name for code in codes}, read.row.id, reader),
-        "own": own, **_agreement(found.id, seen),
+        "own": own, **_agreement(found, seen, coders, (len(ids), len(given))),
     }  # fmt: skip
 
 
@@ -215,11 +217,19 @@ def _labels(given: Sequence[GivenCode], names: dict[int, str], match_id: str, re
     return found
 
 
-def _agreement(number: int, seen: Sequence[str]) -> dict[str, Any]:
-    """The figures of those who are done, which only one of them sees; of many matches they take a while."""
+def _agreement(
+    coding: Coding, seen: Sequence[str], coders: Sequence[Coder], numbers: tuple[int, int]
+) -> dict[str, Any]:
+    """The figures of those who are done, which only one of them sees; of many matches they take a while.
+
+    Made again when another coder is done, or when a match leaves, as `numbers` of matches and codes say.
+    """
     if len(seen) < 2:
         return {"agreement": None, "without_library": None}
+    done = tuple((each.name, each.done_at) for each in coders)
+    key = (str(db.engine.url), "coding", coding.id, coding.created_at, tuple(seen), done, numbers)
+    make = partial(in_worker_thread, db.engine, agreement, coding.id, seen)
     try:
-        return {"agreement": in_worker_thread(db.engine, agreement, number, seen), "without_library": None}
+        return {"agreement": cached(key, make), "without_library": None}
     except Conflict as error:
         return {"agreement": None, "without_library": error}
