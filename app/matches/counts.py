@@ -80,7 +80,7 @@ class Recount(NamedTuple):
 # ---- Written -----------------------------------------------------------------------
 
 
-def count_ended(session: Session, match_ids: Sequence[str], *, of_round: bool) -> None:
+def count_ended(session: Session, match_ids: Sequence[str], *, of_round: bool = True) -> None:
     """Count matches that have ended in this transaction, whose rows say so already; `of_round`: among its own, too."""
     session.connection().execute(_insertion(1, of_round), {"ids": match_ids})
 
