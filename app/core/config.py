@@ -129,6 +129,8 @@ class Settings(BaseSettings):
     PRICES_FILE: str = Field(
         "", description="Table of prices of models, a CSV file as docs/models.md has it; empty: data/prices.csv."
     )
+    HF_TOKEN: str = Field("", repr=False, description="Token of the hub that models and datasets are pushed to.")
+    HF_ENDPOINT: str = Field("https://huggingface.co", description="Hub for pushed and pulled models and datasets.")
     DATASET_UPLOAD_MB: float = Field(
         100, gt=0, le=2000, description="Largest file of rows that the page of datasets imports, in MB."
     )

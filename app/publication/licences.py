@@ -4,16 +4,18 @@ Source: https://huggingface.co/docs/hub/repositories-licenses
 """
 
 from collections.abc import Sequence
+from typing import Literal, get_args
 
 from app.core.errors import Invalid, Phrase, either
 
 OTHER = "other"  # whatever the experimenter has written beside it
-LICENCES = (
+Licence = Literal[
     "apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", "cc0-1.0", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0",
     "cc-by-nd-4.0", "cc-by-nc-sa-4.0", "cc-by-nc-nd-4.0", "odc-by", "odbl", "cdla-permissive-2.0", "gpl-3.0",
     "lgpl-3.0", "agpl-3.0", "openrail", "bigscience-openrail-m", "llama2", "llama3", "llama3.1",
-    "llama3.2", "llama3.3", "gemma", OTHER,
-)  # fmt: skip
+    "llama3.2", "llama3.3", "gemma", "other",
+]  # fmt: skip
+LICENCES: tuple[str, ...] = get_args(Licence)
 _FREE = ("apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", "cc0-1.0", "cc-by-4.0", "odc-by", "cdla-permissive-2.0")
 
 

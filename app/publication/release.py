@@ -182,7 +182,7 @@ class _Lineage:
         if (society := row.spec.get("society")) is not None:
             found = self._session.get(Society, society["society_id"])
             if found is None:
-                self.gone.append(Phrase("dataset %(name)s: its society is gone", name=_called(row)))
+                self.gone.append(Phrase("dataset %(name)s: its society is gone", name=called(row)))
             else:
                 further.models.update(each["model_id"] for each in (*found.agents, *found.observers))
 
@@ -293,7 +293,7 @@ def _of_withdrawn(datasets: Sequence[Dataset]) -> Iterator[Phrase]:
         if row.unusable_at is not None:
             yield Phrase(
                 "dataset %(name)s holds what a person withdrew on %(day)s",
-                name=_called(row), day=Verbatim(f"{row.unusable_at:%Y-%m-%d}"),
+                name=called(row), day=Verbatim(f"{row.unusable_at:%Y-%m-%d}"),
             )  # fmt: skip
 
 
@@ -305,7 +305,7 @@ def _permissions(
 ) -> Mapping[tuple[str, int], Inherited]:
     """The latest declared licence of each model and dataset that has one, by its kind and number."""
     names = {("model", row.id): row.name for row in models} | {
-        ("dataset", row.id): str(_called(row)) for row in datasets
+        ("dataset", row.id): str(called(row)) for row in datasets
     }
     found: dict[tuple[str, int], Inherited] = {}
     for each in session.scalars(select(ReleasePermission).order_by(ReleasePermission.id)):
@@ -336,15 +336,16 @@ def _of_elsewhere(
             yield Phrase(
                 "dataset %(name)s was imported from %(file)s, under no declared licence (`flask dataset permit"
                 " %(number)s`)",
-                name=_called(data), file=Verbatim(imported["file"]), number=data.id,
+                name=called(data), file=Verbatim(imported["file"]), number=data.id,
             )  # fmt: skip
         elif number := sources.imported.get(data.id):
             yield Phrase(
                 "dataset %(name)s has %(count)s imported games, under no declared licence (`flask dataset permit"
                 " %(number)s`)",
-                name=_called(data), count=number, number=data.id,
+                name=called(data), count=number, number=data.id,
             )  # fmt: skip
 
 
-def _called(row: Dataset) -> Verbatim:
+def called(row: Dataset) -> Verbatim:
+    """What a dataset is called: NAME@VERSION."""
     return Verbatim(f"{row.name}@{row.version}")

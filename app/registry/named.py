@@ -12,6 +12,7 @@ from app.players.base import PlayerSpec
 from app.registry import CHAT_USE, check_not_archived, get_model, player_spec
 
 CHAT, SCORED, TRAINED = "chat", "scored", "trained"
+WEIGHTS = "weights"  # of models whose checkpoint is here
 LEARNER, PLAYER = "learner", "player"  # of the models that play the game of the form
 # What a field may want of a model, and which models a form offers for it.
 USES: Mapping[str, Callable[[LanguageModel], bool]] = {
@@ -19,6 +20,7 @@ USES: Mapping[str, Callable[[LanguageModel], bool]] = {
     SCORED: lambda row: row.kind != "scripted",
     TRAINED: lambda row: row.kind == "local" and CHAT_USE in row.uses,
     LEARNER: lambda row: row.kind == "local",
+    WEIGHTS: lambda row: row.kind == "local",
     PLAYER: lambda _row: True,
 }
 

@@ -51,6 +51,7 @@ from tests.enrolments import enrol, load_example, open_wave
 from tests.experimenter import signed_in
 from tests.jobs import make_job
 from tests.participant import JSON, NAMESPACE, Participant, Refused, Table
+from tests.publications import make_publication
 from tests.recipes import make_run
 from tests.rounds import make_round, play
 from tests.societies import make_society
@@ -252,6 +253,17 @@ ROUTES: dict[str, Row] = {
     "GET /admin/campaigns/<int:campaign_id>/figure.json": experimenters("404"),  # nothing has been evaluated
     "GET /admin/campaigns/<int:campaign_id>/benchmarks.json": experimenters("404"),
     "POST /admin/campaigns/<int:campaign_id>/benchmarks": experimenters("400", form={"tasks": "none at all!"}),
+    "GET /admin/publications": experimenters("200"),
+    "GET /admin/publications/new": experimenters("200"),
+    "POST /admin/publications/new": experimenters("400", form={"to": "nowhere"}),
+    "GET /admin/publications/<int:publication_id>": experimenters("200"),
+    "POST /admin/publications/<int:publication_id>": experimenters(
+        "303 /admin/publications/{publication_id}", form={"action": "cancel"}
+    ),
+    "GET /admin/models/<int:number>/card": experimenters("200"),
+    "GET /admin/models/<int:number>/README.md": experimenters("404"),  # a scripted one
+    "GET /admin/datasets/<int:dataset_id>/card": experimenters("200"),
+    "GET /admin/datasets/<int:dataset_id>/README.md": experimenters("200"),
     "GET /admin/rehearsals": experimenters("200"),
     "GET /admin/rehearsals/new": experimenters("200"),
     "POST /admin/rehearsals/new": experimenters("400", form={"bots": "none at all"}),
@@ -378,6 +390,7 @@ VALUES: dict[str, Callable[["House"], object]] = {
     "agent": lambda house: 0,
     "iteration": lambda house: 1,
     "rehearsal_id": lambda house: house.rehearsal,
+    "publication_id": lambda house: house.publication,
     "study_id": lambda house: house.study,
     "wave_id": lambda house: house.wave,
     "enrolment_id": lambda house: house.enrolment,
@@ -451,6 +464,7 @@ class House:
             wave = open_wave(session, version, "link", "second")
             person = enrol(session, wave, "P1", version, arm=None)
             self.study, self.wave, self.enrolment = version.study_id, wave.id, person.enrolment.id
+            self.publication = make_publication(session)
             self.rehearsal = rehearsals.create(session, RehearsalSpec(study="two-models", bots=1)).id
         self._browsers: dict[Who, FlaskClient] = {"nobody": app.test_client(), "admin": signed_in(app)}
         with app.app_context(), reading() as session:

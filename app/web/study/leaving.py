@@ -10,6 +10,7 @@ from werkzeug.wrappers import Response as AnyResponse
 from app.core.errors import Invalid
 from app.core.extensions import db
 from app.models import Participant
+from app.publication.published import published_with
 from app.studies import matches, payments, withdrawal
 from app.studies.consents import publication_consent, training_consent, withdraw_publication, withdraw_training
 from app.studies.endings import TECHNICAL, WITHDRAWN, EndingName
@@ -113,6 +114,10 @@ def _leave_page(session: Session, progress: StudyProgress, **more: object) -> st
         "asked_training": progress.design.consent.training == "ask",
         "may_train": training_consent(session, participant.id),
         "asked_publication": progress.design.consent.publication == "ask",
+        "published": [
+            {"name": row.name, "target": row.target, "day": format_date(row.sent_at, "long")}
+            for row in published_with(session, participant.id)
+        ],
         "may_publish": publication_consent(session, participant.id),
         "vendors": vendors(session, progress.version),
     }

@@ -7,6 +7,7 @@ from parlor_client._types import (
     AssessmentSpec,
     BenchmarkSpec,
     CampaignSpec,
+    PublicationSpec,
     RehearsalSpec,
     RoundSpec,
     SocietySpec,
@@ -90,6 +91,14 @@ class Rehearsals(Jobs):
         return self._create(spec)
 
 
+class Publications(Jobs):
+    """Publications: a local model or a dataset, a place, and a licence."""
+
+    def run(self, **spec: Unpack[PublicationSpec]) -> Job:
+        """Create one from its spec. Raises Refused, NotReachable, OSError for a file."""
+        return self._create(spec)
+
+
 class JobKinds:
     """The jobs of a Parlor, by kind."""
 
@@ -103,4 +112,5 @@ class JobKinds:
         self.assessments = Assessments(connection, "assessments")
         self.alignments = Alignments(connection, "alignments")
         self.rehearsals = Rehearsals(connection, "rehearsals")
+        self.publications = Publications(connection, "publications")
         self.recipes = Recipes(connection, "recipes")

@@ -1,0 +1,182 @@
+"""`flask model card|push|pull` and `flask dataset card|push|pull`: what leaves the house, and what comes in."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from app.cli.base import Command, Group, ensure_database, json_option, print_json, print_result, settings
+from app.cli.jobs import JobCommands, queue_option
+from app.cli.local_model import look_at
+from app.cli.output import STDOUT, out_option, write_out
+from app.core.errors import Invalid, Phrase, Verbatim
+from app.core.extensions import db, reading, transact, writing
+from app.datasets.store import find_dataset
+from app.models import Dataset, LanguageModel, Publication
+from app.publication import lifecycle
+from app.publication.bundle import DATASET, MODEL
+from app.publication.card import dataset_card, model_card
+from app.publication.job import PUBLICATION
+from app.publication.licences import LICENCES, check_licence
+from app.publication.places import read_place
+from app.publication.spec import PRIVATE, PUBLIC, PublicationSpec
+from app.registry import get_model
+
+_ARGUMENTS = {MODEL: click.argument("called", metavar="NAME"), DATASET: click.argument("called", metavar="DATASET")}
+_PLACE = click.argument("place", metavar="REPOSITORY|FOLDER")
+_LICENCES = f"One of {', '.join(LICENCES)}."
+
+
+class _PublicationCommands(JobCommands[Publication]):
+    """See `flask publication`."""
+
+    help = "List, show, cancel and resume pushes of models and datasets."
+    none_yet = "None yet: flask model push NAME --to OWNER/NAME --licence LICENCE"
+
+
+_PUBLICATIONS = _PublicationCommands(PUBLICATION)
+publication: Group = _PUBLICATIONS.group()
+
+
+def _command(name: str, text: str, call: Callable[..., None], *options: Any) -> click.Command:
+    for option in reversed(options):
+        call = option(call)
+    return click.command(name, cls=Command, help=text)(call)
+
+
+# ---- Cards ---------------------------------------------------------------------------
+
+
+def _card(kind: str) -> click.Command:
+    def card(called: str, licence: str | None, out: str) -> None:
+        chosen = check_licence(licence) if licence else ""
+        ensure_database()
+        with reading() as session:
+            if kind == MODEL:
+                text = model_card(session, settings().home, get_model(session, called), chosen)
+            else:
+                text = dataset_card(session, find_dataset(session, called), chosen)
+        write_out([text.encode()], out)
+        if out != STDOUT:
+            click.echo(f"The card is in {out}.")
+
+    text = f"Write the card of a {kind} (README.md): lineage, data, results, licence, how to make it again."
+    licence = click.option("--licence", metavar="LICENCE", help=f"{_LICENCES} [default: none, and the card says so]")
+    return _command("card", text, card, _ARGUMENTS[kind], licence, out_option)
+
+
+# ---- Pushes --------------------------------------------------------------------------
+
+
+def _push(kind: str) -> click.Command:
+    def push(called: str, public: bool, yes: bool, dry_run: bool, queue: bool, as_json: bool, **given: Any) -> None:
+        visibility = PUBLIC if public else PRIVATE
+        spec = PublicationSpec.read({kind: called, "visibility": visibility, **given})
+        if queue and spec.place.folder is not None:
+            raise Invalid("--queue", expected="a repository: a folder is written here", got=spec.to)
+        ensure_database()
+        with reading() as session:
+            planned = lifecycle.plan(session, settings().home, spec)
+        if dry_run and as_json:
+            print_json(_planned_json(spec, planned))
+            return
+        if not as_json:
+            click.echo("\n".join(_lines(spec, planned)), err=not dry_run)
+        if dry_run:
+            return
+        if not yes:
+            if as_json:
+                raise Invalid("--json", expected="--yes with it: it asks nothing", got=Verbatim("none"))
+            click.confirm("Copies cannot be called back. Push?", abort=True, err=True)
+        with writing() as session:
+            number = lifecycle.create(session, spec, planned, queued=queue).id
+        _PUBLICATIONS.go_on(number, queue, as_json)
+
+    text = (
+        f"Push a {kind} with its card to a repository of the hub, or to a folder.\n\nIt leaves only if everybody whose"
+        " games are in it agreed to publication, through all that it was made from. The token is that of HF_TOKEN."
+        "\n\nExit code 0: it is there; 1: it stopped, and a line says why; 2: refused; 130: interrupted."
+    )
+    return _command(
+        "push", text, push, _ARGUMENTS[kind],
+        click.option("--to", required=True, metavar="PLACE", help="OWNER/NAME, or a folder that begins with / or ./."),
+        click.option("--licence", required=True, metavar="LICENCE", help=f"Under which it may be used. {_LICENCES}"),
+        click.option("--licence-link", metavar="URL", help="Where its text is, of the licence other."),
+        click.option("--revision", metavar="BRANCH", help="Of the repository. [default: main]"),
+        click.option("--public", is_flag=True, help="Make a new repository public. [default: private]"),
+        click.option("--yes", is_flag=True, help="Do not ask."),
+        click.option("--dry-run", is_flag=True, help="Say what would leave, or why it may not, and send nothing."),
+        queue_option, json_option,
+    )  # fmt: skip
+
+
+def _planned_json(spec: PublicationSpec, planned: lifecycle.PlannedPush) -> Mapping[str, Any]:
+    release = planned.release
+    return {
+        "name": planned.name,
+        "to": str(spec.place),
+        "visibility": spec.visibility,
+        "licence": spec.licence,
+        "files": len(planned.bundle.files),
+        "size": planned.bundle.size,
+        "manifest": planned.bundle.manifest.sha256,
+        "matches": release.sources,
+        "people": [each._asdict() for each in release.people],
+        "inherited": [each._asdict() for each in release.inherited],
+        "warnings": [str(each) for each in planned.warnings],
+    }
+
+
+def _lines(spec: PublicationSpec, planned: lifecycle.PlannedPush) -> list[str]:
+    size = f"{len(planned.bundle.files)} files with {planned.bundle.size:,} bytes"
+    where = "" if spec.place.folder else f", {spec.visibility} if it is new"
+    lines = [f"{planned.name} leaves under {spec.licence}: {size}, to {spec.place}{where}."]
+    lines += [
+        f"In it are {each.matches} games of people of study {each.study}, who all agreed to publication."
+        for each in planned.release.people
+    ]
+    return [*lines, *(f"{each}." for each in planned.warnings)]
+
+
+# ---- Pulls ---------------------------------------------------------------------------
+
+
+def _pull(kind: str) -> click.Command:
+    def pull(place: str, name: str | None, revision: str | None, as_json: bool, games: tuple[str, ...] = ()) -> None:
+        from app.publication import pull as pulling
+
+        at = read_place(place, revision, "place")
+        ensure_database()
+        commit = transact(db.engine)
+
+        def tell(said: Phrase) -> None:
+            if not as_json:
+                click.echo(str(said), err=True)
+
+        if kind == MODEL:
+            number = pulling.pull_model(commit, settings(), at, name=name, games=games, look=look_at, tell=tell)
+        else:
+            number = pulling.pull_dataset(commit, reading, settings(), at, name=name, tell=tell)
+        with reading() as session:
+            row: Any = session.get_one(LanguageModel if kind == MODEL else Dataset, number)
+            found = pulling.described(row)
+        print_result(as_json, found, f"{kind.capitalize()} {number} ({found['name']}) is registered.")
+
+    more = "its weights are safetensors, and no code of theirs is run" if kind == MODEL else "each row is checked"
+    text = (
+        f"Register a {kind} from a repository of the hub, or from a folder that was pushed to.\n\nEvery file is"
+        f" compared with the hash in the manifest; {more}. Nothing is registered before all of it is here."
+    )
+    options = [
+        click.option("--name", metavar="NAME", help="What it is called here. [default: as where it came from]"),
+        click.option("--revision", metavar="REVISION", help="A branch, a tag or a commit. [default: main]"),
+    ]
+    if kind == MODEL:
+        help_text = "A game that it is to play, where its manifest names none; may be repeated."
+        options.append(click.option("--game", "games", multiple=True, metavar="GAME", help=help_text))
+    return _command("pull", text, pull, _PLACE, *options, json_option)
+
+
+model_card_command, dataset_card_command = _card(MODEL), _card(DATASET)
+push_model, push_dataset = _push(MODEL), _push(DATASET)
+pull_model, pull_dataset = _pull(MODEL), _pull(DATASET)

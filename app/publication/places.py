@@ -1,0 +1,38 @@
+"""Where something is pushed to or pulled from: a repository of the hub, or a folder."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from app.core.errors import Invalid, Phrase
+
+MAIN = "main"
+_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_FOLDER = ("/", "./", "../", "~")  # how folders begin; all else is a repository
+
+
+class Place(NamedTuple):
+    """A folder, or a repository with its revision (a branch, a tag or a commit)."""
+
+    repository: str = ""
+    revision: str = MAIN
+    folder: Path | None = None
+
+    def __str__(self) -> str:
+        at = "" if self.revision == MAIN else f"@{self.revision}"
+        return f"{self.repository}{at}" if self.folder is None else str(self.folder)
+
+
+def read_place(raw: str, revision: str | None = None, field: str = "to") -> Place:
+    """The place that somebody names. Raises Invalid."""
+    if raw.startswith(_FOLDER) or raw in (".", ".."):
+        if revision is not None:
+            raise Invalid("revision", expected=Phrase("none with a folder"), got=revision)
+        return Place(folder=Path(raw).expanduser().absolute())
+    if not _REPOSITORY.fullmatch(raw) or ".." in raw or "--" in raw or raw.endswith((".git", ".", "-")):
+        raise Invalid(
+            field,
+            expected=Phrase("OWNER/NAME of a repository, or a folder that begins with / or ./"),
+            got=raw,
+        )
+    return Place(raw, revision or MAIN)

@@ -1,0 +1,135 @@
+"""One worker at one push: looks once more whether all of it may leave, notes whose games it holds, and sends it."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import structlog
+from sqlalchemy.orm import Session
+
+from app.core.config import ROOT, Settings
+from app.core.errors import AppError
+from app.core.extensions import DATABASE_AWAY, insist, reading, writing
+from app.core.internal_errors import internal_error
+from app.jobs import states
+from app.jobs.context import JobContext
+from app.jobs.kind import finish
+from app.publication import lifecycle
+from app.publication.bundle import Bundle
+from app.publication.folders import push_to_folder
+from app.publication.job import LEASE, PUBLICATION
+from app.publication.places import Place
+from app.publication.published import note_people
+from app.publication.spec import PRIVATE, PublicationSpec
+
+TICK = 0.5  # seconds between two looks at whether the push is to be stopped
+AWAY = 120.0  # seconds that a result waits for a database that is away
+
+log = structlog.get_logger()
+
+
+def run(context: JobContext, number: int) -> None:
+    """Run a push until it is over, or it or the worker is stopped; nothing, if somebody else does."""
+    with writing(context.database) as session:
+        if not PUBLICATION.take(session, number, context.owner, LEASE):
+            return
+    error = None
+    try:
+        _push(context, number)
+    except DATABASE_AWAY:  # upkeep calls a worker once the database is back
+        raise
+    except AppError as problem:
+        error = problem.message
+    except Exception as problem:
+        error = internal_error("a worker at a push broke", problem, job=number)
+    insist(context.database, lambda session: PUBLICATION.release(session, number, context.owner, error), AWAY)
+
+
+def _push(context: JobContext, number: int) -> None:
+    with reading(context.database) as session:
+        row = PUBLICATION.get(session, number)
+        spec, by = PublicationSpec.of_json(row.spec), row.requested_by
+        planned = lifecycle.plan(session, context.settings.home, spec)
+    bundle = planned.bundle
+
+    def begin(session: Session) -> bool:
+        """Looks at consents in the transaction in which it writes down whose games leave."""
+        if PUBLICATION.renew(session, number, context.owner, LEASE) != states.RUNNING:
+            return False
+        lifecycle.check_again(session, planned)
+        row = PUBLICATION.get(session, number)
+        row.sent_at = row.sent_at or datetime.now(UTC)
+        row.manifest, row.size, row.files = bundle.manifest.sha256, bundle.size, len(bundle.files)
+        note_people(session, number, planned.release.participants)
+        return True
+
+    if not insist(context.database, begin, AWAY):
+        return
+    if spec.place.folder is not None:
+        push_to_folder(spec.place.folder, bundle)
+        revision = None
+    else:
+        request = _request(context.settings, spec.place, bundle, private=spec.visibility == PRIVATE)
+        revision = _send(context, number, request)
+        if revision is None:
+            return
+    insist(context.database, lambda session: _finish(session, number, context.owner, revision), AWAY)
+    facts = {"publication": number, "what": planned.name, "to": str(spec.place), "revision": revision, "by": by}
+    log.info("something was published", **facts)
+
+
+def _send(context: JobContext, number: int, request: bytes) -> str | None:
+    """The commit that the hub made; None if the push was stopped. Raises AppError with what the process says."""
+    command = [sys.executable, "-m", "app.publication.sending"]
+    # Whoever loads torch in this process has set that nobody is asked; here the hub is asked on purpose.
+    environment = {name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"}
+    with subprocess.Popen(  # noqa: S603 - our own
+        command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        if process.stdin is None or process.stdout is None:
+            raise RuntimeError("expected a process with pipes")
+        try:
+            process.stdin.write(request)
+            process.stdin.flush()
+            renewed, status = 0.0, None
+            while process.poll() is None:
+                if time.monotonic() - renewed > LEASE / 6:
+                    status = insist(context.database, lambda session: _renew(context, session, number), AWAY)
+                    renewed = time.monotonic()
+                if status != states.RUNNING or context.stopping.wait(TICK):
+                    return None
+            answer = process.stdout.read()
+        finally:
+            process.kill()
+    said = json.loads(answer) if answer else {"error": "the process that sends ended without a word; try again"}
+    if "error" in said:
+        raise AppError(said["error"])
+    return str(said["revision"])
+
+
+def _request(settings: Settings, place: Place, bundle: Bundle, *, private: bool) -> bytes:
+    """The line that the process reads."""
+    texts = {name: content.decode() for name, content in bundle.files.items() if isinstance(content, bytes)}
+    paths = {name: str(content) for name, content in bundle.files.items() if isinstance(content, Path)}
+    said = {
+        "endpoint": settings.HF_ENDPOINT, "token": settings.HF_TOKEN, "repository": place.repository,
+        "revision": place.revision, "private": private, "manifest": bundle.manifest.model_dump(), "texts": texts,
+        "paths": paths, "size": bundle.size,
+    }  # fmt: skip
+    return json.dumps(said).encode() + b"\n"
+
+
+def _renew(context: JobContext, session: Session, number: int) -> str | None:
+    return PUBLICATION.renew(session, number, context.owner, LEASE)
+
+
+def _finish(session: Session, number: int, owner: str, revision: str | None) -> None:
+    row = PUBLICATION.locked(session, number, owner)
+    if row is not None:
+        row.revision = revision
+        finish(row)
+        row.lease_owner, row.lease_until = None, datetime.now(UTC)

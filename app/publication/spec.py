@@ -1,0 +1,77 @@
+"""What can be asked of a push: what leaves, where to, and under which licence."""
+
+from typing import ClassVar, Literal, Self
+
+from pydantic import model_validator
+
+from app.core.errors import Invalid, Phrase, Verbatim
+from app.jobs.spec import JobSpec, asked
+from app.publication.licences import OTHER, Licence
+from app.publication.places import Place, read_place
+
+PRIVATE, PUBLIC = "private", "public"
+
+
+class PublicationSpec(JobSpec):
+    """A local model or a dataset, a place, and a licence."""
+
+    version: ClassVar[int] = 1
+
+    model: str | None = asked(
+        "Model",
+        "A local model: its checkpoint leaves, with its card.",
+        None,
+        unset="none: a dataset",
+        metavar="MODEL",
+        widget="model",
+        use="weights",
+        heading="What leaves",
+    )
+    dataset: str | None = asked(
+        "Dataset",
+        "Its rows leave, with its card.",
+        None,
+        unset="none: a model",
+        metavar="DATASET",
+        widget="dataset",
+    )
+    to: str = asked(
+        "To",
+        "OWNER/NAME of a repository of the hub, which is made where there is none. On the command line also a folder,"
+        " which begins with / or ./.",
+        metavar="PLACE",
+        max_length=400,
+        heading="Where to",
+    )
+    revision: str | None = asked(
+        "Branch", "Of the repository; it is made where there is none.", None, unset="main", metavar="BRANCH"
+    )
+    visibility: Literal["private", "public"] = asked(
+        "New repository", "Who may see a repository that is made. One that exists stays as it is.", PRIVATE,
+        labels={PRIVATE: "private: its owners alone", PUBLIC: "public: everybody"}, metavar="private|public",
+    )  # fmt: skip
+    licence: Licence = asked(
+        "Licence",
+        "Under which it may be used. Nobody chooses it for you; the card says which licences it has inherited.",
+        metavar="LICENCE",
+        labels={"": "none chosen yet"},
+    )
+    licence_link: str | None = asked(
+        "Text of the licence", "Its address, where the licence is other.", None, unset="none", metavar="URL",
+        max_length=400,
+    )  # fmt: skip
+
+    @property
+    def place(self) -> Place:
+        """Where it is pushed to. Raises Invalid."""
+        return read_place(self.to, self.revision)
+
+    @model_validator(mode="after")
+    def _fields_fit(self) -> Self:
+        if (self.model is None) == (self.dataset is None):
+            raise Invalid("model", expected=Phrase("a model or a dataset"), got=Phrase("none, or both"))
+        if (self.licence == OTHER) != (self.licence_link is not None):
+            expected = Phrase("the address of its text with the licence other, and with no other one")
+            raise Invalid("licence_link", expected=expected, got=Verbatim(self.licence_link or "none"))
+        _ = self.place
+        return self

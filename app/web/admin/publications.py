@@ -1,0 +1,128 @@
+"""Cards of models and datasets, what stands against publishing them, and pushes, which are confirmed once more."""
+
+from pathlib import Path
+from typing import Any
+
+from flask import Response, render_template, url_for
+from flask_babel import lazy_gettext
+from sqlalchemy.orm import Session
+
+from app.core.errors import NotFound, Phrase
+from app.core.extensions import db
+from app.datasets.store import get_dataset
+from app.models import Publication
+from app.publication.bundle import CARD, DATASET, MODEL
+from app.publication.card import dataset_card, model_card
+from app.publication.creation import check_repository
+from app.publication.job import PUBLICATION
+from app.publication.lifecycle import PlannedPush, plan
+from app.publication.release import Release, called, release_of_dataset, release_of_model
+from app.publication.spec import PublicationSpec
+from app.web.admin.blueprint import blueprint
+from app.web.admin.job_form import Asked, FormWords, JobForm, register_form
+from app.web.admin.job_pages import JobPages, register_pages
+from app.web.admin.models_form import find_row
+from app.web.downloads import download
+from app.web.seats import settings
+from app.web.threads import in_worker_thread
+
+_LEAVES = "leaves"  # why the form asks once more
+
+register_pages(
+    PUBLICATION,
+    JobPages(lazy_gettext("Pushes"), "publications", "publication_id", below="models"),
+    intro=lazy_gettext(
+        "Models and datasets that were pushed to a hub or a folder. The page of a model’s or a dataset’s card begins"
+        " one."
+    ),
+)
+
+
+class _PublicationForm(JobForm[Publication, PublicationSpec]):
+    kind = PUBLICATION
+    spec = PublicationSpec
+    estimate_template = "admin/publication-estimate.html"
+    words = FormWords(
+        title=lazy_gettext("Push to a hub"),
+        intro=lazy_gettext(
+            "Sends a model or a dataset with its card to a repository. It leaves only if everybody whose games are in"
+            " it agreed to publication. Copies cannot be called back."
+        ),
+        start=lazy_gettext("Push"),
+        back=lazy_gettext("Back to the pushes"),
+        estimate=lazy_gettext("What would leave"),
+        estimate_hint=lazy_gettext("Nothing is sent before you have seen this and pressed once more."),
+    )
+
+    def estimated(self, session: Session, asked: Asked[PublicationSpec]) -> PlannedPush:  # noqa: ARG002 - in a thread
+        check_repository(asked.spec)
+        found: PlannedPush = in_worker_thread(db.engine, plan, settings().home, asked.spec)
+        return found
+
+    def agreement(self, expected: PlannedPush) -> str:
+        """The very files that the page has named."""
+        return expected.bundle.manifest.sha256
+
+    def excess(self, expected: PlannedPush) -> str:  # noqa: ARG002 - whatever leaves is asked about
+        return _LEAVES
+
+
+register_form(_PublicationForm())
+
+
+# ---- Cards ---------------------------------------------------------------------------
+
+
+def _read(session: Session, home: Path, kind: str, number: int) -> tuple[str, str | None, Release, NotFound | None]:
+    """Its name, its card, and what stands against publishing it; no card, and why, where it has no weights here."""
+    if kind == DATASET:
+        dataset = get_dataset(session, number)
+        return called(dataset), dataset_card(session, dataset), release_of_dataset(session, dataset), None
+    row = find_row(session, number)
+    try:
+        card = model_card(session, home, row)
+    except NotFound as error:
+        return row.name, None, release_of_model(session, row), error
+    return row.name, card, release_of_model(session, row), None
+
+
+def _page(kind: str, number: int) -> str:
+    name, card, release, missing = in_worker_thread(db.engine, _read, settings().home, kind, number)
+    place: dict[str, Any] = {"number": number} if kind == MODEL else {"dataset_id": number}
+    return render_template(
+        "admin/card.html", name=name, card=card, release=release, missing=missing, kind=kind,
+        thing=url_for("admin.model" if kind == MODEL else "admin.dataset_page", **place),
+        file=url_for(f"admin.{kind}_card_file", **place),
+        push=url_for("admin.new_publication", **{kind: name}),
+    )  # fmt: skip
+
+
+def _file(kind: str, number: int) -> Response:
+    _, card, _, missing = in_worker_thread(db.engine, _read, settings().home, kind, number)
+    if card is None:
+        raise missing or NotFound("card", expected=Phrase("one"), got=number)
+    return download([card.encode()], CARD, "text/markdown")
+
+
+@blueprint.get("/models/<int:number>/card")
+def model_card_page(number: int) -> str:
+    """The card of a model, and what stands against publishing it."""
+    return _page(MODEL, number)
+
+
+@blueprint.get("/models/<int:number>/README.md")
+def model_card_file(number: int) -> Response:
+    """The card of a model as a file."""
+    return _file(MODEL, number)
+
+
+@blueprint.get("/datasets/<int:dataset_id>/card")
+def dataset_card_page(dataset_id: int) -> str:
+    """The card of a dataset, and what stands against publishing it."""
+    return _page(DATASET, dataset_id)
+
+
+@blueprint.get("/datasets/<int:dataset_id>/README.md")
+def dataset_card_file(dataset_id: int) -> Response:
+    """The card of a dataset as a file."""
+    return _file(DATASET, dataset_id)

@@ -1,0 +1,342 @@
+"""Pushing models and datasets to a hub and to a folder, and pulling them: what leaves is what comes back."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy import Engine, select
+
+from app.core.config import Settings
+from app.core.extensions import reading, writing
+from app.models import Dataset, EventRow, LanguageModel, MatchRow, Publication, PublishedPerson, Wave
+from app.publication.bundle import MANIFEST
+from app.publication.card import model_card
+from app.registry import get_model
+from app.studies import consents
+from app.studies.progress import find_progress
+from tests.experimenter import signed_in
+from tests.hub_server import TOKEN, HubServer
+from tests.integration.test_cli_dataset import flask
+from tests.integration.test_consent import DeskMaker, People, cut_all, file_of
+from tests.jobs import make_job, run
+from tests.rounds import make_round, play
+from tests.stub_openai import StubServer
+from tests.waves import changed, loaded_study, new_wave, store_study
+
+LICENCE = ("--licence", "cc-by-4.0", "--yes")
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[HubServer]:
+    monkeypatch.setenv("HF_HUB_DISABLE_XET", "1")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)  # a training in this process has set it
+    with HubServer().running() as server:
+        yield server
+
+
+@pytest.fixture
+def app(make_app: Callable[..., Flask], hub: HubServer) -> Iterator[Flask]:
+    app = make_app(HF_ENDPOINT=hub.url, HF_TOKEN=TOKEN)
+    with app.app_context():
+        yield app
+
+
+@pytest.fixture
+def settings(app: Flask) -> Settings:
+    return app.config["SETTINGS"]  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def people(app: Flask, engine: Engine, desk: DeskMaker, stub: StubServer) -> People:
+    with writing() as session:
+        store_study(session, changed(loaded_study(), material={"held_out": False}, consent={"publication": "ask"}))
+        wave = new_wave(session).id
+    return People(engine, wave, desk, stub)
+
+
+def agreed(people: People, name: str, publication: bool = True) -> int:
+    enrolment = people.come(name, training=True)
+    with writing(people.engine) as session:
+        found = find_progress(session, enrolment)
+        consents.give(session, found, participation=True, training=True, publication=publication, text="consent")
+    return enrolment
+
+
+@pytest.fixture
+def learner(engine: Engine, settings: Settings, people: People) -> Dataset:
+    """A model that learned from games of somebody who agreed to publication; its dataset."""
+    ann = agreed(people, "ann")
+    people.play(ann)
+    people.play(ann)
+    dataset = cut_all(engine, settings.home)
+    assert run(engine, settings, make_job(engine, dataset, "learner", epochs=1, length=2048))
+    return dataset
+
+
+def told(app: Flask, *arguments: str) -> dict[str, Any]:
+    result = flask(app, *arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def refusal(app: Flask, *arguments: str, code: int = 2) -> str:
+    result = flask(app, *arguments)
+    assert result.exit_code == code, result.output
+    return result.stderr.strip().splitlines()[-1]
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def moves_of(engine: Engine, settings: Settings, model: str) -> list[Any]:
+    """What a model says in a round against itself."""
+    number = make_round(engine, model, matches=2)
+    play(engine, settings, number)
+    with reading(engine) as session:
+        rows = select(EventRow.kind, EventRow.seat, EventRow.body).join(MatchRow, MatchRow.id == EventRow.match_id)
+        found = session.execute(rows.where(MatchRow.round_id == number).order_by(MatchRow.index, EventRow.seq)).all()
+        return [(kind, seat, body.get("text")) for kind, seat, body in found]
+
+
+def test_a_model_goes_to_a_folder_and_comes_back_byte_for_byte_and_plays_the_same(
+    app: Flask, engine: Engine, settings: Settings, learner: Dataset, tmp_path: Path
+) -> None:
+    folder = tmp_path / "out" / "learner"
+    folder.parent.mkdir()
+    dry = told(app, "model", "push", "learner", "--to", str(folder), *LICENCE, "--dry-run")
+    assert (dry["people"], folder.exists()) == ([{"study": "two-models", "matches": 2, "agreed": 2}], False)
+    assert told(app, "model", "push", "learner", "--to", str(folder), *LICENCE)["status"] == "done"
+    written = files_in(folder)
+    assert sum(map(len, written.values())) == dry["size"]
+    card = written["README.md"].decode()
+    assert "\nlicense: cc-by-4.0\n" in card.partition("\n---\n")[0]
+    for said in ("talks@1", "two-models", learner.sha256, "flask training run tiny", "may repeat what they wrote"):
+        assert said in card
+    with reading(engine) as session:
+        row = get_model(session, "learner")
+        assert model_card(session, settings.home, row, "cc-by-4.0") == card  # the same rows, the same bytes
+    pulled = told(app, "model", "pull", str(folder), "--name", "again")
+    assert pulled["sha256"] == row.options["sha256"]
+    own, back = (files_in(settings.home / "checkpoints" / name) for name in ("learner", "again"))
+    assert own == back
+    played = moves_of(engine, settings, "learner")
+    assert any(text for _, _, text in played)
+    assert moves_of(engine, settings, "again") == played
+    assert "name that no model has" in refusal(app, "model", "pull", str(folder), "--name", "again")
+    again = told(app, "model", "push", "learner", "--to", str(folder), *LICENCE)  # over an earlier push
+    assert again["status"] == "done"
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").write_text("mine")
+    line = refusal(app, "model", "push", "learner", "--to", str(tmp_path / "other"), *LICENCE, code=1)
+    assert "an empty folder, or one of an earlier push" in line
+    assert files_in(tmp_path / "other") == {"thesis.txt": b"mine"}
+
+
+def test_a_folder_in_which_something_was_changed_or_could_run_code_is_refused_and_nothing_is_registered(
+    app: Flask, engine: Engine, settings: Settings, learner: Dataset, tmp_path: Path
+) -> None:
+    folder = tmp_path / "learner"
+    told(app, "model", "push", "learner", "--to", str(folder), *LICENCE)
+
+    def refused(change: Callable[[Path], None]) -> str:
+        other = tmp_path / "changed"
+        shutil.rmtree(other, ignore_errors=True)
+        shutil.copytree(folder, other)
+        change(other)
+        line = refusal(app, "model", "pull", str(other), "--name", "again")
+        assert not (settings.home / "checkpoints" / "again").exists()
+        with reading(engine) as session:
+            assert session.scalar(select(LanguageModel.id).where(LanguageModel.name == "again")) is None
+        return line
+
+    def claims(change: Callable[[dict[str, Any]], None]) -> Callable[[Path], None]:
+        def write(other: Path) -> None:
+            said = json.loads((other / MANIFEST).read_text())
+            change(said)
+            (other / MANIFEST).write_text(json.dumps(said))
+
+        return write
+
+    def renamed(name: str) -> Callable[[dict[str, Any]], None]:
+        return lambda said: said["files"].update({"config.json": {**said["files"]["config.json"], "name": name}})
+
+    assert "expected model.safetensors with the hash" in refused(
+        lambda other: (other / "model.safetensors").write_bytes(b"other weights")
+    )
+    assert "expected the file config.json, got none" in refused(lambda other: (other / "config.json").unlink())
+    assert "names of files inside of it, got '../../evil.json'" in refused(claims(renamed("../../evil.json")))
+    assert "other files can run code" in refused(claims(renamed("modeling.py")))
+    assert "expected a model, got 'dataset'" in refused(claims(lambda said: said.update(kind="dataset")))
+    assert "expected a manifest of a push" in refused(lambda other: (other / MANIFEST).write_text("{"))
+    assert "as a push writes it" in refused(lambda other: (other / MANIFEST).unlink())
+    other_hash = claims(lambda said: said["about"].update(checkpoint_sha256="0" * 64))
+    assert "expected a checkpoint with the hash" in refused(other_hash)
+
+
+def test_a_model_goes_to_the_hub_by_lfs_and_comes_back(
+    app: Flask, engine: Engine, settings: Settings, learner: Dataset, hub: HubServer, people: People
+) -> None:
+    done = told(app, "model", "push", "learner", "--to", "lab/learner", *LICENCE)
+    assert done["status"] == "done"
+    assert done["revision"] == hub.repositories["models", "lab/learner"]["main"]
+    assert hub.private["models", "lab/learner"]
+    weights = (settings.home / "checkpoints" / "learner" / "model.safetensors").read_bytes()
+    assert hub.tree("models", "lab/learner")["model.safetensors"] == weights
+    assert len(hub.uploads) == 1
+    assert hub.tokens == {TOKEN, ""} or hub.tokens == {TOKEN}
+    with reading(engine) as session:
+        row = session.scalars(select(Publication)).one()
+        assert (row.target, row.licence, row.sent_at is not None) == ("lab/learner", "cc-by-4.0", True)
+        assert TOKEN not in json.dumps([row.spec, row.error, row.name])
+        assert session.scalars(select(PublishedPerson.participant_id)).all() == [people.person(1)]
+    tree = {**hub.tree("models", "lab/learner"), "old-rows.jsonl": b"{}\n"}
+    hub.commit("models", "lab/learner", "main", tree)
+    told(app, "model", "push", "learner", "--to", "lab/learner", *LICENCE)
+    assert "old-rows.jsonl" not in hub.tree("models", "lab/learner")  # the newest commit has what was pushed alone
+    assert len(hub.uploads) == 1  # what is there is not sent again
+    told(app, "model", "push", "learner", "--to", "lab/learner", "--revision", "second", *LICENCE)
+    assert set(hub.repositories["models", "lab/learner"]) == {"main", "second"}
+
+    found = told(app, "model", "pull", "lab/learner", "--revision", "second", "--name", "again")
+    assert found["notes"].startswith("Pulled from lab/learner@")
+    own, back = (files_in(settings.home / "checkpoints" / name) for name in ("learner", "again"))
+    assert own == back
+    assert not any((settings.home / "pulled").iterdir())
+    logs = "".join(path.read_text(errors="replace") for path in settings.home.rglob("*.log"))
+    assert TOKEN not in logs
+
+
+def test_a_dataset_goes_to_the_hub_and_comes_back_as_the_same_rows(
+    app: Flask, engine: Engine, settings: Settings, people: People, hub: HubServer
+) -> None:
+    people.play(agreed(people, "ann"))
+    dataset = cut_all(engine, settings.home)
+    told(app, "dataset", "push", "talks", "--to", "lab/talks", "--public", *LICENCE)
+    assert not hub.private["datasets", "lab/talks"]
+    tree = hub.tree("datasets", "lab/talks")
+    assert tree["rows.jsonl"] == file_of(settings.home, dataset).read_bytes()
+    assert "data_files: rows.jsonl" in tree["README.md"].decode()
+    with writing(engine) as session:
+        session.get_one(Dataset, dataset.id).sha256 = "0" * 64  # as in another house, which has no such rows
+    found = told(app, "dataset", "pull", "lab/talks", "--name", "theirs")
+    assert (found["rows"], found["sha256"]) == (2, dataset.sha256)
+    assert "1 of 1" not in refusal(app, "dataset", "push", "theirs", "--to", "lab/more", *LICENCE)
+
+
+def test_what_the_hub_refuses_is_one_line_and_leaves_nothing_half_done(
+    make_app: Callable[..., Flask],
+    app: Flask,
+    engine: Engine,
+    settings: Settings,
+    learner: Dataset,
+    hub: HubServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    push = ("model", "push", "learner", "--to", "lab/learner", *LICENCE)
+    for at, status, said in (
+        ("create", 401, "HF_TOKEN: expected a token that may use lab/learner"),
+        ("create", 403, "HF_TOKEN: expected a token that may use lab/learner"),
+        ("/upload/", 507, "got status 507; try again later"),
+        ("/commit/", 500, "got status 500; try again later"),
+        ("/commit/", 412, "a revision that nobody else changes meanwhile"),
+    ):
+        hub.refuse = at, status
+        line = refusal(app, *push, code=1)
+        assert said in line
+        assert TOKEN not in line
+    hub.refuse = None
+    with reading(engine) as session:
+        assert {row.status for row in session.scalars(select(Publication))} == {"failed"}
+    number = told(app, "publication", "list")
+    assert number
+    resumed = told(app, "publication", "resume", "1")
+    assert resumed["status"] == "done"
+    assert len(hub.uploads) == 1
+    assert "a kind" not in refusal(app, "model", "pull", "lab/nothing", "--name", "again")
+    assert "expected a revision of lab/learner, got 'v9'" in refusal(
+        app, "model", "pull", "lab/learner", "--revision", "v9", "--name", "again"
+    )
+    hub.cut = 1000
+    monkeypatch.setattr("huggingface_hub.file_download.constants.HF_HUB_DOWNLOAD_TIMEOUT", 2)
+    assert "what was sent or fetched stays" in refusal(app, "model", "pull", "lab/learner", "--name", "again")
+    hub.cut = None
+    with reading(engine) as session:
+        assert session.scalar(select(LanguageModel.id).where(LanguageModel.name == "again")) is None
+    told(app, "model", "pull", "lab/learner", "--name", "again")
+    nowhere = make_app(HF_ENDPOINT="http://127.0.0.1:9", HF_TOKEN=TOKEN)
+    with nowhere.app_context():
+        line = refusal(nowhere, "model", "pull", "lab/learner", "--name", "x")
+    assert "hub http://127.0.0.1:9: expected an answer" in line
+    without = make_app(HF_ENDPOINT=hub.url, HF_TOKEN="")
+    with without.app_context():
+        assert "got none; set one" in refusal(without, "model", "pull", "lab/learner", "--name", "x")
+    assert "OWNER/NAME of a repository, or a folder" in refusal(
+        app, "model", "push", "learner", "--to", "learner", *LICENCE
+    )
+
+
+def test_nothing_leaves_without_everybody_and_who_withdraws_reads_what_left(
+    app: Flask, engine: Engine, settings: Settings, learner: Dataset, hub: HubServer, people: People
+) -> None:
+    told(app, "model", "push", "learner", "--to", "lab/learner", *LICENCE)
+    with reading(engine) as session:
+        token = find_progress(session, 1).enrolment.token
+    page = app.test_client().get(f"/s/me/{token}/leave").text
+    assert "learner" in page
+    assert "lab/learner" in page
+    app.test_client().post(f"/s/me/{token}/leave", data={"act": "no publication"})
+    line = refusal(app, "model", "push", "learner", "--to", "lab/learner", *LICENCE)
+    assert "2 of 2 games of study two-models in which somebody has not agreed" in line
+    assert "lab/learner" in app.test_client().get(f"/s/me/{token}/leave").text
+    with reading(engine) as session:
+        row = session.scalars(select(Publication)).one()
+        assert row.status == "done"
+    with writing(engine) as session:  # a push that waited while somebody withdrew
+        session.get_one(Publication, row.id).status = "failed"
+        assert session.query(Wave).count() == 1
+    assert "has not agreed" in refusal(app, "publication", "resume", str(row.id), code=1)
+    assert "licence: expected" in refusal(
+        app, "model", "push", "learner", "--to", "lab/x", "--licence", "free", "--yes"
+    )
+
+
+def test_a_page_names_what_leaves_before_it_is_pushed(
+    app: Flask, engine: Engine, settings: Settings, learner: Dataset, people: People
+) -> None:
+    client = signed_in(app)
+    with reading(engine) as session:
+        number = get_model(session, "learner").id
+    page = client.get(f"/admin/models/{number}/card").text
+    assert "Push to a hub" in page
+    assert learner.sha256 in page
+    assert learner.sha256 in client.get(f"/admin/models/{number}/README.md").text
+    assert "talks@1" in client.get(f"/admin/datasets/{learner.id}/card").text
+    form = {"model": "learner", "to": "lab/learner", "visibility": "private", "licence": "", "action": "start"}
+    assert client.post("/admin/publications/new", data=form).status_code == 400  # nobody chooses a licence for you
+    form["licence"] = "mit"
+    asked = client.post("/admin/publications/new", data=form).text
+    assert "2 games of people of study two-models" in asked
+    assert "Copies cannot be called back" in asked
+    with reading(engine) as session:
+        assert session.scalars(select(Publication)).all() == []
+    agreed_to = re.search(r'name="agreed" value="([0-9a-f]{64})"', asked)
+    assert agreed_to is not None
+    assert client.post("/admin/publications/new", data={**form, "agreed": agreed_to[1]}).status_code == 303
+    with reading(engine) as session:
+        assert session.scalars(select(Publication.status)).all() == ["waiting"]
+    folder = {**form, "to": str(settings.home / "published")}
+    refused = client.post("/admin/publications/new", data=folder)
+    assert refused.status_code == 400
+    with writing(engine) as session:
+        consents.withdraw_publication(session, people.person(1))
+    page = client.get(f"/admin/models/{number}/card").text
+    assert "2 of 2 games of study two-models" in page
+    assert "Push to a hub" not in page
