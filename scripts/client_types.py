@@ -139,7 +139,9 @@ def _python_type(schema: Schema) -> str:
     if "anyOf" in schema:
         return _union(_python_type(each) for each in schema["anyOf"])
     if (values := schema.get("enum") or ([schema["const"]] if "const" in schema else None)) is not None:
-        return "Literal[" + ", ".join(_literal(each) for each in values) + "]"
+        literal = "Literal[" + ", ".join(_literal(each) for each in values) + "]"
+        # Too many for a line: the server names them when it refuses one.
+        return literal if len(literal) < WIDTH or not all(isinstance(each, str) for each in values) else "str"
     kinds = schema.get("type", ())
     return _union(_simple_type(kind, schema) for kind in ([kinds] if isinstance(kinds, str) else kinds)) or "Any"
 

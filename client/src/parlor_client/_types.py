@@ -231,7 +231,7 @@ class PublicationSpec(TypedDict, total=False):
     to: Required[str]  # To
     revision: str | None  # Of the repository; it is made where there is none.
     visibility: Literal["private", "public"]  # Who may see a repository that is made. One that exists stays as it is.
-    licence: Required[Literal["apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", "cc0-1.0", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0", "cc-by-nd-4.0", "cc-by-nc-sa-4.0", "cc-by-nc-nd-4.0", "odc-by", "odbl", "cdla-permissive-2.0", "gpl-3.0", "lgpl-3.0", "agpl-3.0", "openrail", "bigscience-openrail-m", "llama2", "llama3", "llama3.1", "llama3.2", "llama3.3", "gemma", "other"]]
+    licence: Required[str]  # Licence
     licence_link: str | None  # Its address, where the licence is other.
     version: int
 
