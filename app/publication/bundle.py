@@ -42,7 +42,7 @@ class ManifestFile(_Part):
     name: str
 
 
-class Manifest(_Part):
+class BundleManifest(_Part):
     """What is published. `about` has what is needed to register it again."""
 
     format: Literal[1] = 1
@@ -65,7 +65,7 @@ class Manifest(_Part):
 class Bundle:
     """Files to publish, by their published names: paths of files here, or bytes."""
 
-    manifest: Manifest
+    manifest: BundleManifest
     files: Mapping[str, Path | bytes]
     size: int  # bytes of all of them
 
@@ -104,7 +104,7 @@ def bundle_of_dataset(home: Path, row: Dataset, card: str) -> Bundle:
 def _bundle(kind: str, name: str, about: dict[str, Any], own: Mapping[str, Path | bytes], card: str) -> Bundle:
     files = {**own, CARD: card.encode()}
     described = {each: _described(each, files[each]) for each in sorted(files)}
-    manifest = Manifest(kind=kind, name=name, files=described, about=about)
+    manifest = BundleManifest(kind=kind, name=name, files=described, about=about)
     written = manifest.to_bytes()
     size = sum(each.size for each in described.values()) + len(written)
     return Bundle(manifest, {**files, MANIFEST: written}, size)
@@ -120,12 +120,12 @@ def _described(name: str, content: Path | bytes) -> ManifestFile:
 # ---- Reading -------------------------------------------------------------------------
 
 
-def read_manifest(raw: bytes, where: str, kind: str) -> Manifest:
+def read_manifest(raw: bytes, where: str, kind: str) -> BundleManifest:
     """The manifest of what somebody has published. Raises Invalid for one that is none, of another kind, or that names
     files outside of its folder or such as can run code.
     """
     try:
-        found = Manifest.model_validate_json(raw)
+        found = BundleManifest.model_validate_json(raw)
     except ValidationError as error:
         fault = error.errors()[0]
         at = ".".join(map(str, fault["loc"]))
@@ -155,7 +155,7 @@ def check_safe(names: Sequence[str] | Mapping[str, Any], where: str) -> None:
             )
 
 
-def check_files(folder: Path, manifest: Manifest, where: str) -> None:
+def check_files(folder: Path, manifest: BundleManifest, where: str) -> None:
     """Raises Invalid for the first file that is not there, or is not what the manifest says."""
     for name, file in manifest.files.items():
         path = folder / name

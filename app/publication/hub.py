@@ -29,7 +29,7 @@ from huggingface_hub.utils.tqdm import disable_progress_bars
 
 from app.core.errors import AppError, Conflict, Invalid, NotAllowed, NotFound, Phrase, Verbatim
 from app.publication.bundle import MANIFEST, MODEL, Bundle
-from app.publication.places import MAIN, Place
+from app.publication.places import MAIN, PublicationPlace
 
 _MESSAGE = "Published with Parlor"
 _NOT_OURS = (".gitattributes",)  # which the hub keeps itself
@@ -52,7 +52,7 @@ class Hub:
         self._api = HfApi(endpoint=self._endpoint, token=self._token)
         disable_progress_bars()
 
-    def push(self, place: Place, bundle: Bundle, *, private: bool) -> str:
+    def push(self, place: PublicationPlace, bundle: Bundle, *, private: bool) -> str:
         """Send all files as one commit, which takes away whatever else the revision has. The commit's hash.
 
         The repository is made if there is none, `private` or not; one that exists stays as it is. Raises AppError.
@@ -73,7 +73,7 @@ class Hub:
             )
         return str(made.oid)
 
-    def commit_of(self, place: Place) -> tuple[str, Sequence[str], int]:
+    def commit_of(self, place: PublicationPlace) -> tuple[str, Sequence[str], int]:
         """The commit that a revision is at, its files, and the bytes of all of them. Raises AppError."""
         with self._refusals(place):
             info: Any = self._api.repo_info(
@@ -82,7 +82,7 @@ class Hub:
         files = [each.rfilename for each in info.siblings or ()]
         return str(info.sha), files, sum(each.size or 0 for each in info.siblings or ())
 
-    def manifest(self, place: Place, commit: str, folder: Path) -> bytes | None:
+    def manifest(self, place: PublicationPlace, commit: str, folder: Path) -> bytes | None:
         """The manifest of a commit; None where it has none. Raises AppError."""
         with self._refusals(place):
             try:
@@ -96,7 +96,7 @@ class Hub:
                 raise
         return Path(path).read_bytes()
 
-    def fetch(self, place: Place, commit: str, folder: Path, names: Sequence[str]) -> None:
+    def fetch(self, place: PublicationPlace, commit: str, folder: Path, names: Sequence[str]) -> None:
         """Fetch these files of a commit into a folder, those that are not there yet. Raises AppError."""
         with self._refusals(place):
             snapshot_download(
@@ -105,7 +105,7 @@ class Hub:
             )  # fmt: skip
 
     @contextmanager
-    def _refusals(self, place: Place) -> Iterator[None]:
+    def _refusals(self, place: PublicationPlace) -> Iterator[None]:
         """Turn what the library raises into one line."""
         try:
             yield
@@ -132,7 +132,7 @@ class Hub:
         except httpx2.HTTPError as error:
             raise self._unreachable(error) from None
 
-    def _refusal(self, place: Place, error: HfHubHTTPError) -> AppError:
+    def _refusal(self, place: PublicationPlace, error: HfHubHTTPError) -> AppError:
         status, where = error.response.status_code, Verbatim(place.repository)
         has_token = bool(self._token)
         if status in (401, 403) or (status == 404 and not has_token):
@@ -157,7 +157,7 @@ class Hub:
                    endpoint=Verbatim(self._endpoint), said=said, remedy=remedy)
         )  # fmt: skip
 
-    def _disk(self, place: Place, error: OSError) -> AppError:
+    def _disk(self, place: PublicationPlace, error: OSError) -> AppError:
         cause: BaseException | None = error.__cause__ or error.__context__
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             return Conflict(

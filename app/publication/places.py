@@ -11,7 +11,7 @@ _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _FOLDER = ("/", "./", "../", "~")  # how folders begin; all else is a repository
 
 
-class Place(NamedTuple):
+class PublicationPlace(NamedTuple):
     """A folder, or a repository with its revision (a branch, a tag or a commit)."""
 
     repository: str = ""
@@ -23,16 +23,16 @@ class Place(NamedTuple):
         return f"{self.repository}{at}" if self.folder is None else str(self.folder)
 
 
-def read_place(raw: str, revision: str | None = None, field: str = "to") -> Place:
+def read_place(raw: str, revision: str | None = None, field: str = "to") -> PublicationPlace:
     """The place that somebody names. Raises Invalid."""
     if raw.startswith(_FOLDER) or raw in (".", ".."):
         if revision is not None:
             raise Invalid("revision", expected=Phrase("none with a folder"), got=revision)
-        return Place(folder=Path(raw).expanduser().absolute())
+        return PublicationPlace(folder=Path(raw).expanduser().absolute())
     if not _REPOSITORY.fullmatch(raw) or ".." in raw or "--" in raw or raw.endswith((".git", ".", "-")):
         raise Invalid(
             field,
             expected=Phrase("OWNER/NAME of a repository, or a folder that begins with / or ./"),
             got=raw,
         )
-    return Place(raw, revision or MAIN)
+    return PublicationPlace(raw, revision or MAIN)

@@ -29,10 +29,20 @@ from app.games import GAMES
 from app.models import Dataset, LanguageModel
 from app.players.local.options import read_options, resolve
 from app.players.prompts import USUAL_STYLE, styles
-from app.publication.bundle import CARD, DATASET, MANIFEST, MODEL, SAFE, SAMPLING, Manifest, check_files, read_manifest
+from app.publication.bundle import (
+    CARD,
+    DATASET,
+    MANIFEST,
+    MODEL,
+    SAFE,
+    SAMPLING,
+    BundleManifest,
+    check_files,
+    read_manifest,
+)
 from app.publication.card import ROWS
 from app.publication.hub import Hub
-from app.publication.places import Place
+from app.publication.places import PublicationPlace
 from app.registry import add_local_model
 from app.registry.adapters import find_base
 from training.hashes import PROVENANCE, checkpoint_hash
@@ -49,7 +59,7 @@ class _Pulled:
     """What was fetched: a folder, its manifest (none where it was not made here), and where it is from."""
 
     folder: Path
-    manifest: Manifest | None
+    manifest: BundleManifest | None
     source: str
     names: Sequence[str]
 
@@ -57,7 +67,7 @@ class _Pulled:
 def pull_model(
     transact: Transact,
     settings: Settings,
-    place: Place,
+    place: PublicationPlace,
     *,
     name: str | None,
     games: Sequence[str],
@@ -96,7 +106,13 @@ def pull_model(
 
 
 def pull_dataset(
-    transact: Transact, database: Callable[[], Any], settings: Settings, place: Place, *, name: str | None, tell: Tell
+    transact: Transact,
+    database: Callable[[], Any],
+    settings: Settings,
+    place: PublicationPlace,
+    *,
+    name: str | None,
+    tell: Tell,
 ) -> int:
     """Register the rows that somebody has published; the dataset's number. Raises AppError."""
     with _fetched(settings, place, DATASET, tell) as found:
@@ -113,7 +129,7 @@ def pull_dataset(
 
 
 @contextmanager
-def _fetched(settings: Settings, place: Place, kind: str, tell: Tell) -> Iterator[_Pulled]:
+def _fetched(settings: Settings, place: PublicationPlace, kind: str, tell: Tell) -> Iterator[_Pulled]:
     """The files of a place, compared with its manifest. Those of the hub go once all has gone well."""
     if place.folder is not None:
         yield _from_folder(place.folder, kind, tell)

@@ -22,7 +22,7 @@ from app.publication import lifecycle
 from app.publication.bundle import Bundle
 from app.publication.folders import push_to_folder
 from app.publication.job import LEASE, PUBLICATION
-from app.publication.places import Place
+from app.publication.places import PublicationPlace
 from app.publication.published import note_people
 from app.publication.spec import PRIVATE, PublicationSpec
 
@@ -111,7 +111,7 @@ def _send(context: JobContext, number: int, request: bytes) -> str | None:
     return str(said["revision"])
 
 
-def _request(settings: Settings, place: Place, bundle: Bundle, *, private: bool) -> bytes:
+def _request(settings: Settings, place: PublicationPlace, bundle: Bundle, *, private: bool) -> bytes:
     """The line that the process reads."""
     texts = {name: content.decode() for name, content in bundle.files.items() if isinstance(content, bytes)}
     paths = {name: str(content) for name, content in bundle.files.items() if isinstance(content, Path)}

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from app.core.errors import AppError
-from app.publication.bundle import Bundle, Manifest
+from app.publication.bundle import Bundle, BundleManifest
 from app.publication.hub import Hub
-from app.publication.places import Place
+from app.publication.places import PublicationPlace
 
 
 def main() -> None:
@@ -25,10 +25,10 @@ def main() -> None:
 
     files: dict[str, Path | bytes] = {name: text.encode() for name, text in said["texts"].items()}
     files |= {name: Path(path) for name, path in said["paths"].items()}
-    manifest = Manifest.model_validate(said["manifest"])
+    manifest = BundleManifest.model_validate(said["manifest"])
     try:
         hub = Hub(said["endpoint"], said["token"], manifest.kind)
-        place = Place(said["repository"], said["revision"])
+        place = PublicationPlace(said["repository"], said["revision"])
         revision = hub.push(place, Bundle(manifest, files, said["size"]), private=said["private"])
         answer = {"revision": revision}
     except AppError as error:

@@ -7,7 +7,7 @@ from pydantic import model_validator
 from app.core.errors import Invalid, Phrase, Verbatim
 from app.jobs.spec import JobSpec, asked
 from app.publication.licences import OTHER, Licence
-from app.publication.places import Place, read_place
+from app.publication.places import PublicationPlace, read_place
 
 PRIVATE, PUBLIC = "private", "public"
 
@@ -62,7 +62,7 @@ class PublicationSpec(JobSpec):
     )  # fmt: skip
 
     @property
-    def place(self) -> Place:
+    def place(self) -> PublicationPlace:
         """Where it is pushed to. Raises Invalid."""
         return read_place(self.to, self.revision)
 
