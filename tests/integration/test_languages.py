@@ -224,7 +224,7 @@ class Reader(HTMLParser):
 SAME = {
     *("Parlor", "English", "Deutsch", "Deal or No Deal", "House partner", "admin", "stub", "api", "full", "full-2"),
     "api, full",
-    *("matches.csv", "moves.csv", "events.csv", "generations.csv", "codebook.csv"),
+    *("matches.csv", "moves.csv", "events.csv", "generations.csv", "codebook.csv", "inspect.eval", "inspect.json"),
     *("negotiation", "taboo", "negotiation, taboo"),
     *("Name", "live", "Pause", "normal", "Text", "Status", "Organisation", "Seed", "Top-k", "Top-p", "Lambda"),
     *("Beta (β)", "Server", "Token", "Seeds", "Sweep"),

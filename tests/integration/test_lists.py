@@ -226,6 +226,9 @@ def test_columns_of_printed_lists_never_touch(app: Flask) -> None:
     assert app.test_client().post("/s/me/P1/report", data={"reason": "stuck", "then": "leave"}).status_code == 303
     with writing() as session:
         add_test_notice(session)
+        codings.create_coding(session, "Offers", "asks", "ann")
+        add_prompt(session, "polite", "Be polite.", "ann")
+    assert app.test_cli_runner().invoke(args=["storage", "clean", f"round:{house.round}", "--yes"]).exit_code == 0
     listed = json.loads(COMMANDS.read_text(encoding="utf-8"))
     commands = [(name, each) for name, said in listed.items() if name != "db" for each in said.get("commands", ())]
     lists = [" ".join(words) for words in commands if any(each.name == "columns" for each in load_below(*words).params)]
