@@ -157,6 +157,7 @@ def cross_play_item(members: Sequence[RoundListItem]) -> RoundListItem:
 # What is said of a cross-play: the first of these that one of its rounds is.
 _FOREMOST = (
     states.RUNNING, states.CANCELLING, states.WAITING, states.FAILED, states.INTERRUPTED, states.CANCELLED, states.DONE,
+    states.REMOVED,
 )  # fmt: skip
 
 
