@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from pydantic import ValidationError
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -50,10 +51,15 @@ def find_causes(session: Session, settings: Settings, since: datetime) -> list[N
     return [
         *_failed_jobs(session, since),
         *_of_waves(session, since),
-        *_limits(session, settings, now),
-        *_caps_of_waves(session, now),
+        *near_limits(session, settings),
         *_disk(settings, now),
     ]
+
+
+def near_limits(session: Session, settings: Settings) -> list[NoticeCause]:
+    """The limits of spending that are used up to NEAR percent and more."""
+    now = datetime.now(UTC)
+    return [*_limits(session, settings, now), *_caps_of_waves(session, now)]
 
 
 def _failed_jobs(session: Session, since: datetime) -> Iterator[NoticeCause]:
@@ -106,7 +112,10 @@ def _caps_of_waves(session: Session, now: datetime) -> Iterator[NoticeCause]:
     )
     for wave, study in session.execute(open_waves):
         title = Phrase("spend cap of %(wave)s", wave=Verbatim(f"{study}:{wave.name}"))
-        spent, most = float(committed(session, wave)), float(settings_of(wave).most_spent)
+        try:
+            spent, most = float(committed(session, wave)), float(settings_of(wave).most_spent)
+        except ValidationError:  # its own page says so; nobody is kept from the other limits by it
+            continue
         yield from _near(title, f"wave {wave.id}", spent, most, "USD", now, f"/admin/studies/waves/{wave.id}")
 
 

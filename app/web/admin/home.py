@@ -24,6 +24,7 @@ from app.notices.outbox import count_failed
 from app.registry import list_models
 from app.rounds.listing import open_rounds
 from app.web.admin.blueprint import blueprint
+from app.web.admin.home_parts import NeedLine, failed_need, other_needs, people_today, runs
 from app.web.admin.lists import capital_phrase, table_of
 from app.web.admin.spending_note import used_up_budget
 from app.web.admin.study_reports import unread_reports
@@ -39,7 +40,11 @@ def home() -> str:
         figures, models, rounds = overview(session, now), list_models(session), open_rounds(session)
         quiet = ListColumn("quiet", Phrase("For"), lambda line: _minutes(now, line.match.moved_at), numeric=True)
         live, latest = live_matches(session, now), latest_matches(session)
+        causes = _by_cause(_failures(session, now))[:_MOST_CAUSES]
         page = {
+            "needs": _needs(session, causes),
+            "runs": runs(session),
+            "people": people_today(session, now),
             "now": now,
             "figures": figures,
             "low_disk": low_disk(settings()),
@@ -48,8 +53,7 @@ def home() -> str:
             "unsent_notices": count_failed(session),
             "upkeep_runs": figures.upkeep_until is not None and figures.upkeep_until > now,
             "live": table_of(session, "matches", live, "match", "game", "players", "source", "moves", _TO_MOVE, quiet),
-            "failures": table_of(session, "matches", _by_cause(_failures(session, now))[:_MOST_CAUSES], *_FAILURE),
-            "open_rounds": table_of(session, "rounds", rounds, "name", "status", "done", "game", "models"),
+            "failures": table_of(session, "matches", causes, *_FAILURE),
             "latest": table_of(
                 session, "matches", latest,
                 "match", "game", "players", "source", "state", "scores", "moves", "started_at",
@@ -81,6 +85,15 @@ def _failures(session: Session, now: datetime) -> list[ModelFailure | JobFailure
         for row in failed_jobs(session, kind, now - LATELY, MOST)
     ]
     return sorted(failures, key=lambda failure: failure.at, reverse=True)
+
+
+def _needs(session: Session, causes: Sequence["FailureCause"]) -> list[NeedLine]:
+    """What waits for an experimenter: jobs that failed and have not been resumed, and all else."""
+    failed = [(each.latest, each.times) for each in causes if isinstance(each.latest, JobFailure)]
+    return [
+        *(failed_need(latest.job_kind, latest.number, latest.detail, times) for latest, times in failed),
+        *other_needs(session),
+    ]
 
 
 class FailureCause(NamedTuple):
@@ -139,7 +152,9 @@ _FAILURE = (
 _TO_MOVE = ListColumn(
     "to_move",
     Phrase("To move"),
-    lambda line: None if line.match.to_move is None else player_cell(line.players[line.match.to_move]),
+    lambda line: (
+        player_cell(line.players[line.match.to_move]) if line.match.to_move is not None and line.players else None
+    ),
 )
 
 
