@@ -19,10 +19,11 @@ from sqlalchemy.orm import Session, undefer
 
 from app import __version__
 from app.analysis.matches import analyse_matches
-from app.core.errors import Invalid, NotFound, Phrase
+from app.core.errors import Conflict, Invalid, NotFound, Phrase
 from app.games import find_game
 from app.games.base import JSON
 from app.jobs import states
+from app.matches.blinding import is_blinded
 from app.matches.export import MATCHES, rows
 from app.matches.filter import MatchFilter, check_known, conditions, in_words
 from app.matches.stored import iso
@@ -45,7 +46,8 @@ _SAMPLING = ("temperature", "top_p", "max_tokens", "seed", "stop_seqs")  # what 
 def inspect_log(session: Session, choice: MatchFilter, form: str) -> Iterator[bytes]:
     """The log of the matches of a filter, in one of FORMS, in pieces.
 
-    Raises NotFound for what `check_known` does not know and where there is no match, and Invalid for several games.
+    Raises NotFound for what `check_known` does not know and where there is no match, Invalid for several games, and
+    Conflict where some matches are blinded: a log tells who played and what they got.
     """
     check_known(session, choice)
     games = list(session.scalars(select(MatchRow.game).where(*conditions(choice)).distinct()))
@@ -53,6 +55,14 @@ def inspect_log(session: Session, choice: MatchFilter, form: str) -> Iterator[by
         raise NotFound("matches", expected=Phrase("at least one"), got=in_words(choice))
     if len(games) > 1:
         raise Invalid("game", expected=Phrase("one of them, as a log is of one game"), got=", ".join(sorted(games)))
+    hidden = session.scalar(select(func.count()).select_from(MatchRow).where(*conditions(choice), is_blinded())) or 0
+    if hidden:
+        raise Conflict(
+            "matches",
+            expected=Phrase("none of waves that are not frozen"),
+            got=hidden,
+            remedy=Phrase("freeze the wave, or choose other matches"),
+        )
     log = _Log(session, choice, games[0])
     return log.archive() if form == "eval" else log.document()
 

@@ -144,9 +144,12 @@ def test_no_list_page_file_or_program_is_told_more_of_an_open_wave(
         assert program.get(f"/matches?{asked}")["items"] == [], asked
         assert secret not in client.get(f"/admin/export/moves.csv?{asked}").text, asked
     assert open_match in client.get("/admin/matches?sort=scores").text
+    refused = client.get("/admin/export/inspect.json")
+    assert (refused.status_code, "none of waves that are not frozen, got 1" in refused.text) == (409, True)
 
     with writing(engine) as session:
         session.get_one(Wave, known.wave).frozen_at = datetime.now(UTC)
     for way, text in told().items():
         assert "casual" in text or way in ("generations", "home"), way
     assert json.loads(told()["api"])["reason"] == "deal"
+    assert secret in client.get("/admin/export/inspect.json").text
