@@ -47,6 +47,7 @@ REFUSED = f"expected a connection to 127.0.0.1:9, got {system_error(ConnectionRe
         (internal_error("a test", RuntimeError("x")), "; mehr steht unter dieser Kennung im Protokoll"),
         (str(Invalid("dataset", expected=Phrase("one of the answers"), got=Phrase("none"))), "eine der Antworten"),
     ],
+    ids=lambda text: str(text)[:9],  # all workers of pytest are to name them alike, and a reference is drawn
 )  # fmt: skip
 def test_what_workers_store_is_german_on_german_pages(app: Flask, english: str, german: str) -> None:
     with app.test_request_context(headers={"Accept-Language": "de"}):
