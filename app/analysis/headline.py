@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from app.analysis.bootstrap import FEW_MATCHES, FEW_SEEDS, Figure, Floats, mean_figure
 from app.analysis.reading import sampled_indexes
 from app.matches.counts import endings_of_rounds
+from app.matches.filter import is_over
 from app.models import MatchRow, RoundRow
 
 MOST_READ = 500  # matches, by which the width of the interval is known to within a few percent
@@ -27,7 +28,7 @@ def headline(session: Session, row: RoundRow) -> RoundHeadline | None:
     if row.model_0_id is None or row.model_1_id is None or row.model_0_id == row.model_1_id:
         return None
     indexes = sampled_indexes(row, MOST_READ)
-    over = [MatchRow.round_id == row.id, MatchRow.status == "over"]
+    over = [MatchRow.round_id == row.id, is_over()]
     chosen = over if indexes is None else [*over, MatchRow.index.in_(indexes)]
     found = session.execute(select(MatchRow.index, MatchRow.utility_0, MatchRow.utility_1).where(*chosen)).all()
     if not found:

@@ -25,7 +25,7 @@ from app.games.base import JSON
 from app.jobs import states
 from app.matches.blinding import is_blinded
 from app.matches.export import MATCHES, rows
-from app.matches.filter import MatchFilter, check_known, conditions, in_words
+from app.matches.filter import MatchFilter, check_known, conditions, in_words, is_over
 from app.matches.stored import iso
 from app.models import EventRow, GenerationRow, LanguageModel, MatchRow, RoundRow
 
@@ -78,7 +78,7 @@ class _Log:
         self._players: dict[str, dict[str, None]] = defaultdict(dict)  # the names of whom, by role
         own: Any = select(func.count(), func.min(MatchRow.started_at), func.max(MatchRow.ended_at))
         self._matches, self._began, self._ended = session.execute(own.where(*conditions(choice))).one()
-        over = [*conditions(choice), MatchRow.status == "over"]
+        over = [*conditions(choice), is_over()]
         self._over: int = session.scalar(select(func.count()).select_from(MatchRow).where(*over)) or 0
         self._round = None if choice.round is None else session.get(RoundRow, choice.round)
 

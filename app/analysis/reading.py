@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session, aliased
 from app.games import partner_weight_of
 from app.games.match_table import FinishedMatch, MatchTable, MatchTableBuilder
 from app.matches import counts
-from app.matches.filter import EVERYTHING, MatchFilter, conditions, unindexed
+from app.matches.filter import EVERYTHING, MatchFilter, conditions, is_over, unindexed
 from app.models import LanguageModel, MatchRow, RoundRow, SeatRow
 from app.rounds.spec import MOST_MATCHES
 
@@ -61,8 +61,7 @@ def extent(session: Session, choice: MatchFilter, most: int) -> tuple[int, datet
 
 def _sample(session: Session, choice: MatchFilter, most: int, *columns: Any) -> Select[Any]:
     """At most so many of the chosen matches that are over, drawn at random."""
-    over = func.coalesce(MatchRow.status, "") == "over"  # not by the index of what is under way, which sorts nothing
-    return drawn(session, [over, *conditions(choice)], choice, most).with_only_columns(*columns)
+    return drawn(session, [is_over(), *conditions(choice)], choice, most).with_only_columns(*columns)
 
 
 def drawn(session: Session, wanted: Sequence[ColumnElement[bool]], choice: MatchFilter, most: int) -> Select[str]:
@@ -157,7 +156,7 @@ def finished() -> Select[*tuple[Any, ...]]:
         )
         .join(first, (first.match_id == MatchRow.id) & (first.seat == 0))
         .join(second, (second.match_id == MatchRow.id) & (second.seat == 1))
-        .where(MatchRow.status == "over")
+        .where(is_over())
     )
 
 

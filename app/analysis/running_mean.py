@@ -15,6 +15,7 @@ from app.analysis.reading import sampled_indexes
 from app.analysis.themes import Palette
 from app.core.errors import Phrase
 from app.jobs.curves import Curve
+from app.matches.filter import is_over
 from app.models import MatchRow, RoundRow
 
 _LISTED = 20  # of them in the table
@@ -37,7 +38,7 @@ def running_means(session: Session, round_id: int) -> list[RunningMean]:
     """The means after matches in the order of their ends, at most MOST_DRAWN of them, evenly, with the last one."""
     row = session.get_one(RoundRow, round_id)
     indexes = sampled_indexes(row, _MOST_READ)
-    over = [MatchRow.round_id == round_id, MatchRow.status == "over"]
+    over = [MatchRow.round_id == round_id, is_over()]
     chosen = over if indexes is None else [*over, MatchRow.index.in_(indexes)]
     columns = select(MatchRow.utility_0, MatchRow.utility_1).where(*chosen)
     rows = session.execute(columns.order_by(MatchRow.ended_at, MatchRow.index)).all()

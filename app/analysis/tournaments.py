@@ -19,7 +19,7 @@ from app.analysis.results import FIRST, SECOND, TIE, ResultLine, Results, result
 from app.games import GAMES, find_game, partner_weight_of
 from app.matches.engine import BROKEN_OFF
 from app.matches.events import Aborted, LogEvent, Resigned, TimedOut, from_json
-from app.matches.filter import PEOPLES, MatchFilter, check_known, conditions
+from app.matches.filter import PEOPLES, MatchFilter, check_known, conditions, is_over
 from app.matches.held_out import piece_key
 from app.models import Arm, Enrolment, EventRow, LanguageModel, MatchRow, RoundRow, SeatRow, StudyVersion, Wave
 from app.registry import PERSON
@@ -108,7 +108,7 @@ def _chosen(session: Session, choice: TournamentChoice) -> list[ColumnElement[bo
     of_models = MatchRow.source == SELFPLAY
     arms = _arms_with_people(session)
     known = MatchRow.game.in_(GAMES)
-    return [*found, known, MatchRow.status == "over", (of_models | _of_people(arms)) if arms else of_models]
+    return [*found, known, is_over(), (of_models | _of_people(arms)) if arms else of_models]
 
 
 def _arms_with_people(session: Session) -> list[int]:

@@ -20,12 +20,12 @@ from sqlalchemy.orm import Session, aliased
 from app.core.errors import Invalid, Phrase, Verbatim
 from app.datasets import filters
 from app.datasets.rewards import MoveRewards, RewardCounts, move_rewards
-from app.datasets.spec import OVER, DatasetSpec
+from app.datasets.spec import DatasetSpec
 from app.datasets.transcripts import PromptedTranscript, SampledTurn, TranscriptRequest, transcripts
 from app.games import find_game, formula_of, partner_weight_of
 from app.games.base import JSON
 from app.games.rewards import RewardTotals, SeatResult
-from app.matches.filter import EVERYTHING, check_known, conditions, in_words
+from app.matches.filter import EVERYTHING, check_known, conditions, in_words, is_over
 from app.matches.held_out import held_out_keys, is_on
 from app.models import LanguageModel, MatchRow, SeatRow
 from app.models.types import rounded_log_probs
@@ -199,7 +199,7 @@ def refuse_nothing(reading: DatasetBuild) -> None:
 
 def _over(spec: DatasetSpec) -> list[ColumnElement[bool]]:
     """The finished matches over which means are taken."""
-    found = [MatchRow.status == OVER, *conditions(spec.batch)]
+    found = [is_over(), *conditions(spec.batch)]
     if spec.rounds:
         found.append(MatchRow.round_id.in_(spec.rounds))
     elif spec.outside_rounds:

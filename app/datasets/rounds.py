@@ -23,6 +23,7 @@ from app.jobs import states
 from app.matches import engine, store
 from app.matches.counts import delete_matches
 from app.matches.events import Aborted, Violated, from_json
+from app.matches.filter import is_over
 from app.matches.stored import LoggedEvent, StoredMatch, new_match_id
 from app.matches.stored import StoredSeat as RecordSeat
 from app.models import EventRow, MatchRow, MatchSource, RoundRange, RoundRow
@@ -226,7 +227,7 @@ def games_of(session: Session, round_id: int, game: str) -> tuple[int, Iterator[
         raise Invalid(
             "round", expected=f"one of {game}", got=Verbatim(f"one of {row.game}"), subject=f"round {round_id}"
         )
-    over = MatchRow.round_id == round_id, MatchRow.status == "over"
+    over = MatchRow.round_id == round_id, is_over()
     number = session.scalar(select(func.count()).select_from(MatchRow).where(*over)) or 0
     if number < row.matches:
         raise Conflict(

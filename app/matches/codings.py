@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from app.core.errors import Conflict, Invalid, NotFound, Phrase, check_name
 from app.core.validation import is_storable
 from app.matches.blinding import blinded_conditions
-from app.matches.filter import MatchFilter, check_known
+from app.matches.filter import MatchFilter, check_known, is_over
 from app.matches.text_index import line_numbers
 from app.matches.transcripts import placing
 from app.models import CodedMatch, Coder, Coding, CodingCode, GivenCode, MatchRow, User
@@ -84,7 +84,7 @@ def choose_matches(
     ones each time. Only reads. Raises Invalid for another order, and where there is none.
     """
     check_known(session, choice)
-    conditions = (*blinded_conditions(choice), MatchRow.status == _OVER, MatchRow.id.not_in(_ids(number)))
+    conditions = (*blinded_conditions(choice), is_over(), MatchRow.id.not_in(_ids(number)))
     found = select(MatchRow.id).where(*conditions)
     if order != RANDOM:
         ids = session.scalars(found.order_by(*placing(order)).limit(most)).all()

@@ -35,7 +35,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session, aliased
 
 from app.core.extensions import reading, transact
-from app.matches.filter import REHEARSAL, MatchFilter, asks_for_rehearsals
+from app.matches.filter import REHEARSAL, MatchFilter, asks_for_rehearsals, is_over
 from app.models import LanguageModel, MatchCount, MatchRow, SeatRow
 from app.registry import PERSON
 
@@ -125,7 +125,7 @@ def _grouped(round_id: Any, chosen: Iterable[ColumnElement[bool]], sign: int) ->
         .select_from(MatchRow)
         .join(first, (first.match_id == MatchRow.id) & (first.seat == 0))
         .join(second, (second.match_id == MatchRow.id) & (second.seat == 1))
-        .where(MatchRow.status == _OVER, *chosen)
+        .where(is_over(), *chosen)
         .group_by(*(keys if round_id is None else (round_id, *keys)))
     )
 

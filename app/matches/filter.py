@@ -185,6 +185,14 @@ def unindexed(wanted: Sequence[ColumnElement[bool]]) -> list[ColumnElement[bool]
     return [case((and_(*wanted), 1), else_=0) == 1] if wanted else []
 
 
+def is_over() -> ColumnElement[bool]:
+    """Whether a match is over, for a WHERE of which another part finds few.
+
+    SQLite, which keeps no statistics here, would else read all matches that are over by the index of those under way.
+    """
+    return func.coalesce(MatchRow.status, "") == "over"
+
+
 def _of_its_course(choice: MatchFilter) -> list[ColumnElement[bool]]:
     """What was said in the match, what a model was told before, and what its figures are."""
     said = [] if choice.text is None else said_conditions(read_query(choice.text))

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from app.games import find_game
 from app.games.base import JSON
 from app.jobs.call_costs import Prices, TokenCounts, cost_of
+from app.matches.filter import is_over
 from app.models import GenerationRow, LanguageModel, MatchRow, RoundRow, SeatRow
 from app.players.api import options as api_options
 from app.registry import player_spec, read_options
@@ -229,7 +230,7 @@ def _latest_round(session: Session, model: LanguageModel, game: str) -> Sequence
     number = session.scalar(latest)
     if number is None:
         return ()
-    matches = select(MatchRow.id).where(MatchRow.round_id == number, MatchRow.status == "over")
+    matches = select(MatchRow.id).where(MatchRow.round_id == number, is_over())
     return session.scalars(matches.order_by(MatchRow.index).limit(SAMPLE)).all()
 
 
@@ -237,6 +238,6 @@ def _any_matches(session: Session, model: LanguageModel, game: str) -> Sequence[
     played = (
         select(MatchRow.id)
         .join(SeatRow, SeatRow.match_id == MatchRow.id)
-        .where(SeatRow.language_model_id == model.id, MatchRow.game == game, MatchRow.status == "over")
+        .where(SeatRow.language_model_id == model.id, MatchRow.game == game, is_over())
     )
     return session.scalars(played.limit(SAMPLE)).all()

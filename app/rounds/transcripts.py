@@ -11,6 +11,7 @@ from app.core.errors import Invalid, Phrase, either
 from app.core.validation import whole_number
 from app.games import find_game
 from app.matches.counts import endings_of_rounds
+from app.matches.filter import is_over
 from app.models import MatchRow, RoundRow
 
 PAGE = 50  # matches on a page
@@ -78,7 +79,7 @@ def latest_over(session: Session, round_id: int) -> Sequence[MatchRow]:
     """The matches of a round that ended last, among those with the highest indices, as matches begin in their order."""
     begun = (
         select(MatchRow.id)
-        .where(MatchRow.round_id == round_id, MatchRow.status == "over")
+        .where(MatchRow.round_id == round_id, is_over())
         .order_by(MatchRow.index.desc())
         .limit(20 * LATEST)
     )

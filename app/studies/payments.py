@@ -16,6 +16,7 @@ from app.core.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
 from app.games import find_game
 from app.games.metrics import ABORTED
 from app.matches.engine import RESIGNED
+from app.matches.filter import is_over
 from app.models import (
     Enrolment,
     EventRow,
@@ -298,7 +299,7 @@ def _finished_matches(session: Session, progress: StudyProgress) -> Iterator[Pla
                EventRow.body)
         .join(SeatRow, SeatRow.match_id == MatchRow.id)
         .outerjoin(EventRow, (EventRow.match_id == MatchRow.id) & (EventRow.kind == "ended"))
-        .where(SeatRow.enrolment_id == progress.enrolment.id, MatchRow.position.is_not(None), MatchRow.status == "over")
+        .where(SeatRow.enrolment_id == progress.enrolment.id, MatchRow.position.is_not(None), is_over())
         .order_by(MatchRow.position, MatchRow.started_at, MatchRow.id)
     ).all()  # fmt: skip
     planned = (progress.enrolment.plan or {}).get("matches", [])

@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask_migrate import downgrade, upgrade
-from sqlalchemy import Engine, func, select, update
+from sqlalchemy import Engine, event, func, select, update
 
+from app.analysis.headline import headline
+from app.analysis.rounds import analyse
+from app.analysis.running_mean import running_means
 from app.core.errors import Invalid
 from app.core.extensions import db, reading, transact, writing
 from app.datasets import rounds as imported
@@ -17,8 +20,10 @@ from app.matches import counts
 from app.matches.erasing import end_by_leaving, erase_texts
 from app.matches.filter import MatchFilter, conditions
 from app.matches.transcripts import facets
-from app.models import MatchCount, MatchRow
+from app.models import MatchCount, MatchRow, RoundRow
+from app.registry import add_scripted_model
 from app.rounds.listing import score
+from app.rounds.transcripts import latest_over
 from app.schema import allow_migrations
 from tests.integration.test_cli_import import LINES
 from tests.integration.test_search import NO_DEAL, talk
@@ -144,3 +149,30 @@ def test_the_migration_counts_what_is_there(app: Flask, tmp_path: Path) -> None:
     upgrade()
     found = counts.recount(db.engine)
     assert (found.matches, found.differences) == (301, ())
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)  # PostgreSQL keeps statistics, and chooses by them
+def test_what_is_read_of_a_round_is_not_looked_for_among_all_matches_that_are_over(app: Flask, engine: Engine) -> None:
+    with writing(engine) as session:
+        add_scripted_model(session, "other", None, {})
+    number = make_round(engine, "scripted", "other", matches=12)
+    play(engine, app.config["SETTINGS"], number)
+    asked: list[tuple[str, Any]] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_more: Any) -> None:
+        asked.append((statement, parameters))
+
+    event.listen(engine, "before_cursor_execute", note)
+    with writing(engine) as session:
+        row = session.get_one(RoundRow, number)
+        assert headline(session, row) is not None
+        assert len(running_means(session, number)) == 12
+        assert latest_over(session, number)
+        assert analyse(session, [number])
+        counts.count_ended(session, session.scalars(select(MatchRow.id)).all())
+    event.remove(engine, "before_cursor_execute", note)
+    assert len(asked) > 5
+    with engine.connect() as connection:
+        for statement, parameters in asked:
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
+            assert "ix_match_to_play" not in str(plan), statement

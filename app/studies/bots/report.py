@@ -9,6 +9,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.games.base import JSON
+from app.matches.filter import is_over
 from app.models import Arm, Enrolment, MatchRow, Payment, SeatRow, Study, Wave
 from app.registry import PERSON
 from app.studies.bots.copies import CODES
@@ -62,7 +63,7 @@ def _stored_facts(session: Session, wave_id: int) -> _Stored:
         select(SeatRow.enrolment_id, func.count())
         .join(MatchRow, MatchRow.id == SeatRow.match_id)
         .join(Enrolment, Enrolment.id == SeatRow.enrolment_id)
-        .where(Enrolment.wave_id == wave_id, SeatRow.kind == PERSON, MatchRow.status == "over")
+        .where(Enrolment.wave_id == wave_id, SeatRow.kind == PERSON, is_over())
         .group_by(SeatRow.enrolment_id)
     )
     payments: dict[int, dict[str, Decimal]] = {}

@@ -15,6 +15,7 @@ from app.core.csv_tables import ROWS_AT_ONCE, Column
 from app.games import find_game
 from app.games.match_table import FinishedMatch, MatchTableBuilder
 from app.games.metrics import ABORTED
+from app.matches.filter import is_over
 from app.models import Arm, Enrolment, EventRow, MatchRow, Participant, SeatRow, StudyVersion, Wave
 from app.registry import PERSON
 from app.studies.arms import conditions
@@ -296,7 +297,7 @@ def _played_matches(session: Session, people: Iterable[Any]) -> dict[int, list[P
     rows = session.execute(
         select(*columns)
         .join(MatchRow, MatchRow.id == SeatRow.match_id)
-        .where(SeatRow.enrolment_id.in_(plans), MatchRow.position.is_not(None), MatchRow.status == "over")
+        .where(SeatRow.enrolment_id.in_(plans), MatchRow.position.is_not(None), is_over())
         .where(MatchRow.reason != ABORTED)
         .order_by(SeatRow.enrolment_id, MatchRow.position, MatchRow.id)
     )

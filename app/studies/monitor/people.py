@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from app.core.errors import Invalid, Phrase, either
 from app.core.lists import COMMANDS, NOWHERE, Labelled, ListColumn, Listing, Reference, attribute, computed, of_other
 from app.core.validation import whole_number
+from app.matches.filter import is_over
 from app.models import Arm, Enrolment, MatchRow, Participant, Payment, SeatRow, StudyEvent, StudyVersion
 from app.studies.amounts import NOTHING
 from app.studies.endings import COMPLETED
@@ -97,7 +98,7 @@ PEOPLE: Listing[Enrolment] = Listing(
                 (SeatRow.enrolment_id == Enrolment.id)
                 & (MatchRow.id == SeatRow.match_id)
                 & MatchRow.position.is_not(None)
-                & (MatchRow.status == "over"),
+                & (is_over()),
             ),
             numeric=True,
         ),

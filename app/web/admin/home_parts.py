@@ -18,7 +18,7 @@ from app.job_kinds import kinds_with_live_jobs
 from app.jobs import states
 from app.jobs.kind import JobKind
 from app.jobs.listing import list_of
-from app.matches.filter import PEOPLES
+from app.matches.filter import PEOPLES, is_over
 from app.models import Enrolment, MatchRow, PaymentBatch, SeatRow, Study, Wave
 from app.notices.causes import NoticeCause, near_limits
 from app.rounds.job import ROUND
@@ -237,7 +237,7 @@ def people_today(session: Session, now: datetime) -> ListView:
 def _matches_today(session: Session, midnight: datetime) -> Mapping[int | None, tuple[int, int]]:
     """The matches that began today and are over, and those of them that were aborted, by wave; None: of no study."""
     aborted = func.sum(case((MatchRow.reason == "aborted", 1), else_=0))
-    over = (MatchRow.started_at >= midnight, MatchRow.status == "over")
+    over = (MatchRow.started_at >= midnight, is_over())
     first = (
         select(SeatRow.match_id, func.max(Enrolment.wave_id).label("wave"))
         .join(Enrolment, Enrolment.id == SeatRow.enrolment_id)

@@ -8,6 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.matches.engine import ABORTED
+from app.matches.filter import is_over
 from app.models import EventRow, MatchRow, SeatRow
 from app.studies.checks import OBJECTIVE
 from app.studies.progress import StudyProgress
@@ -37,7 +38,7 @@ def played_games(session: Session, progress: StudyProgress) -> Sequence[PlayedGa
         select(MatchRow, SeatRow.seat, EventRow.body)
         .join(SeatRow, SeatRow.match_id == MatchRow.id)
         .outerjoin(EventRow, (EventRow.match_id == MatchRow.id) & (EventRow.kind == "ended"))
-        .where(SeatRow.enrolment_id == progress.enrolment.id, MatchRow.status == "over")
+        .where(SeatRow.enrolment_id == progress.enrolment.id, is_over())
         .order_by(MatchRow.started_at, MatchRow.id)
     )
     return [_played(row, seat, body or {}) for row, seat, body in rows]
