@@ -35,6 +35,7 @@ LEAST = 10  # of fewer matches, seeds or contexts a bootstrap is not to be trust
 FEW_MATCHES, FEW_SEEDS, FEW_CONTEXTS = "fewer than 10 matches", "fewer than 10 seeds", "fewer than 10 contexts"
 FEW_PEOPLE, FEW_DYADS = "fewer than 10 people", "fewer than 10 pairs of people"
 NEAR_ZERO = "a base that hardly scored"
+SAME_IN_ALL = "shares that are the same in every resample"
 NORMAL = 1.959963984540054  # standard deviations of a normal distribution, within which LEVEL of it lies
 SEED_OF_DRAWS = 240_618_872
 _PART = 2_500  # matches or seeds that stand for more than MOST_RESAMPLED
@@ -177,6 +178,20 @@ def wilson(share: float, n: float) -> tuple[float, float]:
     middle = (share + NORMAL**2 / (2 * n)) / (1 + NORMAL**2 / n)
     half = NORMAL / (1 + NORMAL**2 / n) * math.sqrt(share * (1 - share) / n + NORMAL**2 / (4 * n**2))
     return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
+
+
+def newcombe(first: float, first_n: float, second: float, second_n: float) -> tuple[float, float]:
+    """The ends of the 95 % interval of `first` minus `second`, shares of two groups of so many, from Wilson's of each.
+
+    Source: Newcombe 1998, Interval estimation for the difference between independent proportions, Statistics in
+    Medicine 17, method 10.
+    """
+    (low, high), (other_low, other_high) = wilson(first, first_n), wilson(second, second_n)
+    apart = first - second
+    return (
+        apart - math.hypot(first - low, other_high - second),
+        apart + math.hypot(high - first, second - other_low),
+    )
 
 
 def _few(matches: int, units: Integers | None) -> str | None:

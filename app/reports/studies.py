@@ -32,7 +32,9 @@ _PLACES = (("attention", "attention checks passed"), ("minutes", "minutes from e
 
 
 def study_report(session: Session, reference: str, around: Surroundings) -> Report:
-    """The report of STUDY, or of STUDY:WAVE. Raises NotFound, and Conflict where no wave is frozen."""
+    """The report of STUDY, or of STUDY:WAVE. Raises NotFound, and Conflict where no wave is frozen, or where frozen
+    waves differ in what their figures are of.
+    """
     scope = find_scope(session, reference)
     waves = [wave for wave in scope.waves.values() if not wave.rehearsal]
     frozen = {wave.id: wave for wave in waves if wave.frozen_at is not None}
@@ -47,6 +49,7 @@ def study_report(session: Session, reference: str, around: Surroundings) -> Repo
     used = {wave.study_version_id for wave in frozen.values()}
     versions = {each: version for each, version in scope.versions.items() if each in used}
     scope = replace(scope, waves=frozen, versions=versions, designs={each: scope.designs[each] for each in versions})
+    _check_one_design(scope, reference)
     left_out = [wave.name for wave in waves if wave.id not in frozen]
     people = [*analysis_rows(session, scope)]
     counted = [each for each in people if each.data == _COUNTS and not each.excluded_by]
@@ -89,6 +92,30 @@ def study_report(session: Session, reference: str, around: Surroundings) -> Repo
             ),
         ],
     )  # fmt: skip
+
+
+def _check_one_design(scope: ExportScope, reference: str) -> None:
+    """Raises Conflict where versions ask something else: their people can be in no mean together, whatever it is called
+    in the words of one of them.
+    """
+    asked = {
+        json.dumps([
+            each.game, each.analysis.outcome, sorted(each.plan.within),
+            [[factor, list(each.levels(factor).items())] for factor in each.conditions], each.analysis.exclude,
+        ], default=str)
+        for each in scope.designs.values()
+    }  # fmt: skip
+    if len(asked) == 1:
+        return
+    versions = ", ".join(f"{scope.study.name}@{version.number}" for version in scope.versions.values())
+    waves = [f"{scope.study.name}:{wave.name}" for wave in scope.waves.values()]
+    raise Conflict(
+        "study",
+        expected=Phrase("frozen waves of one design, as their figures are taken together"),
+        got=Phrase("the versions %(names)s, which differ in it", names=Verbatim(versions)),
+        remedy=Phrase("name one wave: %(names)s", names=Verbatim(", ".join(waves))),
+        subject=Verbatim(reference),
+    )
 
 
 def _named(waves: Collection[Wave]) -> str:

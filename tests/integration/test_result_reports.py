@@ -298,3 +298,24 @@ def test_a_study_is_reported_of_its_frozen_waves_alone_and_without_peoples_words
     for name, text in files.items():
         assert WRITTEN.partition("] ")[2] not in text, name
         assert re.search(r"\bP[0-9]\b", text) is None, f"{name} names a participant"
+
+
+def test_frozen_waves_of_different_designs_are_reported_one_by_one(
+    app: Flask, engine: Engine, flask: Run, tmp_path: Path
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+    with writing() as session:
+        waves = [
+            open_wave(session, load_example(session, first)),
+            open_wave(session, load_example(session, second, **{"b: casual}": "c: casual}"}), name="later"),
+        ]
+        for wave in waves:
+            close(session, wave)
+            freeze(session, wave)
+    refused = flask("report", "--study", "two-models").stderr
+    assert "got the versions two-models@1, two-models@2, which differ in it" in refused
+    assert "name one wave: two-models:main, two-models:later" in refused
+    done = flask("report", "--study", "two-models:later", "--out", tmp_path / "one.zip")
+    assert done.exit_code == 0, done.stderr

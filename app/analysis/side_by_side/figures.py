@@ -6,6 +6,10 @@ pair. Differences, ratios and their tests are of the same resamples, so models a
 
 Shares of two models that played the same material, one match a seed, are tested by McNemar's exact test. Source:
 McNemar 1947, Psychometrika 12; the exact form is the binomial test of the pairs in which the two differ.
+
+A share that is the same in every resample, such as one that all people have, says nothing of how sure it is. Its
+difference from another one has Newcombe's interval by units; there is no interval of the ratio and no test by
+resampling.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,10 +23,12 @@ from app.analysis.bootstrap import (
     NEAR_ZERO,
     RESAMPLES,
     Booleans,
+    SAME_IN_ALL,
     Figure,
     Floats,
     Integers,
     Statistic,
+    newcombe,
     resample,
     wilson,
 )
@@ -32,6 +38,7 @@ from app.games.match_table import MatchTable
 from app.games.metrics import PART, GameMetrics, Metric
 
 MCNEMAR, RESAMPLING = "McNemar", "resampling"
+_PARTS = ("value", "base", "difference", "ratio")  # of a comparison
 
 
 class AgainstBase(NamedTuple):
@@ -114,12 +121,12 @@ def figures_in(
         versus = {}
         if place in compared:
             pair = compared[place]
-            few = min(units, _units(table, pair[1])) < LEAST
+            of_both = units, _units(table, pair[1])
             for metric in metrics:
                 name = f"{place}/{metric.name}"
-                parts = [taken.figures[f"{name}/{part}"] for part in ("value", "base", "difference", "ratio")]
-                draws = {part: taken.draws[f"{name}/{part}"] for part in ("difference", "ratio")}
-                versus[metric.name] = _comparison(played, metric, pair, parts, draws, few=few)
+                parts = [taken.figures[f"{name}/{part}"] for part in _PARTS]
+                draws = {part: taken.draws[f"{name}/{part}"] for part in _PARTS}
+                versus[metric.name] = _comparison(played, metric, pair, parts, draws, of_both)
         rows = int(_held(each, table).any(1).sum())
         found.append(
             PlayerFigures(each.player, each.role, played.setting, rows, units, own, versus, _results(table, each))
@@ -202,16 +209,21 @@ def _comparison(
     both: tuple[Seats, Seats],
     parts: Sequence[Figure],
     draws: Mapping[str, Floats],
-    *,
-    few: bool,
+    units: tuple[int, int],
 ) -> AgainstBase:
     value, base, difference, times = parts
     if difference.value is None:
         return AgainstBase(value.value, base.value, Figure(None), Figure(None), None, 0, None)
-    lacking = FEW[played.unit] if few else None
+    lacking = FEW[played.unit] if min(units) < LEAST else None
+    same = metric.aggregate == PART and any(_never_varies(draws[part]) for part in ("value", "base"))
     if lacking is not None:
         difference = Figure(difference.value, n=difference.n, no_interval=lacking)
         times = Figure(times.value, n=times.n, no_interval=None if times.value is None else lacking)
+    elif same and value.value is not None and base.value is not None:
+        numbers = [min(number, of.n) for number, of in zip(units, (value, base), strict=True)]
+        ends = newcombe(value.value, numbers[0], base.value, numbers[1])
+        difference = Figure(difference.value, *ends, difference.n)
+        times = Figure(times.value, n=times.n, no_interval=None if times.value is None else SAME_IN_ALL)
     elif times.value is not None and np.isnan(draws["ratio"]).any():
         times = Figure(times.value, n=times.n, no_interval=NEAR_ZERO)
     shared = _shared_units(played, both)
@@ -222,9 +234,14 @@ def _comparison(
             return AgainstBase(value.value, base.value, difference, times, MCNEMAR, len(pairs), exact_mcnemar(one, two))
     drawn = draws["difference"]
     known = drawn[~np.isnan(drawn)]
-    if difference.low is None or len(known) < RESAMPLES // 2:
+    if same or difference.low is None or len(known) < RESAMPLES // 2:
         return AgainstBase(value.value, base.value, difference, times, None, shared, None)
     return AgainstBase(value.value, base.value, difference, times, RESAMPLING, shared, resampled_p(known))
+
+
+def _never_varies(drawn: Floats) -> bool:
+    known = drawn[~np.isnan(drawn)]
+    return bool(len(known)) and bool(np.ptp(known) < 1e-12)
 
 
 def _shared_units(played: SettingMatches, both: tuple[Seats, Seats]) -> int:

@@ -7,7 +7,17 @@ import numpy as np
 import pytest
 
 from app.analysis import bootstrap
-from app.analysis.bootstrap import FEW_MATCHES, FEW_SEEDS, LEAST, NEAR_ZERO, Figure, mean_figure, ratio_figure, wilson
+from app.analysis.bootstrap import (
+    FEW_MATCHES,
+    FEW_SEEDS,
+    LEAST,
+    NEAR_ZERO,
+    Figure,
+    mean_figure,
+    newcombe,
+    ratio_figure,
+    wilson,
+)
 from app.games.match_table import FinishedMatch, MatchTable, of_rows
 from tests.effort import growth
 from tests.figures import negotiation
@@ -84,6 +94,24 @@ def test_the_reasons_name_the_number() -> None:
 )
 def test_a_share_has_the_interval_of_wilson(share: float, n: int, low: float, high: float) -> None:
     assert wilson(share, n) == (pytest.approx(low, abs=5e-5), pytest.approx(high, abs=5e-5))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "low", "high"),
+    [
+        ((56, 70), (48, 80), 0.0524, 0.3339),
+        ((9, 10), (3, 10), 0.1705, 0.8090),
+        ((5, 56), (0, 29), -0.0381, 0.1926),
+        ((0, 10), (0, 20), -0.1611, 0.2775),
+        ((10, 10), (0, 20), 0.6791, 1.0),
+    ],
+)
+def test_a_difference_of_shares_has_the_interval_that_newcombe_published(
+    first: tuple[int, int], second: tuple[int, int], low: float, high: float
+) -> None:
+    """Newcombe 1998, table II, method 10."""
+    found = newcombe(first[0] / first[1], first[1], second[0] / second[1], second[1])
+    assert found == (pytest.approx(low, abs=5e-5), pytest.approx(high, abs=5e-5))
 
 
 def test_seeds_that_are_played_twice_are_drawn_as_one() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from app.analysis.bootstrap import FEW_PEOPLE, FEW_SEEDS, wilson
+from app.analysis.bootstrap import FEW_PEOPLE, FEW_SEEDS, SAME_IN_ALL, wilson
 from app.analysis.side_by_side.figures import (
     MCNEMAR,
     RESAMPLING,
@@ -156,6 +156,17 @@ def test_a_share_that_all_people_have_is_as_sure_as_people_are_many() -> None:
     found = compared(WITH_PEOPLE, with_people("model", np.full(60, 5.0), people), "model")["model"]
     agreement = found.columns["agreement_rate"]
     assert (agreement.value, agreement.low) == (1, pytest.approx(wilson(1, 12)[0]))
+
+
+@pytest.mark.parametrize(("model", "low", "high"), [(5.0, -0.243, 0.243), (0.0, -1.0, -0.657)])
+def test_shares_that_never_vary_differ_as_surely_as_people_are_many(model: float, low: float, high: float) -> None:
+    people = np.arange(12)
+    rows = [*with_people("base", np.full(12, 5.0), people), *with_people("model", np.full(12, 5.0), people + 12)]
+    if not model:
+        rows[12:] = [match(row.players, unit=row.pair or 0) for row in rows[12:]]
+    found = compared(WITH_PEOPLE, rows, "base", "model")["model"].against_base["agreement_rate"]
+    assert (found.difference.low, found.difference.high) == (pytest.approx(low, abs=1e-3), pytest.approx(high, abs=1e-3))
+    assert (found.ratio.low, found.ratio.no_interval, found.test) == (None, SAME_IN_ALL, None)
 
 
 def test_swapped_seats_are_drawn_by_seed_and_not_tested_as_if_each_were_by_itself() -> None:
