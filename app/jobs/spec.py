@@ -6,7 +6,7 @@ The `spec.py` of a kind has a JobSpec. Made from it are the options of its comma
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -195,19 +195,28 @@ def option_of(name: str, schema: Schema) -> str:
 
 
 def command_words(spec: SpecPart) -> str:
-    """The arguments of a command that ask for the same, but for fields that have their defaults and for mappings."""
+    """The arguments of a command that ask for the same, but for fields that have their defaults."""
     words = []
     for name, schema in fields_of(type(spec)).items():
         value = getattr(spec, name)
         if isinstance(value, SpecPart):
             words.append(command_words(value))
-        elif value != schema.get("default") and value not in (None, ()):
+        elif value != schema.get("default") and value not in (None, (), {}):
             option = option_of(name, schema)
-            many = value if isinstance(value, tuple) else (value,)
+            many: Sequence[Any] = value if isinstance(value, tuple) else (value,)
+            if isinstance(value, Mapping):
+                many = [f"{key}={_word(each)}" for key, each in value.items()]
             plain = [] if schema.get("argument") else [option if value is not False else f"--no-{option[2:]}"]
             given = [] if isinstance(value, bool) else [shlex.quote(str(each)) for each in many]
             words.append(" ".join([*plain, *given]))
     return " ".join(filter(None, words))
+
+
+def _word(value: Any) -> str:
+    """A value of a mapping as an option takes it."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_word, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @cache

@@ -162,13 +162,16 @@ def table_in_words(results: SweepResults) -> SweepWords:
             row["step"],
             *(in_words(row["values"].get(name, "")) for name in names),
             *(value_in_words(row["figures"].get(column, {})) for column in columns),
-            str(
-                max((each.get("n") or 0 for each in row["figures"].values()), default="") if results.sweep.seeds else ""
-            ),
+            _seeds(row) if results.sweep.seeds else "",
         ]
         for row in table["rows"]
     ]
     return SweepWords(["step", *names, *(column.replace("_", " ") for column in columns), "seeds"], lines)
+
+
+def _seeds(row: JSON) -> str:
+    """Of how many seeds the figures of a row are: of the one that has fewest. Nothing of a step that seeds miss."""
+    return "" if row.get("alone") else str(min((each.get("n") or 0 for each in row["figures"].values()), default=""))
 
 
 def grid_in_words(results: SweepResults) -> SweepWords:

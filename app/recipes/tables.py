@@ -44,12 +44,15 @@ def _row(step: ComparedStep) -> JSON:
 
 
 def _means(steps: Sequence[ComparedStep], over: str, names: Sequence[str]) -> Iterator[JSON]:
-    """A row for the steps that differ in that variable alone."""
+    """A row for the steps that differ in that variable alone; a step without it, `alone`, has its own figures."""
     groups: dict[tuple[Any, ...], list[ComparedStep]] = {}
     for step in steps:
         others = tuple((name, value) for name, value in step.values.items() if name != over)
         groups.setdefault((step.name, others), []).append(step)
     for (name, others), group in groups.items():
+        if over not in group[0].values:
+            yield from ({**_row(step), "alone": True} for step in group)
+            continue
         figures = {}
         for figure in names:
             found = [step.figures[figure]["value"] for step in group if figure in step.figures]

@@ -1,6 +1,7 @@
 """The report of an alignment: its model beside the one before, by raters and in the same society."""
 
 from collections.abc import Sequence
+from shlex import quote
 
 from sqlalchemy.orm import Session
 
@@ -17,6 +18,7 @@ from app.games.metrics import POINTS
 from app.reports.interval_charts import interval_chart
 from app.reports.origins import (
     NONE,
+    REPORT_OF_RUN,
     Origins,
     Surroundings,
     again_section,
@@ -86,9 +88,9 @@ def alignment_report(session: Session, number: int, around: Surroundings) -> Rep
             again_section(
                 [
                     f"flask alignment export {number} --out alignment-{number}.zip",
-                    f"unzip alignment-{number}.zip && cd {row.name}",
-                    "flask recipe run *.yaml",
-                    f"flask report --alignment {number}",
+                    f"unzip alignment-{number}.zip",
+                    f"flask recipe run {quote(row.name)}/*.yaml",
+                    REPORT_OF_RUN,
                 ],
                 around,
                 "The first command writes the alignment as a recipe with its questions and first memories.",

@@ -1,6 +1,7 @@
 """The report of a campaign: its models by iteration, and what the last one has over the base."""
 
 from collections.abc import Mapping, Sequence
+from shlex import quote
 from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
@@ -20,6 +21,7 @@ from app.games.rewards import NO_REWARDS
 from app.models import Campaign
 from app.reports.origins import (
     NONE,
+    REPORT_OF_RUN,
     Origins,
     Surroundings,
     again_section,
@@ -101,9 +103,9 @@ def campaign_report(session: Session, number: int, around: Surroundings) -> Repo
             again_section(
                 [
                     f"flask campaign export {number} --out campaign-{number}.zip",
-                    f"unzip campaign-{number}.zip && cd {row.name}",
-                    "flask recipe run *.yaml",
-                    f"flask report --campaign {number}",
+                    f"unzip campaign-{number}.zip",
+                    f"flask recipe run {quote(row.name)}/*.yaml",
+                    REPORT_OF_RUN,
                 ],
                 around,
                 "The first command writes the campaign as a recipe with its contexts and seeds. On another machine only"

@@ -45,6 +45,7 @@ from app.society.job import SOCIETY
 _MOST_PROMPTS = 12
 _NUMBER = re.compile(r"\d+")
 NONE = "–"
+REPORT_OF_RUN = "flask report --recipe N    # the number that the run printed"
 
 
 class Surroundings(NamedTuple):
@@ -325,8 +326,8 @@ def training_section(session: Session, origins: Origins) -> ReportSection:
     return ReportSection("training", "Training", figures=[ReportFigure(replace(chart, name="losses"), caption)])
 
 
-def limits_of(origins: Origins) -> list[str]:
-    """What the figures leave open, as far as it follows from how they were made."""
+def limits_of(origins: Origins, *, trained_once: bool = True) -> list[str]:
+    """What the figures leave open, as far as it follows from how they were made; `trained_once`: with one seed."""
     planned, over = sum(row.matches for row in origins.rounds), sum(row.finished for row in origins.rounds)
     broken = sum(row.aborted for row in origins.rounds)
     found = []
@@ -334,7 +335,7 @@ def limits_of(origins: Origins) -> list[str]:
         found.append(f"Missing data: {planned - over} of {planned} planned matches are not over and in no figure.")
     if broken:
         found.append(f"{broken} of {over} matches were broken off; they count with a score of 0.")
-    if origins.trainings:
+    if origins.trainings and trained_once:
         found.append(
             "Each model was trained once: intervals cover matches and questions, not how a training would come out"
             " with another seed."
@@ -365,5 +366,9 @@ def again_section(commands: Sequence[str], around: Surroundings, *paragraphs: st
             *paragraphs,
             "Run this in a checkout of Parlor. The same data give the same report, apart from the line with its date.",
         ],
-        commands=[*checkout, "make install", *commands],
+        commands=[
+            *checkout,
+            "make install",
+            *(f".venv/bin/{each}" if each.startswith("flask ") else each for each in commands),
+        ],
     )

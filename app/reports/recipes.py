@@ -12,15 +12,19 @@ from app.core.csv_tables import to_csv
 from app.core.errors import Conflict, Phrase
 from app.games import GAMES, metrics_of, partner_weight_of
 from app.games.metrics import SHARE, Metric
+from app.jobs.spec import command_words
 from app.models import RecipeRun, RecipeStep
-from app.recipes.export import STEP_COLUMNS, table_rows
-from app.recipes.inputs import read_inputs
+from app.recipes.export import STEP_COLUMNS, sweep_rows, table_rows
 from app.recipes.job import RECIPE
-from app.recipes.listing import in_words, lines_of, shown_tables, tables_of
-from app.recipes.recipe_file import RecipeFile
+from app.recipes.lifecycle import written_of
+from app.recipes.listing import RecipeStepLine, in_words, lines_of, shown_tables, tables_of
+from app.recipes.spec import RecipeSpec
+from app.recipes.sweep import SEED, read_sweep, swept_inputs
+from app.recipes.sweep_results import SweepResults, results_of, table_in_words
 from app.reports.interval_charts import interval_chart
 from app.reports.origins import (
     NONE,
+    REPORT_OF_RUN,
     Origins,
     Surroundings,
     again_section,
@@ -38,7 +42,7 @@ from app.reports.origins import (
 from app.reports.partners import partners_section
 from app.reports.report import FoldedText, KeyFigure, Report, ReportFigure, ReportSection, ReportTable, plain_table
 
-EVALUATE = "evaluate"  # what a step does that measures a model
+EVALUATE, TRAINING = "evaluate", "training"  # what a step does that measures a model, and that makes one
 _MOST_DRAWN = 4  # figures of a table; the CSV has all of them
 _MOST_KEY = 6
 
@@ -48,13 +52,17 @@ class _Table(NamedTuple):
 
     key: str
     figures: Mapping[str, Any]
+    sweep: SweepResults | None = None  # whose table it is
 
 
 def recipe_report(session: Session, number: int, around: Surroundings) -> Report:
     """Raises NotFound, and Conflict before a step has given figures."""
     row = RECIPE.get(session, number)
     steps = RECIPE.steps_of(session, number)
-    tables = [_Table(step.key, step.figures or {}) for step in tables_of(session, row)] or _own_table(steps)
+    file, given = written_of(row)
+    sweep = read_sweep(file, given)
+    tables = [_Table(step.key, step.figures or {}) for step in tables_of(session, row)]
+    tables += _sweep_table(session, row) if sweep.variables else [] if tables else _own_table(steps)
     if not tables:
         raise Conflict(
             "recipe",
@@ -64,11 +72,10 @@ def recipe_report(session: Session, number: int, around: Surroundings) -> Report
             subject=Phrase("recipe run %(number)s", number=number),
         )
     origins = origins_of_steps(session, steps)
-    file = RecipeFile.model_validate_json(row.document)
     finding, key_figures = _finding(tables[-1].figures)
     state = RECIPE.state_of(session, row)
     done = sum(step.ended_at is not None for step in steps)
-    inputs = read_inputs(file.inputs, row.spec["inputs"])
+    inputs = {name: value for name, value in given.items() if name not in swept_inputs(sweep)}
     return Report(
         name=f"report-recipe-{number}",
         title=f"Recipe {row.recipe}: {row.name}",
@@ -83,8 +90,10 @@ def recipe_report(session: Session, number: int, around: Surroundings) -> Report
                 "methods", "Methods",
                 paragraphs=[
                     (f"The recipe {row.recipe}, version {file.version}, was run with these inputs:"
-                    f" {'; '.join(f'{name} = {in_words(value)}' for name, value in inputs.items()) or 'none'}. Its"
+                    f" {_pairs(inputs) or 'none'}. Its"
                     " steps are run one after another; each is a job, a dataset or a table."),
+                    *([f"Swept: {_pairs(file.sweep)}. Each combination of these is done by itself."]
+                    if sweep.variables else []),
                     ("Intervals of a step are those of its job: Wilson's of shares, bootstrap of means. A mean over the"
                     " turns of a loop, such as seeds, has an interval by Student's t over these turns."),
                     seeds_sentence(origins),
@@ -100,20 +109,35 @@ def recipe_report(session: Session, number: int, around: Surroundings) -> Report
                     FoldedText("Inputs as JSON", as_json(row.spec["inputs"])),
                 ],
             ),
-            ReportSection("limits", "Limits", points=_limits(row, tables, done, origins)),
+            ReportSection("limits", "Limits", points=_limits(session, row, tables, done, origins)),
             again_section(
                 [
                     f"flask recipe export {number} --out {row.name}.zip",
-                    f"unzip {row.name}.zip && cd {row.name}",
-                    f"flask recipe run {row.recipe}.yaml --set"
-                    + "".join(f" {name}='{in_words(value)}'" for name, value in inputs.items()),
-                    f"flask report --recipe {number}",
+                    f"unzip {row.name}.zip",
+                    f"flask recipe run {_words_again(row)}",
+                    REPORT_OF_RUN,
                 ],
                 around,
                 "The archive of the run holds the recipe with the files that it names.",
             ),
         ],
     )  # fmt: skip
+
+
+def _pairs(values: Mapping[str, Any]) -> str:
+    return "; ".join(f"{name} = {in_words(value)}" for name, value in values.items())
+
+
+def _words_again(row: RecipeRun) -> str:
+    """What asks for the same run of the file in its archive; under another name, as each run has its own."""
+    spec = RecipeSpec.of_json(row.spec)
+    return command_words(spec.model_copy(update={"recipe": f"{row.name}/{row.recipe}.yaml", "name": ""}))
+
+
+def _sweep_table(session: Session, row: RecipeRun) -> list[_Table]:
+    """The figures of a sweep, means over its seeds where it has some; nothing before there is one."""
+    found = results_of(row, lines_of(session, row))
+    return [_Table("the sweep", found.table, found)] if found.table["rows"] else []
 
 
 def _own_table(steps: Sequence[RecipeStep]) -> list[_Table]:
@@ -159,6 +183,9 @@ def _table_section(session: Session, row: RecipeRun, step: _Table, place: int) -
 def _shown(session: Session, row: RecipeRun, step: _Table, name: str) -> ReportTable:
     """A table in words, whose CSV has a line a figure."""
     caption = f"{step.key}: all figures{_over(step.figures)}."
+    if step.sweep is not None:
+        words = table_in_words(step.sweep)
+        return ReportTable(name, caption, words.head, words.lines, b"".join(to_csv(*sweep_rows(step.sweep))))
     found = next((each for each in shown_tables(session, row) if each.name == step.key), None)
     if found is None:
         columns = step.figures["columns"]
@@ -261,8 +288,13 @@ def _files(row: RecipeRun) -> list[tuple[str, str, str]]:
     ]
 
 
-def _limits(row: RecipeRun, tables: Sequence[_Table], done: int, origins: Origins) -> list[str]:
-    points = limits_of(origins)
+def _reseeded(lines: Sequence[RecipeStepLine]) -> bool:
+    """Whether models were trained with several seeds."""
+    return len({line.values[SEED] for line in lines if line.do == TRAINING and SEED in line.values}) > 1
+
+
+def _limits(session: Session, row: RecipeRun, tables: Sequence[_Table], done: int, origins: Origins) -> list[str]:
+    points = limits_of(origins, trained_once=not _reseeded(lines_of(session, row)))
     if done < row.steps:
         points.insert(0, f"{row.steps - done} of {row.steps} steps are not over; what they give is in no figure.")
     if any(table.figures.get("over") for table in tables):

@@ -4,9 +4,11 @@ import csv
 import io
 import json
 import re
+import shlex
 import zipfile
 from collections.abc import Callable
 from datetime import timedelta
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,8 @@ from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
 from app.core.extensions import reading, writing
-from app.models import GenerationRow, LanguageModel, StudyVersion, Wave
+from app.models import GenerationRow, LanguageModel, RecipeRun, StudyVersion, Wave
+from app.recipes.spec import RecipeSpec
 from app.registry import add_scripted_model
 from app.studies.progress import StudyProgress
 from app.studies.waves import close, freeze
@@ -24,6 +27,7 @@ from tests.assessments import carry_on as carry_on_alignment
 from tests.assessments import make_alignment
 from tests.campaigns import add_local, campaign_of, change, made_up, model_named, round_of
 from tests.enrolments import DEAL, START, enrol, finish, load_example, open_wave, play
+from tests.integration.test_recipe_sweeps import SWEPT
 from tests.recipes import carry_on, make_run
 from tests.rounds import add_models, haggler, make_round
 from tests.rounds import play as play_round
@@ -33,6 +37,10 @@ from tests.stub_openai import StubServer
 Run = Callable[..., Finished]
 SMALL = ("--config", "size=4", "iterations=3", "critics=2", "first_memories=2", "setting=mixed_half_half")
 SOCIETY = ("society", "run", "--agents", "scripted-agent", "--observers", "scripted-observer", *SMALL, "--seed", "7")
+STUDENTS = """steps:
+  - name: fixed
+    do: evaluate
+    with: {game: negotiation, model: scripted, matches: 4, seed: 5}"""
 WRITTEN = "[message] My private words"
 
 
@@ -156,7 +164,35 @@ def test_a_recipe_shows_its_table_its_steps_and_its_file(
     assert [row["row"] for row in rows_of(files["data/table-1-score-mean.csv"])] == ["measure turn 2"]
     assert len(rows_of(files["data/steps.csv"])) == 7
     assert "recipe: games" in page
-    assert "seeds=&#39;1, 2&#39;" in page
+    assert ".venv/bin/flask recipe run games-1/games.yaml --set " in page
+    assert " &#39;seeds=1, 2&#39; " in page
+    assert ".venv/bin/flask report --recipe N" in page
+
+
+def test_a_sweep_is_reported_with_its_means_and_the_command_that_sweeps_again(
+    app: Flask, engine: Engine, flask: Run, tmp_path: Path
+) -> None:
+    file = tmp_path / "swept.yaml"
+    file.write_text(SWEPT.replace("steps:", STUDENTS))
+    swept = ("--sweep", "inputs.objective=-1, 0.5", "--seeds", "3-4", "--set", "turns=1")
+    assert flask("recipe", "run", file, *swept).exit_code == 0
+    done = flask("report", "--recipe", 1, "--out", tmp_path / "one.zip")
+    assert done.exit_code == 0, done.stderr
+    files = files_of(tmp_path / "one.zip")
+    words = re.search(r"flask (recipe run swept-1/swept\.yaml .*)", unescape(files["report.html"]))
+    assert words is not None
+    unpacked = tmp_path / "swept-1"
+    unpacked.mkdir()
+    file.rename(unpacked / "swept.yaml")
+    again = [str(tmp_path / each) if each.startswith("swept-1/") else each for each in shlex.split(words[1])]
+    assert flask(*again).exit_code == 0
+    with reading(engine) as session:
+        first, second = (RecipeSpec.of_json(row.spec) for row in session.scalars(select(RecipeRun)))
+    assert second == first.model_copy(update={"name": "swept-2", "recipe": second.recipe})
+    rows = [row for row in rows_of(files["data/table-1.csv"]) if row["figure"] == "score_mean"]
+    assert [(row["step"], row["objective"], row["n"]) for row in rows] == [
+        ("fixed", "", "4"), ("measure", "-1.0", "2"), ("measure", "0.5", "2")
+    ]  # fmt: skip
 
 
 def test_a_tournament_ranks_its_players_and_names_every_pair(

@@ -344,6 +344,10 @@ def test_a_run_of_a_recipe_has_its_models_in_the_order_of_their_trainings(
         choice = choice_of_run(session, number)
     assert (choice.models, choice.base, choice.iterations) == (("base", "casual"), "base", {"base": 0, "casual": 1})
     assert choice.rounds == (rounds["both"],)
+    with writing(engine) as session:
+        session.execute(update(RecipeStep).values(values={"rate": 1, "seed": 2}))
+    with reading(engine) as session:
+        assert choice_of_run(session, number).iterations == {}, "cells of a grid are no iterations"
 
 
 # ---- The page ---------------------------------------------------------------------

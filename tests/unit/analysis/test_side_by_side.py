@@ -165,7 +165,10 @@ def test_shares_that_never_vary_differ_as_surely_as_people_are_many(model: float
     if not model:
         rows[12:] = [match(row.players, unit=row.pair or 0) for row in rows[12:]]
     found = compared(WITH_PEOPLE, rows, "base", "model")["model"].against_base["agreement_rate"]
-    assert (found.difference.low, found.difference.high) == (pytest.approx(low, abs=1e-3), pytest.approx(high, abs=1e-3))
+    assert (found.difference.low, found.difference.high) == (
+        pytest.approx(low, abs=1e-3),
+        pytest.approx(high, abs=1e-3),
+    )
     assert (found.ratio.low, found.ratio.no_interval, found.test) == (None, SAME_IN_ALL, None)
 
 
