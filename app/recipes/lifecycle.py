@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.core.errors import Conflict, FieldError, Phrase, Verbatim, shown
+from app.core.errors import Conflict, FieldError, Invalid, Phrase, Verbatim, shown
 from app.core.validation import whole_number
 from app.datasets.store import check_usable, find_dataset
 from app.finetuning.backends import find_backend
@@ -32,6 +32,7 @@ from app.recipes.sweep import SEEDS, seeds_in_words, swept_inputs, with_sweep
 from app.registry import check_not_archived, find_round_model, get_model
 from app.registry.named import named_models
 from app.registry.prices import check_budget
+from app.registry.prompts import NO_PROMPT, find_prompt, reference
 from app.rounds.job import ROUND as ROUND_KIND
 from app.rounds.spec import RoundSpec
 from app.society.job import SOCIETY as SOCIETY_KIND
@@ -126,6 +127,7 @@ def _check_named(session: Session, found: RecipePlan) -> list[LanguageModel]:
     What several turns of a loop name alike is looked for once.
     """
     known: dict[tuple[int, str, str], Sequence[LanguageModel]] = {}
+    _check_prompts(session, found)
     for step in found.steps:
         for field, wanted in step.kind.takes(step.fields).items():
             if (value := step.fields.get(field)) is None or _is_made(value):
@@ -142,6 +144,40 @@ def _check_named(session: Session, found: RecipePlan) -> list[LanguageModel]:
             except FieldError as error:
                 raise RecipeFault(("steps", step.index, "with", "name"), error, step.turn) from None
     return [*{model.id: model for models in known.values() for model in models}.values()]
+
+
+def _check_prompts(session: Session, found: RecipePlan) -> None:
+    """Raises RecipeFault for a prompt that cannot be told."""
+    known = set()
+    for step in found.steps:
+        for field, named in _prompts(step.draft):
+            if named not in known:
+                try:
+                    _check_prompt(session, named)
+                except FieldError as error:
+                    raise RecipeFault(("steps", step.index, "with", field), error, step.turn) from None
+                known.add(named)
+
+
+def _prompts(draft: JobSpec) -> list[tuple[str, str]]:
+    """The prompts that a step names, each with its field."""
+    if isinstance(draft, RoundSpec):
+        return [("prompts", each) for each in draft.prompts]
+    return [("prompt", draft.prompt)] if isinstance(draft, EvaluateSpec) and draft.prompt is not None else []
+
+
+def _check_prompt(session: Session, named: str) -> None:
+    """Raises FieldError for a prompt that is not there, or whose version is open: all steps are to tell the same."""
+    if named == NO_PROMPT:
+        return
+    row = find_prompt(session, named, None)
+    if "@" not in named:
+        raise Invalid(
+            None,
+            expected=Phrase("a prompt as NAME@VERSION, so that each step has the same words"),
+            got=named,
+            remedy=Phrase("%(name)s is its newest version", name=Verbatim(reference(row))),
+        )
 
 
 def _unnamed(error: FieldError, field: str) -> FieldError:

@@ -44,7 +44,7 @@ class EvaluateSpec(JobSpec):
     material: str | None = asked_material()
     prompt: str | None = asked(
         "System prompt",
-        "What the model is told beside the rules, by NAME or NAME@VERSION; its opponent is told nothing.",
+        "What the model is told beside the rules, by NAME@VERSION; its opponent is told nothing.",
         None,
         unset="none",
         metavar="PROMPT",

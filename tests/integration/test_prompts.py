@@ -125,7 +125,7 @@ def test_what_cannot_be_told_is_refused_and_no_round_is_made(app: Flask, engine:
 SWEPT = """\
 recipe: told
 version: 1
-sweep: {measure.prompt: [terse, kind]}
+sweep: {measure.prompt: [terse@1, kind@1]}
 steps:
   - name: measure
     do: evaluate
@@ -140,6 +140,16 @@ def test_prompts_are_swept_as_any_field_is(engine: Engine, settings: Settings) -
     with reading(engine) as session:
         told = session.execute(select(SeatRow.prompt, SeatRow.match_id)).all()
         assert sorted(str(prompt) for prompt, _ in told) == ["None"] * 8 + ["kind@1"] * 4 + ["terse@1"] * 4
+
+
+@pytest.mark.usefixtures("prompts")
+def test_a_recipe_names_versions_so_that_all_of_its_steps_tell_the_same(engine: Engine) -> None:
+    for wrong, said in (("kind", "kind@1 is its newest version"), ("kind@9", "NAME@VERSION, got 'kind@9'")):
+        with pytest.raises(AppError, match=said):
+            make_run(engine, SWEPT.replace("kind@1", wrong))
+    played = "{game: negotiation, models: [one], matches: 4, prompts: [none, terse]}"
+    with pytest.raises(AppError, match="terse@1 is its newest version"):
+        make_run(engine, f"recipe: told\nversion: 1\nsteps:\n  - {{name: play, do: round, with: {played}}}\n")
 
 
 @pytest.mark.usefixtures("prompts")
