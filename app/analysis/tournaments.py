@@ -108,7 +108,7 @@ def _chosen(session: Session, choice: TournamentChoice) -> list[ColumnElement[bo
     of_models = MatchRow.source == SELFPLAY
     arms = _arms_with_people(session)
     known = MatchRow.game.in_(GAMES)
-    return [*found, known, is_over(), (of_models | _of_people(arms)) if arms else of_models]
+    return [*found, known, is_over(), untold(), (of_models | _of_people(arms)) if arms else of_models]
 
 
 def _arms_with_people(session: Session) -> list[int]:
@@ -124,6 +124,15 @@ def _arms_with_people(session: Session) -> list[int]:
 def _of_people(arms: Iterable[int]) -> ColumnElement[bool]:
     """Matches of these arms that count."""
     return MatchRow.arm_id.in_(list(arms)) & counted_people()
+
+
+def untold() -> ColumnElement[bool]:
+    """Whether no model was told anything beside the rules, for a WHERE over MatchRow: a model with a persona is another
+    player than the same model without one.
+    """
+    seat = aliased(SeatRow)
+    told = select(seat.seat).where(seat.match_id == MatchRow.id, seat.prompt.is_not(None)).correlate(MatchRow)
+    return ~exists(told)
 
 
 def counted_people() -> ColumnElement[bool]:

@@ -89,6 +89,15 @@ def test_a_cross_play_is_a_leaderboard_of_its_models(engine: Engine, tournament:
     assert {row["role"] for row in rows_of} == {"first"}
 
 
+def test_a_model_with_a_persona_is_not_rated_as_the_model(engine: Engine, tournament: int) -> None:
+    [before] = boards(engine)
+    with writing(engine) as session:
+        told = select(MatchRow.id).order_by(MatchRow.id).limit(3)
+        session.execute(update(SeatRow).where(SeatRow.match_id.in_(told), SeatRow.seat == 1).values(prompt="kind@1"))
+    [after] = boards(engine)
+    assert before.matches - after.matches == 3
+
+
 def test_who_begins_is_told_apart_whatever_the_seat(engine: Engine, tournament: int) -> None:
     with reading(engine) as session:
         rows = session.execute(

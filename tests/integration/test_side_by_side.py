@@ -79,6 +79,15 @@ def test_self_play_and_cross_play_are_told_apart(engine: Engine, rounds: dict[st
     assert (against["agreement_rate"].test, against["agreement_rate"].pairs) == ("McNemar", 20)  # the same seeds
 
 
+def test_matches_with_a_persona_are_not_those_of_the_model(engine: Engine, rounds: dict[str, int]) -> None:
+    with writing(engine) as session:
+        own = select(MatchRow.id).where(MatchRow.round_id == rounds["casual"], MatchRow.index < 5)
+        session.execute(update(SeatRow).where(SeatRow.match_id.in_(own)).values(prompt="kind@1"))
+    [both] = found(engine)
+    counted = {name: both.find(name, "self-play", None) for name in MODELS}
+    assert {name: each and each.matches for name, each in counted.items()} == {"scripted": 20, "casual": 15}
+
+
 @pytest.mark.parametrize("objective", ["self", "comp"])
 def test_the_share_of_the_best_joint_score_is_that_of_the_deals(app: Flask, engine: Engine, objective: str) -> None:
     number = make_round(engine, "scripted", "scripted", matches=20, config={"objective": objective})

@@ -1,7 +1,8 @@
 """The matches of models side by side, read by setting, and what was said in them.
 
 Of people's matches those count that are none of a rehearsal, of practice, of somebody who withdrew, or of a wave that
-is not frozen, and in which nothing was erased.
+is not frozen, and in which nothing was erased. Matches in which a model was told a prompt beside the rules do not
+count: it is another player then.
 """
 
 import json
@@ -26,7 +27,7 @@ from app.analysis.side_by_side.settings import (
     SideBySideChoice,
     SpokenMatch,
 )
-from app.analysis.tournaments import counted_people
+from app.analysis.tournaments import counted_people, untold
 from app.core.errors import Invalid, NotFound, Phrase, Verbatim, either
 from app.games import GAMES, find_game, partner_weight_of
 from app.games.base import JSON, Event
@@ -123,12 +124,12 @@ def _parts(choice: SideBySideChoice, chosen: Sequence[int]) -> Iterator[list[Col
         .correlate(MatchRow).scalar_subquery()
         for seat in (0, 1)
     )  # fmt: skip
-    in_rounds = [MatchRow.source == SELFPLAY, with_models]
+    in_rounds = [MatchRow.source == SELFPLAY, with_models, untold()]
     if choice.rounds is not None:
         in_rounds.append(MatchRow.round_id.in_(choice.rounds))
     yield [*in_rounds, first == second]
     yield [*in_rounds, first != second]
-    counted = [*conditions(MatchFilter(study=choice.study)), counted_people()]
+    counted = [*conditions(MatchFilter(study=choice.study)), counted_people(), untold()]
     yield [*counted, with_models]
     yield [*counted, people_alone]
     if choice.study is None:
