@@ -221,7 +221,10 @@ def _limits(row: Campaign, found: Sequence[IterationResult], gain: _Gain | None,
     if len(found) - 1 < row.iterations:
         points.insert(0, f"{row.iterations - len(found) + 1} of {row.iterations} iterations are not evaluated yet.")
     if gain is not None and gain.difference is None and len(found) > 1:
-        points.append("The difference has no interval of its own: the two evaluations are not of the same matches.")
+        compared = {found[0].evaluation_id, found[-1].evaluation_id}
+        removed = any(row.removed_at is not None for row in origins.rounds if row.id in compared)
+        why = "matches of an evaluation were removed" if removed else "the two evaluations are not of the same matches"
+        points.append(f"The difference has no interval of its own: {why}.")
     if gain is not None and gain.last.no_interval:
         points.append(f"Figures without an interval are of {gain.last.no_interval}.")
     points.append(

@@ -302,7 +302,8 @@ def rounds_table(origins: Origins) -> list[ReportTable]:
     )  # fmt: skip
     rows = [
         (
-            f"{row.id}: {row.name}",
+            f"{row.id}: {row.name}"
+            + ("" if row.removed_at is None else f" (matches removed on {row.removed_at:%Y-%m-%d})"),
             " – ".join(dict.fromkeys(names.get(each or 0, "unknown") for each in (row.model_0_id, row.model_1_id))),
             *(str(each) for each in (row.matches, row.finished, row.aborted, row.violations, row.calls)),
             str(row.failed_calls),
@@ -333,6 +334,12 @@ def limits_of(origins: Origins, *, trained_once: bool = True) -> list[str]:
     found = []
     if over < planned:
         found.append(f"Missing data: {planned - over} of {planned} planned matches are not over and in no figure.")
+    removed = [str(row.id) for row in origins.rounds if row.removed_at is not None]
+    if removed:
+        found.append(
+            f"Matches of round {', '.join(removed)} were removed: no figure that is taken of matches now has them, and"
+            " those that were taken before stay."
+        )
     if broken:
         found.append(f"{broken} of {over} matches were broken off; they count with a score of 0.")
     if origins.trainings and trained_once:

@@ -106,7 +106,10 @@ def _read(reference: str) -> tuple[TournamentChoice, str | None]:
 def _origins(session: Session, choice: TournamentChoice, boards: Sequence[Leaderboard]) -> Origins:
     """The rounds of the tournament, and the models that are rated."""
     rounds = select(RoundRow.id).where(
-        RoundRow.source == SELFPLAY, RoundRow.game.in_([each.game for each in boards]), RoundRow.finished > 0
+        RoundRow.source == SELFPLAY,
+        RoundRow.game.in_([each.game for each in boards]),
+        RoundRow.finished > 0,
+        RoundRow.removed_at.is_(None),
     )
     if choice.matrix is not None:
         rounds = rounds.where(RoundRow.matrix_id == choice.matrix)

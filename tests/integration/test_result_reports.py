@@ -7,18 +7,18 @@ import re
 import shlex
 import zipfile
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from html import unescape
 from pathlib import Path
 
 import pytest
 from flask import Flask
 from markupsafe import escape
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, delete, select
 from sqlalchemy.orm import Session
 
 from app.core.extensions import reading, writing
-from app.models import GenerationRow, LanguageModel, RecipeRun, StudyVersion, Wave
+from app.models import GenerationRow, LanguageModel, MatchRow, RecipeRun, RoundRow, StudyVersion, Wave
 from app.recipes.spec import RecipeSpec
 from app.registry import add_scripted_model
 from app.studies.progress import StudyProgress
@@ -145,6 +145,14 @@ def test_a_campaign_says_what_its_last_model_has_over_the_base(
     assert "2 of 3 iterations are not evaluated yet." in page
     assert "campaign: 7" in page
     assert model_named(engine, "base").options["sha256"] in page
+    with writing() as session:
+        session.execute(delete(MatchRow).where(MatchRow.round_id == evaluations[0]))
+        session.get_one(RoundRow, evaluations[0]).removed_at = datetime(2026, 5, 4, tzinfo=UTC)
+    assert flask("report", "--campaign", number, "--out", tmp_path / "two.zip").exit_code == 0
+    page = files_of(tmp_path / "two.zip")["report.html"]
+    assert "(matches removed on 2026-05-04)" in page
+    assert f"Matches of round {evaluations[0]} were removed" in page
+    assert "no interval of its own: matches of an evaluation were removed." in page
 
 
 def test_a_recipe_shows_its_table_its_steps_and_its_file(
