@@ -18,6 +18,8 @@ from app.finetuning.runner import run_job
 from app.games.base import JSON
 from app.jobs.context import JobContext
 from app.models import Dataset, LanguageModel, TrainingEvent, TrainingJob
+from app.publication.job import PUBLICATION
+from app.publication.spec import PublicationSpec
 from app.registry import GAMES_USE
 from tests.datasets import cut
 from tests.rounds import make_round, play
@@ -32,6 +34,19 @@ def make_dataset(engine: Engine, settings: Settings, name: str = "rows", game: s
     number = make_round(engine, "scripted", matches=12, game=game)
     play(engine, settings, number)
     return cut(engine, settings.home, name, rounds=[number], filter="all", style="compact")
+
+
+def make_publication(engine: Engine, dataset: Dataset) -> int:
+    """A push of a dataset to a hub that waits for a worker; its number."""
+    spec = PublicationSpec.read({"dataset": str(dataset.id), "to": "lab/rows", "licence": "cc-by-4.0"})
+    with writing(engine) as session:
+        row = PUBLICATION.new_row(
+            queued=True, requester=None, spec=spec.to_json(), language_model_id=None, dataset_id=dataset.id,
+            name=dataset.name, target=str(spec.place), licence=spec.licence, size=1000, files=2, lease_count=0,
+        )  # fmt: skip
+        session.add(row)
+        session.flush()
+        return int(row.id)
 
 
 def is_internal_error(error: str | None) -> bool:

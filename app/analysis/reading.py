@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session, aliased
 from app.games import partner_weight_of
 from app.games.match_table import FinishedMatch, MatchTable, MatchTableBuilder
 from app.matches import counts
+from app.matches.blinding import is_blinded
 from app.matches.filter import EVERYTHING, MatchFilter, conditions, is_over, unindexed
 from app.models import LanguageModel, MatchRow, RoundRow, SeatRow
 from app.rounds.spec import MOST_MATCHES
@@ -60,8 +61,8 @@ def extent(session: Session, choice: MatchFilter, most: int) -> tuple[int, datet
 
 
 def _sample(session: Session, choice: MatchFilter, most: int, *columns: Any) -> Select[Any]:
-    """At most so many of the chosen matches that are over, drawn at random."""
-    return drawn(session, [is_over(), *conditions(choice)], choice, most).with_only_columns(*columns)
+    """At most so many of the chosen matches that are over and not blinded, drawn at random."""
+    return drawn(session, [is_over(), *conditions(choice), ~is_blinded()], choice, most).with_only_columns(*columns)
 
 
 def drawn(session: Session, wanted: Sequence[ColumnElement[bool]], choice: MatchFilter, most: int) -> Select[str]:
@@ -81,10 +82,12 @@ def chosen_tables(
 ) -> dict[tuple[str, float | None], MatchTable]:
     """The finished matches that a filter chooses, by game and partner's weight: those without a round first.
 
-    At most so many of them, if there is a `most`: a sample that stays the same as long as no further match is over.
+    Those of waves that are not frozen are left out. At most so many, if there is a `most`: a sample that stays the
+    same as long as no further match is over.
     """
     swapped, names, alone = _swapped(session), _names(session), count(-1, -1)
-    chosen = conditions(choice) if most is None else [MatchRow.id.in_(_sample(session, choice, most, MatchRow.id))]
+    unblinded = [*conditions(choice), ~is_blinded()]
+    chosen = unblinded if most is None else [MatchRow.id.in_(_sample(session, choice, most, MatchRow.id))]
     tables: dict[tuple[str, float | None], MatchTableBuilder] = {}
     in_pairs = set()
     rows = session.execute(

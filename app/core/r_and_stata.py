@@ -126,5 +126,5 @@ def _r_text(text: str) -> str:
 
 
 def _stata_text(text: str) -> str:
-    """Text within quotes: what Stata reads as the end of them, or as a macro, is exchanged."""
-    return text.translate({ord('"'): "'", ord("`"): "'", ord("$"): "USD"})[:_LONGEST_LABEL]
+    """Text within quotes, in one line: what Stata reads as the end of them, or as a macro, is exchanged."""
+    return " ".join(text.split()).translate({ord('"'): "'", ord("`"): "'", ord("$"): "USD"})[:_LONGEST_LABEL]

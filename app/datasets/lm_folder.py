@@ -149,7 +149,10 @@ def _our_words(events: tuple[LogEvent, ...]) -> tuple[list[str], str]:
     match = engine.replay(events[:1])
     used = [prompts.asking_for_text(each or prompts.default_prompt(match.game.name)) for each in match.prompts]
     views = [match.view(seat) for seat in range(2)]
-    system = [prompts.rules(view, prompt) for view, prompt in zip(views, used, strict=True)]
+    system = [
+        "\n\n".join([*([before["text"]] if (before := prompt.get("system")) else []), prompts.rules(view, prompt)])
+        for view, prompt in zip(views, used, strict=True)
+    ]
     return system, f"{PROPOSE} {prompts.instead_of(views[0], used[0], 'proposal')}"
 
 

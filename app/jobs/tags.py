@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from app.core.errors import Invalid, NotFound, Phrase
 from app.core.extensions import Model
 from app.core.lists import NOWHERE, ListColumn
+from app.core.validation import is_storable
 
 MODEL, DATASET = "model", "dataset"  # beside the kinds of jobs
 MOST_TAGS, LONGEST_TAG, LONGEST_NOTE = 20, 40, 2000
@@ -89,6 +90,8 @@ def remove_tags(session: Session, kind: str, number: int, names: Sequence[str]) 
 def add_note(session: Session, kind: str, number: int, text: str, by: str) -> None:
     """Note something. Raises Invalid."""
     text = text.strip()
+    if not is_storable(text):
+        raise Invalid("note", expected=Phrase("characters that can be stored"), got=ascii(text[:80]))
     if not 1 <= len(text) <= LONGEST_NOTE:
         expected = Phrase("a text of 1 to %(most)s characters", most=LONGEST_NOTE)
         raise Invalid("note", expected=expected, got=Phrase("one of %(length)s", length=len(text)))

@@ -25,7 +25,7 @@ _OVER = "over"
 
 def find_coding(session: Session, number: int) -> Coding:
     """The coding of that number. Raises NotFound."""
-    found = session.get(Coding, number)
+    found = session.get(Coding, number) if number < 2**31 else None
     if found is None:
         raise NotFound("coding", expected=Phrase("the number of one that exists"), got=number)
     return found

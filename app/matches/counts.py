@@ -49,7 +49,7 @@ _Key = tuple[Any, ...]  # of the columns in _KEY
 _Sums = tuple[float, ...]  # of those in _SUMS
 _NONE: _Sums = (0, 0, 0, 0)
 _COUNTED_FIELDS = {"game", "player", "source", "reason", "status"}  # of a filter
-_MANY = 40  # rows of a round, or of all matches, from which on it is worth while to add up those that agree
+_MANY = 40  # rows of a round, or of all matches, more than they need, from which on they are added up
 _GROUPS_AT_ONCE = 50
 _DELETED_AT_ONCE = 500
 _TRIES = 5
@@ -224,14 +224,27 @@ class _ReplacedMeanwhileError(Exception):
 
 
 def merge(database: Engine) -> None:
-    """Add up rows that agree, where there are many; upkeep does it now and then."""
-    with contextlib.suppress(_ReplacedMeanwhileError):
-        transact(database)(_merge_some)
+    """Add up rows that agree, where there are many; upkeep does it now and then.
+
+    Which these are is looked for before anything is locked.
+    """
+    with reading(database) as session:
+        grown = _grown(session)
+    if grown:
+        with contextlib.suppress(_ReplacedMeanwhileError):
+            transact(database)(partial(_merge, grown=grown))
 
 
-def _merge_some(session: Session) -> None:
-    grown = select(MatchCount.round_id).group_by(MatchCount.round_id).having(func.count() > _MANY)
-    for round_id in session.scalars(grown.limit(_GROUPS_AT_ONCE)).all():
+def _grown(session: Session) -> Sequence[int | None]:
+    """The rounds, and None for all matches, that have so many rows more than they need."""
+    key = _columns(MatchCount)[: len(_KEY)]
+    alike = select(MatchCount.round_id, (func.count() - 1).label("more")).group_by(*key).subquery()
+    many = select(alike.c.round_id).group_by(alike.c.round_id).having(func.sum(alike.c.more) >= _MANY)
+    return session.scalars(many.limit(_GROUPS_AT_ONCE)).all()
+
+
+def _merge(session: Session, grown: Sequence[int | None]) -> None:
+    for round_id in grown:
         of_round = MatchCount.round_id.is_(None) if round_id is None else MatchCount.round_id == round_id
         kept: dict[_Key, _Kept] = {}
         for row in session.execute(select(MatchCount.id, *_columns(MatchCount)).where(of_round)):

@@ -180,7 +180,8 @@ _HIDDEN = {
     "matches": (
         "reason", "winner", "player_0", "player_1", "utility_0", "utility_1", "agreed", "pareto_optimal", "tokens",
         "unspoken", "points_0", "points_1", "got_0", "got_1", "prompt_style_0", "prompt_style_1", "prompt_version_0",
-        "prompt_version_1", "lenient_moves", "answer_form_0", "answer_form_1",
+        "prompt_version_1", "lenient_moves", "answer_form_0", "answer_form_1", "system_prompt_0",
+        "system_prompt_1",
     ),
     "moves": ("player", "original"),
     "events": ("player", "body"),

@@ -197,6 +197,7 @@ def _seat_rows(begun: NewMatch) -> list[dict[str, Any]]:
             "role": roles[number],
             "kind": seat.kind,
             "language_model_id": seat.language_model_id,
+            "prompt": None if seat.spec is None or not seat.is_prompted else (seat.spec.system or {}).get("prompt"),
             "player": seat.player,
             "training_consent": person.training_consent,
             "participant_id": person.participant_id,

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from pydantic import ValidationError
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -18,10 +17,10 @@ from app.job_kinds import JOB_KINDS
 from app.jobs.listing import failed_jobs
 from app.models import Study, StudyEvent, Wave
 from app.spend.limits import limits
+from app.spend.people import wave_caps
 from app.studies.enrolment import PAUSED_BY_START
-from app.studies.places import committed
 from app.studies.reports import REPORT
-from app.studies.waves import CLOSED, PAUSED, settings_of
+from app.studies.waves import PAUSED
 
 JOBS, STUDIES, LIMITS, REPORTS, TEST = "jobs", "studies", "limits", "reports", "test"
 KINDS: Mapping[str, Phrase] = {
@@ -104,19 +103,10 @@ def _limits(session: Session, settings: Settings, now: datetime) -> Iterator[Not
 
 
 def _caps_of_waves(session: Session, now: datetime) -> Iterator[NoticeCause]:
-    open_waves = (
-        select(Wave, Study.name)
-        .join(Study, Study.id == Wave.study_id)
-        .where(Wave.status != CLOSED, Wave.rehearsal.is_(False))
-        .order_by(Wave.id)
-    )
-    for wave, study in session.execute(open_waves):
-        title = Phrase("spend cap of %(wave)s", wave=Verbatim(f"{study}:{wave.name}"))
-        try:
-            spent, most = float(committed(session, wave)), float(settings_of(wave).most_spent)
-        except ValidationError:  # its own page says so; nobody is kept from the other limits by it
-            continue
-        yield from _near(title, f"wave {wave.id}", spent, most, "USD", now, f"/admin/studies/waves/{wave.id}")
+    for cap in wave_caps(session):
+        path = f"/admin/studies/waves/{cap.number}"
+        title = Phrase("spend cap of %(wave)s", wave=cap.title)
+        yield from _near(title, f"wave {cap.number}", cap.spent, cap.most, cap.currency or "USD", now, path)
 
 
 def _near(
@@ -127,7 +117,7 @@ def _near(
     mark = REACHED if percent >= REACHED else NEAR if percent >= NEAR else None
     if mark is None:
         return
-    form = "%.0f tokens" if unit == "tokens" else "$%.2f"
+    form = {"tokens": "%.0f tokens", "USD": "$%.2f"}.get(unit, f"%.2f {unit}")
     text = Phrase(
         "%(limit)s: %(percent)s %% used, %(spent)s of %(most)s",
         limit=title,

@@ -23,6 +23,7 @@ LATELY = timedelta(days=1)  # what is older is told to nobody
 KEPT = timedelta(days=90)  # how long notices that were sent stay
 _FIRST_WAIT, _LONGEST_WAIT = timedelta(seconds=30), timedelta(hours=1)  # between two tries
 _MOST = 1000  # notices of a batch
+_BETWEEN = timedelta(minutes=1)  # two tests, each of which is a mail
 _SHOWN = 3  # of an experimenter's own page
 
 
@@ -71,6 +72,9 @@ def add_test(session: Session, user: User, settings: Settings) -> None:
     if not user.notice_mail:
         raise Conflict("notice_mail", expected=Phrase("an address that is saved"), got=Phrase("none"))
     now, number = datetime.now(UTC), uuid.uuid4().hex
+    lately = select(Notice.id).where(Notice.user_id == user.id, Notice.kind == TEST, Notice.created_at > now - _BETWEEN)
+    if session.scalar(lately.limit(1)) is not None:
+        raise Conflict("notice_mail", expected=Phrase("one test a minute"), got=Phrase("another one"))
     session.add(
         Notice(
             cause=f"test {number}", recipient=user.name, user_id=user.id, channel=MAIL, kind=TEST, text=TEST_TEXT,

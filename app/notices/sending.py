@@ -36,7 +36,7 @@ def send_mail(mail: EmailMessage, settings: Settings) -> None:
                 raise NotSent(f"SMTP_HOST {host}:{port} refused {len(refused)} of the addresses")
     except smtplib.SMTPResponseException as error:
         raise NotSent(f"SMTP_HOST {host}:{port} answered {error.smtp_code}") from None
-    except (OSError, smtplib.SMTPException) as error:
+    except (OSError, smtplib.SMTPException, ValueError) as error:  # also a password that is not ASCII
         raise NotSent(f"SMTP_HOST {host}:{port}: {_why(error)}") from None
 
 
@@ -61,7 +61,7 @@ def post(url: str, body: bytes, headers: Mapping[str, str], *, private: bool) ->
         answer.read(_MOST_BYTES)
         if not 200 <= answer.status < 300:
             raise NotSent(f"{host} answered {answer.status}")
-    except (OSError, HTTPException) as error:
+    except (OSError, HTTPException, ValueError) as error:  # also what cannot be in an address
         raise NotSent(f"{host}: {_why(error)}") from None
     finally:
         connection.close()

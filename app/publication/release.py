@@ -334,14 +334,14 @@ def _of_elsewhere(
             continue
         if (imported := data.spec.get("imported")) is not None:
             yield Phrase(
-                "dataset %(name)s was imported from %(file)s, under no declared licence (`flask dataset permit"
-                " %(number)s`)",
+                "dataset %(name)s was imported from %(file)s, under no declared licence"
+                " (`flask dataset permit %(number)s`)",
                 name=called(data), file=Verbatim(imported["file"]), number=data.id,
             )  # fmt: skip
         elif number := sources.imported.get(data.id):
             yield Phrase(
-                "dataset %(name)s has %(count)s imported games, under no declared licence (`flask dataset permit"
-                " %(number)s`)",
+                "dataset %(name)s has %(count)s imported games, under no declared licence"
+                " (`flask dataset permit %(number)s`)",
                 name=called(data), count=number, number=data.id,
             )  # fmt: skip
 

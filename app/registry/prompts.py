@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.core.errors import Invalid, NotFound, Phrase
 from app.core.lists import Code, ListColumn, Listing
+from app.core.validation import is_storable
 from app.games.base import JSON
 from app.models import PromptRow
 
@@ -33,6 +34,8 @@ def add_prompt(session: Session, name: str, text: str, by: str) -> PromptRow:
     if _NAME.fullmatch(name) is None or name == NO_PROMPT:
         expected = Phrase("at most 40 small letters, digits and hyphens, and not %(word)s", word=NO_PROMPT)
         raise Invalid("name", expected=expected, got=name)
+    if not is_storable(text):
+        raise Invalid("text", expected=Phrase("characters that can be stored"), got=ascii(text[:80]))
     if not 1 <= len(text) <= MOST_CHARACTERS:
         raise Invalid("text", expected=Phrase("1 to %(most)s characters", most=MOST_CHARACTERS), got=len(text))
     newest = _versions(session, name)[-1:]

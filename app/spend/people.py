@@ -10,6 +10,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import NamedTuple, TypeVar
 
+from pydantic import ValidationError
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -104,7 +105,10 @@ def wave_caps(session: Session) -> Iterator[SpendingLimit]:
     open_ = select(Wave, Study.name).join(Study, Study.id == Wave.study_id)
     open_ = open_.where(Wave.status.in_((waves.OPEN, waves.PAUSED)), Wave.rehearsal.is_(False)).order_by(Wave.id)
     for wave, study in session.execute(open_):
-        file, design = waves.settings_of(wave), design_of_wave(session, wave)
+        try:
+            file, design = waves.settings_of(wave), design_of_wave(session, wave)
+        except ValidationError:  # of an earlier version, which nobody can read any more
+            continue
         committed, most = places.committed(session, wave), most_a_place(design) * (1 + file.fee)
         left = file.most_spent - committed
         people = int(left / most) if most > 0 else None

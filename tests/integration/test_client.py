@@ -139,6 +139,8 @@ class ProxyHandler(BaseHTTPRequestHandler):
             return
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.headers["Content-Type"] or "text/plain")
+        if coding := answer.headers["Content-Encoding"]:
+            self.send_header("Content-Encoding", coding)
         if cut:
             self.send_header("Content-Length", "1000000")  # more than comes: what is read breaks off
         self.end_headers()

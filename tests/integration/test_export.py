@@ -43,7 +43,7 @@ MATCH_COLUMNS = (
     "match_id,round_id,study_id,index,game,config,seed,status,reason,winner,role_0,player_0,utility_0,role_1,player_1,"
     "utility_1,moves,violations,agreed,pareto_optimal,started_at,ended_at,words,tokens,first_proposal,unspoken,"
     "points_0,points_1,got_0,got_1,counts,values_0,values_1,lambda,source,swapped,prompt_style_0,prompt_version_0,"
-    "prompt_style_1,prompt_version_1,game_version,lenient_moves,answer_form_0,answer_form_1"
+    "system_prompt_0,prompt_style_1,prompt_version_1,system_prompt_1,game_version,lenient_moves,answer_form_0,answer_form_1"
 )
 MOVE_COLUMNS = "match_id,ply,seat,role,player,kind,text,at,original"
 EVENT_COLUMNS = "match_id,seq,ply,kind,seat,role,player,body,at"
@@ -96,6 +96,7 @@ def test_a_deal_stands_in_one_row_with_every_column_in_order(engine: Engine) -> 
         "got_1": "[2, 0, 1]",
         "counts": "[3, 2, 1]", "values_0": "[1, 3, 1]", "values_1": "[2, 0, 4]", "lambda": "0", "source": "live",
         "swapped": "", "prompt_style_0": "", "prompt_version_0": "", "prompt_style_1": "", "prompt_version_1": "",
+        "system_prompt_0": "", "system_prompt_1": "",
         "game_version": "1", "lenient_moves": "0", "answer_form_0": "", "answer_form_1": "",
     }  # fmt: skip
     assert {name: row[name] for name in expected} == expected

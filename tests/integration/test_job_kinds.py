@@ -31,7 +31,7 @@ from tests.assessments import make_alignment, make_assessment
 from tests.benchmarks import make_benchmark, score
 from tests.campaigns import add_local, campaign_of
 from tests.experimenter import signed_in
-from tests.jobs import make_dataset, make_job, tell
+from tests.jobs import make_dataset, make_job, make_publication, tell
 from tests.recipes import make_run
 from tests.rounds import make_round
 from tests.societies import make_society
@@ -263,6 +263,7 @@ def test_lists_of_all_kinds_have_pages_and_ask_as_often_for_ten_jobs_as_for_two(
             make_assessment(engine, "scripted-agent", "scripted-observer", "scripted-observer")
             make_alignment(engine, "base", f"chain-{uuid.uuid4().hex[:6]}")
             make_run(engine)
+            make_publication(engine, dataset)
             with writing(engine) as session:
                 rehearsals.create(session, RehearsalSpec(study="two-models", bots=1))
 

@@ -43,7 +43,7 @@ from tests.benchmarks import make_benchmark, score
 from tests.campaigns import add_local, campaign_of
 from tests.experimenter import leafed_through, signed_in
 from tests.integration.test_authorisation import House
-from tests.jobs import make_dataset, make_job, tell
+from tests.jobs import make_dataset, make_job, make_publication, tell
 from tests.programs import Program
 from tests.r_programs import check_frame, needs_r, run_lines
 from tests.recipes import make_run
@@ -73,6 +73,7 @@ def filled(app: Flask, engine: Engine) -> Engine:
         make_society(engine, "scripted-agent", observers=["scripted-observer"])
         make_assessment(engine, "scripted-agent", "scripted-observer", "scripted-observer")
         make_alignment(engine, "base", f"chain-{number}")
+        make_publication(engine, dataset)
         make_run(engine)
         with writing(engine) as session:
             rehearsals.create(session, RehearsalSpec(study="two-models", bots=1))
@@ -208,6 +209,17 @@ def test_a_running_job_keeps_its_list_fresh(filled: Engine, client: FlaskClient)
         for row in session.query(TrainingJob):
             row.status = states.DONE
     assert "data-fresh" not in client.get("/admin/jobs").text
+
+
+def test_jobs_of_every_kind_that_run_are_on_the_overview(filled: Engine, app: Flask, client: FlaskClient) -> None:
+    with writing(filled) as session:
+        for kind in JOB_KINDS:
+            kind.get(session, 1).status = states.RUNNING
+    page = client.get("/admin/")
+    assert page.status_code == 200
+    for kind in JOB_KINDS:
+        with app.test_request_context():
+            assert f'href="{job_address(kind, 1)}"' in page.text, kind.name
 
 
 # Of lists that need one: a study, or a wave of it.

@@ -170,7 +170,7 @@ def test_a_paused_wave_an_urgent_report_and_a_cap_that_is_near_are_told_without_
         row = session.get_one(Wave, number)
         row.settings = {**row.settings, "most_spent": "0.01"}
     send_due(engine, settings, "a")
-    assert "Spend cap of two-models:spring: " in words(mailbox[0].mails[1])
+    assert "Spend cap of wave spring of study two-models: " in words(mailbox[0].mails[1])
     assert send_due(engine, settings, "a") == 0  # once for each limit
 
 

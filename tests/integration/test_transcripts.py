@@ -144,6 +144,8 @@ def test_no_list_page_file_or_program_is_told_more_of_an_open_wave(
         assert program.get(f"/matches?{asked}")["items"] == [], asked
         assert secret not in client.get(f"/admin/export/moves.csv?{asked}").text, asked
     assert open_match in client.get("/admin/matches?sort=scores").text
+    analysed = "/admin/matches/analysis.csv?source=live&all=1", "/admin/matches/analysis.csv?study=two-models"
+    assert "casual" not in "".join(client.get(address).text for address in analysed)
     refused = client.get("/admin/export/inspect.json")
     assert (refused.status_code, "none of waves that are not frozen, got 1" in refused.text) == (409, True)
 
@@ -152,4 +154,5 @@ def test_no_list_page_file_or_program_is_told_more_of_an_open_wave(
     for way, text in told().items():
         assert "casual" in text or way in ("generations", "home"), way
     assert json.loads(told()["api"])["reason"] == "deal"
+    assert all("casual" in client.get(address).text for address in analysed)
     assert secret in client.get("/admin/export/inspect.json").text

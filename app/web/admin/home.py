@@ -40,7 +40,7 @@ def home() -> str:
         figures, models, rounds = overview(session, now), list_models(session), open_rounds(session)
         quiet = ListColumn("quiet", Phrase("For"), lambda line: _minutes(now, line.match.moved_at), numeric=True)
         live, latest = live_matches(session, now), latest_matches(session)
-        causes = _by_cause(_failures(session, now))[:_MOST_CAUSES]
+        causes = _by_cause(_failures(session, now))
         page = {
             "needs": _needs(session, causes),
             "runs": runs(session),
@@ -53,7 +53,7 @@ def home() -> str:
             "unsent_notices": count_failed(session),
             "upkeep_runs": figures.upkeep_until is not None and figures.upkeep_until > now,
             "live": table_of(session, "matches", live, "match", "game", "players", "source", "moves", _TO_MOVE, quiet),
-            "failures": table_of(session, "matches", causes, *_FAILURE),
+            "failures": table_of(session, "matches", causes[:_MOST_CAUSES], *_FAILURE),
             "latest": table_of(
                 session, "matches", latest,
                 "match", "game", "players", "source", "state", "scores", "moves", "started_at",

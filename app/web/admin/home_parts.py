@@ -189,7 +189,7 @@ def _waves(session: Session) -> list[RunLine]:
             RunLine(
                 Reference("wave", wave.id, name),
                 wave_state(wave),
-                Done(completed, wave.settings["places"]),
+                Done(completed, wave.settings.get("places")),  # a file of an earlier version may say it otherwise
                 Phrase("wave of a study"),
                 wave.created_at,
                 _buttons(address, [*acts, ("close", gettext("Close"))], name),

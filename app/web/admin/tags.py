@@ -93,7 +93,7 @@ def _check(session: Session, kind: str, number: int) -> None:
     if kind == service.DATASET:
         get_dataset(session, number)
     elif kind == service.MODEL:
-        if session.get(LanguageModel, number) is None:
+        if number > _LARGEST or session.get(LanguageModel, number) is None:
             raise NotFound("model", expected="the number of one that exists", got=number)
     else:
         known = {each.name: each for each in JOB_KINDS}
