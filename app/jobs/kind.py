@@ -71,7 +71,7 @@ class JobKind(Generic[R]):
         """What errors call a job: "round 3"."""
         if self.numbered is not None:
             return self.numbered(number)
-        return Phrase("%(kind)s %(number)s", kind=self.name, number=number)
+        return Phrase("%(kind)s %(number)s", kind=Phrase(self.name), number=number)
 
     # ---- What a kind may override ------------------------------------------------
 

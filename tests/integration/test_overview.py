@@ -55,7 +55,7 @@ def test_a_failed_job_a_paused_wave_and_an_unconfirmed_batch_need_somebody_and_o
     runs = part(browser, "runs")
     assert "two-models:main wave of a study open 0 of 10" in runs
     assert "Pause two-models:main Close two-models:main" in runs
-    assert "Cancel round 1" in runs
+    assert "Cancel Round 1" in runs
 
 
 def test_bots_of_rehearsals_are_a_line_of_their_own_among_the_people_of_today(

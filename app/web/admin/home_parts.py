@@ -27,7 +27,7 @@ from app.studies.batches import UPLOADED
 from app.studies.endings import COMPLETED
 from app.studies.listing import wave_state
 from app.studies.waves import CLOSED, OPEN, PAUSED
-from app.web.admin.job_pages import job_address
+from app.web.admin.job_pages import job_address, job_name
 from app.web.admin.lists import ListLine, ListView
 from app.web.seats import settings
 from app.web.threads import in_worker_thread
@@ -58,7 +58,7 @@ class RunLine(NamedTuple):
     name: Reference
     state: State
     done: Done
-    what: Phrase
+    what: Phrase | str
     began: datetime | None
     acts: Markup | None
 
@@ -144,7 +144,7 @@ def runs(session: Session) -> ListView:
         listing = list_of(kind)
         name, status, done = (listing.column(each, "column") for each in ("name", "status", "done"))
         for item in _live_items(session, kind):
-            row, subject = item.row, kind.subject(item.row.id)
+            row, subject = item.row, job_name(kind, item.row.id)
             # A cross-play is one line, whose page has one stop for all of its rounds.
             acts = [("cancel", gettext("Cancel"))] if kind.may_cancel(row) and not getattr(item, "members", ()) else []
             called, state, far = (column.value(item) for column in (name, status, done) if column.value)
@@ -155,7 +155,7 @@ def runs(session: Session) -> ListView:
                     far,
                     subject,
                     row.started_at,
-                    _buttons(job_address(kind, row.id), acts, subject.render(gettext)) if acts else None,
+                    _buttons(job_address(kind, row.id), acts, subject) if acts else None,
                 )
             )
     return _view(_RUNS, lines)
