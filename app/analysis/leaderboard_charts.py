@@ -84,6 +84,7 @@ def _played_and_quality(board: Leaderboard, language: Language) -> list[Chart]:
                 "encoding": {"text": {"field": "place"}},
             }
             for turn in range(3)
+            if turn in {place % 3 for place in range(1, len(data) + 1)}  # Vega warns of a layer without a row
         ]  # fmt: skip
         return {
             "width": WIDTH - 100,
