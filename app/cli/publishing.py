@@ -99,7 +99,7 @@ def _push(kind: str) -> click.Command:
     )
     return _command(
         "push", text, push, _ARGUMENTS[kind],
-        click.option("--to", required=True, metavar="PLACE", help="OWNER/NAME of a repository, or a folder by its path."),
+        click.option("--to", required=True, metavar="PLACE", help="A repository, OWNER/NAME, or the path of a folder."),
         click.option("--licence", required=True, metavar="LICENCE", help=f"Under which it may be used. {_LICENCES}"),
         click.option("--licence-link", metavar="URL", help="Where its text is, of the licence other."),
         click.option("--revision", metavar="BRANCH", help="Of the repository. [default: main]"),
