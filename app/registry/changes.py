@@ -209,7 +209,11 @@ def is_in_use(session: Session, row: LanguageModel) -> bool:
     planned = session.scalars(select(RecipeRun.models).where(RecipeRun.status != states.DONE))
     if any(row.name in names for names in planned):
         return True
-    rating = (each for column in (Society.observers, Assessment.raters) for each in session.scalars(select(column)))
+    rating = (
+        each
+        for column in (Society.agents, Society.observers, Assessment.raters)
+        for each in session.scalars(select(column))
+    )
     if any(each["model_id"] == row.id for models in rating for each in models):
         return True
     embedding = exists().where(GenerationRow.society_id.is_not(None), GenerationRow.language_model_id == row.id)
