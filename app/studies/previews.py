@@ -15,7 +15,7 @@ from app.models import Arm, Enrolment, Participant, StudyVersion
 from app.registry.spending import spending_limit
 from app.studies.enrolment import new_progress
 from app.studies.progress import StudyProgress, unknown_link
-from app.studies.store import models_of
+from app.studies.store import check_models_there, models_of
 
 PREVIEW = "preview"
 _PREVIEW_SALT = "parlor.study-preview"
@@ -79,6 +79,7 @@ def enter_preview(session: Session, preview: Preview, device: str) -> StudyProgr
     arm = None if preview.arm_id is None else session.get(Arm, preview.arm_id)
     if version is None or (preview.arm_id is not None and (arm is None or arm.study_version_id != version.id)):
         raise Invalid("link", expected=Phrase("one to a version and an arm that are there"), got=Phrase("another one"))
+    check_models_there(session, version)
     if is_used_up(session, preview):
         raise TooMany(Phrase("This preview was walked through %(most)s times.", most=MOST_WALKS))
     person = Participant(

@@ -45,6 +45,7 @@ def open_wave(session: Session, file: WaveFile, *, rehearsal: bool = False, tria
         expected = Phrase("at least %(amount)s, what one person may cost", amount=amount)
         raise Invalid("most_spent", expected=expected, got=Verbatim(str(file.most_spent)))
     check_closing_time(file)
+    store.check_models_there(session, version)
     check_untrained(session, version, design)
     wave = Wave(
         study_id=version.study_id,
