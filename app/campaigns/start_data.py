@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from app.campaigns.spec import CampaignSpec, needs_rewards
 from app.core.errors import FieldError, Invalid, Phrase
 from app.datasets import store
+from app.datasets.removed import removed_rounds
 from app.finetuning.config import check_policies, check_rows
 from app.finetuning.lifecycle import find_supervised
 from app.games import find_game
@@ -58,6 +59,13 @@ def read_start_data(session: Session, home: Path, spec: CampaignSpec) -> StartDa
 
 def _check_start(session: Session, home: Path, spec: CampaignSpec, row: Dataset) -> None:
     called = f"{row.name}@{row.version}"
+    if gone := removed_rounds(session, [row.id]):
+        raise Invalid(
+            FIELD,
+            expected=Phrase("rows of matches that are there"),
+            got=Phrase("%(name)s, which has rows of round %(number)s, which was removed", name=called, number=gone[0]),
+            remedy=Phrase("put that round back"),
+        )
     check_rows(spec.start_method, row.kind, store.first_row(home, row), called)
     games = row.spec.get("prompts")  # of rows that were made elsewhere nobody knows the game
     if games is not None and spec.game not in games:

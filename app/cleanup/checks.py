@@ -197,7 +197,8 @@ def _of_round(session: Session, row: RoundRow) -> Iterator[Dependent]:
     datasets = rows_of_datasets(session, row.id)
     for dataset in session.scalars(select(Dataset).where(Dataset.id.in_(datasets)).order_by(Dataset.id)):
         why = Phrase("%(count)s of its rows are of this round", count=datasets[dataset.id])
-        yield Dependent(_dataset(dataset), why)
+        # Whether what is in a dataset may leave, and what it was played on, is read from these matches.
+        yield Dependent(_dataset(dataset), why, keeps=dataset.removed_at is None)
         learned = select(TrainingJob.model_id).where(learns_from([dataset.id]), TrainingJob.model_id.is_not(None))
         for model in session.scalars(select(LanguageModel).where(LanguageModel.id.in_(learned))):
             yield Dependent(_model(model), Phrase("it was trained on rows of this round"))

@@ -6,9 +6,9 @@ after it is done by the next clean-up or by upkeep: `finish`.
 
 import hashlib
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -77,6 +77,19 @@ def preview(session: Session, home: Path, kind: str, number: int) -> RemovalPrev
     size = 0 if shared else size_of(home, kind, row)
     needed_by = dependents(session, kind, row)
     return RemovalPreview(kind, number, name_of(kind, row), row.created_at, size, files, shared, needed_by)
+
+
+def together(found: Iterable[RemovalPreview]) -> list[RemovalPreview]:
+    """Things that go together, in an order in which they can: none keeps another, as it goes before that one."""
+    left = {(each.kind, each.number): each for each in found}
+    going, ordered = {*left}, list[RemovalPreview]()
+    while left:
+        kept = {key for key, each in left.items() if any(by.what[:2] in left.keys() - {key} for by in each.keepers)}
+        for key in [each for each in left if each not in kept] or [*left]:
+            others = going - {key}
+            needed_by = [one._replace(keeps=one.keeps and one.what[:2] not in others) for one in left[key].dependents]
+            ordered.append(replace(left.pop(key), dependents=sorted(needed_by, key=lambda one: not one.keeps)))
+    return ordered
 
 
 def size_of(home: Path, kind: str, row: Any) -> int:

@@ -95,7 +95,7 @@ def clean(
     home = settings().home
     with reading() as session:
         if things:
-            found = [removing.preview(session, home, *_thing(each)) for each in things]
+            found = removing.together(removing.preview(session, home, *_thing(each)) for each in things)
         else:
             chosen = candidates(session, home, CleanupFilter(kind, days, megabytes * MB).check())
             found = [each for each in chosen if not each.keepers and (needed or not each.dependents)]

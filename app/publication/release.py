@@ -15,6 +15,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session, aliased, defer
 
 from app.core.errors import Conflict, Phrase, Verbatim
+from app.datasets.removed import removed_rounds
 from app.finetuning.config import REFERENCE
 from app.finetuning.listing import datasets_of
 from app.lineage import ADDED, origin_of
@@ -179,6 +180,12 @@ class _Lineage:
         further.datasets.update(self._session.scalars(same))
         if (best := row.spec.get("best_of")) is not None:
             further.datasets.add(best["dataset_id"])
+        self.gone += [
+            Phrase(
+                "dataset %(name)s: round %(number)s, which it has rows of, was removed", name=called(row), number=each
+            )
+            for each in removed_rounds(self._session, [row.id])
+        ]
         if (society := row.spec.get("society")) is not None:
             found = self._session.get(Society, society["society_id"])
             if found is None:

@@ -6,6 +6,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.core.errors import Invalid, Phrase
+from app.datasets.removed import removed_rounds
 from app.finetuning.listing import datasets_of
 from app.matches.held_out import is_on, piece_key
 from app.models import DatasetRow, LanguageModel, MatchRow, StudyVersion, TrainingJob
@@ -28,7 +29,17 @@ def check_untrained(session: Session, version: StudyVersion, design: StudyDesign
     for name, model in models_of(session, version).items():
         if name not in partners:
             continue
-        count = _learned_on(session, set(_datasets(session, model)), design.game, keys)
+        datasets = set(_datasets(session, model))
+        if gone := removed_rounds(session, datasets):
+            raise Invalid(
+                "of",
+                expected=Phrase("models of which is known what they were trained on"),
+                got=Phrase(
+                    "%(name)s, which learned from round %(number)s, which was removed", name=name, number=gone[0]
+                ),
+                remedy=Phrase("put that round back, or set held_out: false"),
+            )
+        count = _learned_on(session, datasets, design.game, keys)
         if count:
             raise Invalid(
                 "of",

@@ -16,14 +16,17 @@ from flask import Flask
 from sqlalchemy import Engine, func, select, update
 
 from app.backup.tables import rows_of, snapshot, tables_of
-from app.cleanup.remove import preview, remove
+from app.cleanup.remove import preview, remove, together
 from app.cleanup.restore import free_due, restore
 from app.core.config import Settings
 from app.core.errors import AppError, Conflict, Invalid
 from app.core.extensions import reading, writing
 from app.datasets.withdrawn import delete_files, mark_unusable
 from app.matches.counts import recount
-from app.models import DatasetRow, EventRow, GenerationRow, LanguageModel, MatchRow, Removal, SeatRow
+from app.models import Dataset, DatasetRow, EventRow, GenerationRow, LanguageModel, MatchRow, Removal, SeatRow
+from app.publication.release import release_of_dataset
+from app.registry import get_model
+from app.registry.changes import is_in_use
 from app.spend.figures import ALL, read_spend
 from tests.datasets import cut
 from tests.jobs import make_dataset, make_job, run
@@ -97,8 +100,16 @@ def test_a_round_goes_with_all_that_was_played_and_comes_back_the_same(
             select(func.count()).select_from(DatasetRow).join(MatchRow).where(MatchRow.round_id == round_id)
         )
     assert [(each.what.kind, each.what.key, str(each.why), each.keeps) for each in found.dependents] == [
-        ("dataset", dataset.id, f"{of_round} of its rows are of this round", False)
+        ("dataset", dataset.id, f"{of_round} of its rows are of this round", True)
     ]
+    with pytest.raises(Conflict, match="one that mine@1 keeps"):
+        remove(settings, engine, "round", round_id, BY)
+    with reading(engine) as session:
+        both = together(
+            preview(session, settings.home, *each) for each in (("round", round_id), ("dataset", dataset.id))
+        )
+    assert [(each.kind, each.keepers) for each in both] == [("dataset", []), ("round", [])]
+    without = remove(settings, engine, "dataset", dataset.id, BY)
     removal = remove(settings, engine, "round", round_id, BY)
     with reading(engine) as session:
         assert [*session.scalars(select(MatchRow.round_id).distinct())] == [other]
@@ -118,14 +129,20 @@ def test_a_round_goes_with_all_that_was_played_and_comes_back_the_same(
     assert recount(engine).differences == ()
     with pytest.raises(Conflict, match=r"one that ann removed at"):
         remove(settings, engine, "round", round_id, BY)
+    with reading(engine) as session:
+        refusals = release_of_dataset(session, session.get_one(Dataset, dataset.id)).refusals
+    assert [str(each) for each in refusals] == [f"dataset mine@1: round {round_id}, which it has rows of, was removed"]
+    restore(settings, engine, without.id, "bob")
     restore(settings, engine, removal.id, "bob")
     assert everything(engine, settings.home) == before
     assert recount(engine).differences == ()
     assert not [*(settings.home / "removed").glob("*")]
     with pytest.raises(Conflict, match="one that bob has put back"):
         restore(settings, engine, removal.id, "bob")
+    without = remove(settings, engine, "dataset", dataset.id, BY)
     again = remove(settings, engine, "round", round_id, BY, archive_files=False)
     restore(settings, engine, again.id, "bob")
+    restore(settings, engine, without.id, "bob")
     assert everything(engine, settings.home) == before
 
 
@@ -203,6 +220,8 @@ def test_a_society_comes_back_the_same(engine: Engine, settings: Settings, stub:
     assert everything(engine, settings.home)["society_agent"] == []
     with reading(engine) as session:
         assert read_spend(session, ALL).by_run() == spent
+    with writing(engine) as session:
+        assert is_in_use(session, get_model(session, "chatter"))
     restore(settings, engine, removal.id, BY)
     assert everything(engine, settings.home) == before
 

@@ -1,13 +1,16 @@
 """What a study is played on is held out: no partner was trained on it, and no dataset is cut from it."""
 
+from datetime import UTC, datetime
+
 import pytest
 from flask import Flask
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, select, update
 
+from app.cleanup.remove import remove
 from app.core.config import Settings
-from app.core.errors import FieldError
+from app.core.errors import Conflict, FieldError
 from app.core.extensions import reading, writing
-from app.models import DatasetRow, MatchRow, Wave
+from app.models import DatasetRow, LanguageModel, MatchRow, Wave
 from app.rounds.lifecycle import Material
 from tests.campaigns import add_local, dataset_of, job_of, round_of
 from tests.waves import changed, loaded_study, new_wave, store_study
@@ -51,6 +54,31 @@ def test_a_wave_is_refused_whose_model_was_trained_on_its_material(
         new_wave(session, wave="not-held-out")
     study_of(engine, "innocent")
     with writing(engine) as session:
+        new_wave(session)
+
+
+def test_a_wave_is_refused_whose_model_was_removed_or_learned_from_matches_that_were(
+    engine: Engine, settings: Settings, study_material: Material
+) -> None:
+    add_local(engine, "base", "data/models/base")
+    played = round_of(engine, settings, "base", material=study_material)
+    same = dataset_of(engine, settings, played, name="same")
+    job_of(engine, same, "learned", "base")
+    study_of(engine, "learned")
+    with pytest.raises(Conflict, match="one that same@1 keeps"):
+        remove(settings, engine, "round", played, "ann")
+    remove(settings, engine, "dataset", same.id, "ann")
+    remove(settings, engine, "round", played, "ann")
+    with (
+        pytest.raises(FieldError, match=f"learned, which learned from round {played}, which was"),
+        writing(engine) as session,
+    ):
+        new_wave(session)
+    with writing(engine) as session:
+        session.execute(
+            update(LanguageModel).where(LanguageModel.name == "learned").values(removed_at=datetime.now(UTC))
+        )
+    with pytest.raises(FieldError, match="got learned, which was removed on"), writing(engine) as session:
         new_wave(session)
 
 

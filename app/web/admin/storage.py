@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from app.cleanup.contents import DATASET, KINDS, MODEL
 from app.cleanup.listing import REMOVALS, CleanupFilter, candidates, named, state_of
-from app.cleanup.remove import RemovalPreview, preview, refuse_kept, removal_in_force, remove
+from app.cleanup.remove import RemovalPreview, preview, refuse_kept, removal_in_force, remove, together
 from app.cleanup.restore import delete_archive, get_removal, restore
 from app.core.config import Settings
 from app.core.disk import MB
@@ -70,8 +70,8 @@ def clean_up() -> ResponseReturnValue:
         archive, by, known = form.get("archive") == "1", requester().name, settings()
 
         def act(own: Engine) -> None:
-            for kind, number in things:
-                remove(known, own, kind, number, by, archive_files=archive)
+            for each in found:
+                remove(known, own, each.kind, each.number, by, archive_files=archive)
 
         in_thread(db.engine, act)
     except AppError as error:
@@ -134,7 +134,7 @@ def _thing(text: str) -> tuple[str, int]:
 def _previews(known: Settings, things: list[tuple[str, int]]) -> Callable[[Engine], list[RemovalPreview]]:
     def read(own: Engine) -> list[RemovalPreview]:
         with reading(own) as session:
-            return [preview(session, known.home, kind, number) for kind, number in things]
+            return together(preview(session, known.home, kind, number) for kind, number in things)
 
     return read
 
@@ -151,6 +151,9 @@ def _storage_page(refused: AppError | None = None) -> ResponseReturnValue:
         refused, choice = refused or error, CleanupFilter()
     known = settings()
     found = in_worker_thread(db.engine, lambda session: candidates(session, known.home, choice))
+    found = sorted(
+        together(found), key=lambda each: -each.size
+    )  # what only others of them keep can be ticked with these
     kept = in_worker_thread(db.engine, lambda session: read_storage(session, known))
     page = render_template(
         "admin/storage.html", given=given, kinds=KINDS, found=found, storage=kept, places=PLACES, refused=refused,
