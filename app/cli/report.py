@@ -1,4 +1,4 @@
-"""`flask report`: what something has shown, as a page that stands by itself, with the data and figures behind it."""
+"""`flask report`: the results of a run, study, society or tournament as a page, with the data and figures behind it."""
 
 import importlib
 from collections.abc import Mapping
