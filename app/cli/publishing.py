@@ -1,4 +1,4 @@
-"""`flask model card|push|pull` and `flask dataset card|push|pull`: what leaves the house, and what comes in."""
+"""`flask model card|push|pull` and `flask dataset card|push|pull`: what is published, and what is taken over."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -93,8 +93,8 @@ def _push(kind: str) -> click.Command:
         _PUBLICATIONS.go_on(number, queue, as_json)
 
     text = (
-        f"Push a {kind} with its card to a repository of the hub, or to a folder.\n\nIt leaves only if everybody whose"
-        " games are in it agreed to publication, through all that it was made from. The token is that of HF_TOKEN."
+        f"Push a {kind} with its card to a repository of the hub, or to a folder.\n\nIt is published only if everybody"
+        " whose games are in it agreed to this, through all that it was made from. The token is that of HF_TOKEN."
         "\n\nExit code 0: it is there; 1: it stopped, and a line says why; 2: refused; 130: interrupted."
     )
     return _command(
@@ -105,7 +105,7 @@ def _push(kind: str) -> click.Command:
         click.option("--revision", metavar="BRANCH", help="Of the repository. [default: main]"),
         click.option("--public", is_flag=True, help="Make a new repository public. [default: private]"),
         click.option("--yes", is_flag=True, help="Do not ask."),
-        click.option("--dry-run", is_flag=True, help="Say what would leave, or why it may not, and send nothing."),
+        click.option("--dry-run", is_flag=True, help="Say what would be published, or why not, and send nothing."),
         queue_option, json_option,
     )  # fmt: skip
 
@@ -130,7 +130,7 @@ def _planned_json(spec: PublicationSpec, planned: lifecycle.PlannedPush) -> Mapp
 def _lines(spec: PublicationSpec, planned: lifecycle.PlannedPush) -> list[str]:
     size = f"{len(planned.bundle.files)} files with {planned.bundle.size:,} bytes"
     where = "" if spec.place.folder else f", {spec.visibility} if it is new"
-    lines = [f"{planned.name} leaves under {spec.licence}: {size}, to {spec.place}{where}."]
+    lines = [f"{planned.name} is published under {spec.licence}: {size}, to {spec.place}{where}."]
     lines += [
         f"In it are {each.matches} games of people of study {each.study}, who all agreed to publication."
         for each in planned.release.people

@@ -1,4 +1,4 @@
-"""What left the house: pushes of models and datasets, and whose games were in them; and declared licences."""
+"""Publications of models and datasets, whose games they hold, and declared licences."""
 
 from datetime import datetime
 from typing import Any

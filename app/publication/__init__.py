@@ -1,1 +1,1 @@
-"""What may leave the house, its card, and how it gets to a hub or a folder and back."""
+"""What may be published, and how: cards, pushes to a hub or a folder, and pulls."""

@@ -1,4 +1,4 @@
-"""A push: what leaves is put together and looked at before, and again just before it is sent. Nothing here commits."""
+"""A push: its files are put together and checked before, and again just before they are sent. Nothing here commits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from app.registry import get_model
 
 @dataclass(frozen=True, slots=True)
 class PlannedPush:
-    """What would leave: the row, its files, what it was made from, and what to look at before."""
+    """What would be published: the row, its files, what it was made from, and what to look at before."""
 
     row: LanguageModel | Dataset
     bundle: Bundle
@@ -55,7 +55,7 @@ def plan(session: Session, home: Path, spec: PublicationSpec) -> PlannedPush:
 
 
 def check_again(session: Session, planned: PlannedPush) -> None:
-    """Raises Conflict where it may no longer leave, or is not the same people's as when it was planned."""
+    """Raises Conflict where it may no longer be published, or is not the same people's as when it was planned."""
     if isinstance(planned.row, LanguageModel):
         found = release_of_model(session, session.get_one(LanguageModel, planned.row.id))
     else:

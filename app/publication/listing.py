@@ -14,7 +14,7 @@ LIST: Listing[Publication] = Listing(
         attribute(Publication.target, Phrase("Where to")),
         attribute(Publication.licence, Phrase("Licence")),
         attribute(Publication.sent_at, Phrase("Sent, UTC"), numeric=True, none=Phrase("not yet")),
-        title=Phrase("What leaves"),
+        title=Phrase("What is published"),
         done=Phrase("Files"),
     ),
     items=lambda session, rows: job_items(session, PUBLICATION, rows),

@@ -24,7 +24,7 @@ PAGE: JobPage[Publication] = JobPage(
             ASKED,
             "What was asked for",
             (
-                fact("what", "What leaves", _what),
+                fact("what", "What is published", _what),
                 fact("target", "Where to", lambda each: Code(each.row.target)),
                 fact("revision", "Commit", lambda each: each.row.revision and Code(each.row.revision)),
                 fact("licence", "Licence"),

@@ -1,6 +1,6 @@
-"""Whether a model or a dataset may leave: everything that it was made from is looked through. Only reads.
+"""Whether a model or a dataset may be published: everything that it was made from is looked through. Only reads.
 
-People's text, or weights that learned from it, may leave only if everybody in the match agreed to publication. That
+People's text, or weights that learned from it, may be published only if everybody in the match agreed. That
 holds through every step: bases, references and adapters, what was cloned, datasets that were cut from others, and
 models whose words a dataset holds, because a model that learns from them learns from what these have learned. What came
 from elsewhere needs a licence that an experimenter has declared for it (`permissions.py`).
@@ -48,7 +48,7 @@ class PeopleCount(NamedTuple):
 
 
 class Inherited(NamedTuple):
-    """The licence of something from elsewhere that is in what leaves."""
+    """The licence of something from elsewhere that is in what is published."""
 
     name: str
     licence: str
@@ -56,7 +56,7 @@ class Inherited(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What a model or a dataset was made from, and what stands against letting it leave, in lines.
+    """What a model or a dataset was made from, and what stands against publishing it, in lines.
 
     models, datasets: all of its lineage, itself included. sources: matches by their source. people: whose games are
     in it. services: models behind an API whose words are in it. incomplete: of the lineage something is gone.
@@ -98,7 +98,7 @@ def check_allowed(found: Release, name: str, field: str = "publication") -> None
     more = Phrase("%(first)s; and %(count)s more", first=first, count=len(others)) if others else first
     raise Conflict(
         field,
-        expected=Phrase("what everybody in it lets leave"),
+        expected=Phrase("one that everybody in it agreed to publish"),
         got=more,
         subject=Verbatim(name),
     )
@@ -228,7 +228,7 @@ class _Sources(NamedTuple):
 
 
 def _matches(session: Session, datasets: Collection[int]) -> tuple[_Sources, list[PeopleCount], set[int]]:
-    """The matches of datasets by source; those of people by study, with how many may leave; and who agreed."""
+    """The matches of datasets by source; those of people by study, with how many may be published; and who agreed."""
     own = DatasetRow.dataset_id.in_(datasets)
     counted = (
         select(MatchRow.source, func.count(MatchRow.id.distinct()))

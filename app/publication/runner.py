@@ -1,4 +1,4 @@
-"""One worker at one push: looks once more whether all of it may leave, notes whose games it holds, and sends it."""
+"""One worker at one push: checks once more that all of it may be published, notes whose games it holds, sends it."""
 
 import json
 import os
@@ -57,7 +57,7 @@ def _push(context: JobContext, number: int) -> None:
     bundle = planned.bundle
 
     def begin(session: Session) -> bool:
-        """Looks at consents in the transaction in which it writes down whose games leave."""
+        """Looks at consents in the transaction in which it writes down whose games are published."""
         if PUBLICATION.renew(session, number, context.owner, LEASE) != states.RUNNING:
             return False
         lifecycle.check_again(session, planned)

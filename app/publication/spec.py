@@ -1,4 +1,4 @@
-"""What can be asked of a push: what leaves, where to, and under which licence."""
+"""What can be asked of a push: what is published, where, and under which licence."""
 
 from typing import ClassVar, Literal, Self
 
@@ -19,17 +19,17 @@ class PublicationSpec(JobSpec):
 
     model: str | None = asked(
         "Model",
-        "A local model: its checkpoint leaves, with its card.",
+        "A local model: its checkpoint is published with its card.",
         None,
         unset="none: a dataset",
         metavar="MODEL",
         widget="model",
         use="weights",
-        heading="What leaves",
+        heading="What is published",
     )
     dataset: str | None = asked(
         "Dataset",
-        "Its rows leave, with its card.",
+        "Its rows are published with its card.",
         None,
         unset="none: a model",
         metavar="DATASET",

@@ -49,12 +49,12 @@ def training_consent(session: Session, participant_id: int) -> bool | None:
 
 
 def publication_consent(session: Session, participant_id: int) -> bool | None:
-    """Whether the person agrees now that what they write leaves the house; None if that was not asked."""
+    """Whether the person agrees now that what they write is published; None if that was not asked."""
     return _agrees(session, participant_id, PUBLICATION)
 
 
 def withdraw_publication(session: Session, participant_id: int) -> None:
-    """Withdraw consent to publish what the person wrote: nothing more of it leaves. What has left stays out."""
+    """Withdraw consent to publish what the person wrote: no more of it is published. Published copies remain public."""
     _withdraw(session, participant_id, PUBLICATION)
 
 

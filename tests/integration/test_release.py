@@ -1,4 +1,4 @@
-"""What may leave the house: nothing with people's games in which somebody has not agreed to publication."""
+"""What may be published: nothing with people's games in which somebody has not agreed to publication."""
 
 import json
 from datetime import UTC, datetime
@@ -93,7 +93,9 @@ def test_a_dataset_may_leave_once_everybody_in_its_games_agrees_and_no_longer_on
     assert lines(found) == [
         "1 of 2 games of study two-models in which somebody has not agreed to publication or has withdrawn it"
     ]
-    with pytest.raises(Conflict, match=r"^talks@1: expected what everybody in it lets leave, got 1 of 2 games "):
+    with pytest.raises(
+        Conflict, match=r"^talks@1: expected one that everybody in it agreed to publish, got 1 of 2 games "
+    ):
         check_allowed(found, "talks@1")
     with writing(engine) as session:
         consents.give(

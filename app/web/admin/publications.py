@@ -30,7 +30,7 @@ _LEAVES = "leaves"  # why the form asks once more
 
 register_pages(
     PUBLICATION,
-    JobPages(lazy_gettext("Pushes"), "publications", "publication_id", below="models"),
+    JobPages(lazy_gettext("Publications"), "publications", "publication_id", below="models"),
     intro=lazy_gettext(
         "Models and datasets that were pushed to a hub or a folder. The page of a model’s or a dataset’s card begins"
         " one."
@@ -45,12 +45,12 @@ class _PublicationForm(JobForm[Publication, PublicationSpec]):
     words = FormWords(
         title=lazy_gettext("Push to a hub"),
         intro=lazy_gettext(
-            "Sends a model or a dataset with its card to a repository. It leaves only if everybody whose games are in"
-            " it agreed to publication. Copies cannot be called back."
+            "Sends a model or a dataset with its card to a repository. It is published only if everybody whose games"
+            " are in it agreed to publication. Copies cannot be called back."
         ),
         start=lazy_gettext("Push"),
-        back=lazy_gettext("Back to the pushes"),
-        estimate=lazy_gettext("What would leave"),
+        back=lazy_gettext("Back to the publications"),
+        estimate=lazy_gettext("What would be published"),
         estimate_hint=lazy_gettext("Nothing is sent before you have seen this and pressed once more."),
     )
 
@@ -63,7 +63,7 @@ class _PublicationForm(JobForm[Publication, PublicationSpec]):
         """The very files that the page has named."""
         return expected.bundle.manifest.sha256
 
-    def excess(self, expected: PlannedPush) -> str:  # noqa: ARG002 - whatever leaves is asked about
+    def excess(self, expected: PlannedPush) -> str:  # noqa: ARG002 - whatever is published is asked about
         return _LEAVES
 
 

@@ -226,8 +226,8 @@ class RehearsalSpec(TypedDict, total=False):
 class PublicationSpec(TypedDict, total=False):
     """A local model or a dataset, a place, and a licence."""
 
-    model: str | None  # A local model: its checkpoint leaves, with its card.
-    dataset: str | None  # Its rows leave, with its card.
+    model: str | None  # A local model: its checkpoint is published with its card.
+    dataset: str | None  # Its rows are published with its card.
     to: Required[str]  # To
     revision: str | None  # Of the repository; it is made where there is none.
     visibility: Literal["private", "public"]  # Who may see a repository that is made. One that exists stays as it is.
