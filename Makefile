@@ -127,9 +127,9 @@ chromium:
 	fi
 
 # For the tests that read every CSV by the lines of the codebook; without R they are skipped, as browser tests are.
-r:  ## Install R on a Debian, for the tests of the lines by which it reads every CSV.
+r:  ## Install R on a Debian, for the tests of the code by which it reads every CSV.
 	@if ! command -v Rscript > /dev/null && command -v apt-get > /dev/null && [ "$$(id -u)" = 0 ]; then \
-	  echo "Installing R for the tests of its lines."; \
+	  echo "Installing R for the tests of its code."; \
 	  said=$$(apt-get update -qq 2>&1 && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y r-base-core 2>&1) \
 	    || { echo "$$said" | tail -n 3; echo "R was not installed; the tests that need it are skipped."; }; \
 	fi

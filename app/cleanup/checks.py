@@ -123,7 +123,7 @@ def _of_matches_and_waves(session: Session, row: LanguageModel) -> Iterator[Depe
     for version, name, status, frozen_at in session.execute(versions):
         if row.id in version.design.get("models", {}).values():
             open_ = status in ("open", "paused") and frozen_at is None
-            why = Phrase("a wave of it that is not closed plays it") if open_ else Phrase("it plays it")
+            why = Phrase("a wave of it that is not closed plays this model") if open_ else Phrase("it plays this model")
             yield Dependent(Reference("study", version.study_id, name), why, keeps=open_)
 
 
@@ -228,7 +228,7 @@ def _of_parents(session: Session, *which: Any) -> Iterator[Dependent]:
         parents = select(table).where(table.id.in_(select(column).where(column.is_not(None), *which)))
         for parent in session.scalars(parents.order_by(table.id)):
             if parent.status == states.DONE:
-                yield Dependent(_job(kind.name, parent.id), Phrase("it is a step of this"))
+                yield Dependent(_job(kind.name, parent.id), Phrase("it has this as a step"))
             elif parent.removed_at is None:
                 yield _unfinished(kind.name, parent)
 
@@ -241,7 +241,7 @@ def _unfinished(kind: str, row: Any) -> Dependent:
 
 def _datasets(rows: Iterable[Dataset]) -> Iterator[Dependent]:
     for row in rows:
-        yield Dependent(_dataset(row), Phrase("it was made of this"))
+        yield Dependent(_dataset(row), Phrase("it was cut from this"))
 
 
 def _job(kind: str, number: int) -> Reference:

@@ -162,7 +162,7 @@ def _refuse_removed(session: Session, kind: str, row: Any) -> None:
     if row.removed_at is None:
         return
     removal = removal_in_force(session, kind, row.id)
-    by = Verbatim(removal.by) if removal is not None else Phrase("nobody known")
+    by = Verbatim(removal.by) if removal is not None else Phrase("an unknown user")
     raise Conflict(
         "storage",
         expected=Phrase("one that is still there"),
@@ -183,8 +183,8 @@ def refuse_kept(found: RemovalPreview) -> None:
         first = found.keepers[0]
         raise Conflict(
             "storage",
-            expected=Phrase("one that nothing needs"),
-            got=Phrase("one that %(what)s keeps (%(why)s)", what=first.what.name, why=first.why),
+            expected=Phrase("one that can be removed"),
+            got=Phrase("one that is kept because of %(what)s (%(why)s)", what=first.what.name, why=first.why),
             subject=subject_of(found.kind, found.number),
         )
 

@@ -83,9 +83,7 @@ def codings(coding: str, out: str, guard: bool, bom: bool, as_json: bool) -> Non
 
 @export.command()
 @click.option("--table", "names", multiple=True, metavar="NAME", help="Only this table; more than once for several.")
-@click.option(
-    "--lines", type=click.Choice([*PROGRAMS]), help="Instead of it the lines of this program that read the files."
-)
+@click.option("--lines", type=click.Choice([*PROGRAMS]), help="Print the code by which this program reads the files.")
 @_csv_options
 def codebook(names: Sequence[str], lines: str | None, out: str, guard: bool, bom: bool, as_json: bool) -> None:
     """One row a column: what it means and which values it has."""

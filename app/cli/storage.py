@@ -68,7 +68,7 @@ def list_(kind: str | None, days: float, megabytes: float, as_json: bool) -> Non
     ensure_database()
     with reading() as session:
         found = candidates(session, settings().home, CleanupFilter(kind, days, megabytes * MB).check())
-    print_result(as_json, [described(each) for each in found], *(_lines(found) or ["Nothing is like that."]))
+    print_result(as_json, [described(each) for each in found], *(_lines(found) or ["Nothing matches the filter."]))
 
 
 @storage.command(cls=Command)

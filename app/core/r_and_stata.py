@@ -1,4 +1,4 @@
-"""Lines of R and of Stata that read a table's CSV with the types of its columns. Pure.
+"""R and Stata code that reads a table's CSV with the types of its columns. Pure.
 
 They read files without `guard`, with or without a byte order mark. An empty cell is missing; all else is kept as it is
 written, "NA" and leading zeros among it.
@@ -14,7 +14,7 @@ _WIDTH = 110
 
 
 def r_lines(file: str, columns: Sequence[Column]) -> str:
-    """Lines of R, with no package but what R brings along, that read the file into a data frame of its name.
+    """R code, with no package but what R brings along, that reads the file into a data frame of its name.
 
     Everything is read as text first: `read.csv` would take a long integer or an unknown word for an error.
     """
@@ -49,7 +49,7 @@ def r_lines(file: str, columns: Sequence[Column]) -> str:
 
 
 def stata_lines(file: str, columns: Sequence[Column]) -> str:
-    """Lines of Stata (14 or later) that read the file as the data in memory, with labels of variables and values."""
+    """Stata code (14 or later) that reads the file as the data in memory, with labels of variables and values."""
     columns = with_short_names(columns)
     options = "bindquote(strict) maxquotedrows(unlimited) stringcols(_all) clear"
     lines = [f'import delimited using "{file}", varnames(1) case(preserve) encoding("UTF-8") ///\n    {options}']
@@ -97,7 +97,7 @@ PROGRAMS: Mapping[str, Callable[[str, Sequence[Column]], str]] = {"r": r_lines, 
 
 
 def line_files(tables: Mapping[str, Sequence[Column]]) -> Mapping[str, bytes]:
-    """Files for an archive with the lines of all its tables, by name; `tables` are the columns by the table's file.
+    """Files for an archive with the code for all its tables, by name; `tables` are the columns by the table's file.
 
     R reads all tables one after the other. Stata has one table in memory, so each is saved beside its CSV.
     """

@@ -34,7 +34,7 @@ def mail_of(
     mail["From"], mail["To"], mail["Subject"] = sender, ", ".join(to), subject_of(lines)
     mail["Date"], mail["Message-ID"] = format_datetime(at), f"<{batch}@{sender.rpartition('@')[2]}>"
     mail["Auto-Submitted"] = "auto-generated"
-    mail.set_content(f"{text_of(lines)}\n\nWhat you are told of is chosen at {account}\n")
+    mail.set_content(f"{text_of(lines)}\n\nChoose your notices at {account}\n")
     return mail
 
 

@@ -68,7 +68,9 @@ def add_test(session: Session, user: User, settings: Settings) -> None:
     """Have upkeep send an experimenter a notice that says nothing else. Raises Conflict where it cannot."""
     if not settings.SMTP_HOST:
         expected = Phrase("a server that sends mail")
-        raise Conflict("SMTP_HOST", expected=expected, got=Phrase("none"), remedy=Phrase("whoever runs Parlor sets it"))
+        raise Conflict(
+            "SMTP_HOST", expected=expected, got=Phrase("none"), remedy=Phrase("ask the administrator to set it")
+        )
     if not user.notice_mail:
         raise Conflict("notice_mail", expected=Phrase("an address that is saved"), got=Phrase("none"))
     now, number = datetime.now(UTC), uuid.uuid4().hex

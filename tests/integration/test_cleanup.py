@@ -242,7 +242,7 @@ def test_what_people_wrote_and_what_is_in_use_cannot_go(engine: Engine, settings
         with reading(engine) as session:
             keepers = [str(each.why) for each in preview(session, settings.home, kind, number).keepers]
         assert why in keepers
-        with pytest.raises(Conflict, match="one that nothing needs"):
+        with pytest.raises(Conflict, match="one that can be removed"):
             remove(settings, engine, kind, number, BY)
     with writing(engine) as session:
         session.execute(update(SeatRow).where(SeatRow.seat == 0).values(kind="person"))

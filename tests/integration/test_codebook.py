@@ -30,7 +30,7 @@ def test_the_page_shows_the_columns_of_a_table_and_what_the_command_prints(app: 
             assert printed == all_tables()[name].lines(program)
             assert printed.replace('"', "&#34;").replace("'", "&#39;").replace("<", "&lt;") in page.text
     assert "Who sat in that seat." in client.get("/admin/codebook?table=moves").text
-    assert "Columns, and lines for R and Stata" in client.get("/admin/matches").text
+    assert "Columns, and code for R and Stata" in client.get("/admin/matches").text
 
 
 @pytest.mark.usefixtures("app")

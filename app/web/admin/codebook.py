@@ -1,4 +1,4 @@
-"""The codebook: what every column of every CSV means, and the lines of R and of Stata that read the file."""
+"""The codebook: what every column of every CSV means, and the R and Stata code that reads the file."""
 
 from flask import render_template, request
 
