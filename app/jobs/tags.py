@@ -59,7 +59,7 @@ def known_tags(session: Session, kind: str) -> Sequence[str]:
 
 
 def has_tag(key: Any, kind: str, name: str) -> ColumnElement[bool]:
-    """Whether what has that key, a column, has a tag, for a WHERE."""
+    """Whether the job, model or dataset whose number is in the column `key` has a tag, for a WHERE."""
     tag = _table("tag")
     found: ColumnElement[bool] = key.in_(select(tag.c.number).where(tag.c.kind == kind, tag.c.name == name))
     return found

@@ -37,7 +37,7 @@ def blinded_conditions(choice: MatchFilter, sort: str = "") -> list[ColumnElemen
 
 
 def would_reveal(choice: MatchFilter) -> bool:
-    """Whether a match that is found tells by that who played it or how it ended."""
+    """Whether this filter reveals the players or the ending of a match."""
     reveals = choice.player not in (None, PERSON) or choice.reason is not None or choice.arm is not None
     reveals = reveals or choice.prompt is not None  # a study's condition may be what models are told
     if choice.player is not None and choice.role is not None:  # which says whose the other role is, too

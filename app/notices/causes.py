@@ -1,4 +1,4 @@
-"""What experimenters are told of: jobs that failed, waves that paused, limits that are near, and urgent reports.
+"""The events that notices report: jobs that failed, waves that paused, limits that are near, and urgent reports.
 
 A text has names of studies, counts and amounts: nothing that people wrote, and no error of a job, which may quote it.
 """
@@ -35,7 +35,7 @@ _MOST = 500  # of one kind in one look: more than that is one mail anyhow
 
 
 class NoticeCause(NamedTuple):
-    """Something to be told once. `key` is the same whenever it is found; `path` is of the page that it leads to."""
+    """An event to report once. `key` is the same whenever it is found; `path` is of the page that it leads to."""
 
     kind: str
     key: str

@@ -1,7 +1,7 @@
-"""The outbox of notices: what is told is written down first, and called sent once it was. Nothing here commits.
+"""The outbox of notices: each is stored first, and marked as sent once it was. Nothing here commits.
 
-A notice is sent at least once: whoever is killed between sending a batch and calling it sent leaves it to be sent
-again, under the same number, by which a program can tell. It is tried ever more seldom, and then counts as failed.
+A notice is sent at least once: a batch whose process was killed between sending it and marking it is sent again, under
+the same number, by which a program can tell. It is tried ever more seldom, and then counts as failed.
 """
 
 import uuid

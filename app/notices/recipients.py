@@ -1,4 +1,4 @@
-"""Who is told what, and where: each experimenter who wants to be, and the whole installation by its settings."""
+"""Who receives which notices, and where: experimenters by their accounts, the installation by its settings."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -29,7 +29,7 @@ class NoticeRecipient(NamedTuple):
 
 
 def find_recipients(session: Session, settings: Settings) -> list[NoticeRecipient]:
-    """All who are to be told of something; none as long as nobody has asked for it."""
+    """All who receive notices; none as long as nobody has asked for them."""
     found = []
     if settings.SMTP_HOST:
         users = session.scalars(select(User).where(User.notice_mail.is_not(None)).order_by(User.id))

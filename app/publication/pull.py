@@ -200,7 +200,7 @@ def _assemble(found: _Pulled, draft: Path) -> None:
 
 
 def _join_base(session: Session, home: Path, draft: Path, sha256: str) -> None:
-    """Tell adapters where the checkpoint is that they are over. Raises NotFound where it is not registered here."""
+    """Write the path of the base into the adapter's provenance. Raises NotFound where it is not registered here."""
     base = find_base(session, sha256)
     if base is None:
         expected = Phrase("the checkpoint that they are adapters over, with the hash %(sha256)s", sha256=sha256)

@@ -121,7 +121,7 @@ def conditions(session: Session, chosen: RoundFilter) -> list[ColumnElement[bool
 
 
 def open_rounds(session: Session) -> list[RoundListItem]:
-    """The rounds and cross-plays that are played or wait to be, the latest first; at most MOST of them."""
+    """The rounds and cross-plays that are played or wait to be, the latest first; at most MOST_OPEN."""
     belongs = or_(_member.id == RoundRow.id, _member.matrix_id == RoundRow.id)
     is_open = exists().where(belongs, _member.status.in_(states.LIVE))
     return _with_members(session, LIST.read(session, LIST.order(""), MOST_OPEN, where=[is_open]).rows)

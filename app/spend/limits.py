@@ -24,7 +24,9 @@ WHOLE_DAYS = 7  # whose mean is the pace of the installation
 
 
 class SpendingLimit(NamedTuple):
-    """A limit in US dollars or in tokens: of what, what was spent of it, when it is reached, and what stops then.
+    """A limit in tokens, in US dollars or, for the cap of a wave, in the currency of its study.
+
+    It says of what it is, what was spent of it, when it is reached, and what stops then.
 
     `kind` and `number` are those of a job or a wave; a limit of the installation has none.
     """

@@ -103,7 +103,7 @@ def act_on_removal(number: int) -> ResponseReturnValue:
 
 @blueprint.before_request
 def _show_what_became_of_it() -> ResponseReturnValue | None:
-    """In place of all pages of a job whose content was removed: when and by whom, and how it comes back."""
+    """Answers 410 on the pages of a removed job, with its removal."""
     given, path = request.view_args or {}, request.path.removeprefix(url_for("admin.home"))
     for kind in JOB_KINDS if given else ():
         pages = pages_of(kind)
