@@ -20,6 +20,7 @@ from sqlalchemy.orm import Session, undefer
 from app import __version__
 from app.analysis.matches import analyse_matches
 from app.core.errors import Conflict, Invalid, NotFound, Phrase
+from app.core.zip_files import plain_entry
 from app.games import find_game
 from app.games.base import JSON
 from app.jobs import states
@@ -88,15 +89,15 @@ class _Log:
         with tempfile.TemporaryFile() as summaries, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
             for number, sample in enumerate(self._samples()):
                 summaries.write((b"," if number else b"[") + _bytes(_summary(sample)))
-                archive.writestr(_entry(f"samples/{sample['id']}_epoch_1.json"), _bytes(sample))
+                archive.writestr(plain_entry(f"samples/{sample['id']}_epoch_1.json"), _bytes(sample))
                 yield out.take()
             summaries.write(b"]")
             summaries.seek(0)
-            with archive.open(_entry("summaries.json"), "w") as entry:
+            with archive.open(plain_entry("summaries.json"), "w") as entry:
                 while piece := summaries.read(_PIECE):
                     entry.write(piece)
                     yield out.take()
-            archive.writestr(_entry("header.json"), _bytes(self._header()))
+            archive.writestr(plain_entry("header.json"), _bytes(self._header()))
         yield out.take()
 
     def document(self) -> Iterator[bytes]:
@@ -327,13 +328,6 @@ def _add_usage(total: JSON, more: Mapping[str, float]) -> None:
 
 def _error(message: str) -> JSON:
     return {"message": message, "traceback": "", "traceback_ansi": ""}
-
-
-def _entry(name: str) -> zipfile.ZipInfo:
-    """An entry of the archive without a time, so that the same matches give the same bytes."""
-    info = zipfile.ZipInfo(name)
-    info.compress_type = zipfile.ZIP_DEFLATED
-    return info
 
 
 def _bytes(value: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""Reading archives that somebody else has made: what an archive may hold, and all that reading one may raise. Pure."""
+"""Archives: what one from elsewhere may hold, all that reading it may raise, and entries of our own. Pure."""
 
 import stat
 import struct
@@ -15,6 +15,16 @@ BROKEN: tuple[type[Exception], ...] = (
 )  # fmt: skip
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # others take memory for dictionaries that the archive chooses
 _ENCRYPTED = 0x1
+_EARLIEST = (1980, 1, 1, 0, 0, 0)  # that an archive can say
+
+
+def plain_entry(name: str) -> zipfile.ZipInfo:
+    """An entry for an archive that is written: without a time, so that the same content gives the same bytes, and a
+    file that its owner may read once it is unpacked.
+    """
+    entry = zipfile.ZipInfo(name, _EARLIEST)
+    entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o600 << 16
+    return entry
 
 
 def check_entries(entries: Sequence[zipfile.ZipInfo], field: str) -> None:

@@ -17,12 +17,12 @@ from app.core.csv_tables import Column, to_csv
 from app.core.errors import NotFound, either
 from app.core.r_and_stata import line_files
 from app.core.reading_process import read_in_process
+from app.core.zip_files import plain_entry
 from app.models import RecipeRun, RecipeStep
 from app.recipes.listing import JSON, RecipeStepLine, in_words, lines_of, tables_of
 from app.recipes.sweep_results import SweepResults, results_of, sweep_of
 from app.recipes.tables import TableCell, cells_of
 
-_EARLIEST = (1980, 1, 1, 0, 0, 0)  # of every entry, so that the same run gives the same bytes
 STEP_COLUMNS = (
     Column("step", "text", "The step, with the values of its loops.", "its key", lambda line: line.key),
     Column("do", "text", "What is done.", "a kind of steps", lambda line: line.do),
@@ -64,7 +64,7 @@ def _zipped(folder: str, texts: Mapping[str, str], more: Mapping[str, bytes]) ->
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, found in {**{each: text.encode() for each, text in texts.items()}, **more}.items():
-            archive.writestr(zipfile.ZipInfo(f"{folder}/{name}", _EARLIEST), found)
+            archive.writestr(plain_entry(f"{folder}/{name}"), found)
     return content.getvalue()
 
 

@@ -7,10 +7,10 @@ from datetime import datetime
 
 from app.analysis.chart import Spec
 from app.analysis.figure_files import FORMATS, SVG
+from app.core.zip_files import plain_entry
 from app.reports.page import report_page
 from app.reports.report import Report
 
-_EARLIEST = (1980, 1, 1, 0, 0, 0)  # of every entry, so that the same data give the same bytes
 PAGE = "report.html"
 # Draws specs: of each its files by format.
 Draw = Callable[[Sequence[Spec], Sequence[str]], Sequence[Mapping[str, bytes]]]
@@ -40,9 +40,7 @@ def zipped(name: str, files: Mapping[str, bytes]) -> bytes:
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, found in files.items():
-            entry = zipfile.ZipInfo(f"{name}/{path}", _EARLIEST)
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, found)
+            archive.writestr(plain_entry(f"{name}/{path}"), found)
     return content.getvalue()
 
 

@@ -102,6 +102,7 @@ def test_the_same_data_give_the_same_bytes_but_for_the_line_with_the_date(
     }
     assert sorted(folder) == sorted(archive)
     with zipfile.ZipFile(tmp_path / "one.zip") as found:
+        assert {each.external_attr >> 16 for each in found.infolist()} == {0o600}  # else unzip leaves what nobody reads
         for name in folder.keys() - {"report.html"}:
             assert found.read(f"report-society-1/{name}") == folder[name], name
     pages = [archive["report.html"], folder["report.html"].decode(), (tmp_path / "page.html").read_text()]

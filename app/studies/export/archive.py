@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 from app.core.csv_tables import CODEBOOK, ROWS_AT_ONCE, Column, CountedRows, to_csv, with_short_names
 from app.core.files import temporary_beside
 from app.core.r_and_stata import line_files
+from app.core.zip_files import plain_entry
 from app.models import Enrolment, Wave
 from app.studies.export.analysis import analysis_columns, analysis_rows, person_answers
 from app.studies.export.columns import DATA_OF, OF_WHOM, of_people, streamed
@@ -38,7 +39,6 @@ from app.studies.export.surveys import (
 from app.studies.export.tables import stored_tables, tables_since_freeze
 from app.studies.progress import note_in_wave
 
-_BEGINNING = (1980, 1, 1, 0, 0, 0)  # of time in archives
 _README = "README.txt"
 _CODEBOOK = "codebook.csv"
 _SINCE = """payments.csv has all payments as they are now, later adjustments among them, consents.csv all consents with
@@ -70,8 +70,7 @@ class _Archive:
 
     def add(self, name: str, pieces: Iterable[bytes], rows: CountedRows | None = None) -> None:
         """Write a file, of which `rows` are what `pieces` are made of."""
-        info = zipfile.ZipInfo(name, _BEGINNING)
-        info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o600 << 16
+        info = plain_entry(name)
         digest = hashlib.sha256()
         with self._zip.open(info, "w", force_zip64=True) as file:
             for piece in pieces:

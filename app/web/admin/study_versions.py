@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 from app.core.errors import AppError, Invalid, NotFound, Phrase
 from app.core.extensions import reading
 from app.core.validation import whole_number
+from app.core.zip_files import plain_entry
 from app.models import Arm, Study, StudyVersion
 from app.studies import store
 from app.studies.arms import PlannedArm, arms, matches_a_person
@@ -155,7 +156,7 @@ def send_archive(name: str, files: Mapping[str, str]) -> Response:
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for each, text in sorted(files.items()):
             # Without the time of writing, so that the same files are the same archive.
-            archive.writestr(zipfile.ZipInfo(f"{name}/{each}"), text)
+            archive.writestr(plain_entry(f"{name}/{each}"), text)
     response = Response(packed.getvalue(), mimetype="application/zip")
     response.headers["Content-Disposition"] = f'attachment; filename="{name}.zip"'
     return response
