@@ -269,9 +269,8 @@ def test_prompts_are_there_as_models_got_them_and_each_wording_once(
     prompts = re.findall(r"<summary>Prompt of talker as negotiator in round (\d+)", page)
     assert prompts == ["1"], "both rounds begin by the same words"
     with reading(engine) as session:
-        first = session.scalars(select(GenerationRow).order_by(GenerationRow.id)).first()
-        assert first is not None
-        assert str(escape(first.prompt[0]["content"])) in page
+        sent = {each.prompt[0]["content"] for each in session.scalars(select(GenerationRow))}
+        assert any(str(escape(text)) in page for text in sent)  # matches begin in any order
     assert "Models behind an API can change without notice: talker." in page
 
 
