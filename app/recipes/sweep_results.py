@@ -7,6 +7,7 @@ from app.analysis.chart import Chart
 from app.analysis.language import ENGLISH, Language
 from app.analysis.sweep_chart import SweptPoint, swept_chart
 from app.core.errors import Invalid, NotFound, Phrase, Verbatim, either
+from app.games.metrics import SCORE_MEAN
 from app.jobs import states
 from app.models import RecipeRun
 from app.recipes.lifecycle import written_of
@@ -69,9 +70,9 @@ class SweepResults(NamedTuple):
             return None
         step = _chosen("step", step, self.steps)
         rows = [row for row in self.table["rows"] if row["step"] == step]
-        figure = _chosen(
-            "figure", figure, [each for each in self.table["columns"] if any(each in row["figures"] for row in rows)]
-        )
+        named = [each for each in self.table["columns"] if any(each in row["figures"] for row in rows)]
+        # PostgreSQL keeps no order of what a step has measured, so the score is put first.
+        figure = _chosen("figure", figure, sorted(named, key=lambda each: each != SCORE_MEAN.name))
         across = _chosen("across", across, [each for each in self.across if any(each in row["values"] for row in rows)])
         lines: dict[str, list[SweptPoint]] = {}
         for row in _last_turns(rows, [*(axis.variable for axis in self.sweep.axes), across]):
