@@ -44,7 +44,7 @@ def restore(settings: Settings, database: Engine, removal_id: int, by: str) -> R
         reader = _checked_archive(home, removal)
         with writing(database) as session:  # from here on `finish` would take the files away again
             _refuse_unusable(session, removal)
-            session.execute(update(Removal).where(Removal.id == removal_id).values(moved=False))
+            session.execute(update(Removal).where(Removal.id == removal_id).values(moved=False, freed_at=None))
         try:
             _put_files_back(home, removal, reader)
             with writing(database) as session:
@@ -97,6 +97,7 @@ def free_due(home: Path, database: Engine, now: datetime | None = None) -> int:
 def delete_archive(settings: Settings, database: Engine, removal_id: int) -> None:
     """Delete the archive of a removal for good. Raises NotFound, and Conflict where there is none or it is undone."""
     with folder.alone(settings.home):
+        finish(settings.home, database)  # which needs the archive to know what is still to be moved
         with reading(database) as session:
             removal = get_removal(session, removal_id)
             session.expunge(removal)

@@ -102,7 +102,7 @@ def test_a_round_goes_with_all_that_was_played_and_comes_back_the_same(
     assert [(each.what.kind, each.what.key, str(each.why), each.keeps) for each in found.dependents] == [
         ("dataset", dataset.id, f"{of_round} of its rows are of this round", True)
     ]
-    with pytest.raises(Conflict, match="one that mine@1 keeps"):
+    with pytest.raises(Conflict, match="kept because of mine@1"):
         remove(settings, engine, "round", round_id, BY)
     with reading(engine) as session:
         both = together(
