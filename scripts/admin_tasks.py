@@ -229,7 +229,7 @@ def annotate_run(hand: Hand) -> str:
     hand.button("Add a tag")
     hand.write("Note", "Before the prompt was changed.")
     hand.button("Add a note")
-    expect(hand.page.locator("#tags .written")).to_have_text("Before the prompt was changed.")
+    expect(hand.page.locator(".note.breaks")).to_contain_text("Before the prompt was changed.")
     return " ".join(hand.page.locator("#tags summary").inner_text().split())
 
 
