@@ -65,7 +65,7 @@ def test_a_wave_is_refused_whose_model_was_removed_or_learned_from_matches_that_
     same = dataset_of(engine, settings, played, name="same")
     job_of(engine, same, "learned", "base")
     study_of(engine, "learned")
-    with pytest.raises(Conflict, match="one that same@1 keeps"):
+    with pytest.raises(Conflict, match="kept because of same@1"):
         remove(settings, engine, "round", played, "ann")
     remove(settings, engine, "dataset", same.id, "ann")
     remove(settings, engine, "round", played, "ann")
