@@ -30,7 +30,7 @@ from app.core.extensions import reading, writing
 from app.core.files import temporary_beside
 from app.core.lists import Reference
 from app.datasets.store import pieces_of
-from app.matches.counts import count_no_more
+from app.matches.counts import uncount
 from app.models import MatchRow, Removal
 from app.rounds.job import ROUND
 
@@ -282,7 +282,7 @@ def _remove_rows(
                     str(number): count for number, count in rows_of_datasets(session, found.number).items()
                 }
                 for some in matches_of(session, found.number):
-                    count_no_more(session, some)
+                    uncount(session, some)
             session.flush()
             _take(session.connection(), found, removal.id, draft.manifest)
             return removal.id

@@ -2,7 +2,7 @@
 
 A match is counted in the transaction in which it ends: twice where it is of a round, among all and among that round's.
 Nobody waits for anybody else's count, as each transaction adds rows of its own; upkeep adds up those that agree.
-What deletes matches that are over calls `delete_matches`, or `count_no_more` before. Nothing here commits, but for
+What deletes matches that are over calls `delete_matches`, or `uncount` before. Nothing here commits, but for
 `merge` and `recount`.
 """
 
@@ -85,14 +85,14 @@ def count_ended(session: Session, match_ids: Sequence[str], *, of_round: bool = 
     session.connection().execute(_insertion(1, of_round), {"ids": match_ids})
 
 
-def count_no_more(session: Session, match_ids: Sequence[str]) -> None:
+def uncount(session: Session, match_ids: Sequence[str]) -> None:
     """Take matches that are about to be deleted out of the counts."""
     session.connection().execute(_insertion(-1, True), {"ids": match_ids})
 
 
 def delete_matches(session: Session, match_ids: Sequence[str]) -> None:
-    """Delete matches, and count them no more."""
-    count_no_more(session, match_ids)
+    """Delete matches, and take them out of the counts."""
+    uncount(session, match_ids)
     session.execute(delete(MatchRow).where(MatchRow.id.in_(match_ids)))
 
 

@@ -40,7 +40,7 @@ def keep_sending(database: Engine, settings: Settings, stop: threading.Event) ->
 def send_due(database: Engine, settings: Settings, owner: str) -> int:
     """Collect notices and send those that are due, if nobody else does; how many batches were sent."""
     with reading(database) as session:
-        new = outbox.to_be_told(session, settings)
+        new = outbox.new_notices(session, settings)
         if not new and not outbox.is_due(session):
             return 0
     with writing(database) as session:

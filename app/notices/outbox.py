@@ -33,8 +33,8 @@ def is_due(session: Session) -> bool:
     return session.scalar(waiting) is not None
 
 
-def to_be_told(session: Session, settings: Settings) -> list[Notice]:
-    """What is to be told and was not written down yet, as rows that are in no session. Only reads."""
+def new_notices(session: Session, settings: Settings) -> list[Notice]:
+    """Notices that are due and not stored yet, as rows that are in no session. Only reads."""
     recipients, now = find_recipients(session, settings), datetime.now(UTC)
     if not recipients:
         return []

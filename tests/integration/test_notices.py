@@ -212,7 +212,7 @@ def test_a_kill_between_sending_and_noting_it_sends_the_same_message_twice_at_mo
     tell_everything(engine)
     failed_rounds(engine, 2)
     with writing(engine) as session:
-        session.add_all(outbox.to_be_told(session, settings))
+        session.add_all(outbox.new_notices(session, settings))
     program = f"""
 import os, signal
 from app.core.config import load_settings
