@@ -43,7 +43,7 @@ def home() -> str:
         causes = _by_cause(_failures(session, now))
         page = {
             "needs": _needs(session, causes),
-            "runs": runs(session),
+            "runs": runs(session, rounds),
             "people": people_today(session, now),
             "now": now,
             "figures": figures,

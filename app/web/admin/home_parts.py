@@ -22,7 +22,7 @@ from app.matches.filter import PEOPLES, is_over
 from app.models import Enrolment, MatchRow, PaymentBatch, SeatRow, Study, Wave
 from app.notices.causes import NoticeCause, near_limits
 from app.rounds.job import ROUND
-from app.rounds.listing import open_rounds
+from app.rounds.listing import RoundListItem
 from app.studies.batches import UPLOADED
 from app.studies.endings import COMPLETED
 from app.studies.listing import wave_state
@@ -33,7 +33,7 @@ from app.web.seats import settings
 from app.web.threads import in_worker_thread
 
 _MOST = 20  # of one kind in a list
-_EVERY = 30.0  # seconds between two looks at all limits
+_EVERY = 30.0  # seconds for which the limits that were read are kept
 
 
 class NeedLine(NamedTuple):
@@ -121,29 +121,29 @@ def other_needs(session: Session) -> list[NeedLine]:
     return found
 
 
-class _Look(NamedTuple):
-    """What was found, and when by the clock of `time.monotonic`."""
+class _CachedLimits(NamedTuple):
+    """The limits that were near, and when they were read by the clock of `time.monotonic`."""
 
     at: float
     found: list[NoticeCause]
 
 
 def _near_limits() -> list[NoticeCause]:
-    """The limits that are used up to 80 % and more, looked at off the event loop; they may be half a minute old."""
-    last: _Look | None = current_app.extensions.get(__name__)
+    """The limits that are used up to 80 % and more, read off the event loop; they may be half a minute old."""
+    last: _CachedLimits | None = current_app.extensions.get(__name__)
     if last is None or time.monotonic() > last.at + _EVERY:
-        last = _Look(time.monotonic(), in_worker_thread(db.engine, near_limits, settings()))
+        last = _CachedLimits(time.monotonic(), in_worker_thread(db.engine, near_limits, settings()))
         current_app.extensions[__name__] = last
     return last.found
 
 
-def runs(session: Session) -> ListView:
-    """All jobs that wait or run and all waves that are open, each with the buttons that stop it."""
+def runs(session: Session, rounds: Sequence[RoundListItem]) -> ListView:
+    """All jobs that wait or run and all waves that are open, each with the buttons that stop it. `rounds` are open."""
     lines = [*_waves(session)]
     for kind in kinds_with_live_jobs(session):
         listing = list_of(kind)
         name, status, done = (listing.column(each, "column") for each in ("name", "status", "done"))
-        for item in _live_items(session, kind):
+        for item in _live_items(session, kind, rounds):
             row, subject = item.row, job_name(kind, item.row.id)
             # A cross-play is one line, whose page has one stop for all of its rounds.
             acts = [("cancel", gettext("Cancel"))] if kind.may_cancel(row) and not getattr(item, "members", ()) else []
@@ -161,10 +161,10 @@ def runs(session: Session) -> ListView:
     return _view(_RUNS, lines)
 
 
-def _live_items(session: Session, kind: JobKind[Any]) -> Sequence[Any]:
+def _live_items(session: Session, kind: JobKind[Any], rounds: Sequence[RoundListItem]) -> Sequence[Any]:
     """The jobs of a kind that wait or run, as items of its list."""
     if kind is ROUND:
-        return open_rounds(session)
+        return rounds
     live = select(kind.table).where(kind.table.status.in_(states.LIVE)).order_by(kind.table.id.desc())
     return list_of(kind).items(session, session.scalars(live.limit(_MOST)).all())
 
