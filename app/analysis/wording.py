@@ -50,13 +50,29 @@ def with_unit(metric: Metric) -> str:
     return metric.title if metric.unit == SHARE or metric.unit in metric.title else f"{metric.title} ({metric.unit})"
 
 
-def in_words(figure: Mapping[str, Any] | None, unit: str, language: Language = ENGLISH) -> str:
+def heading(metric: Metric) -> str:
+    """A title with its unit as the head of a column."""
+    text = with_unit(metric)
+    return text[:1].upper() + text[1:]
+
+
+def figure_in_words(figure: Figure | None, unit: str, language: Language = ENGLISH) -> str:
     """A figure as people read it: "5.42 (5.20 to 5.63, n = 500)"; a dash where there is none."""
     if figure is None:
         return "–"
-    found = Figure(**figure)
-    more = beside(found, unit, language)
-    return number(found.value, unit, language) + (f" ({more})" if more else "")
+    more = beside(figure, unit, language)
+    return number(figure.value, unit, language) + (f" ({more})" if more else "")
+
+
+def signed_in_words(figure: Figure, unit: str, language: Language = ENGLISH) -> str:
+    """A difference as people read it: "+0.40 (+0.10 to +0.71)"; a dash where there is none."""
+    more = signed_beside(figure, unit, language)
+    return signed(figure.value, unit, language) + (f" ({more})" if more else "")
+
+
+def in_words(figure: Mapping[str, Any] | None, unit: str, language: Language = ENGLISH) -> str:
+    """A figure that is kept as JSON as people read it; None is a dash."""
+    return figure_in_words(None if figure is None else Figure(**figure), unit, language)
 
 
 def p_words(p: float | None, language: Language = ENGLISH) -> str:

@@ -8,7 +8,6 @@ from typing import TypeVar
 
 import click
 
-from app.analysis.bootstrap import Figure
 from app.analysis.chart import Chart
 from app.analysis.charts import charts_of
 from app.analysis.comparisons import compare, compare_differences, compare_models, cross_plays
@@ -19,7 +18,7 @@ from app.analysis.paired import SEEDS, PairedDifference
 from app.analysis.rounds import RoundAnalysis, analyse
 from app.analysis.tables import analysis_columns, analysis_rows
 from app.analysis.themes import LIGHT, THEMES
-from app.analysis.wording import beside, number, signed, signed_beside, with_unit
+from app.analysis.wording import figure_in_words, signed_in_words, with_unit
 from app.cli.base import WHOLE, Command, check_one_format, ensure_database, print_csv, print_json, progress
 from app.cli.drawing import write_chart
 from app.cli.match_filter import filter_options, read_filter
@@ -202,14 +201,16 @@ def _table(known: Mapping[str, Metric], group: Sequence[MatchAnalysis]) -> Itera
     """A line a column, with its figure in each round."""
     heads = [_table_heading(each) for each in group]
     rows = [
-        (with_unit(column), [_figure_words(each.metrics.columns[name], column.unit) for each in group])
+        (with_unit(column), [figure_in_words(each.metrics.columns[name], column.unit) for each in group])
         for name, column in known.items()
     ]
     yield from _aligned([("", heads), *rows])
 
 
 def _outcomes(each: MatchAnalysis) -> list[str]:
-    rows = [(found.reason, [str(found.matches), _figure_words(found.share, SHARE)]) for found in each.metrics.outcomes]
+    rows = [
+        (found.reason, [str(found.matches), figure_in_words(found.share, SHARE)]) for found in each.metrics.outcomes
+    ]
     return [f"Outcomes of {_table_heading(each)}", *_aligned(rows)]
 
 
@@ -219,7 +220,7 @@ def _model_lines(each: MatchAnalysis) -> Iterator[str]:
         role = "" if part.role is None else f" as {part.role}"
         yield f"{part.player[:_WIDEST]}{role} in {_table_heading(each)}, {part.matches} matches"
         rows = [
-            (with_unit(each.defined.models[name]), [_figure_words(figure, each.defined.models[name].unit)])
+            (with_unit(each.defined.models[name]), [figure_in_words(figure, each.defined.models[name].unit)])
             for name, figure in part.columns.items()
         ]
         yield from _aligned(rows)
@@ -230,10 +231,8 @@ def _difference(each: MatchAnalysis, versus: PairedDifference) -> Iterator[str]:
     yield f"{versus.first[:_WIDEST]} minus {versus.second[:_WIDEST]} in {_table_heading(each)}, {_pairs(versus)}"
     rows = []
     for name, figure in versus.columns.items():
-        column, more = each.defined.models[name], ""
-        if beside := signed_beside(figure, column.unit):
-            more = f"  ({beside})"
-        rows.append((with_unit(column), [signed(figure.value, column.unit) + more]))
+        column = each.defined.models[name]
+        rows.append((with_unit(column), [signed_in_words(figure, column.unit)]))
     yield from _aligned(rows)
 
 
@@ -249,12 +248,7 @@ def _matrix(matrix: CrossPlay) -> Iterator[str]:
     yield f"Cross-play {matrix.matrix_id}: {matrix.game}, {far} matches, mean scores"
     for cell in matrix.cells:
         role = "" if cell.role is None else f" as {cell.role}"
-        yield f"  {cell.row}{role} against {cell.column}: {_figure_words(cell.score, POINTS)}"
-
-
-def _figure_words(figure: Figure, unit: str) -> str:
-    more = beside(figure, unit)
-    return number(figure.value, unit) + (f"  ({more})" if more else "")
+        yield f"  {cell.row}{role} against {cell.column}: {figure_in_words(cell.score, POINTS)}"
 
 
 def _aligned(rows: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:

@@ -6,13 +6,12 @@ from typing import Any
 import click
 from sqlalchemy.orm import Session
 
-from app.analysis.bootstrap import Figure
 from app.analysis.side_by_side import SideBySide, SideBySideChoice, side_by_side
 from app.analysis.side_by_side.figures import AgainstBase, PlayerFigures
 from app.analysis.side_by_side.language import VOCABULARY
 from app.analysis.side_by_side.settings import OF_MODELS
 from app.analysis.side_by_side.tables import TABLES, rows_of
-from app.analysis.wording import beside, number, p_words, signed, signed_beside, with_unit
+from app.analysis.wording import figure_in_words, number, p_words, signed_in_words, with_unit
 from app.campaigns.side_by_side import choice_of_campaign
 from app.cli.base import WHOLE, Command, check_one_format, ensure_database, json_option, print_csv, print_json
 from app.cli.leaderboard import read_weight
@@ -118,10 +117,10 @@ def _ratios(found: SideBySide, role: str | None) -> Iterator[str]:
         cells = []
         for setting in OF_MODELS:
             each = found.find(model, setting, role)
-            figure = Figure(None) if each is None else each.columns[metric.name]
+            figure = None if each is None else each.columns[metric.name]
             times = None if each is None else each.against_base.get(metric.name)
-            cells.append(_in_words(figure, metric.unit))
-            cells.append("–" if times is None else _in_words(times.ratio, TIMES))
+            cells.append(figure_in_words(figure, metric.unit))
+            cells.append(figure_in_words(times and times.ratio, TIMES))
         lines.append((model, *cells))
     return (f"  {line}" for line in aligned(lines))
 
@@ -130,7 +129,7 @@ def _figures(found: SideBySide, rows: Sequence[PlayerFigures]) -> Iterator[str]:
     lines: list[Sequence[str]] = [("", *(each.player for each in rows))]
     lines.append(("matches", *(f"{each.matches} ({each.units} drawn)" for each in rows)))
     for metric in found.defined.side_by_side:
-        cells = (_in_words(each.columns[metric.name], metric.unit) for each in rows)
+        cells = (figure_in_words(each.columns[metric.name], metric.unit) for each in rows)
         lines.append((with_unit(metric), *cells))
     for result in dict.fromkeys(result for each in rows for result in each.results):
         totals = [(each.results.get(result, 0), sum(each.results.values())) for each in rows]
@@ -144,8 +143,7 @@ def _tests(found: SideBySide, each: PlayerFigures) -> Iterator[str]:
         compared: AgainstBase = each.against_base[metric.name]
         if compared.difference.value is None:
             continue
-        beside_it = signed_beside(compared.difference, metric.unit)
-        difference = signed(compared.difference.value, metric.unit) + (f" ({beside_it})" if beside_it else "")
+        difference = signed_in_words(compared.difference, metric.unit)
         tested = "" if compared.test is None else f"{p_words(compared.p)}, {compared.test}, {compared.pairs} pairs"
         lines.append((with_unit(metric), difference, tested))
     return (f"  {line}" for line in aligned(lines)) if lines else iter(())
@@ -156,11 +154,11 @@ def _language(found: SideBySide) -> Iterator[str]:
     lines.append(
         (
             "different words in 1,000",
-            *(_in_words(each.columns[VOCABULARY], WORDS) for each in found.language),
+            *(figure_in_words(each.columns[VOCABULARY], WORDS) for each in found.language),
         )
     )
     lines += [
-        (metric.title, *(_in_words(each.columns[metric.name], metric.unit) for each in found.language))
+        (metric.title, *(figure_in_words(each.columns[metric.name], metric.unit) for each in found.language))
         for metric in found.defined.language
     ]
     return (f"  {line}" for line in aligned(lines))
@@ -168,8 +166,3 @@ def _language(found: SideBySide) -> Iterator[str]:
 
 def _where(each: Any) -> str:
     return each.setting if each.role is None else f"{each.setting}, {each.role}"
-
-
-def _in_words(figure: Figure, unit: str) -> str:
-    more = beside(figure, unit)
-    return number(figure.value, unit) + (f" ({more})" if more else "")

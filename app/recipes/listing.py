@@ -56,12 +56,7 @@ class RecipeStepLine(NamedTuple):
     def figures(self) -> Sequence[str]:
         """The first of its figures in words; tables are shown by themselves."""
         found = {} if "rows" in self.result else self.result
-        return [figure_in_words(name, each) for name, each in [*found.items()][:_SHOWN_FIGURES]]
-
-
-def figure_in_words(name: str, found: Mapping[str, Any]) -> str:
-    """A figure with what it is called: score mean 3.2 (2.9 to 3.5)."""
-    return f"{name.replace('_', ' ')} {value_in_words(found)}"
+        return [f"{name.replace('_', ' ')} {value_in_words(each)}" for name, each in [*found.items()][:_SHOWN_FIGURES]]
 
 
 def value_in_words(found: Mapping[str, Any]) -> str:

@@ -9,8 +9,7 @@ from app.alignments.comparison import SocietyDifference
 from app.alignments.job import ALIGNMENT
 from app.alignments.listing import AlignmentListItem, figures_of, jobs_of, list_items, society_figures
 from app.alignments.spec import AlignmentSpec
-from app.analysis.bootstrap import Figure
-from app.analysis.wording import in_words, number, signed, signed_beside
+from app.analysis.wording import in_words, number, signed, signed_beside, signed_in_words
 from app.assessments.figures import COLUMNS, AssessmentFigures
 from app.core.csv_tables import to_csv
 from app.core.errors import Conflict, Phrase
@@ -110,12 +109,12 @@ def _finding(rated: Sequence[AssessmentFigures], societies: Sequence[tuple[str, 
         return (
             f"On held-out questions, raters put the {first.aspect} of the model at"
             f" {number(first.model.value, POINTS)} and that of the one before at {number(first.base.value, POINTS)}:"
-            f" {signed(difference.value, POINTS)} ({signed_beside(difference, POINTS)})."
+            f" {signed_in_words(difference, POINTS)}."
         )
     first_pair = societies[0][1][0]
     return (
         f"In the same society, {first_pair.aspect} of {first_pair.of} changes by"
-        f" {signed(first_pair.difference.value, POINTS)} ({signed_beside(first_pair.difference, POINTS)})."
+        f" {signed_in_words(first_pair.difference, POINTS)}."
     )
 
 
@@ -140,17 +139,12 @@ def _rated_tables(rated: Sequence[AssessmentFigures]) -> list[ReportTable]:
     rows = [
         (
             each.aspect, _rater(each), number(each.model.value, POINTS), number(each.base.value, POINTS),
-            _signed_words(each.difference), str(each.better), str(each.worse), str(each.difference.n),
+            signed_in_words(each.difference, POINTS), str(each.better), str(each.worse), str(each.difference.n),
         )
         for each in rated
     ]  # fmt: skip
     caption = "Mean ratings of both models, and their paired difference with its 95 % interval."
     return [ReportTable("ratings", caption, head, rows, b"".join(to_csv(COLUMNS, rated)))]
-
-
-def _signed_words(figure: Figure) -> str:
-    more = signed_beside(figure, POINTS)
-    return signed(figure.value, POINTS) + (f" ({more})" if more else "")
 
 
 def _society_section(who: str, found: Sequence[SocietyDifference]) -> ReportSection:
@@ -171,7 +165,7 @@ def _society_section(who: str, found: Sequence[SocietyDifference]) -> ReportSect
         [
             (
                 each.aspect, each.of, in_words(each.first._asdict(), POINTS), in_words(each.last._asdict(), POINTS),
-                _signed_words(each.difference),
+                signed_in_words(each.difference, POINTS),
             )
             for each in found
         ],

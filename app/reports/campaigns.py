@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.analysis.bootstrap import Figure, mean_figure
 from app.analysis.reading import matches_of
-from app.analysis.wording import beside, in_words, number, signed, signed_beside, with_unit
+from app.analysis.wording import beside, heading, in_words, number, signed, signed_beside
 from app.campaigns.iterations import IterationResult, results
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.lifecycle import spec_of
@@ -166,7 +166,7 @@ def _iterations_table(game: str, found: Sequence[IterationResult]) -> ReportTabl
             learnt = NONE if each.dataset is None or label != AS_PLAYED else str(each.dataset.rows)
             values = [in_words(figures.get(metric.name), metric.unit) for metric in shown]
             rows.append((str(each.number), each.model.name if each.model else NONE, label, *values, learnt))
-    head = ("Iteration", "Model", "Evaluated", *(_heading(metric) for metric in shown), "Rows learnt")
+    head = ("Iteration", "Model", "Evaluated", *(heading(metric) for metric in shown), "Rows learnt")
     caption = "Every model on the same held-out material, with 95 % intervals: Wilson’s of shares, bootstrap of means."
     return plain_table("iterations", caption, head, rows)
 
@@ -184,11 +184,6 @@ def _partners_section(session: Session, row: Campaign, found: Sequence[Iteration
         if number is not None
     ]
     return partners_section(session, models, row.game, partner_weight_of(row.game, row.spec["config"]), rounds)
-
-
-def _heading(metric: Metric) -> str:
-    text = with_unit(metric)
-    return text[:1].upper() + text[1:]
 
 
 def _methods(spec: CampaignSpec) -> list[str]:

@@ -4,17 +4,15 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
-from app.analysis.bootstrap import Figure
 from app.analysis.side_by_side import SideBySide, SideBySideChoice, side_by_side
-from app.analysis.side_by_side.settings import SELF_PLAY
+from app.analysis.side_by_side.settings import MOST_BESIDE, SELF_PLAY
 from app.analysis.side_by_side.tables import TABLES
-from app.analysis.wording import beside, number, signed, signed_beside, with_unit
+from app.analysis.wording import figure_in_words, heading, number, signed_in_words
 from app.core.csv_tables import to_csv
-from app.games.metrics import SHARE, Metric
+from app.games.metrics import SHARE
 from app.reports.origins import NONE
 from app.reports.report import ReportSection, ReportTable
 
-MOST_MODELS = 12
 _MOST_SHOWN = 4  # figures of a table on the page; its CSV has all of them
 _TALKS = 100  # matches of a player in a setting whose words are read
 
@@ -34,7 +32,7 @@ def partners_section(
     if len(models) < 2:
         return section
     choice = SideBySideChoice(
-        models=tuple(models[:MOST_MODELS]),
+        models=tuple(models[:MOST_BESIDE]),
         base=models[0],
         game=game,
         partner_weight=partner_weight,
@@ -74,11 +72,11 @@ def _figures_table(one: SideBySide) -> ReportTable:
             _who(each.player, each.role),
             each.setting,
             str(each.matches),
-            *(_in_words(each.columns.get(metric.name), metric) for metric in shown),
+            *(figure_in_words(each.columns.get(metric.name), metric.unit) for metric in shown),
         )
         for each in one.players
     ]
-    head = ("Player", "Setting", "Matches", *(_heading(metric) for metric in shown))
+    head = ("Player", "Setting", "Matches", *(heading(metric) for metric in shown))
     caption = "Figures of each player by setting, with 95 % intervals; the file has further ones."
     return ReportTable("side-by-side", caption, head, rows, _csv(one, "figures"))
 
@@ -91,13 +89,12 @@ def _tests_table(one: SideBySide) -> list[ReportTable]:
             found = each.against_base.get(metric.name)
             if found is None or found.difference.value is None:
                 continue
-            apart = signed_beside(found.difference, metric.unit)
             rows.append(
                 (
                     _who(each.player, each.role),
                     each.setting,
-                    _heading(metric),
-                    signed(found.difference.value, metric.unit) + (f" ({apart})" if apart else ""),
+                    heading(metric),
+                    signed_in_words(found.difference, metric.unit),
                     found.test or NONE,
                     NONE if found.p is None else "< 0.001" if found.p < 0.001 else f"{found.p:.3f}",
                 )
@@ -134,15 +131,3 @@ def _language_table(one: SideBySide) -> list[ReportTable]:
             "side-by-side-language", caption, ("Player", "Setting", "Words", *titles), rows, _csv(one, "language")
         )
     ]
-
-
-def _heading(metric: Metric) -> str:
-    text = with_unit(metric)
-    return text[:1].upper() + text[1:]
-
-
-def _in_words(figure: Figure | None, metric: Metric) -> str:
-    if figure is None or figure.value is None:
-        return NONE
-    more = beside(figure, metric.unit)
-    return number(figure.value, metric.unit) + (f" ({more})" if more else "")

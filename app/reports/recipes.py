@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from sqlalchemy.orm import Session
 
 from app.analysis.bootstrap import Figure
-from app.analysis.wording import beside, number
+from app.analysis.wording import beside, figure_in_words, number
 from app.core.csv_tables import to_csv
 from app.core.errors import Conflict, Phrase
 from app.games import GAMES, metrics_of, partner_weight_of
@@ -163,7 +163,7 @@ def _table_section(session: Session, row: RecipeRun, step: _Table, place: int) -
             interval_chart(
                 f"{name}-{column}".replace("_", "-"), _title(column), _title(column), _unit(column),
                 [
-                    (_label(each), Figure(**found))
+                    (_label(each), found)
                     for each in table["rows"]
                     if (found := _figure(each, column)) is not None
                 ],
@@ -189,26 +189,20 @@ def _shown(session: Session, row: RecipeRun, step: _Table, name: str) -> ReportT
     found = next((each for each in shown_tables(session, row) if each.name == step.key), None)
     if found is None:
         columns = step.figures["columns"]
-        rows = [(each["step"], *(_in_words(each, column) for column in columns)) for each in step.figures["rows"]]
+        rows = [
+            (each["step"], *(figure_in_words(_figure(each, column), _unit(column)) for column in columns))
+            for each in step.figures["rows"]
+        ]
         return plain_table(name, caption, ("Step", *map(_title, columns)), rows)
     return ReportTable(name, caption, found.head, found.lines, b"".join(to_csv(*table_rows(session, row, step.key))))
 
 
-def _in_words(row: Mapping[str, Any], column: str) -> str:
-    found = _figure(row, column)
-    if found is None:
-        return NONE
-    figure, unit = Figure(**found), _unit(column)
-    more = beside(figure, unit)
-    return number(figure.value, unit) + (f" ({more})" if more else "")
-
-
-def _figure(row: Mapping[str, Any], column: str) -> dict[str, Any] | None:
-    """A figure of a row by the fields of Figure; None where it has none."""
+def _figure(row: Mapping[str, Any], column: str) -> Figure | None:
+    """A figure of a row; None where it has none."""
     found = row["figures"].get(column)
     if found is None or found.get("value") is None:
         return None
-    return {name: found.get(name) for name in ("value", "low", "high")} | {"n": found.get("n") or 0}
+    return Figure(found["value"], found.get("low"), found.get("high"), found.get("n") or 0)
 
 
 def _label(row: Mapping[str, Any]) -> str:
@@ -261,7 +255,7 @@ def _finding(table: Mapping[str, Any]) -> tuple[str, Sequence[KeyFigure]]:
     column = next((each for each in table["columns"] if any(_figure(row, each) for row in table["rows"])), None)
     if column is None:
         return "The steps have given no figure.", ()
-    found = [(_label(row), Figure(**figure)) for row in table["rows"] if (figure := _figure(row, column)) is not None]
+    found = [(_label(row), figure) for row in table["rows"] if (figure := _figure(row, column)) is not None]
     unit = _unit(column)
     words = [f"{number(figure.value, unit)} for {label}" for label, figure in (found[0], found[-1])]
     key = [KeyFigure(label, number(figure.value, unit), beside(figure, unit)) for label, figure in found[:_MOST_KEY]]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
-from app.analysis.wording import in_words, signed, signed_beside
+from app.analysis.wording import in_words, signed, signed_beside, signed_in_words
 from app.core.csv_tables import to_csv
 from app.core.errors import Conflict, Phrase
 from app.games.metrics import POINTS
@@ -87,8 +87,8 @@ def society_report(session: Session, number: int, around: Surroundings) -> Repor
 def _finding(whole: IterationFigures) -> str:
     alignment, engagement = whole.alignment.change, whole.engagement.change
     return (
-        f"Revising changes alignment by {signed(alignment.value, POINTS)} ({signed_beside(alignment, POINTS)}) and"
-        f" engagement by {signed(engagement.value, POINTS)} ({signed_beside(engagement, POINTS)})."
+        f"Revising changes alignment by {signed_in_words(alignment, POINTS)} and"
+        f" engagement by {signed_in_words(engagement, POINTS)}."
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from app.analysis.bootstrap import LEAST, RESAMPLES, Figure, mean_figure
-from app.analysis.wording import beside, in_words, number, signed, signed_beside
+from app.analysis.wording import figure_in_words, in_words, signed, signed_beside, signed_in_words
 from app.core.errors import Conflict, Phrase, Verbatim
 from app.games import find_game
 from app.games.metrics import POINTS
@@ -279,12 +279,12 @@ def _finding(
     unit, title = _unit(design, outcome), outcome.replace("_", " ")
     if differences:
         name, figure = differences[0]
-        return f"The mean {title} differs by {signed(figure.value, unit)} ({signed_beside(figure, unit)}) for {name}."
+        return f"The mean {title} differs by {signed_in_words(figure, unit)} for {name}."
     found = [(name, figure) for name, figure in means if figure.value is not None]
     if not found:
         return "Nobody in the figures has played a match that counts."
     best = max(found, key=lambda each: each[1].value or 0.0)
-    return f"The mean {title} is highest, {number(best[1].value, unit)} ({beside(best[1], unit)}), for {best[0]}."
+    return f"The mean {title} is highest, {figure_in_words(best[1], unit)}, for {best[0]}."
 
 
 def _methods(design: StudyDesign, outcome: str, scope: ExportScope) -> list[str]:

@@ -19,6 +19,8 @@ SEED, PERSON, DYAD, MATCH = "seed", "person", "dyad", "match"
 UNITS = {SELF_PLAY: SEED, CROSS_PLAY: SEED, WITH_PEOPLE: PERSON, PEOPLE_ALONE: DYAD, IMPORTED_PEOPLE: MATCH}
 FEW = {SEED: FEW_SEEDS, PERSON: FEW_PEOPLE, DYAD: FEW_DYADS, MATCH: FEW_MATCHES}
 
+MOST_BESIDE = 12  # models that a table can show beside each other
+
 Kind = tuple[str, float | None]  # the game, and what a partner's point is worth
 
 

@@ -20,7 +20,7 @@ from app.analysis.side_by_side import SideBySide, SideBySideChoice, side_by_side
 from app.analysis.side_by_side.charts import charts_of
 from app.analysis.side_by_side.figures import AgainstBase, PlayerFigures
 from app.analysis.side_by_side.language import VOCABULARY
-from app.analysis.side_by_side.settings import OF_MODELS
+from app.analysis.side_by_side.settings import MOST_BESIDE, OF_MODELS
 from app.analysis.side_by_side.tables import TABLES, rows_of
 from app.analysis.wording import p_words
 from app.campaigns.side_by_side import choice_of_campaign
@@ -40,7 +40,6 @@ from app.web.threads import in_worker_thread
 from app.web.translations import game_titles
 
 _MOST = 2_000  # matches of a setting that a page reads
-_MOST_MODELS = 12  # columns that a table can show; a campaign may have more
 _KEPT = 60  # seconds
 _NAMES = ("base", "campaign", "recipe", "study", "part")
 
@@ -68,7 +67,7 @@ class ScoreLine(NamedTuple):
     cells: Sequence[tuple[NamedFigure, Figure | None] | None]
 
 
-class TestLine(NamedTuple):
+class ComparisonLine(NamedTuple):
     """A comparison of a figure of a model with the base's."""
 
     player: PlayerFigures
@@ -106,7 +105,7 @@ def side_by_side_page() -> ResponseReturnValue:
         by_setting=[
             (setting, _players_in(shown, setting), _figure_lines(shown, setting)) for setting in shown.settings
         ],
-        tests=_test_lines(shown),
+        tests=_comparison_lines(shown),
         language_lines=_language_lines(shown),
         charts=charts_of(shown, page_language()),
         chart_specs=_specs,
@@ -157,9 +156,9 @@ def _choice(session: Session, given: Mapping[str, Any]) -> SideBySideChoice:
         if name in given:
             return read(session, whole_number(given[name], name, 1, LARGEST), **further)
     models = tuple(given.get("models", ()))
-    if len(models) > _MOST_MODELS:
+    if len(models) > MOST_BESIDE:
         got = Verbatim(len(models))
-        raise Invalid("models", expected=Phrase("at most %(most)s on a page", most=_MOST_MODELS), got=got)
+        raise Invalid("models", expected=Phrase("at most %(most)s on a page", most=MOST_BESIDE), got=got)
     if not models:
         raise Invalid("models", expected=Phrase("one or more, each once"), got=Phrase("none"))
     base = given.get("base") or models[0]
@@ -208,10 +207,10 @@ def _figure_lines(shown: SideBySide, setting: str) -> list[FigureLine]:
     ]
 
 
-def _test_lines(shown: SideBySide) -> list[TestLine]:
+def _comparison_lines(shown: SideBySide) -> list[ComparisonLine]:
     titles, language = labels_of(shown.defined.side_by_side), page_language()
     return [
-        TestLine(player, titles[name], name, found, p_words(found.p, language))
+        ComparisonLine(player, titles[name], name, found, p_words(found.p, language))
         for player in shown.players
         for name, found in player.against_base.items()
         if found.difference.value is not None
