@@ -18,12 +18,14 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from app.core.config import ROOT
+from app.core.files import temporary_beside
 from app.games.negotiation.contexts import generate_context
 from app.games.negotiation.material import Contexts, pieces_of
 from app.games.taboo.words import target_words
@@ -71,6 +73,7 @@ class Recipe:
     longest: int = 170  # words of a transcript; longer ones repeat themselves
     base: str | None = None  # the model that it goes on from, which plays as STUDENT
     again: tuple[str, int] | None = None  # so many of that model's transcripts are learned once more, lest it forgets
+    edit: Callable[[dict[str, Any], random.Random], dict[str, Any]] | None = None  # a row as it is learned
 
 
 SIZE = {"width": 128, "layers": 6, "heads": 4, "length": 512}
@@ -81,12 +84,12 @@ STUDENT = "student"
 SOME_BROKEN_OFF = 3  # how a round ends in which a model broke the rules too often; the rest of it is as good as any
 
 
-def _negotiations(models: tuple[str, str], matches: Mapping[str | float, int]) -> tuple[Round, ...]:
+def negotiations(models: tuple[str, str], matches: Mapping[str | float, int]) -> tuple[Round, ...]:
     """A round for each objective, with so many matches."""
     return tuple(Round("negotiation", models, number, objective) for objective, number in matches.items())
 
 
-def _own_games(matches: dict[str, tuple[int, int]], rows: int) -> Lesson:
+def own_games(matches: dict[str, tuple[int, int]], rows: int) -> Lesson:
     """Games of the model that learns in which there was a deal.
 
     `matches`: by objective, how many are played with itself, and how many with one who writes as people do.
@@ -107,7 +110,7 @@ RECIPES = {
     START: Recipe(
         lessons=(
             Lesson(
-                rounds=_negotiations(
+                rounds=negotiations(
                     ("scripted", "scripted"), {"self": 18_000, "coop": 5_000, "comp": 3_000, 0.5: 500, -0.5: 500}
                 ),
                 learned_from="scripted",
@@ -120,7 +123,7 @@ RECIPES = {
     TAUGHT: Recipe(
         lessons=(
             Lesson(
-                rounds=_negotiations(("scripted", "casual"), {"self": 9_000, "coop": 4_000, "comp": 2_000}),
+                rounds=negotiations(("scripted", "casual"), {"self": 9_000, "coop": 4_000, "comp": 2_000}),
                 learned_from="scripted",
                 rows=11_000,
             ),
@@ -130,20 +133,20 @@ RECIPES = {
         again=(START, 9_000),
     ),
     PLAYED: Recipe(
-        lessons=(_own_games({"self": (2_500, 1_500), "coop": (1_200, 800)}, 5_000),),
+        lessons=(own_games({"self": (2_500, 1_500), "coop": (1_200, 800)}, 5_000),),
         training={"epochs": 2, "learning_rate": 1e-3, "batch": 32, "seed": 3},
         base=TAUGHT,
         again=(TAUGHT, 4_000),
     ),
     AGAIN: Recipe(
-        lessons=(_own_games({"self": (2_000, 1_500), "coop": (800, 500)}, 5_000),),
+        lessons=(own_games({"self": (2_000, 1_500), "coop": (800, 500)}, 5_000),),
         training={"epochs": 3, "learning_rate": 1e-3, "batch": 32, "seed": 4},
         base=PLAYED,
         again=(TAUGHT, 2_500),
     ),
     TINY: Recipe(
         lessons=(
-            _own_games({"self": (2_500, 1_500), "coop": (1_000, 600)}, 6_000),
+            own_games({"self": (2_500, 1_500), "coop": (1_000, 600)}, 6_000),
             Lesson((_taboo("table.txt", 20_000),), "scripted", 20_000, filter="nonzero"),
             # With one who talks as people do, and with words that nobody has clues for, one has to wait with a guess.
             Lesson((_taboo("table.txt", 11_000, "casual"),), "scripted", 5_000, filter="nonzero"),
@@ -156,7 +159,7 @@ RECIPES = {
     BASE: Recipe(
         lessons=(
             Lesson(
-                rounds=_negotiations(("careless", "careless"), {"self": 4_000, "coop": 2_500}),
+                rounds=negotiations(("careless", "careless"), {"self": 4_000, "coop": 2_500}),
                 learned_from="careless",
                 rows=4_500,
             ),
@@ -179,59 +182,68 @@ def main() -> None:
     if all((out / name).exists() for name in SHIPPED):
         print(f"{' and '.join(SHIPPED)} are in {out} already; remove what is to be made anew, or name another --out.")
         return
-    for name in RECIPES:
-        Kitchen(name, work, out).make()
+    for name, recipe in RECIPES.items():
+        Kitchen(name, recipe, work, out).make()
 
 
 class Kitchen:
     """A folder in which one model is made."""
 
-    def __init__(self, name: str, work: Path, out: Path) -> None:
-        self._recipe = RECIPES[name]
+    def __init__(self, name: str, recipe: Recipe, work: Path, out: Path) -> None:
+        self._recipe = recipe
         self._work, self._out = work, out
-        self._home = work / name
-        self._output = self._model(name)
-        self._environment = {**os.environ, "PARLOR_HOME": str(self._home), "DATABASE_URL": "", "REDIS_URL": ""}
+        self.home = work / name
+        self.output = self._model(name)
+        self._environment = {**os.environ, "PARLOR_HOME": str(self.home), "DATABASE_URL": "", "REDIS_URL": ""}
 
     def _model(self, name: str) -> Path:
         return self._out / name if name in SHIPPED else self._work / name / "model"
 
     def make(self) -> None:
-        """Play, cut and train, unless the model is there."""
-        if self._output.exists():
-            print(f"{self._output} is there already; remove it to make it again.")
+        """Play, cut and train, unless the model is there. What was interrupted plays anew, or goes on training."""
+        if self.output.exists():
+            print(f"{self.output} is there already; remove it to make it again.")
             return
-        shutil.rmtree(self._home, ignore_errors=True)
-        self._home.mkdir(parents=True)
+        rows = self.home / ROWS
+        if not rows.exists():
+            self._prepare()
+            with temporary_beside(rows) as draft:
+                draft.write_text("".join(self._rows()), encoding="utf-8")
+        self._train()
+
+    def _prepare(self) -> None:
+        """Start over: materials, and who plays."""
+        shutil.rmtree(self.home, ignore_errors=True)
+        self.home.mkdir(parents=True)
         self._materials()
         for manner in ("casual", "careless"):
-            self._flask("model", "add-scripted", manner, "--manner", manner)
+            self.flask("model", "add-scripted", manner, "--manner", manner)
         if self._recipe.base:
             folder = str(self._model(self._recipe.base))
-            self._flask("model", "add-local", STUDENT, "--path", folder, "--prompt-style", "compact")
-        (self._home / ROWS).write_text("".join(self._rows()), encoding="utf-8")
-        self._train()
+            self.flask("model", "add-local", STUDENT, "--path", folder, "--prompt-style", "compact")
 
     def _rows(self) -> list[str]:
         recipe, seeds = self._recipe, count(1)
         rows: list[str] = []
         for number, lesson in enumerate(recipe.lessons, 1):
             rounds = [self._play(each, next(seeds)) for each in lesson.rounds]
-            rows += self._cut(lesson, rounds, self._home / f"lesson-{number}.jsonl")
+            rows += self._cut(lesson, rounds, self.home / f"lesson-{number}.jsonl")
         rng = random.Random(recipe.training["seed"])
         if recipe.again:
             whose, number = recipe.again
             known = (self._work / whose / ROWS).read_text(encoding="utf-8").splitlines(keepends=True)
             rows += rng.sample(known, number)
+        if recipe.edit:
+            rows = [json.dumps(recipe.edit(json.loads(row), rng)) + "\n" for row in rows]
         rng.shuffle(rows)
         return rows
 
     def _train(self) -> None:
-        config = {**self._recipe.training, "data": str(self._home / ROWS), "output": str(self._output)}
-        config["run"] = str(self._home / "run")
+        config = {**self._recipe.training, "data": str(self.home / ROWS), "output": str(self.output)}
+        config["run"] = str(self.home / "run")
         if self._recipe.base:
             config["base"] = str(self._model(self._recipe.base))
-        path = self._home / "train.json"
+        path = self.home / "train.json"
         path.write_text(json.dumps(config), encoding="utf-8")
         method = "sft" if self._recipe.base else "tiny"
         self._run(sys.executable, "-m", "training", method, "--config", str(path), shown=True)
@@ -240,7 +252,7 @@ class Kitchen:
         """Contexts and words to play with."""
         rng = random.Random(0)
         drawn = (generate_context(rng) for _ in range(CONTEXTS))
-        with (self._home / "contexts.txt").open("w", encoding="utf-8") as file:
+        with (self.home / "contexts.txt").open("w", encoding="utf-8") as file:
             for each in drawn:
                 if not is_held_out(Contexts(), *pieces_of([each])):
                     for values in each.values:
@@ -249,28 +261,29 @@ class Kitchen:
         known = list(table())
         lists = {"table": known, "all": target_words()}
         for name, words in lists.items():
-            (self._home / f"{name}.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
+            (self.home / f"{name}.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
 
     def _play(self, each: Round, seed: int) -> str:
         """Play a round, whose number it returns."""
         if each.game == "taboo":
-            played_with = ["--words", str(self._home / each.words)]
+            played_with = ["--words", str(self.home / each.words)]
         else:
-            played_with = ["--config", f"objective={each.objective}", "--contexts", str(self._home / "contexts.txt")]
+            played_with = ["--config", f"objective={each.objective}", "--contexts", str(self.home / "contexts.txt")]
         more = ["--seed", str(seed), *played_with, "--pick", "random", "--json"]
-        return str(json.loads(self._flask("round", "run", *each.arguments, *more))["round_id"])
+        return str(json.loads(self.flask("round", "run", *each.arguments, *more))["round_id"])
 
     def _cut(self, lesson: Lesson, rounds: Sequence[str], out: Path) -> list[str]:
         """The transcripts of a lesson, drawn from those of these rounds."""
         chosen = [argument for number in rounds for argument in ("--round", number)]
         wanted = ["--filter", lesson.filter, "--model", lesson.learned_from, "--style", "compact"]
         wanted += ["--reason", lesson.reason] if lesson.reason else []
-        self._flask("dataset", "build", *chosen, *wanted, "--out", str(out))
+        self.flask("dataset", "build", *chosen, *wanted, "--out", str(out))
         lines = out.read_text(encoding="utf-8").splitlines(keepends=True)
         rows = [line for line in lines if _words(line) <= self._recipe.longest]
         return random.Random(0).sample(rows, min(lesson.rows, len(rows)))
 
-    def _flask(self, *arguments: str) -> str:
+    def flask(self, *arguments: str) -> str:
+        """What a command of Parlor prints, in this folder."""
         return self._run(sys.executable, "-m", "flask", *arguments)
 
     def _run(self, *command: str, shown: bool = False) -> str:

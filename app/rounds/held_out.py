@@ -15,5 +15,9 @@ def is_held_out(kind: MaterialKind, piece: Any) -> bool:
 
     It follows from the piece alone, so all campaigns and recipes keep the same aside.
     """
-    digest = hashlib.sha256(json.dumps(kind.held_out_key(piece)).encode()).digest()
-    return int.from_bytes(digest[:8]) % _SHARE == 0
+    return hash_of(kind, piece) % _SHARE == 0
+
+
+def hash_of(kind: MaterialKind, piece: Any) -> int:
+    """A number that is the same for all pieces that are held out together."""
+    return int.from_bytes(hashlib.sha256(json.dumps(kind.held_out_key(piece)).encode()).digest()[:8])

@@ -1,0 +1,198 @@
+"""Makes candidates for the base of the headline, as docs/headline-plan.md orders them, and measures each.
+
+    python -m scripts.make_base --candidate early     made and measured on development contexts, until one qualifies
+    python -m scripts.make_base --contexts FOLDER     the plan's contexts, for campaigns to be given
+
+What is there already is neither played, trained nor measured again, so it can be interrupted. For every variant one
+JSON object is printed: its recipe, its hash, its figures at temperature 1 and, where the plan asks for them, greedily,
+and which rules it breaks.
+"""
+
+import argparse
+import json
+import random
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from app.core.config import ROOT
+from app.core.files import temporary_beside
+from app.games.negotiation.material import Contexts
+from app.rounds.held_out import hash_of
+from bench.last_offers import ITEMS, figures, matches_of, offer_in
+from scripts.make_tiny import MODELS, SIZE, TINY, Kitchen, Lesson, Recipe, negotiations, own_games
+from training.hashes import checkpoint_hash
+
+DEVELOPMENT, TEST = 0, 10  # of the hash of a context, modulo 20
+PLAYED, GREEDY = "played", "greedy"
+_COUNTS = re.compile(r"(\d+) (?:books|hats|balls) at")  # of the compact prompt
+Row = dict[str, Any]
+Figures = dict[str, float]
+
+SCRIPTED = Recipe(
+    lessons=(Lesson(negotiations(("scripted", "scripted"), {"self": 4_000}), "scripted", 8_000),),
+    training={"max_steps": 1_000, "batch": 16, "epochs": 100, "learning_rate": 2e-3, "seed": 1, **SIZE},
+)
+STATE = ["optimizer.pt", "scheduler.pt", "trainer_state.json", "training_args.bin", "rng_state.pth"]
+EVERY = 50  # steps between the checkpoints of `early`
+
+RULES: dict[str, Callable[[Figures, Figures | None], bool]] = {
+    "deals": lambda played, _: 0.04 <= played["deals"] <= 0.1,
+    "last offer": lambda played, _: played["last_offer_deals"] <= 0.4,
+    "readable": lambda played, _: played["readable"] >= 0.6,
+    "greedy": lambda _, greedy: greedy is None or 0.3 <= greedy["points"] <= 1,
+}
+
+
+class Variant(NamedTuple):
+    """A model of a candidate: its name, the recipe, and after how many steps it is taken; None: after all."""
+
+    name: str
+    recipe: Recipe
+    step: int | None = None
+
+
+def hidden(row: Row, rng: random.Random, *, shown: float) -> Row:
+    """The row with a proposal that is not learned, but for a `shown` share of rows."""
+    if rng.random() >= shown:
+        row["messages"][-1]["weight"] = 0
+    return row
+
+
+def stubborn(row: Row, rng: random.Random, *, share: float) -> Row:
+    """The row with the seat's first demand as its proposal, in a `share` of rows."""
+    own = [message for message in row["messages"] if message["role"] == "assistant"]
+    counts = tuple(int(n) for n in _COUNTS.findall(row["messages"][0]["content"]))
+    offers = (offer_in(message["content"], counts) for message in own[:-1])
+    first = next((offer for offer in offers if offer is not None), None)
+    if first is not None and rng.random() < share:
+        demand, _ = first.repaired(counts)
+        parts = ", ".join(f"{n} {item}{'' if n == 1 else 's'}" for n, item in zip(demand, ITEMS, strict=True))
+        own[-1]["content"] = f"[propose] ({parts})"
+    return {"messages": [{"role": each["role"], "content": each["content"]} for each in row["messages"]]}
+
+
+def _early() -> Iterator[Variant]:
+    training = {**SCRIPTED.training, "schedule": "constant", "save_every": EVERY, "keep": 100}
+    for step in range(EVERY, training["max_steps"] + 1, EVERY):
+        yield Variant("early", replace(SCRIPTED, training=training), step)
+
+
+def _little() -> Iterator[Variant]:
+    for rows in (200, 400, 800, 1_600):
+        lesson = replace(SCRIPTED.lessons[0], rows=rows)
+        yield Variant(f"little-{rows}", Recipe((lesson,), {**SCRIPTED.training, "max_steps": 600}))
+
+
+def _talk() -> Iterator[Variant]:
+    for shown in (0.005, 0.01, 0.02, 0.04):
+        yield Variant(f"talk-{shown}", replace(SCRIPTED, edit=partial(hidden, shown=shown)))
+
+
+def _stubborn() -> Iterator[Variant]:
+    training = {"max_steps": 150, "batch": 16, "epochs": 100, "learning_rate": 1e-3, "seed": 1}
+    lesson = own_games({"self": (1_500, 0)}, 2_000)
+    yield Variant("stubborn", Recipe((lesson,), training, base=TINY, edit=partial(stubborn, share=0.9)))
+
+
+CANDIDATES = {"early": _early, "little": _little, "talk": _talk, "stubborn": _stubborn}
+
+
+def main() -> None:
+    """Make a candidate, or write the contexts."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    wanted = parser.add_mutually_exclusive_group(required=True)
+    wanted.add_argument("--candidate", choices=CANDIDATES)
+    wanted.add_argument("--contexts", type=Path, metavar="FOLDER")
+    parser.add_argument("--work", type=Path, default=ROOT / "var" / "base", help="folder to work in [var/base]")
+    asked = parser.parse_args()
+    if asked.contexts:
+        write_contexts(asked.contexts)
+        return
+    for variant in CANDIDATES[asked.candidate]():
+        found = Measurement(variant, asked.work.resolve()).run()
+        print(json.dumps(found), flush=True)
+        if not found["broken"]:
+            return
+
+
+def write_contexts(folder: Path) -> None:
+    """Write the held-out contexts of development and of test, and for campaigns each with all that is not held out."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kind = Contexts()
+    pieces = kind.draw_all(random.Random(0))
+    held = {part: [piece for piece in pieces if hash_of(kind, piece) % 20 == part] for part in (DEVELOPMENT, TEST)}
+    played = [piece for piece in pieces if hash_of(kind, piece) % 20 not in held]
+    for name, part in (("development", held[DEVELOPMENT]), ("test", held[TEST])):
+        for file, lines in ((name, part), (f"campaign-{name}", [*played, *part])):
+            (folder / f"{file}.txt").write_text("\n".join(kind.lines_of(lines)) + "\n", encoding="utf-8")
+
+
+class Measurement:
+    """A variant that is made, and plays on the contexts of development."""
+
+    def __init__(self, variant: Variant, work: Path) -> None:
+        self._variant = variant
+        self._kitchen = Kitchen(variant.name, variant.recipe, work, MODELS)
+        self._label = variant.name if variant.step is None else f"{variant.name}-{variant.step}"
+        self._folder = work / "measured" / self._label
+        self._contexts = work / "contexts"
+
+    def run(self) -> dict[str, Any]:
+        """What `main` prints of the variant."""
+        self._kitchen.make()
+        if not self._contexts.exists():
+            with temporary_beside(self._contexts) as draft:
+                write_contexts(draft)
+        model, registered = self._folder / "model", self._folder / "registered"
+        if not model.exists():
+            self._take(model)
+        if not registered.exists():
+            self._kitchen.flask("model", "add-local", self._label, "--path", str(model), "--prompt-style", "compact")
+            registered.touch()
+        found: dict[str, Figures] = {PLAYED: self._figures(PLAYED, "--temperature", "1")}
+        broken = _broken(found[PLAYED])
+        if not broken:
+            found[GREEDY] = self._figures(GREEDY, "--greedy")
+            broken = _broken(found[PLAYED], found[GREEDY])
+        told = {"variant": self._label, "sha256": checkpoint_hash(model), "training": self._variant.recipe.training}
+        return {**told, **found, "broken": broken}
+
+    def _take(self, model: Path) -> None:
+        """Copy what a model is of its checkpoint, without the state of the training."""
+        step, output = self._variant.step, self._kitchen.output
+        source = output if step is None else self._kitchen.home / "run" / f"checkpoint-{step}"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with temporary_beside(model) as draft:
+            shutil.copytree(source, draft, ignore=shutil.ignore_patterns(*STATE))
+
+    def _figures(self, how: str, *sampling: str) -> Figures:
+        """Figures of one match on each context of development; played unless they are there."""
+        kept = self._folder / f"{how}.json"
+        if not kept.exists():
+            contexts = self._contexts / "development.txt"
+            matches = len(contexts.read_text(encoding="utf-8").splitlines()) // 2
+            played = self._kitchen.flask(
+                "round", "run", "negotiation", "--models", self._label, "--config", "objective=self", "--contexts",
+                str(contexts), "--pick", "in-order", "--matches", str(matches), "--seed", "1", *sampling, "--json",
+            )  # fmt: skip
+            exported = self._folder / how
+            shutil.rmtree(exported, ignore_errors=True)
+            number = str(json.loads(played)["round_id"])
+            self._kitchen.flask("export", "lm-selfplay", "--round", number, "--out", str(exported))
+            with temporary_beside(kept) as draft:
+                draft.write_text(json.dumps(figures(list(matches_of(exported)))), encoding="utf-8")
+        found: Figures = json.loads(kept.read_text(encoding="utf-8"))
+        return found
+
+
+def _broken(played: Figures, greedy: Figures | None = None) -> list[str]:
+    return [name for name, holds in RULES.items() if not holds(played, greedy)]
+
+
+if __name__ == "__main__":
+    main()
