@@ -216,7 +216,8 @@ class Kitchen:
         shutil.rmtree(self.home, ignore_errors=True)
         self.home.mkdir(parents=True)
         self._materials()
-        for manner in ("casual", "careless"):
+        players = {player for lesson in self._recipe.lessons for each in lesson.rounds for player in each.models}
+        for manner in sorted(players & {"casual", "careless"}):
             self.flask("model", "add-scripted", manner, "--manner", manner)
         if self._recipe.base:
             folder = str(self._model(self._recipe.base))

@@ -1,10 +1,14 @@
 """`python -m bench.last_offers` on messages and matches with values worked out by hand."""
 
+import itertools
 import json
+import random
 from pathlib import Path
 
 import pytest
 
+from app.games.negotiation.contexts import three
+from app.players.scripted.negotiation import phrases
 from bench.last_offers import Match, Offer, figures, matches_of, offer_in
 
 COUNTS = (2, 1, 3)
@@ -24,6 +28,16 @@ COUNTS = (2, 1, 3)
 )
 def test_an_offer_is_read_by_its_two_parts(text: str, offer: Offer | None) -> None:
     assert offer_in(text, COUNTS) == offer
+
+
+def test_sentences_of_the_scripted_negotiator_are_read_as_they_are_meant() -> None:
+    rng = random.Random(1)
+    for share in itertools.product(*(range(count + 1) for count in COUNTS)):
+        rest = three([count - n for count, n in zip(COUNTS, share, strict=True)])
+        for said in (phrases.counter(three(share), COUNTS, rng, False), phrases.accept(three(share), COUNTS, rng)):
+            offer = offer_in(said.lower(), COUNTS)
+            assert offer is not None, said
+            assert offer.shares(COUNTS) == (share, rest), said
 
 
 def match(*messages: tuple[int, str], proposed: tuple[tuple[int, ...] | None, tuple[int, ...] | None]) -> Match:
