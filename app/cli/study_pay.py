@@ -39,7 +39,7 @@ Done = Mapping[str, Any]
 @click.argument("what", metavar="[BATCH|PARTICIPANT]", default="")
 @click.option("--amount", metavar="AMOUNT", help="Of an adjustment: 1.50, or -0.25 to take away what is not paid yet.")
 @click.option(
-    "--reason", metavar="TEXT", help="Why it is adjusted, reversed or decided, or drafted before all reports are read."
+    "--reason", metavar="TEXT", help="Why it is adjusted, reversed or decided, or drafted in spite of new reports."
 )
 @click.option("--adjustment", metavar="N", help="The number of the adjustment that is reversed.")
 @click.option("--over-cap", metavar="TEXT", help="Why an adjustment goes over the spend cap; without it, it may not.")
@@ -52,7 +52,7 @@ def pay(
     """Show what is owed in a wave and its batches; or make, write, or move on a batch; or adjust a payment.
 
     Whoever the recruiter returned, rejected or has paid already, or who is in no table of it, is in no batch before
-    `keep`. While reports of the wave are unread, a draft takes a --reason.
+    `keep`. While reports of the wave are new, a draft takes a --reason.
 
     What may follow STUDY:WAVE, which alone shows what the next batch pays, and all batches:
 
@@ -122,7 +122,7 @@ def _wave_pay(session: Session, wave: Wave) -> Done:
     found, doubts, everybody = batches.batches_of(session, wave), pay_doubts(session, wave), due(session, wave)
     held = held_back(session, wave, everybody)
     owed = [each for each in everybody if each.enrolment_id not in held]
-    people, unread = counted(len(owed), "person", "people"), inbox(session, wave.id, state=NEW, most=None)
+    people, new_reports = counted(len(owed), "person", "people"), inbox(session, wave.id, state=NEW, most=None)
     table = last_table(session, wave)
     return {
         "json": {
@@ -132,7 +132,7 @@ def _wave_pay(session: Session, wave: Wave) -> Done:
                 for each in owed
             ],
             "batches": [_batch_json(each) for each in found],
-            "unread_reports": [described(each) for each in unread],
+            "new_reports": [described(each) for each in new_reports],
             "look_at": [
                 {"participant": each.code, "why": each.kind, "base": str(each.amount), "left_out": each.holds}
                 for each in doubts
@@ -144,7 +144,7 @@ def _wave_pay(session: Session, wave: Wave) -> Done:
                 f"The next batch pays {people}, {sum((each.amount for each in owed), Decimal('0.00'))}.",
                 *_table(session, wave),
                 *map(_batch_line, found),
-                *(f"Report that is not read yet: {report_line(each)}" for each in unread),
+                *(f"New report: {report_line(each)}" for each in new_reports),
                 *map(_doubt, doubts),
             ]
         ),
@@ -165,7 +165,7 @@ def _table(session: Session, wave: Wave) -> Iterator[str]:
 
 
 def _draft(session: Session, wave: Wave, reason: str) -> Done:
-    numbers = {batch.number for batch in batches.draft(session, wave, _BY, unread=reason)}
+    numbers = {batch.number for batch in batches.draft(session, wave, _BY, set_aside=reason)}
     found = [each for each in batches.batches_of(session, wave) if each.batch.number in numbers]
     left_out = held_back(session, wave, due(session, wave)).values()
     lines = [*map(_batch_line, found), *_table(session, wave), *map(_doubt, left_out)]

@@ -1,5 +1,6 @@
-"""`flask study reports`: what people reported, and what of it is read. `app/cli/study.py` puts it into its group."""
+"""`flask study reports`: what people reported, and what is done about it. `app/cli/study.py` puts it into its group."""
 
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -8,9 +9,10 @@ from sqlalchemy.orm import Session
 
 from app.cli.base import Command, ensure_database
 from app.cli.lists import list_options, print_list
-from app.core.extensions import db, transact
-from app.studies.monitor.inbox import REPORTS, InboxReport, conditions
-from app.studies.reports import HANDLED, NEW, READ, mark_report
+from app.core.extensions import db, reading, transact
+from app.models import StudyEvent
+from app.studies import reports as steps
+from app.studies.monitor.inbox import REPORTS, InboxReport, conditions, find_report
 from app.studies.waves import find_wave
 
 _BY = "command line"
@@ -18,36 +20,71 @@ _BY = "command line"
 
 @click.command("reports", cls=Command)
 @click.argument("reference", metavar="[STUDY:WAVE]", default="")
-@click.option("--new", "only_new", is_flag=True, help="Only those that nobody has read.")
-@click.option("--read", "read", type=int, metavar="REPORT", help="Mark a report as read.")
-@click.option("--handled", "handled", type=int, metavar="REPORT", help="Mark a report as handled.")
+@click.option("--state", type=click.Choice([*steps.MARKS]), help="Only those in this state.")
+@click.option("--assign", type=(int, str), metavar="REPORT NAME", help="Assign a report to an experimenter.")
+@click.option(
+    "--answer",
+    type=(int, click.Choice(steps.WAYS), str),
+    metavar="REPORT WAY TEXT",
+    help=f"Mark a report as answered: how ({', '.join(steps.WAYS)}), and what was said.",
+)
+@click.option("--close", type=int, metavar="REPORT", help="Mark a report as closed.")
+@click.option("--reopen", type=int, metavar="REPORT", help="Mark a report as new again.")
+@click.option("--note", type=(int, str), metavar="REPORT TEXT", help="Keep a note on a report.")
+@click.option("--undo", type=int, metavar="REPORT", help="Undo the last of these steps of a report, but for notes.")
+@click.option("--history", type=int, metavar="REPORT", help="Show who did what about a report, and when.")
 @list_options
-def reports(reference: str, only_new: bool, read: int | None, handled: int | None, **given: Any) -> None:
-    """List what people reported, in a wave or in all, new reports first; or mark one. JSON is an object a line.
+def reports(
+    reference: str,
+    state: str | None,
+    assign: tuple[int, str] | None,
+    answer: tuple[int, str, str] | None,
+    close: int | None,
+    reopen: int | None,
+    note: tuple[int, str] | None,
+    undo: int | None,
+    history: int | None,
+    **given: Any,
+) -> None:
+    """List what people reported, in a wave or in all, new reports first; or assign, answer or close one.
+
+    JSON is an object a line.
 
     \b
-    flask study reports                   all of them
-    flask study reports STUDY:WAVE --new  those of a wave that nobody has read
-    flask study reports --handled 17      report 17 is handled
+    flask study reports                                all of them
+    flask study reports STUDY:WAVE --state new         new ones of a wave
+    flask study reports --assign 17 ann                Ann takes care of report 17
+    flask study reports --answer 17 recruiter "Sorry!" its person was answered through the recruiter
+    flask study reports --history 17                   who did what about it
     """
     ensure_database()
-
-    def mark(session: Session) -> None:
-        for number, state in ((read, READ), (handled, HANDLED)):
-            if number is not None:
-                mark_report(session, number, state, _BY)
-
-    if read is not None or handled is not None:
-        transact(db.engine)(mark)
+    done: dict[str, tuple[Any, Callable[[Session], None]]] = {
+        "assign": (assign, lambda session: steps.assign_report(session, *(assign or ()), by=_BY)),
+        "answer": (answer, lambda session: steps.answer_report(session, *(answer or ()), by=_BY)),
+        "close": (close, lambda session: steps.close_report(session, close or 0, _BY)),
+        "reopen": (reopen, lambda session: steps.reopen_report(session, reopen or 0, _BY)),
+        "note": (note, lambda session: steps.note_on_report(session, *(note or ()), by=_BY)),
+        "undo": (undo, lambda session: steps.undo_step(session, undo or 0, _BY)),
+    }
+    for asked, step in done.values():
+        if asked is not None:
+            transact(db.engine)(step)
+    if history is not None:
+        with reading() as session:
+            found = find_report(session, history)
+            click.echo(report_line(found))
+            for each in steps.steps_of(session, found.event):
+                click.echo(_step_line(each))
+        return
 
     def where(session: Session) -> list[ColumnElement[bool]]:
         wave_id = find_wave(session, reference).id if reference else None
-        return conditions(wave_id, state=NEW if only_new else None)
+        return conditions(wave_id, state=state)
 
     print_list(
         REPORTS,
-        " ".join(filter(None, ("flask study reports", reference, "--new" if only_new else ""))),
-        "No new reports." if only_new else "No reports.",
+        " ".join(filter(None, ("flask study reports", reference, f"--state {state}" if state else ""))),
+        f"No {state} reports." if state else "No reports.",
         described=lambda session, rows: [described(each) for each in REPORTS.items(session, rows)],
         where=where,
         in_lines=True,
@@ -57,6 +94,7 @@ def reports(reference: str, only_new: bool, read: int | None, handled: int | Non
 
 def described(report: InboxReport) -> dict[str, object]:
     """A report as JSON has it."""
+    said = {} if report.mark is None else report.mark.body
     return {
         "report": report.event.id,
         "wave": f"{report.study}:{report.wave.name}",
@@ -67,6 +105,8 @@ def described(report: InboxReport) -> dict[str, object]:
         "at": report.event.at.isoformat(),
         "ending": report.ending,
         "state": report.state,
+        "assigned_to": report.assigned_to,
+        "answered": {"way": said["way"], "text": said.get("text", "")} if said.get("way") else None,
         "of_this_person": report.number,
         "in_other_waves": report.elsewhere,
     }
@@ -80,3 +120,13 @@ def report_line(report: InboxReport) -> str:
     where = f"{report.study}:{report.wave.name}"
     head = f"{report.event.id}  {report.state:<8} {report.event.at:%Y-%m-%d %H:%M}  {where} {report.code}"
     return f"{head}  {report.reason}{match}{again}{words}"
+
+
+def _step_line(step: StudyEvent) -> str:
+    """What somebody did about a report, in one line."""
+    body = step.body
+    what = f"undone, so {step.kind} again" if "undoes" in body else step.kind
+    to = f" to {body['to']}" if step.kind == steps.MARKS[steps.ASSIGNED] else ""
+    way = f" by {body['way']}" if body.get("way") else ""
+    words = f": {' '.join(body['text'].split())}" if body.get("text") else ""
+    return f"{step.at:%Y-%m-%d %H:%M}  {body['by']}  {what}{to}{way}{words}"

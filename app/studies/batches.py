@@ -24,7 +24,7 @@ from app.studies.pay_doubts import PayDoubt, held_back, held_in
 from app.studies.payable import checked_id, ids_of
 from app.studies.payments import read_reason, recruiter_of, settle_all
 from app.studies.progress import lock_wave, note_in_wave
-from app.studies.reports import unread_in
+from app.studies.reports import new_in
 from app.studies.visits import last_table
 
 DRAFTED, UPLOADED, CONFIRMED = "drafted", "uploaded", "confirmed"
@@ -57,16 +57,16 @@ class BatchFile(NamedTuple):
     content: bytes
 
 
-def draft(session: Session, wave: Wave, by: str | None = None, *, unread: str = "") -> list[PaymentBatch]:
+def draft(session: Session, wave: Wave, by: str | None = None, *, set_aside: str = "") -> list[PaymentBatch]:
     """Put all that is owed and in no batch yet into new batches, as many as the recruiter's files need.
 
-    Whoever is in doubt, and whom the recruiter's file cannot pay, is left out; `held_back` says who. `unread`: why
-    reports of the wave that nobody has read are not waited for; the log keeps it. Raises Conflict if nobody is left,
+    Whoever is in doubt, and whom the recruiter's file cannot pay, is left out; `held_back` says who. `set_aside`: why
+    new reports of the wave are not waited for; the log keeps it. Raises Conflict if nobody is left,
     and for such reports without a reason.
     """
     settle_all(session, wave)  # locks enrolments, which comes before the wave everywhere
     lock_wave(session, wave.id)  # of two drafts the second finds nothing
-    _set_aside(session, wave, unread.strip(), by)
+    _set_aside(session, wave, set_aside.strip(), by)
     owed = due(session, wave)
     held = held_back(session, wave, owed)
     people = [each for each in owed if each.enrolment_id not in held]
@@ -89,15 +89,17 @@ def draft(session: Session, wave: Wave, by: str | None = None, *, unread: str = 
 
 
 def _set_aside(session: Session, wave: Wave, reason: str, by: str | None) -> None:
-    """Keep why the reports that nobody has read are not waited for. Raises Conflict without a reason, and Invalid."""
-    waiting = unread_in(session, wave.id)
+    """Keep why new reports are not waited for. Raises Conflict without a reason, and Invalid."""
+    waiting = new_in(session, wave.id)
     if not waiting:
         return
     if not reason:
         raise Conflict(
-            "reports", expected=Phrase("a wave whose reports are read"),
-            got=Phrase("%(count)s that nobody has read", count=len(waiting)),
-            remedy=Phrase("read them, as they may concern others too, or say why they are not waited for"),
+            "reports", expected=Phrase("a wave without new reports"),
+            got=Phrase("%(count)s new ones", count=len(waiting)),
+            remedy=Phrase(
+                "assign, answer or close them, as they may concern others too, or say why they are not waited for"
+            ),
         )  # fmt: skip
     body = {"reports": list(waiting), "reason": read_reason("set_aside", reason), "by": by}
     note_in_wave(session, wave.id, _SET_ASIDE, body)

@@ -38,7 +38,7 @@ from app.studies.consents import seats_of, withdraw_training
 from app.studies.endings import WITHDRAWN
 from app.studies.payments import is_by_approval, settle
 from app.studies.progress import end, find_progress, lock_enrolments
-from app.studies.reports import WORDS
+from app.studies.reports import REPORT, WORDS, empty_steps
 from app.studies.withdrawn_data import withdraw_matches
 
 
@@ -145,9 +145,11 @@ def _erase(session: Session, report: ForgetReport, seats: Sequence[tuple[str, in
 
 
 def _empty_log(session: Session, enrolment_id: int) -> None:
-    """Leave in the log of the wave what happened and when, without what the person wrote or sent."""
-    for row in session.scalars(select(StudyEvent).where(StudyEvent.enrolment_id == enrolment_id)):
+    """Leave in the log of the wave what happened and when, without what the person wrote or sent, or was answered."""
+    rows = session.scalars(select(StudyEvent).where(StudyEvent.enrolment_id == enrolment_id)).all()
+    for row in rows:
         row.body = {name: value for name, value in row.body.items() if name not in WORDS}
+    empty_steps(session, [row.id for row in rows if row.kind == REPORT])
 
 
 def _mark(session: Session, report: ForgetReport) -> None:

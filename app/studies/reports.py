@@ -1,16 +1,19 @@
 """What people report to the experimenter, and what was done about it. Nothing here commits.
 
-A report is an event in the log of its wave; a mark that somebody has read or handled it is one as well, of no person.
-A report that comes after the wave was frozen is shown; it is in the export of what came since. Marks are in no export.
+A report is an event in the log of its wave; each step that an experimenter takes with it is one as well, of no person:
+that it is assigned, answered, closed or new again, or a note on it. Undoing a step adds one that says what was before,
+so the log keeps who did what. A report that comes after the wave was frozen is shown; it is in the export of what came
+since. Steps are in no export.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
-from app.core.errors import Invalid, NotFound, Phrase, either
+from app.accounts import find_user
+from app.core.errors import Conflict, Invalid, NotFound, Phrase, Verbatim, either
 from app.models import StudyEvent
 from app.studies.progress import StudyProgress, lock_wave, note, note_in_wave
 
@@ -18,9 +21,15 @@ REPORT = "report"
 WORDS = ("text",)  # what the log of a wave has of a person's own words
 # What went wrong, as the page of a report asks.
 REASONS = ("broken", "stuck", "upsetting", "unclear", "too long", "other")
-NEW, READ, HANDLED = "new", "read", "handled"
-# The kinds of the events by which an experimenter says that a report is read, handled or new again.
-MARKS: Mapping[str, str] = {READ: "report read", HANDLED: "report handled", NEW: "report reopened"}
+NEW, ASSIGNED, ANSWERED, CLOSED = "new", "assigned", "answered", "closed"
+# The kinds of the events by which an experimenter says in which state a report is.
+MARKS: Mapping[str, str] = {
+    NEW: "report reopened", ASSIGNED: "report assigned", ANSWERED: "report answered", CLOSED: "report closed",
+}  # fmt: skip
+NOTE = "report note"
+STEPS = (*MARKS.values(), NOTE)  # all that experimenters do with reports
+WAYS = ("recruiter", "mail", "phone", "in person", "other")  # how a person was answered
+_MOST_WORDS = 2000  # of an answer or a note
 
 
 def read_reason(text: str) -> str:
@@ -57,22 +66,119 @@ def has_reported(session: Session, progress: StudyProgress) -> bool:
     return session.scalar(sent.limit(1)) is not None
 
 
-def mark_report(session: Session, report_id: int, state: str, by: str) -> None:
-    """Say that a report was read or handled, or is new again. Raises NotFound and Invalid."""
-    if state not in MARKS:
-        raise Invalid("action", expected=either(MARKS), got=state)
+def assign_report(session: Session, report_id: int, to: str, by: str) -> None:
+    """Say that an experimenter takes care of a report: `to` is the name of an account. Raises NotFound."""
+    find_user(session, to)
+    _mark(session, report_id, ASSIGNED, by, to=to)
+
+
+def answer_report(session: Session, report_id: int, way: str, text: str, by: str) -> None:
+    """Say that its person was answered: in which of WAYS, and what was said. Raises NotFound and Invalid."""
+    if way not in WAYS:
+        raise Invalid("way", expected=either(WAYS), got=way)
     event = _find_report(session, report_id)
-    if _states(session, event.wave_id).get(event.id, NEW) != state:
+    to = _assigned_to(session, event) or by
+    _mark(session, report_id, ANSWERED, by, to=to, way=way, text=_words(text))
+
+
+def close_report(session: Session, report_id: int, by: str) -> None:
+    """Say that nothing is left to do about a report. Raises NotFound."""
+    _mark(session, report_id, CLOSED, by, to=_assigned_to(session, _find_report(session, report_id)))
+
+
+def reopen_report(session: Session, report_id: int, by: str) -> None:
+    """Say that a report is new again, and assigned to nobody. Raises NotFound."""
+    _mark(session, report_id, NEW, by, to=None)
+
+
+def note_on_report(session: Session, report_id: int, text: str, by: str) -> None:
+    """Keep a note on a report. Raises NotFound and Invalid."""
+    event = _find_report(session, report_id)
+    note_in_wave(session, event.wave_id, NOTE, {"report": report_id, "by": by, "text": _words(text)})
+
+
+def undo_step(session: Session, report_id: int, by: str, step: int | None = None) -> None:
+    """Put a report into the state that it was in before its last step, which notes are not.
+
+    `step` is the one that is to be undone, None the last one. Raises NotFound, and Conflict where another one was taken
+    since, or none is left.
+    """
+    event = _find_report(session, report_id)
+    standing = standing_steps(steps_of(session, event))
+    if not standing:
+        raise Conflict("report", expected=Phrase("one with a step to undo"), got=Phrase("one that is as it came"))
+    last = standing[-1]
+    if step not in (None, last.id):
+        expected, remedy = Phrase("the last step of the report"), Phrase("look at what was done since")
+        raise Conflict("report", expected=expected, got=Phrase("an earlier one"), remedy=remedy)
+    before = standing[-2] if len(standing) > 1 else None
+    said = {} if before is None else {name: before.body.get(name) for name in ("to", "way", "text")}
+    kind = MARKS[NEW] if before is None else before.kind
+    note_in_wave(session, event.wave_id, kind, {**said, "report": report_id, "by": by, "undoes": last.id})
+
+
+def assign_all(session: Session, report_id: int, to: str, by: str) -> None:
+    """Assign all new reports of whoever sent this one, in its wave. Raises NotFound."""
+    event = _find_report(session, report_id)
+    for each in new_in(session, event.wave_id, event.enrolment_id):
+        assign_report(session, each, to, by)
+
+
+def steps_of(session: Session, report: StudyEvent) -> Sequence[StudyEvent]:
+    """What experimenters did with a report, the first step first."""
+    return _steps(session, StudyEvent.wave_id == report.wave_id, report.id == _REPORT)
+
+
+def empty_steps(session: Session, report_ids: Sequence[int]) -> None:
+    """Remove the words of answers and notes, which may repeat what the person wrote."""
+    for row in _steps(session, _REPORT.in_(report_ids)):
+        row.body = {name: value for name, value in row.body.items() if name not in WORDS}
+
+
+_REPORT = StudyEvent.body["report"].as_integer()
+
+
+def _steps(session: Session, *which: ColumnElement[bool]) -> Sequence[StudyEvent]:
+    return session.scalars(select(StudyEvent).where(StudyEvent.kind.in_(STEPS), *which).order_by(StudyEvent.id)).all()
+
+
+def standing_steps(steps: Sequence[StudyEvent]) -> list[StudyEvent]:
+    """Those of all steps of a report that lead from state to state and are not undone."""
+    found: list[StudyEvent] = []
+    for each in steps:
+        if "undoes" in each.body:
+            found.pop()
+        elif each.kind != NOTE:
+            found.append(each)
+    return found
+
+
+def _mark(session: Session, report_id: int, state: str, by: str, **said: Any) -> None:
+    """Keep that a report is in a state, unless it is in it already with the same said of it."""
+    event = _find_report(session, report_id)
+    last = _last_mark(session, event)
+    now = (NEW, None) if last is None else (_STATES[last.kind], last.body.get("to"))
+    if (state, said["to"]) != now or state == ANSWERED:
         # Of no enrolment: it is no sign of life of the person.
-        note_in_wave(session, event.wave_id, MARKS[state], {"report": report_id, "by": by})
+        note_in_wave(session, event.wave_id, MARKS[state], {"report": report_id, "by": by, **said})
         session.flush()
 
 
-def mark_all_read(session: Session, report_id: int, by: str) -> None:
-    """Say that all new reports of whoever sent this one, in its wave, were read. Raises NotFound."""
-    event = _find_report(session, report_id)
-    for each in unread_in(session, event.wave_id, event.enrolment_id):
-        mark_report(session, each, READ, by)
+def _last_mark(session: Session, report: StudyEvent) -> StudyEvent | None:
+    return next((each for each in reversed(steps_of(session, report)) if each.kind != NOTE), None)
+
+
+def _assigned_to(session: Session, report: StudyEvent) -> str | None:
+    last = _last_mark(session, report)
+    return None if last is None else last.body.get("to")
+
+
+def _words(text: str) -> str:
+    words = text.strip()
+    if not 1 <= len(words) <= _MOST_WORDS:
+        expected = Phrase("1 to %(most)s characters", most=_MOST_WORDS)
+        raise Invalid("text", expected=expected, got=Verbatim(len(words)))
+    return words
 
 
 def _find_report(session: Session, report_id: int) -> StudyEvent:
@@ -82,19 +188,16 @@ def _find_report(session: Session, report_id: int) -> StudyEvent:
     return event
 
 
-def unread_in(session: Session, wave_id: int | None, enrolment_id: int | None = None) -> Sequence[int]:
-    """The reports of a wave, or of one person in it, that nobody has read."""
+def new_in(session: Session, wave_id: int | None, enrolment_id: int | None = None) -> Sequence[int]:
+    """The reports of a wave, or of one person in it, that nobody has taken care of."""
     sent = select(StudyEvent.id).where(StudyEvent.wave_id == wave_id, StudyEvent.kind == REPORT)
     if enrolment_id is not None:
         sent = sent.where(StudyEvent.enrolment_id == enrolment_id)
-    states = _states(session, wave_id)
+    marks = select(StudyEvent.kind, StudyEvent.body).where(
+        StudyEvent.wave_id == wave_id, StudyEvent.kind.in_(MARKS.values())
+    )
+    states = {row.body["report"]: _STATES[row.kind] for row in session.execute(marks.order_by(StudyEvent.id))}
     return [each for each in session.scalars(sent.order_by(StudyEvent.id)) if states.get(each, NEW) == NEW]
 
 
-def _states(session: Session, wave_id: int | None) -> dict[int, str]:
-    """Whether the reports of a wave are new, read or handled; without those that nobody has marked."""
-    events = select(StudyEvent.kind, StudyEvent.body).where(
-        StudyEvent.wave_id == wave_id, StudyEvent.kind.in_(MARKS.values())
-    )
-    states = {kind: state for state, kind in MARKS.items()}
-    return {row.body["report"]: states[row.kind] for row in session.execute(events.order_by(StudyEvent.id))}
+_STATES = {kind: state for state, kind in MARKS.items()}

@@ -83,7 +83,7 @@ FROM_BELOW = (
     *(N_("Max turns"), N_("Turns left"), N_("Word")),
     *(N_("open"), N_("paused"), N_("closed"), N_("frozen")),  # waves
     *(N_("drafted"), N_("uploaded"), N_("confirmed")),  # batches of payments
-    *(N_("new"), N_("read"), N_("handled")),  # reports
+    *(N_("new"), N_("assigned"), N_("answered"), N_("closed")),  # reports
 )
 
 

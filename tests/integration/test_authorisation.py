@@ -344,6 +344,8 @@ ROUTES: dict[str, Row] = {
     "POST /admin/studies/new": experimenters("400", form={}),
     "GET /admin/studies/reports": experimenters("200"),
     "POST /admin/studies/reports": experimenters("400", form={}),
+    "GET /admin/studies/reports/<int:report_id>": experimenters("404"),
+    "POST /admin/studies/reports/<int:report_id>": experimenters("404", form={}),
     "GET /admin/studies/editor": experimenters("404"),  # no example is named
     "POST /admin/studies/editor": experimenters("400", form={"action": "none that there is"}),
     "GET /admin/studies/<int:study_id>": experimenters("200"),
@@ -378,6 +380,7 @@ VALUES: dict[str, Callable[["House"], object]] = {
     "signed": lambda house: house.preview,
     "name": lambda house: "moves",
     "number": lambda house: house.model,
+    "report_id": lambda house: 999,  # nobody has reported anything
     "round_id": lambda house: house.round,
     "dataset_id": lambda house: house.dataset,
     "job_id": lambda house: house.job,

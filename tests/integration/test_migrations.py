@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from app.core.config import ROOT
 from app.core.extensions import Model, open_engine, reading, writing
 from app.factory import create_app
-from app.models import LanguageModel, RecipeStep, TrainingCharge
+from app.models import LanguageModel, RecipeStep, StudyEvent, TrainingCharge
 from app.models.types import UtcDateTime
 from app.registry import player_spec, read_options
 from app.schema import allow_migrations
@@ -266,18 +266,19 @@ def test_reports_that_came_after_a_freeze_are_reports(bare_app: Flask) -> None:
             VALUES (1, 1, 1, 'main', '{}', 'closed', '2026-01-01 00:00:00.000000')""",
     )
     insert = """INSERT INTO study_event (wave_id, kind, body, at)
-        VALUES (1, :kind, '{}', '2026-01-01 00:00:00.000000')"""
+        VALUES (1, :kind, '{"by": "ann"}', '2026-01-01 00:00:00.000000')"""
     with bare_app.app_context():
         upgrade(revision="0031")
         with writing() as session:
             for row in rows:
                 session.execute(text(row))
-            for kind in ("report", "late report", "report read"):
+            for kind in ("report", "late report", "report read", "report handled"):
                 session.execute(text(insert), {"kind": kind})
         upgrade()
         with reading() as session:
-            kinds = session.scalars(text("SELECT kind FROM study_event ORDER BY id")).all()
-    assert kinds == ["report", "report", "report read"]
+            found = session.execute(select(StudyEvent.kind, StudyEvent.body).order_by(StudyEvent.id)).all()
+    assert [row.kind for row in found] == ["report", "report", "report assigned", "report closed"]
+    assert [row.body.get("to") for row in found] == [None, None, "ann", "ann"]  # who had read or handled it
 
 
 def test_models_are_offered_to_people_as_before_but_for_those_never_seen_to_answer(bare_app: Flask) -> None:

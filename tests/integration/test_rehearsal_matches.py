@@ -27,7 +27,7 @@ from app.schema import allow_migrations
 from app.studies import matches
 from app.studies.bots.copies import open_rehearsal
 from app.studies.listing import STUDIES
-from app.studies.monitor.inbox import inbox, unread, waves_with_reports
+from app.studies.monitor.inbox import inbox, waiting_reports, waves_with_reports
 from app.studies.progress import StudyProgress
 from app.studies.reports import keep_report
 from tests.experimenter import signed_in
@@ -103,7 +103,8 @@ def test_pages_count_people_and_their_matches_and_reports_alone(
     with reading(engine) as session:
         assert len(played) == 3
         (report,) = inbox(session)
-        assert (unread(session), [wave.id for wave, _, _ in waves_with_reports(session)]) == (1, [report.wave.id])
+        assert waiting_reports(session, "ann").new == 1
+        assert [wave.id for wave, _, _ in waves_with_reports(session)] == [report.wave.id]
         bots = session.scalars(select(Wave.id).where(Wave.rehearsal)).one()
         assert [each.wave.id for each in inbox(session, bots)] == [bots]  # where it is asked for
         assert [wave.id for wave, _, _ in waves_with_reports(session, bots)] == [bots, report.wave.id]
@@ -112,7 +113,7 @@ def test_pages_count_people_and_their_matches_and_reports_alone(
         }
         assert listed == {"two-models": 1, "two-models-rehearsal": 0}
     admin = signed_in(app)
-    assert "1 report of a participant has not been read." in text_of(admin.get("/admin/"))
+    assert "1 report of a participant is new." in text_of(admin.get("/admin/"))
     assert sum(map(int, re.findall(r'data-as="Matches"[^>]*><span>(\d+)<', admin.get("/admin/models").text))) == 1
 
 

@@ -5,14 +5,30 @@ import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, select
 
+from app.accounts import create_user
+from app.core.errors import Conflict
 from app.core.extensions import reading, writing
-from app.models import Enrolment, Participant, Payment, PaymentBatch, StudyEvent, Wave
-from app.studies.monitor.inbox import MOST, how_many, inbox, unread
-from app.studies.reports import HANDLED, MARKS, NEW, READ, keep_report, mark_report
+from app.models import Enrolment, Participant, Payment, PaymentBatch, RecruitmentIdentity, StudyEvent, Wave
+from app.studies.forget import forget_person
+from app.studies.monitor.inbox import MOST, how_many, inbox, waiting_reports
+from app.studies.reports import (
+    ASSIGNED,
+    CLOSED,
+    MARKS,
+    NEW,
+    answer_report,
+    assign_report,
+    close_report,
+    keep_report,
+    reopen_report,
+    steps_of,
+    undo_step,
+)
 from tests.enrolments import KnownWave, load_example, open_wave, person, play
 from tests.experimenter import signed_in
 from tests.integration.test_cli_dataset import flask
@@ -104,8 +120,8 @@ def test_the_inbox_lists_links_filters_and_marks(engine: Engine, app: Flask, kno
     number = playing(engine, known)
     report(app.test_client(), text="It =hung= <b>there</b>.", then="stay")
     admin = signed_in(app)
-    assert "1 unread report" in text_of(admin.get("/admin/models"))
-    assert "1 report of a participant has not been read." in text_of(admin.get("/admin/"))
+    assert "1 report waits for you" in text_of(admin.get("/admin/models"))
+    assert "1 report of a participant is new." in text_of(admin.get("/admin/"))
     page = admin.get("/admin/studies/reports").text
     assert "game or partner does not go on" in page
     assert "It =hung= &lt;b&gt;there&lt;/b&gt;." in page
@@ -114,16 +130,16 @@ def test_the_inbox_lists_links_filters_and_marks(engine: Engine, app: Flask, kno
     with reading(engine) as session:
         (found,) = inbox(session)
     seen = session_seen(engine, number)
-    for action, state in (("read", "read"), ("handled", "handled"), ("new", "new"), ("read", "read")):
+    for action, state in (("take", ASSIGNED), ("close", CLOSED), ("undo", ASSIGNED), ("close", CLOSED)):
         answer = admin.post("/admin/studies/reports", data={"report": found.event.id, "action": action})
         assert answer.status_code == 303
         with reading(engine) as session:
             (marked,) = inbox(session)
             assert marked.state == state
     assert session_seen(engine, number) == seen  # what an experimenter does is no sign of life
-    assert "unread report" not in text_of(admin.get("/admin/models"))
+    assert "waits for you" not in text_of(admin.get("/admin/models"))
     assert "None is like that." in text_of(admin.get(f"/admin/studies/reports?state=new&wave={known.wave}"))
-    for wrong in ({"report": "999", "action": "read"}, {"report": str(found.event.id), "action": "dock"}, {}):
+    for wrong in ({"report": "999", "action": "take"}, {"report": str(found.event.id), "action": "dock"}, {}):
         assert admin.post("/admin/studies/reports", data=wrong).status_code in (400, 404)
     assert admin.get("/admin/studies/reports?wave=x").status_code == 400
 
@@ -138,15 +154,15 @@ def test_many_reports_of_one_person_hide_nobodys_unread_one(engine: Engine, app:
     with writing(engine) as session:
         noise = inbox(session, most=None)[:-1]
         for each in noise[1:]:
-            session.add(StudyEvent(wave_id=known.wave, enrolment_id=None, kind=MARKS[READ],
+            session.add(StudyEvent(wave_id=known.wave, enrolment_id=None, kind=MARKS[CLOSED],
                                    body={"report": each.event.id, "by": "ann"}, at=each.event.at))  # fmt: skip
-        mark_report(session, noise[0].event.id, HANDLED, "ann")
-        mark_report(session, noise[0].event.id, NEW, "ann")
+        close_report(session, noise[0].event.id, "ann")
+        reopen_report(session, noise[0].event.id, "ann")
     with reading(engine) as session:
         assert [each.text for each in inbox(session, state=NEW)] == [f"Noise {MOST}.", "The unread one."]
-        assert [each.state for each in inbox(session)[:3]] == [NEW, NEW, READ]
-        assert (len(inbox(session)), how_many(session), unread(session)) == (MOST, MOST + 2, 2)
-        assert len(inbox(session, state=READ)) == MOST
+        assert [each.state for each in inbox(session)[:3]] == [NEW, NEW, CLOSED]
+        assert (len(inbox(session)), how_many(session), waiting_reports(session, "ann").new) == (MOST, MOST + 2, 2)
+        assert len(inbox(session, state=CLOSED)) == MOST
         assert inbox(session, state="nonsense") == []
     page = text_of(signed_in(app).get("/admin/studies/reports"))
     assert "The unread one." in page
@@ -162,7 +178,7 @@ def session_seen(engine: Engine, number: int) -> list[datetime]:
         return list(session.scalars(select(StudyEvent.at).where(StudyEvent.enrolment_id == number)))
 
 
-def test_no_batch_is_drafted_before_reports_are_read_without_a_reason(
+def test_no_batch_is_drafted_before_somebody_takes_care_of_reports_without_a_reason(
     engine: Engine, app: Flask, known: KnownWave
 ) -> None:
     provided(engine, known)
@@ -170,16 +186,16 @@ def test_no_batch_is_drafted_before_reports_are_read_without_a_reason(
     report(app.test_client(), text="The page hung.")
     admin, here = signed_in(app), f"/admin/studies/waves/{known.wave}/pay"
     page = text_of(admin.get(here))
-    assert "Pay before 1 report is read?" in page
+    assert "Pay with 1 new report?" in page
     assert "The page hung." in page
-    assert "Report that is not read yet: " in flask(app, "study", "pay", "two-models:main").stdout
+    assert "New report: " in flask(app, "study", "pay", "two-models:main").stdout
     refused = flask(app, "study", "pay", "two-models:main", "draft")
     assert (refused.exit_code, len(refused.stderr.splitlines())) == (2, 1)
-    assert "expected a wave whose reports are read, got 1 that nobody has read" in refused.stderr
+    assert "expected a wave without new reports, got 1 new ones" in refused.stderr
     for form in ({}, {"set_aside": "  "}):
         answer = admin.post(here, data={"action": "draft", **form})
         assert answer.status_code == 409
-        assert "whose reports are read" in text_of(answer)
+        assert "without new reports" in text_of(answer)
     assert batches(engine) == []
     reason = "It is about the last page alone"
     drafted = flask(app, "study", "pay", "two-models:main", "draft", "--reason", reason)
@@ -189,10 +205,10 @@ def test_no_batch_is_drafted_before_reports_are_read_without_a_reason(
         (kept,) = session.scalars(select(StudyEvent).where(StudyEvent.kind == "unread reports"))
         (found,) = inbox(session)
         assert kept.body == {"reports": [found.event.id], "reason": reason, "by": "command line"}
-        assert found.state == NEW  # that it was not waited for makes it no read one
+        assert found.state == NEW  # that it was not waited for changes nothing about it
 
 
-def test_a_page_drafts_with_a_reason_and_when_all_reports_are_read_without_one(
+def test_a_page_drafts_with_a_reason_and_when_no_report_is_new_without_one(
     engine: Engine, app: Flask, known: KnownWave
 ) -> None:
     provided(engine, known)
@@ -206,14 +222,14 @@ def test_a_page_drafts_with_a_reason_and_when_all_reports_are_read_without_one(
     assert admin.post(here, data={"action": "draft"}).status_code == 409
     with reading(engine) as session:
         first, second = inbox(session)
-    for each, action in ((first, "handled"), (second, "read")):
+    for each, action in ((first, "close"), (second, "take")):
         admin.post("/admin/studies/reports", data={"report": each.event.id, "action": action})
-    assert "Pay before" not in text_of(admin.get(here))
+    assert "Pay with" not in text_of(admin.get(here))
     assert admin.post(here, data={"action": "draft"}).status_code == 303
     assert len(batches(engine)) == 1
 
 
-def test_a_page_lists_three_reports_of_a_person_and_reads_all_of_them_at_once(
+def test_a_page_lists_three_reports_of_a_person_and_assigns_all_of_them_at_once(
     engine: Engine, app: Flask, known: KnownWave
 ) -> None:
     provided(engine, known)
@@ -231,11 +247,11 @@ def test_a_page_lists_three_reports_of_a_person_and_reads_all_of_them_at_once(
         assert f"not listed here: {MOST - 2} more of this person" in page.lower()
     with reading(engine) as session:
         latest = inbox(session, state=NEW)[0]
-    answer = admin.post("/admin/studies/reports", data={"report": latest.event.id, "action": "all read"})
+    answer = admin.post("/admin/studies/reports", data={"report": latest.event.id, "action": "take all"})
     assert answer.status_code == 303
     with reading(engine) as session:
         assert [each.text for each in inbox(session, state=NEW)] == ["The quiet one."]
-    assert admin.post("/admin/studies/reports", data={"report": "999999", "action": "all read"}).status_code == 404
+    assert admin.post("/admin/studies/reports", data={"report": "999999", "action": "take all"}).status_code == 404
 
 
 def provided(engine: Engine, known: KnownWave) -> None:
@@ -260,9 +276,25 @@ def test_reports_are_listed_and_marked_by_a_command(engine: Engine, app: Flask, 
     assert re.search(r"\nP1 +\d+  new +two-models:main  stuck", line)
     found = json.loads(flask(app, "study", "reports", "--json").stdout)
     assert (found["reason"], found["text"], found["state"]) == ("stuck", "The page hung.", "new")
-    assert "handled" in flask(app, "study", "reports", "--handled", str(found["report"])).stdout
-    assert flask(app, "study", "reports", "--new").stdout == "No new reports.\n"
-    wrong = flask(app, "study", "reports", "--read", "999")
+    number = str(found["report"])
+    nobody = flask(app, "study", "reports", "--assign", number, "nobody")
+    assert (nobody.exit_code, "got 'nobody'" in nobody.stderr) == (2, True)
+    signed_in(app)
+    answered = flask(
+        app, "study", "reports", "--assign", number, "admin", "--answer", number, "mail", "Sorry!", "--json"
+    )
+    found = json.loads(answered.stdout)
+    assert (found["state"], found["assigned_to"]) == ("answered", "admin")
+    assert found["answered"] == {"way": "mail", "text": "Sorry!"}
+    assert flask(app, "study", "reports", "--state", "new").stdout == "No new reports.\n"
+    flask(app, "study", "reports", "--note", number, "Look at the clocks.", "--undo", number)
+    line, *done = flask(app, "study", "reports", "--history", number).stdout.splitlines()
+    assert " assigned " in line
+    assert [each.partition("  command line  ")[2] for each in done] == [
+        "report assigned to admin", "report answered by mail: Sorry!", "report note: Look at the clocks.",
+        "undone, so report assigned again to admin",
+    ]  # fmt: skip
+    wrong = flask(app, "study", "reports", "--close", "999")
     assert (wrong.exit_code, len(wrong.stderr.splitlines())) == (2, 1)
 
 
@@ -273,5 +305,73 @@ def test_a_mark_on_a_frozen_wave_changes_no_archive(engine: Engine, known: Known
         session.get_one(Wave, known.wave).frozen_at = datetime.now(UTC)
     with writing(engine) as session:
         (found,) = inbox(session)
-        mark_report(session, found.event.id, READ, "ann")
-        assert unread(session, known.wave) == 0
+        close_report(session, found.event.id, "ann")
+        assert how_many(session, known.wave, state=NEW) == 0
+
+
+def test_a_report_is_assigned_answered_and_noted_on_its_page_which_says_who_did_what(
+    engine: Engine, app: Flask, known: KnownWave
+) -> None:
+    provided(engine, known)
+    number = playing(engine, known)
+    report(app.test_client(), text="It hung.", then="stay")
+    admin = signed_in(app)
+    with writing(engine) as session:
+        create_user(session, "ben", None, datetime.now(UTC))
+        participant = session.get_one(Enrolment, number).participant_id
+        session.add(RecruitmentIdentity(participant_id=participant, recruiter="prolific", external_id="5f0a01"))
+        here = f"/admin/studies/reports/{inbox(session)[0].event.id}"
+    page = admin.get(here).text
+    assert "https://app.prolific.com/researcher/workspaces/studies/66f0c1/submissions" in page
+    assert "5f0a01" not in page
+    assert "5f0a01" in admin.post(here, data={"action": "show id"}).text  # and the log says who looked
+    with reading(engine) as session:
+        assert session.scalars(select(StudyEvent.body).where(StudyEvent.kind == "ids exported")).all() == [
+            {"by": "admin"}
+        ]
+    assert admin.post(here, data={"action": "assign", "to": "ben"}).status_code == 303
+    assert "1 report is assigned to you" not in text_of(admin.get("/admin/"))
+    admin.post(here, data={"action": "assign", "to": "admin"})
+    assert "1 report is assigned to you" in text_of(admin.get("/admin/"))
+    refused = admin.post(here, data={"action": "answer", "way": "phone", "text": " "})
+    assert (refused.status_code, "expected 1 to 2000 characters, got 0" in text_of(refused)) == (400, True)
+    admin.post(here, data={"action": "answer", "way": "recruiter", "text": "Sorry, you are paid in full."})
+    admin.post(here, data={"action": "note", "note": "The clock ran out."})
+    page = text_of(admin.get(here))
+    for said in (
+        "admin assigned it to ben", "admin takes care of it", "The clock ran out.",
+        "admin answered: message through the recruiter “Sorry, you are paid in full.”",
+    ):  # fmt: skip
+        assert said in page
+    assert "5f0a01" not in page
+    assert "It hung." in admin.get("/admin/studies/reports?state=answered&to=admin").text
+    with writing(engine) as session:
+        steps = [each.id for each in steps_of(session, inbox(session)[0].event)]
+        forget_person(session, participant)
+    late = admin.post(here, data={"action": "undo", "step": steps[0]})
+    assert (late.status_code, "the last step of the report" in text_of(late)) == (409, True)
+    page = text_of(admin.get(here))
+    assert "admin answered: message through the recruiter" in page
+    assert "paid in full" not in page
+    assert "The clock" not in page  # what may repeat a person's words goes with them
+
+
+def test_undoing_goes_back_step_by_step(engine: Engine, known: KnownWave) -> None:
+    with writing(engine) as session:
+        keep_report(session, person(session, known, "P1"), "other", "Once.")
+        create_user(session, "ann", None, datetime.now(UTC))
+    with writing(engine) as session:
+        (found,) = inbox(session)
+        number = found.event.id
+        assign_report(session, number, "ann", "ann")
+        answer_report(session, number, "mail", "Sorry!", "ben")
+        close_report(session, number, "ben")
+        states = []
+        for _ in range(3):
+            undo_step(session, number, "ann")
+            (found,) = inbox(session)
+            states.append((found.state, found.assigned_to))
+        assert states == [("answered", "ann"), ("assigned", "ann"), ("new", None)]
+        with pytest.raises(Conflict, match="as it came"):
+            undo_step(session, number, "ann")
+        assert waiting_reports(session, "ann") == (1, 0)

@@ -19,7 +19,7 @@ from app.studies.listing import STUDIES, VERSIONS, WAVES
 from app.studies.monitor.inbox import REPORTS
 from app.studies.monitor.pay import BATCHES
 from app.studies.monitor.people import PEOPLE
-from app.studies.reports import READ, keep_report, mark_report
+from app.studies.reports import close_report, keep_report
 from tests.enrolments import START, enrol, finish, load_example
 from tests.experimenter import signed_in
 from tests.integration.test_admin_studies import wave_of
@@ -59,7 +59,7 @@ def studied(engine: Engine, tmp_path: Path) -> Engine:
             accounts.create_user(session, name, None, datetime.now(UTC))
     with writing(engine) as session:
         first = REPORTS.read(session, REPORTS.order("report")).rows[0]
-        mark_report(session, first.id, READ, "ann")
+        close_report(session, first.id, "ann")
     return engine
 
 

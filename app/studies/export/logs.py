@@ -10,10 +10,10 @@ from app.matches.export_matches import IN_ORDER
 from app.models import Enrolment, EventRow, MatchRow, Participant, StudyEvent
 from app.studies.export.columns import streamed
 from app.studies.export.scope import ExportScope
-from app.studies.reports import MARKS, WORDS
+from app.studies.reports import STEPS, WORDS
 
 IDS_EXPORTED = "ids exported"  # in the log of a wave; of who looked, so in no export itself
-_OF_EXPERIMENTERS = (IDS_EXPORTED, *MARKS.values())  # who looked at ids and at reports
+_OF_EXPERIMENTERS = (IDS_EXPORTED, *STEPS)  # who looked at ids, and what was done with reports
 # What a public log may say of what happened; all else may hold words of people.
 _SHOWN_IN_LOG = (
     "step", "ending", "stratum", "slot", "arm", "match", "replaces", "reported", "device", "recruiter", "submission",
@@ -43,7 +43,7 @@ def match_events(session: Session, scope: ExportScope) -> Iterator[Mapping[str, 
 
 
 def study_events(session: Session, scope: ExportScope) -> Iterator[Mapping[str, Any]]:
-    """What happened in the waves, an object an event. Who looked at ids or reports is not in it, nor are
+    """What happened in the waves, an object an event. Who looked at ids, or took care of reports, is not in it, nor are
     words of people who had all data deleted.
     """
     statement = (

@@ -1,4 +1,4 @@
-"""The inbox of reports: what people reported in all waves, which of it is read, and who has reported before."""
+"""The inbox of reports: what people reported in all waves, who takes care of it, and who has reported before."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -7,15 +7,22 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Select, String, case, cast, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from app.core.errors import Phrase, Verbatim
+from app.core.errors import NotFound, Phrase, Verbatim
 from app.core.lists import COMMANDS, NOWHERE, PAGES, Labelled, ListColumn, Listing, Reference, State, attribute
-from app.models import Enrolment, Participant, Study, StudyEvent, Wave
+from app.models import Enrolment, Participant, RecruitmentIdentity, Study, StudyEvent, Wave
 from app.studies.monitor.words import ending_cell
-from app.studies.reports import HANDLED, MARKS, NEW, READ, REPORT
+from app.studies.reports import ANSWERED, ASSIGNED, CLOSED, MARKS, NEW, REPORT
 
 MOST = 500  # reports that a page lists
+_LARGEST = 2**31 - 1
+# Where a researcher writes to people of a study at Prolific. Source: as PsyNet links it.
+PROLIFIC_SUBMISSIONS = "https://app.prolific.com/researcher/workspaces/studies/{study}/submissions"
 OF_EACH = 3  # of one person, so that nobody fills it alone
-_STATE_MARKS = {NEW: "warn", READ: "open", HANDLED: "good"}
+_STATE_MARKS = {NEW: "warn", ASSIGNED: "open", ANSWERED: "good", CLOSED: ""}
+WAY_WORDS: Mapping[str, Phrase] = {
+    "recruiter": Phrase("message through the recruiter"), "mail": Phrase("mail"), "phone": Phrase("phone"),
+    "in person": Phrase("in person"), "other": Phrase("otherwise"),
+}  # fmt: skip
 REASON_WORDS: Mapping[str, Phrase] = {
     "broken": Phrase("something does not work"), "stuck": Phrase("game or partner does not go on"),
     "upsetting": Phrase("upsetting or offensive"), "unclear": Phrase("does not understand what to do"),
@@ -24,7 +31,7 @@ REASON_WORDS: Mapping[str, Phrase] = {
 
 
 class InboxReport(NamedTuple):
-    """A report of a person. `state` is new, read or handled, `by` who said so.
+    """A report of a person. `state` is new, assigned, answered or closed; `mark` is the event that says so, if any.
 
     `number` counts the person's reports up to this one, in all waves and studies, and `elsewhere` those in other waves.
     `further` are those of the person that follow this one and are left out.
@@ -36,7 +43,7 @@ class InboxReport(NamedTuple):
     code: str
     ending: str | None
     state: str
-    by: str
+    mark: StudyEvent | None
     number: int
     elsewhere: int
     further: int
@@ -45,6 +52,19 @@ class InboxReport(NamedTuple):
     def row(self) -> StudyEvent:
         """The row of the list."""
         return self.event
+
+    @property
+    def assigned_to(self) -> str | None:
+        """The experimenter who takes care of it."""
+        return None if self.mark is None else self.mark.body.get("to")
+
+    @property
+    def said(self) -> list[Phrase]:
+        """Who takes care of it, or who else has said in which state it is."""
+        by = "" if self.mark is None else self.mark.body["by"]
+        found = [Phrase("assigned to %(name)s", name=Verbatim(self.assigned_to))] if self.assigned_to else []
+        marked = by and (by != self.assigned_to or self.state == NEW)
+        return [*found, *([Phrase("marked by %(name)s", name=Verbatim(by))] if marked else [])]
 
     @property
     def reason(self) -> str:
@@ -93,15 +113,23 @@ def inbox(
 
 
 def conditions(
-    wave_id: int | None = None, *, state: str | None = None, code: str | None = None, each: bool = False
+    wave_id: int | None = None,
+    *,
+    state: str | None = None,
+    code: str | None = None,
+    to: str | None = None,
+    each: bool = False,
 ) -> list[ColumnElement[bool]]:
     """Which reports are listed. Those of bots only by their wave.
 
-    code: a part of their person's. each: no more than OF_EACH of a person in a wave with the same status.
+    code: a part of their person's. to: whom they are assigned to. each: no more than OF_EACH of a person in a wave with
+    the same status.
     """
     found: list[ColumnElement[bool]] = [Wave.rehearsal.is_(False) if wave_id is None else Wave.id == wave_id]
     if state:
         found.append(state == _STATE)
+    if to:
+        found.append(to == _TO)
     if code:
         found.append(func.lower(Participant.code).contains(code.lower(), autoescape=True))
     if each:
@@ -115,9 +143,49 @@ def how_many(session: Session, wave_id: int | None = None, *, state: str | None 
     return session.scalar(counted) or 0
 
 
-def unread(session: Session, wave_id: int | None = None) -> int:
-    """How many reports nobody has read."""
-    return how_many(session, wave_id, state=NEW)
+class WaitingReports(NamedTuple):
+    """How many reports wait for an experimenter: new ones, and those assigned to him or her and not yet answered."""
+
+    new: int
+    own: int
+
+
+def waiting_reports(session: Session, name: str) -> WaitingReports:
+    """The reports of all waves of people that wait for the experimenter of that name."""
+    own = case(((_STATE == ASSIGNED) & (name == _TO), 1), else_=0)
+    sums = [func.coalesce(func.sum(each), 0) for each in (case((_STATE == NEW, 1), else_=0), own)]
+    return WaitingReports(*session.execute(_reports(*sums).where(*conditions())).one())
+
+
+def find_report(session: Session, report_id: int) -> InboxReport:
+    """A report by its number. Raises NotFound."""
+    row = session.get(StudyEvent, report_id) if report_id <= _LARGEST else None
+    if row is None or row.kind != REPORT:
+        raise NotFound("report", expected=Phrase("one that was sent"), got=report_id)
+    [found] = _items(session, [row])
+    return found
+
+
+class ReportContact(NamedTuple):
+    """How the recruiter names a person, for a message there; `address` is that of the people of the study, if known."""
+
+    recruiter: str
+    external_id: str
+    address: str | None
+
+
+def contacts_of(session: Session, report: InboxReport) -> list[ReportContact]:
+    """How the person of a report can be reached; nothing where no id is kept."""
+    enrolment = session.get_one(Enrolment, report.event.enrolment_id)
+    rows = session.scalars(
+        select(RecruitmentIdentity)
+        .where(RecruitmentIdentity.participant_id == enrolment.participant_id)
+        .order_by(RecruitmentIdentity.id)
+    )
+    study = (report.wave.settings.get("provider") or {}).get("prolific") or {}
+    address = PROLIFIC_SUBMISSIONS.format(study=study["study_id"]) if study.get("study_id") else None
+    at = {"prolific": address}
+    return [ReportContact(row.recruiter, row.external_id, at.get(row.recruiter)) for row in rows]
 
 
 def _reports(*columns: Any) -> Select[Any]:
@@ -143,6 +211,7 @@ _LAST = (
     .group_by(_REPORT_OF)
     .subquery()
 )
+_TO = _MARK.body["to"].as_string()
 _STATE: Any = case(*((_MARK.kind == kind, state) for state, kind in MARKS.items()), else_=NEW)
 # What is the same of one person in all studies; of who came without an id, in one.
 _PERSON = func.coalesce(Participant.person_hash, cast(Participant.id, String))
@@ -169,8 +238,8 @@ def _items(session: Session, rows: Sequence[StudyEvent]) -> list[InboxReport]:
         own = before[person]
         number = sum(number <= row.id for number, _ in own)
         elsewhere = sum(other != wave.id for _, other in own)
-        by, further = "" if mark is None else mark.body["by"], of - place if place == OF_EACH else 0
-        found.append(InboxReport(row, wave, study, code, ending, state, by, number, elsewhere, further))
+        further = of - place if place == OF_EACH else 0
+        found.append(InboxReport(row, wave, study, code, ending, state, mark, number, elsewhere, further))
     return found
 
 
@@ -218,9 +287,10 @@ REPORTS: Listing[StudyEvent] = Listing(
             "state",
             Phrase("Status"),
             lambda each: State(each.state, _STATE_MARKS[each.state]),
-            notes=lambda each: [Phrase("marked by %(name)s", name=Verbatim(each.by))] if each.by else [],
+            notes=lambda each: each.said,
             sort=_STATE,
         ),
+        ListColumn("assigned_to", Phrase("Assigned to"), lambda each: each.assigned_to, sort=_TO, seen=COMMANDS),
         ListColumn(
             "wave",
             Phrase("Wave"),

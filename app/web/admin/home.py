@@ -27,7 +27,7 @@ from app.web.admin.blueprint import blueprint
 from app.web.admin.home_parts import NeedLine, failed_need, other_needs, people_today, runs
 from app.web.admin.lists import capital_phrase, table_of
 from app.web.admin.spending_note import used_up_budget
-from app.web.admin.study_reports import unread_reports
+from app.web.admin.study_reports import reports_waiting
 from app.web.csv_exports import csv_download
 from app.web.seats import settings
 
@@ -49,7 +49,7 @@ def home() -> str:
             "figures": figures,
             "low_disk": low_disk(settings()),
             "used_up": used_up_budget(),
-            "unread_reports": unread_reports(),
+            "reports": reports_waiting(),
             "unsent_notices": count_failed(session),
             "upkeep_runs": figures.upkeep_until is not None and figures.upkeep_until > now,
             "live": table_of(session, "matches", live, "match", "game", "players", "source", "moves", _TO_MOVE, quiet),

@@ -13,7 +13,7 @@ from app import training_part
 from app.job_kinds import JOB_KINDS
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import pages_of
-from app.web.admin.study_reports import unread_reports
+from app.web.admin.study_reports import reports_waiting
 
 _PAGE, _WITHIN = "page", "true"  # what aria-current says of the open page, and of one that it belongs to
 
@@ -23,7 +23,7 @@ class NavigationEntry(NamedTuple):
 
     path: str
     title: Any  # text or lazy text
-    unread: int = 0  # of what is new there
+    waiting: int = 0  # how much waits there for whoever is signed in
 
     @property
     def address(self) -> str:
@@ -74,7 +74,7 @@ def admin_navigation() -> list[NavigationSection]:
     matches = NavigationEntry("matches", gettext("Matches"))
     datasets = NavigationEntry("datasets", gettext("Datasets"))
     models = NavigationEntry("models", gettext("Models"))
-    studies = NavigationEntry("studies", gettext("Studies"), unread_reports())
+    studies = NavigationEntry("studies", gettext("Studies"), sum(reports_waiting()))
     rounds, *jobs = _lists_below("")
     entries = (overview, matches, rounds, datasets, *jobs, models, studies)
     return [NavigationSection(entry, _lists_of(entry)) for entry in entries]
@@ -94,7 +94,7 @@ def _lists_of(section: NavigationEntry) -> list[NavigationEntry]:
     ]
     below = _lists_below(section.path) if section.path else of_overview
     if section.path == "studies":
-        below = [NavigationEntry("studies/reports", gettext("Reports"), section.unread), *below]
+        below = [NavigationEntry("studies/reports", gettext("Reports"), section.waiting), *below]
     elif section.path == "matches":
         below = [
             NavigationEntry("matches/transcripts", gettext("Transcripts")),

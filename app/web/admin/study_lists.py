@@ -11,13 +11,13 @@ from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
 from app.core.validation import whole_number
-from app.models import Arm, PaymentBatch, StudyVersion, Wave
+from app.models import Arm, PaymentBatch, StudyVersion, User, Wave
 from app.studies.listing import STUDIES, VERSIONS, WAVES
 from app.studies.monitor.inbox import REPORTS, conditions, waves_with_reports
 from app.studies.monitor.pay import BATCHES
 from app.studies.monitor.people import COMPLETE, EARLY, HERE, PEOPLE
 from app.studies.monitor.people import conditions as people_conditions
-from app.studies.reports import HANDLED, NEW, READ
+from app.studies.reports import MARKS
 from app.studies.waves import OPEN
 from app.web.admin.lists import ListFilter, ListPage, ListView, add_address, read_list, register_list
 from app.web.translations import N_
@@ -92,11 +92,13 @@ def batches_listed(session: Session, wave: Wave) -> ListView:
 def _report_filters(session: Session) -> list[ListFilter]:
     asked = request.args.get("wave", "")
     waves = waves_with_reports(session, int(asked) if asked.isdecimal() and len(asked) < 10 else None)
+    names = session.scalars(select(User.name).order_by(User.name)).all()
     return [
         ListFilter(
             "wave", gettext("Wave"), {str(wave.id): f"{study}:{wave.name} ({count})" for wave, study, count in waves}
         ),
-        ListFilter("state", gettext("Status"), {each: each for each in (NEW, READ, HANDLED)}),
+        ListFilter("state", gettext("Status"), {each: each for each in MARKS}),
+        ListFilter("to", gettext("Assigned to"), {name: name for name in names}, any=gettext("Anybody")),
         ListFilter("person", gettext("Person"), type="search"),
     ]
 
@@ -105,7 +107,7 @@ def _chosen_reports(_session: Session, given: Mapping[str, str]) -> Sequence[Col
     """Of a person only some, unless they are asked for, or all reports are written to a file."""
     wave_id = whole_number(given["wave"], "wave", 1, _LARGEST) if "wave" in given else None
     each = "person" not in given and not request.args.get("format")
-    return conditions(wave_id, state=given.get("state"), code=given.get("person"), each=each)
+    return conditions(wave_id, state=given.get("state"), to=given.get("to"), code=given.get("person"), each=each)
 
 
 REPORTS_PAGE = ListPage(

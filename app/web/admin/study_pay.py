@@ -56,7 +56,7 @@ def act_on_pay(wave_id: int) -> ResponseReturnValue:
 
 
 def _draft(session: Session, wave: Wave, form: Mapping[str, str], by: str) -> None:
-    batches.draft(session, wave, by, unread=form["set_aside"])
+    batches.draft(session, wave, by, set_aside=form["set_aside"])
 
 
 def _mark(status: str) -> _Action:
@@ -119,8 +119,8 @@ def _pay_page(wave_id: int, refused: AppError | None = None) -> str:
             due_sum=sum((each.amount for each in due), Decimal(0)),
             batches=batches_listed(session, found.wave),
             sums=batch_sums(batches.batches_of(session, found.wave)),
-            unread=inbox.inbox(session, wave_id, state=NEW, each=True),
-            unread_count=inbox.unread(session, wave_id),
+            new_reports=inbox.inbox(session, wave_id, state=NEW, each=True),
+            new_count=inbox.how_many(session, wave_id, state=NEW),
             doubts=[each for each in doubts if each.kind != UNKNOWN] + unknown[:_SHOWN],
             unknown_people=len(unknown),
             unknown_shown=_SHOWN,

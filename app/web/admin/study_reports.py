@@ -1,60 +1,142 @@
-"""The inbox of what people reported, over all waves: what is new, what was read, and what was handled."""
+"""The inbox of what people reported, over all waves: who takes care of each, what was answered, and what is closed."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from flask import redirect, request, url_for
+from flask import redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_login import current_user
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
-from app.core.errors import Invalid, NotFound
+from app.core.errors import AppError, Conflict, Invalid, NotFound, either
 from app.core.extensions import reading
 from app.core.validation import whole_number
-from app.studies.monitor import inbox
-from app.studies.reports import mark_all_read, mark_report
+from app.models import User
+from app.studies.export.logs import IDS_EXPORTED
+from app.studies.monitor.inbox import WAY_WORDS, WaitingReports, contacts_of, find_report, waiting_reports
+from app.studies.progress import note_in_wave
+from app.studies.reports import (
+    MARKS,
+    NOTE,
+    answer_report,
+    assign_all,
+    assign_report,
+    close_report,
+    note_on_report,
+    reopen_report,
+    standing_steps,
+    steps_of,
+    undo_step,
+)
 from app.web.admin.blueprint import blueprint
-from app.web.admin.lists import show_list
+from app.web.admin.lists import add_address, show_list
 from app.web.admin.study_lists import REPORTS_PAGE
-from app.web.form_writes import write
+from app.web.form_writes import write, write_once
+from app.web.forms import RefusedField
 
 _LARGEST = 2**31 - 1
-_ALL_READ = "all read"  # what a button says
-_UNREAD = "parlor.unread_reports"  # what a request keeps
+_WAITING = "parlor.waiting_reports"  # what a request keeps
+_SHOW_ID = "show id"  # what a button says
+_FIELDS = ("way", "text", "note", "to")
+
+add_address("report", lambda number: url_for("admin.study_report", report_id=number))
 
 
 @blueprint.get("/studies/reports")
 def study_reports() -> ResponseReturnValue:
-    """All reports, or those of a wave, of a person and in a state that the address names."""
+    """All reports, or those of a wave, of a person, in a state and of an experimenter that the address names."""
     return show_list(REPORTS_PAGE)
 
 
 @blueprint.post("/studies/reports")
-def mark_study_report() -> ResponseReturnValue:
-    """Mark a report as read, as handled or as new again, or all new ones of its person as read, as the pressed button
-    says.
-    """
-    by = current_user.name
+def act_on_listed_report() -> ResponseReturnValue:
+    """Take a report, or all new ones of its person, close it or undo that, as the pressed button in its line says."""
     try:
         number = whole_number(request.form.get("report", ""), "report", 1, _LARGEST)
-        state = request.form.get("action", "")
-        if state == _ALL_READ:
-            write(lambda session: mark_all_read(session, number, by))
-        else:
-            write(lambda session: mark_report(session, number, state, by))
-    except (Invalid, NotFound) as error:
+        _act(number, request.form)
+    except (Invalid, NotFound, Conflict) as error:
         return show_list(REPORTS_PAGE, error)
     return redirect(reports_address(), 303)
+
+
+@blueprint.get("/studies/reports/<int:report_id>")
+def study_report(report_id: int) -> str:
+    """One report: what was said, what was done about it since, and what can be done."""
+    return _report_page(report_id)
+
+
+@blueprint.post("/studies/reports/<int:report_id>")
+def act_on_report(report_id: int) -> ResponseReturnValue:
+    """Assign, answer or close a report, keep a note on it, undo its last step, or show how its person is reached."""
+    if request.form.get("action") == _SHOW_ID:
+        by = current_user.name
+        with reading() as session:
+            wave_id = find_report(session, report_id).wave.id
+        write(lambda session: note_in_wave(session, wave_id, IDS_EXPORTED, {"by": by}))
+        return _report_page(report_id, show_id=True)
+    try:
+        _act(report_id, request.form)
+    except (Invalid, Conflict) as error:
+        return _report_page(report_id, error), error.status
+    return redirect(url_for("admin.study_report", report_id=report_id), 303)
+
+
+def _act(number: int, form: Mapping[str, str]) -> None:
+    """Do with a report what the pressed button says. Raises Invalid, NotFound and Conflict."""
+    by, action = current_user.name, form.get("action", "")
+    given = {name: form.get(name, "") for name in _FIELDS}
+    step = whole_number(form["step"], "step", 1, _LARGEST) if form.get("step") else None
+    acts: Mapping[str, Callable[[Session], None]] = {
+        "take": lambda session: assign_report(session, number, by, by),
+        "take all": lambda session: assign_all(session, number, by, by),
+        "assign": lambda session: assign_report(session, number, given["to"], by),
+        "answer": lambda session: answer_report(session, number, given["way"], given["text"], by),
+        "close": lambda session: close_report(session, number, by),
+        "reopen": lambda session: reopen_report(session, number, by),
+        "note": lambda session: note_on_report(session, number, given["note"], by),
+        "undo": lambda session: undo_step(session, number, by, step),
+    }
+    if action not in acts:
+        raise Invalid("action", expected=either(acts), got=action)
+    write_once(acts[action])
+
+
+def _report_page(report_id: int, refused: AppError | None = None, *, show_id: bool = False) -> str:
+    with reading() as session:
+        found = find_report(session, report_id)
+        steps = steps_of(session, found.event)
+        standing = standing_steps(steps)
+        field = getattr(refused, "field", None) or ""
+        if request.form.get("action") == "note" and field == "text":
+            field = "note"
+        return render_template(
+            "admin/study-report.html",
+            report=found,
+            steps=steps,
+            undo=standing[-1].id if standing else None,
+            marks=MARKS,
+            note_kind=NOTE,
+            way_words=WAY_WORDS,
+            contacts=contacts_of(session, found),
+            show_id=show_id,
+            experimenters=session.scalars(select(User.name).order_by(User.name)).all(),
+            form={name: request.form.get(name, "") for name in _FIELDS} | {"way": request.form.get("way", "recruiter")},
+            refused=None if refused is None else RefusedField(field, refused),
+        )
 
 
 @blueprint.app_template_global()
 def reports_address() -> str:
     """The address of the reports as they are filtered."""
-    given: dict[str, Any] = {name: request.args.get(name) for name in ("wave", "state", "person")}
+    given: dict[str, Any] = {name: request.args.get(name) for name in ("wave", "state", "to", "person")}
     return url_for("admin.study_reports", **given)
 
 
-def unread_reports() -> int:
-    """How many reports nobody has read, asked once for a page."""
-    if _UNREAD not in request.environ:
+def reports_waiting() -> WaitingReports:
+    """How many reports wait for whoever is signed in, asked once for a page."""
+    if _WAITING not in request.environ:
         with reading() as session:
-            request.environ[_UNREAD] = inbox.unread(session)
-    return int(request.environ[_UNREAD])
+            request.environ[_WAITING] = waiting_reports(session, current_user.name)
+    found: WaitingReports = request.environ[_WAITING]
+    return found
