@@ -37,7 +37,6 @@ def _material(name: str, title: str) -> ListColumn:
 def _lead(item: AlignmentListItem) -> list[Phrase]:
     learner, made = model_cell(item.base), model_cell(item.model)
     return [
-        Phrase("Alignment %(number)s.", number=Verbatim(item.row.id)),
         Phrase("%(model)s lives in a society, learns from it, and lives in it again.", model=learner),
         *([Phrase("Result: %(model)s.", model=made)] if made else []),
     ]
@@ -65,7 +64,6 @@ def _links(item: AlignmentListItem) -> list[Reference]:
 
 PAGE: JobPage[Alignment] = JobPage(
     kind=ALIGNMENT,
-    name=lambda each: each.row.name,
     lead=_lead,
     links=_links,
     like=lambda _each: True,

@@ -6,6 +6,7 @@ from datetime import timedelta
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from app.core.errors import Phrase
 from app.core.queues import BATCH, TRAIN
 from app.jobs.kind import JobKind, Progress
 from app.models import BenchmarkJob, BenchmarkResult, LanguageModel
@@ -33,6 +34,7 @@ class BenchmarkKind(JobKind[BenchmarkJob]):
 BENCHMARK = BenchmarkKind(
     name="benchmark",
     plural="benchmarks",
+    numbered=lambda number: Phrase("benchmark %(number)s", number=number),
     place=4,
     table=BenchmarkJob,
     queue=TRAIN,

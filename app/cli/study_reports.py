@@ -58,17 +58,17 @@ def reports(
     flask study reports --history 17                   who did what about it
     """
     ensure_database()
-    done: dict[str, tuple[Any, Callable[[Session], None]]] = {
-        "assign": (assign, lambda session: steps.assign_report(session, *(assign or ()), by=_BY)),
-        "answer": (answer, lambda session: steps.answer_report(session, *(answer or ()), by=_BY)),
-        "close": (close, lambda session: steps.close_report(session, close or 0, _BY)),
-        "reopen": (reopen, lambda session: steps.reopen_report(session, reopen or 0, _BY)),
-        "note": (note, lambda session: steps.note_on_report(session, *(note or ()), by=_BY)),
-        "undo": (undo, lambda session: steps.undo_step(session, undo or 0, _BY)),
-    }
-    for asked, step in done.values():
-        if asked is not None:
-            transact(db.engine)(step)
+    asked: list[tuple[Any, Callable[..., None]]] = [
+        (assign, steps.assign_report),
+        (answer, steps.answer_report),
+        (close, steps.close_report),
+        (reopen, steps.reopen_report),
+        (note, steps.note_on_report),
+        (undo, steps.undo_step),
+    ]
+    for values, step in asked:
+        if values is not None:
+            _take(step, values if isinstance(values, tuple) else (values,))
     if history is not None:
         with reading() as session:
             found = find_report(session, history)
@@ -90,6 +90,11 @@ def reports(
         in_lines=True,
         **given,
     )
+
+
+def _take(step: Callable[..., None], values: tuple[Any, ...]) -> None:
+    """Take a step with a report, in a transaction."""
+    transact(db.engine)(lambda session: step(session, *values, _BY))
 
 
 def described(report: InboxReport) -> dict[str, object]:

@@ -52,9 +52,9 @@ class JobKind(Generic[R]):
     table: type[R]  # with the columns of JobMixin, and those of LeaseMixin unless the kind leases parts of its jobs
     queue: str  # of the workers that run it
     runner: str
+    numbered: Callable[[int], Phrase]  # "round 3"
     progress: Callable[[R], Progress] = lambda _row: (0, None)
     facts: Callable[[R], Mapping[str, Any]] = lambda _row: {}  # what lists and pages say of a job, by name
-    numbered: Callable[[int], Phrase] | None = None  # "round 3"; None: the name and the number
     active: Phrase = ACTIVE  # what can be cancelled
     idle: Phrase = IDLE  # what can be resumed
     lease_seconds: Callable[[Settings], float] = lambda _settings: LEASE
@@ -69,9 +69,7 @@ class JobKind(Generic[R]):
 
     def subject(self, number: int) -> Phrase:
         """What errors call a job: "round 3"."""
-        if self.numbered is not None:
-            return self.numbered(number)
-        return Phrase("%(kind)s %(number)s", kind=Phrase(self.name), number=number)
+        return self.numbered(number)
 
     # ---- What a kind may override ------------------------------------------------
 

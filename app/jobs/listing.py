@@ -108,6 +108,13 @@ def list_of(kind: JobKind[R]) -> Listing[R]:
     )
 
 
+def called(kind: JobKind[Any], item: Any) -> str | Phrase:
+    """What a job is called in its list: its name, or by its number where it has none."""
+    name = list_of(kind).columns[0].value
+    found: str | Phrase = kind.subject(item.row.id) if name is None else name(item).name
+    return found
+
+
 def job_columns(
     kind: JobKind[Any],
     *further: ListColumn,

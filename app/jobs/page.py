@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from app.core.errors import Phrase, Verbatim
 from app.core.lists import COMMANDS, EVERYWHERE, NOWHERE, PAGES, Cell, ListColumn, Reference, plain, printed
 from app.jobs.kind import JobKind
-from app.jobs.listing import job_facts, job_figures, list_of
+from app.jobs.listing import called, job_facts, job_figures, list_of
 from app.jobs.spec import SpecPart, fields_of, parts_of
 from app.jobs.tags import notes_of, tags_of
 
@@ -112,7 +112,7 @@ class Section:
 class JobPage(Generic[R]):
     """What is shown of a job of a kind, read from an item of the kind's list.
 
-    name: what a job is called, if not by its number. lead: what it does, in a sentence or more. links: what leads on
+    lead: what it does, in a sentence or more. links: what leads on
     from its page. like: whether a form can be filled in as for this job. progress: how much is done. figures: what
     changes while it runs, of many rows by number, `at` each time that its page has more to show. told: those that JSON
     and terminals have, beside the counts of sections. items: of jobs one by one, where lines of the list stand for
@@ -121,7 +121,6 @@ class JobPage(Generic[R]):
 
     kind: JobKind[R]
     sections: Sequence[Section]
-    name: Callable[[Any], str] = lambda _item: ""
     lead: Callable[[Any], Sequence[Phrase | str]] = lambda _item: ()
     links: Callable[[Any], Sequence[Reference]] = lambda _item: ()
     like: Callable[[Any], bool] = lambda _item: False
@@ -165,6 +164,8 @@ class JobPage(Generic[R]):
     def printed(self, session: Session, row: R) -> dict[str, str]:
         """What a terminal shows of a job beside its tables, by name."""
         items, [found] = self._read(session, [row])
+        name = called(self.kind, items[0])
+        found = {**({"name": name} if isinstance(name, str) else {}), **found}
         for fact in (each for section in self.sections for each in section.facts if is_printed(each)):
             [found[fact.name]] = fact.cells(session, items)
         tags = tags_of(session, self.kind.name, [row.id]).get(row.id)

@@ -1,5 +1,6 @@
 """Pushes as a kind of jobs: one worker sends the files of one model or dataset."""
 
+from app.core.errors import Phrase
 from app.core.queues import BATCH
 from app.jobs import states
 from app.jobs.kind import JobKind
@@ -10,6 +11,7 @@ LEASE = 60.0  # seconds
 PUBLICATION = JobKind(
     name="publication",
     plural="publications",
+    numbered=lambda number: Phrase("publication %(number)s", number=number),
     place=9,
     table=Publication,
     queue=BATCH,

@@ -17,7 +17,6 @@ def _what(item: JobListItem) -> Reference:
 
 PAGE: JobPage[Publication] = JobPage(
     kind=PUBLICATION,
-    name=lambda each: each.row.name,
     progress=Phrase("%(done)s of %(all)s files are sent"),
     sections=[
         Section(

@@ -51,10 +51,7 @@ SWEEP_FIGURES = JobTable(
 
 
 def _lead(item: JobListItem) -> list[Phrase]:
-    return [
-        Phrase("Recipe run %(number)s.", number=Verbatim(item.row.id)),
-        Phrase("Its models are called %(name)s-STEP.", name=Verbatim(item.row.name)),
-    ]
+    return [Phrase("Its models are called %(name)s-STEP.", name=Verbatim(item.row.name))]
 
 
 def _inputs(item: JobListItem) -> list[str]:
@@ -67,7 +64,6 @@ def _fields_swept(item: JobListItem) -> list[str]:
 
 PAGE: JobPage[RecipeRun] = JobPage(
     kind=RECIPE,
-    name=lambda each: each.row.name,
     lead=_lead,
     links=lambda each: [
         Reference("recipe side by side", each.row.id, Phrase("Side by side")),

@@ -48,7 +48,6 @@ def _agents(item: Any) -> list[Labelled]:
 def _lead(item: Any) -> list[Phrase | str]:
     config = _config(item)
     return [
-        f"{item.row.name}:",
         Phrase(
             "%(count)s agents on a %(size)s by %(size)s grid, %(setting)s; radius %(radius)s, %(critics)s critics.",
             count=config.agents, size=config.size, setting=Phrase(SETTINGS[config.setting]), radius=config.reach,

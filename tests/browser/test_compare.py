@@ -17,7 +17,7 @@ def test_a_run_is_compared_with_another_and_the_figure_is_saved(parlor: Stack, v
     page.get_by_label("Add a run").select_option(str(numbers[0]))
     page.get_by_label("Smoothing").select_option("moving")
     page.get_by_role("button", name="Show").click()
-    expect(page.locator("figure[data-state=drawn] [data-sentence]")).to_contain_text(f"Round {numbers[0]}")
+    expect(page.locator("figure[data-state=drawn] [data-sentence]")).to_contain_text(f"round {numbers[0]}")
     assert f"run={numbers[1]}&run={numbers[0]}" in page.url
     with page.expect_download() as saved:
         page.get_by_role("button", name="Save as PDF").click()

@@ -555,7 +555,7 @@ def test_a_failed_round_says_why_on_its_page_and_on_the_overview(client: FlaskCl
     for path in (f"/admin/rounds/{number}", "/admin/"):
         page = client.get(path).text
         assert "the model &lt;b&gt;never&lt;/b&gt; answered" in page
-    assert "Round 1 stopped" in page
+    assert "(round 1) stopped" in page
 
 
 def test_a_round_says_what_it_waits_for_and_what_it_has_cost(client: FlaskClient, engine: Engine) -> None:
@@ -633,7 +633,10 @@ def test_a_match_of_a_round_leads_to_its_round_and_its_neighbours(
         rows = session.execute(select(MatchRow.index, MatchRow.id).where(MatchRow.round_id == number)).all()
     ids = {row[0]: row[1] for row in rows}
     page = client.get(f"/admin/matches/{ids[1]}").text
-    assert f"Match 1 of round {number}" in page
+    with reading(engine) as session:
+        name = session.get_one(RoundRow, number).name
+    assert f"<h1>Match 1 of {name}</h1>" in page
+    assert f"<h1>{name}</h1>" in client.get(f"/admin/rounds/{number}").text
     for link in (
         f'href="/admin/rounds/{number}"',
         f'href="/admin/matches/{ids[0]}"',

@@ -44,13 +44,13 @@ def test_a_failed_job_a_paused_wave_and_an_unconfirmed_batch_need_somebody_and_o
         wave_id = wave.id
     browser = signed_in(app)
     needs = part(browser, "needs")
-    assert "failed Round 1 the server is away" in needs
+    assert "failed haggler and haggler (round 1) the server is away" in needs
     assert "paused two-models:main Nobody new gets in until it is reopened." in needs
     assert "pay Batch 1 of two-models:main is uploaded and not confirmed" in needs
     assert browser.post(f"/admin/rounds/{number}", data={"action": "resume"}).status_code == 303
     assert browser.post(f"/admin/studies/waves/{wave_id}", data={"action": "reopen"}).status_code == 303
     after = part(browser, "needs")
-    assert "Round 1" not in after
+    assert "round 1" not in after
     assert "paused" not in after
     runs = part(browser, "runs")
     assert "two-models:main wave of a study open 0 of 10" in runs

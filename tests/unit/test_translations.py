@@ -11,6 +11,7 @@ from app.core.config import ENGLISH, ROOT, known_languages
 from app.games import GAMES
 from app.games.base import Violation
 from app.games.negotiation.rules import NEGOTIATION
+from app.job_kinds import JOB_KINDS
 from app.web.translations import FROM_BELOW, read_catalog, script_words
 from scripts.translations import extracted, unfinished
 
@@ -121,6 +122,13 @@ def test_a_refusal_by_the_rules_has_words_in_other_languages(said: tuple[str, ..
     scripts = "".join((ROOT / "static/js" / name).read_text() for name in ("match.js", "games/negotiation.js"))
     assert re.search(rf"^  {refusal.code}: ", scripts, re.MULTILINE)
     assert f"`{refusal.code}`" in (ROOT / "docs/protocol.md").read_text()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_jobs_of_every_kind_are_called_by_words_of_the_language(language: str) -> None:
+    words = {message.id: message.string for message in read_catalog(language) if message.string}
+    for kind in JOB_KINDS:
+        assert re.fullmatch(r"[A-ZÄÖÜ]\w+ 3", kind.subject(3).render(lambda text: str(words[text])))
 
 
 def test_what_is_named_for_translators_is_still_said_below() -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import and_, case, func, or_, select
 from sqlalchemy.orm import Session
 
+from app.core.errors import Phrase
 from app.core.queues import BATCH
 from app.games.base import JSON
 from app.jobs import states
@@ -55,6 +56,7 @@ class RehearsalKind(JobKind[Rehearsal]):
 REHEARSAL = RehearsalKind(
     name="rehearsal",
     plural="rehearsals",
+    numbered=lambda number: Phrase("rehearsal %(number)s", number=number),
     place=8,
     table=Rehearsal,
     queue=BATCH,

@@ -19,6 +19,7 @@ from app.core.extensions import db, reading
 from app.core.lists import Reference
 from app.core.validation import whole_number
 from app.jobs.kind import LARGEST
+from app.jobs.listing import called
 from app.models import Alignment, Assessment, RecipeStep
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import JobPages, register_pages
@@ -68,6 +69,7 @@ def assessment_answers(assessment_id: int) -> str:
         [named] = listing.list_items(session, [row])
         return render_template(
             "admin/assessment-answers.html",
+            name=called(ASSESSMENT, named),
             job=row,
             named=named,
             pairs=listing.answer_pairs(session, row, first, ANSWERS),

@@ -18,10 +18,10 @@ from app.job_kinds import JOB_KINDS
 from app.jobs.curves import Curve, curves_of
 from app.jobs.kind import JobKind
 from app.jobs.listing import list_of
-from app.jobs.page import is_on_pages
+from app.jobs.page import is_on_pages, page_of
 from app.jobs.tags import has_tag, known_tags
 from app.web.admin.blueprint import blueprint
-from app.web.admin.job_pages import compared_numbers, job_name, pages_of
+from app.web.admin.job_pages import compared_numbers, named_job, pages_of
 from app.web.admin.rounds_analysis import with_specs
 from app.web.chart_language import page_language
 from app.web.threads import in_worker_thread
@@ -60,12 +60,13 @@ def _compared(session: Session, kind: JobKind[Any], rows: Sequence[Any], smoothi
     chosen = request.args.get("figure") or next(iter(titles), "")
     if titles and chosen not in titles:
         raise Invalid("figure", expected=either(titles), got=chosen)
-    chart = _chart(kind, {number: _named(curves, chosen) for number, curves in found.items()}, smoothing)
     listing = list_of(kind)
+    items = page_of(kind).items_of(session, rows)
+    names = {item.row.id: named_job(kind, item) for item in items}
+    chart = _chart({names[number]: _named(curves, chosen) for number, curves in found.items()}, smoothing)
     columns = [each for each in listing.columns[1:] if is_on_pages(each) or each.name == "notes"]
-    items = listing.items(session, rows)
     lines = [(column, column.cells(session, items)) for column in columns]
-    latest = listing.read(session, listing.order(""), _OFFERED).rows
+    further = [row for row in listing.read(session, listing.order(""), _OFFERED).rows if row.id not in found]
     whole = _WHOLE.get(kind.plural)
     return {
         "refused": None,
@@ -78,7 +79,8 @@ def _compared(session: Session, kind: JobKind[Any], rows: Sequence[Any], smoothi
         "lines": [(column, cells) for column, cells in lines if not column.if_any or any(cells)],
         "tags": known_tags(session, kind.name),
         "items": items,
-        "offered": [row.id for row in latest if row.id not in found],
+        "names": names,
+        "offered": {item.row.id: named_job(kind, item) for item in page_of(kind).items_of(session, further)},
         "whole": url_for(whole[0], **_query(whole[1], found)) if whole and len(found) > 1 else None,
     }
 
@@ -101,16 +103,16 @@ def _named(curves: Sequence[Curve], name: str) -> Curve | None:
     return next((each for each in curves if each.name == name), None)
 
 
-def _chart(kind: JobKind[Any], curves: Mapping[int, Curve | None], smoothing: Smoothing) -> Chart | None:
+def _chart(curves: Mapping[str, Curve | None], smoothing: Smoothing) -> Chart | None:
     """The curves that there are in one chart; None where no job has that one."""
-    found = {number: curve for number, curve in curves.items() if curve is not None}
+    found = {name: curve for name, curve in curves.items() if curve is not None}
     if not found:
         return None
     first = next(iter(found.values()))
     return overlaid(
         first.title.render(gettext),
         first.x.render(gettext),
-        {job_name(kind, number): curve.points for number, curve in found.items()},
+        {name: curve.points for name, curve in found.items()},
         smoothing,
         log=request.args.get("log") == "1",
         language=page_language(),

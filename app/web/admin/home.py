@@ -9,13 +9,14 @@ from flask import Response, render_template, request
 from sqlalchemy.orm import Session
 
 from app.core.disk import low_disk
-from app.core.errors import Phrase
+from app.core.errors import Phrase, Verbatim
 from app.core.extensions import reading
 from app.core.failures import MODEL_FAULT, SETTINGS_FAULT, VENDOR_FAULT
 from app.core.lists import English, ListColumn, Reference
 from app.job_kinds import JOB_KINDS
 from app.jobs.kind import JobKind
 from app.jobs.listing import failed_jobs
+from app.jobs.page import page_of
 from app.matches.failures import LATELY, MOST, ModelFailure, last_failures
 from app.matches.listing import player_cell
 from app.matches.model_list import ModelListItem
@@ -25,6 +26,7 @@ from app.registry import list_models
 from app.rounds.listing import open_rounds
 from app.web.admin.blueprint import blueprint
 from app.web.admin.home_parts import NeedLine, failed_need, other_needs, people_today, runs
+from app.web.admin.job_pages import named_job
 from app.web.admin.lists import capital_phrase, table_of
 from app.web.admin.spending_note import used_up_budget
 from app.web.admin.study_reports import reports_waiting
@@ -73,6 +75,7 @@ class JobFailure(NamedTuple):
     at: datetime
     job_kind: JobKind[Any]
     number: int
+    name: str
     detail: str
 
 
@@ -80,9 +83,10 @@ def _failures(session: Session, now: datetime) -> list[ModelFailure | JobFailure
     """What went wrong last with matches, models and jobs of every kind, the newest first."""
     failures: list[ModelFailure | JobFailure] = [*last_failures(session, now)]
     failures += [
-        JobFailure(row.ended_at, kind, row.id, row.error or "")
+        JobFailure(item.row.ended_at, kind, item.row.id, named_job(kind, item), item.row.error or "")
         for kind in JOB_KINDS
-        for row in failed_jobs(session, kind, now - LATELY, MOST)
+        if (rows := failed_jobs(session, kind, now - LATELY, MOST))
+        for item in page_of(kind).items_of(session, rows)
     ]
     return sorted(failures, key=lambda failure: failure.at, reverse=True)
 
@@ -91,7 +95,7 @@ def _needs(session: Session, causes: Sequence["FailureCause"]) -> list[NeedLine]
     """What waits for an experimenter: jobs that failed and have not been resumed, and all else."""
     failed = [(each.latest, each.times) for each in causes if isinstance(each.latest, JobFailure)]
     return [
-        *(failed_need(latest.job_kind, latest.number, latest.detail, times) for latest, times in failed),
+        *(failed_need(latest.job_kind, latest.number, latest.name, latest.detail, times) for latest, times in failed),
         *other_needs(session),
     ]
 
@@ -123,7 +127,7 @@ _ABORTED: Mapping[str, Phrase] = {
 
 def _what_failed(failure: ModelFailure | JobFailure) -> Phrase:
     if isinstance(failure, JobFailure):
-        return Phrase("%(job)s stopped", job=failure.job_kind.subject(failure.number))
+        return Phrase("%(job)s stopped", job=Verbatim(failure.name))
     if failure.kind != "match":
         return Phrase("A test call failed") if failure.kind == "test" else Phrase("A call brought no answer")
     return _ABORTED.get(failure.fault, Phrase("Match aborted, our fault"))
@@ -137,7 +141,7 @@ def _model_of(failure: ModelFailure | JobFailure) -> Reference | str | None:
 
 def _match_or_job(failure: ModelFailure | JobFailure) -> Reference | None:
     if isinstance(failure, JobFailure):
-        return Reference(failure.job_kind.name, failure.number, failure.job_kind.subject(failure.number))
+        return Reference(failure.job_kind.name, failure.number, failure.name)
     return Reference("match", failure.match_id, failure.match_id) if failure.match_id else None
 
 

@@ -78,10 +78,10 @@ class PeopleLine(NamedTuple):
 RESUME, REOPEN = Phrase("Resume"), Phrase("Reopen")
 
 
-def failed_need(kind: JobKind[Any], row: Any, why: str, times: int) -> NeedLine:
+def failed_need(kind: JobKind[Any], number: int, name: str, why: str, times: int) -> NeedLine:
     """That a job has failed."""
-    posts = [(RESUME, job_address(kind, row), "resume")] if times == 1 else []
-    what = Reference(kind.name, row, kind.subject(row))
+    posts = [(RESUME, job_address(kind, number), "resume")] if times == 1 else []
+    what = Reference(kind.name, number, name)
     return NeedLine(
         Phrase("failed"), what, Phrase("It stays as it is until it is resumed."), True, why, times, "", posts
     )

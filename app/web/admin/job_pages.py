@@ -22,7 +22,7 @@ from app.core.validation import whole_number
 from app.job_kinds import JOB_KINDS
 from app.jobs import states
 from app.jobs.kind import LARGEST, JobKind, R, Requester
-from app.jobs.listing import list_of
+from app.jobs.listing import called, list_of
 from app.jobs.page import ASKED, Section, is_on_pages, page_of
 from app.jobs.spec import JobBudget, fields_of
 from app.jobs.spending import BudgetReached, stopped_by_budget
@@ -107,6 +107,22 @@ def job_name(kind: JobKind[Any], number: int) -> str:
     return name[:1].upper() + name[1:]
 
 
+def headed(kind: JobKind[Any], item: Any) -> dict[str, str]:
+    """What heads the page of a job: its name, and what it is called by its number where that is something else."""
+    name, numbered = called(kind, item), job_name(kind, item.row.id)
+    return {"name": name, "numbered": numbered} if isinstance(name, str) else {"name": numbered, "numbered": ""}
+
+
+def named_job(kind: JobKind[Any], item: Any) -> str:
+    """A job by its name with its number behind it, or by its number alone, in the language of the page."""
+    name = called(kind, item)
+    return (
+        f"{name} ({kind.subject(item.row.id).render(gettext)})"
+        if isinstance(name, str)
+        else job_name(kind, item.row.id)
+    )
+
+
 def job_actions(kind: JobKind[Any], row: Any, state: str) -> dict[str, Any]:
     """What a page offers to do with a job in that state, for the buttons of its template."""
     return {
@@ -143,7 +159,7 @@ def render_job(kind: JobKind[Any], number: int, refused: AppError | None = None)
             kind=kind,
             page=page,
             title=pages.title,
-            name=page.name(item) or job_name(kind, number),
+            **headed(kind, item),
             item=item,
             job=row,
             figures=page.figures_of(session, [row])[number],

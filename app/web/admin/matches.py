@@ -24,7 +24,10 @@ from app.matches.stored import StoredMatch, load
 from app.matches.timeline import TimelineStep, timeline_of, views_after
 from app.models import MatchRow, RoundRow
 from app.registry import PERSON, list_models
+from app.rounds.job import ROUND
+from app.rounds.listing import list_items
 from app.web.admin.blueprint import blueprint
+from app.web.admin.job_pages import headed, job_name
 from app.web.admin.lists import ListFilter, ListPage, add_address, add_list
 from app.web.admin.proposals import asked_for, proposals_of, shares
 from app.web.translations import N_, game_titles
@@ -153,8 +156,11 @@ def _round(session: Session, match: MatchRow) -> dict[str, Any] | None:
     if match.round_id is None or match.index is None:
         return None
     beside = select(MatchRow.id).where(MatchRow.round_id == match.round_id).limit(1)
+    [line] = list_items(session, [session.get_one(RoundRow, match.round_id)])
     return {
-        "row": session.get_one(RoundRow, match.round_id),
+        "row": line.row,
+        "name": headed(ROUND, line)["name"],
+        "numbered": job_name(ROUND, match.round_id),
         "index": match.index,
         "previous": session.scalar(beside.where(MatchRow.index < match.index).order_by(MatchRow.index.desc())),
         "next": session.scalar(beside.where(MatchRow.index > match.index).order_by(MatchRow.index)),

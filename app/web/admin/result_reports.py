@@ -17,6 +17,7 @@ from app.core.commit import program_commit
 from app.core.errors import AppError, Invalid, NotFound, Phrase, Verbatim, either
 from app.core.extensions import db, reading
 from app.jobs.kind import JobKind
+from app.jobs.page import page_of
 from app.models import Study
 from app.recipes.job import RECIPE
 from app.reports.files import files_of, html_of, zipped
@@ -24,7 +25,7 @@ from app.reports.origins import Surroundings
 from app.reports.subjects import SUBJECTS
 from app.society.job import SOCIETY
 from app.web.admin.blueprint import blueprint
-from app.web.admin.job_pages import job_address
+from app.web.admin.job_pages import job_address, named_job
 from app.web.admin.lists import add_address
 from app.web.seats import settings
 from app.web.threads import in_worker_thread
@@ -90,7 +91,8 @@ def _named(session: Session, subject: _Subject) -> tuple[Phrase | Verbatim, str]
     if name in _KINDS:
         kind = _KINDS[name]
         row = kind.get(session, int(reference) if reference.isdecimal() and len(reference) < 10 else 0)
-        return kind.subject(row.id), job_address(kind, row.id)
+        [item] = page_of(kind).items_of(session, [row])
+        return Verbatim(named_job(kind, item)), job_address(kind, row.id)
     if name == "study":
         study = session.scalar(select(Study).where(Study.name == reference.partition(":")[0]))
         if study is None:

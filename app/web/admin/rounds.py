@@ -32,7 +32,7 @@ from app.rounds.progress import figures, mean_pace
 from app.rounds.returned_models import changes
 from app.web.admin.blueprint import blueprint
 from app.web.admin.figures import spec_answer
-from app.web.admin.job_pages import JobPages, facts_on_page, job_actions, register_pages
+from app.web.admin.job_pages import JobPages, facts_on_page, headed, job_actions, register_pages
 from app.web.admin.lists import ListFilter, add_address
 from app.web.admin.rounds_analysis import SAMPLE, analysis_of, page_part
 from app.web.admin.rounds_scores import scores
@@ -88,6 +88,7 @@ def _round_page(round_id: int, tab: str, refused: AppError | None = None) -> tup
             state=line.state,
             all_aborted=line.all_aborted,
             title=game_titles().get(row.game, row.game),
+            **headed(ROUND, line),
             models=(models := lifecycle.seated(session, row)),
             changed_models=changes(row.returned_models, {model.id: model.name for model in models}),
             current_prices=has_current_prices(row, models),

@@ -16,6 +16,7 @@ from app.core.extensions import reading
 from app.games import metrics_of
 from app.games.metrics import Metric, Use
 from app.jobs import states
+from app.jobs.listing import called
 from app.models import RoundRow
 from app.rounds import matrix
 from app.rounds.job import ROUND
@@ -136,7 +137,8 @@ def _matrix_page(round_id: int, refused: AppError | None = None) -> str:
             charts=[with_specs(chart) for chart in cross_plays(found, page_language())],
             tables=[(role, _cells(found, role, pairs)) for role in found.roles],
             rounds=members,
-            line=cross_play_item(members),
+            line=(line := cross_play_item(members)),
+            name=called(ROUND, line),
             can_cancel=any(row.status in states.OPEN for row in rows),
             can_resume=any(line.state in states.STOPPED for line in members),
             refused=refused,
