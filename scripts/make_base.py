@@ -34,10 +34,9 @@ Row = dict[str, Any]
 Figures = dict[str, float]
 
 SCRIPTED = Recipe(
-    lessons=(Lesson(negotiations(("scripted", "scripted"), {"self": 4_000}), "scripted", 8_000),),
+    lessons=(Lesson(negotiations(("scripted", "scripted"), {"self": 4_000}), "scripted", 6_000),),
     training={"max_steps": 1_000, "batch": 16, "epochs": 100, "learning_rate": 2e-3, "seed": 1, **SIZE},
 )
-STATE = ["optimizer.pt", "scheduler.pt", "trainer_state.json", "training_args.bin", "rng_state.pth"]
 EVERY = 50  # steps between the checkpoints of `early`
 
 RULES: dict[str, Callable[[Figures, Figures | None], bool]] = {
@@ -49,11 +48,10 @@ RULES: dict[str, Callable[[Figures, Figures | None], bool]] = {
 
 
 class Variant(NamedTuple):
-    """A model of a candidate: its name, the recipe, and after how many steps it is taken; None: after all."""
+    """A model of a candidate: its name and the recipe."""
 
     name: str
     recipe: Recipe
-    step: int | None = None
 
 
 def hidden(row: Row, rng: random.Random, *, shown: float) -> Row:
@@ -77,9 +75,14 @@ def stubborn(row: Row, rng: random.Random, *, share: float) -> Row:
 
 
 def _early() -> Iterator[Variant]:
-    training = {**SCRIPTED.training, "schedule": "constant", "save_every": EVERY, "keep": 100}
-    for step in range(EVERY, training["max_steps"] + 1, EVERY):
-        yield Variant("early", replace(SCRIPTED, training=training), step)
+    """Each goes on from the one before, with the same rows and an optimizer that starts afresh."""
+    training = {"batch": 16, "learning_rate": 2e-3, "schedule": "constant", "warmup": 0.1, "max_steps": EVERY}
+    first = replace(SCRIPTED, training={**training, "seed": EVERY, **SIZE})
+    yield Variant(f"early-{EVERY}", first)
+    for step in range(2 * EVERY, 1_001, EVERY):
+        rows = (f"early-{EVERY}", SCRIPTED.lessons[0].rows)
+        goes_on = Recipe((), {**training, "seed": step}, base=f"early-{step - EVERY}", again=rows)
+        yield Variant(f"early-{step}", goes_on)
 
 
 def _little() -> Iterator[Variant]:
@@ -136,10 +139,9 @@ class Measurement:
     """A variant that is made, and plays on the contexts of development."""
 
     def __init__(self, variant: Variant, work: Path) -> None:
-        self._variant = variant
+        self._name, self._training = variant.name, variant.recipe.training
         self._kitchen = Kitchen(variant.name, variant.recipe, work, MODELS)
-        self._label = variant.name if variant.step is None else f"{variant.name}-{variant.step}"
-        self._folder = work / "measured" / self._label
+        self._folder = work / "measured" / variant.name
         self._contexts = work / "contexts"
 
     def run(self) -> dict[str, Any]:
@@ -148,27 +150,18 @@ class Measurement:
         if not self._contexts.exists():
             with temporary_beside(self._contexts) as draft:
                 write_contexts(draft)
-        model, registered = self._folder / "model", self._folder / "registered"
-        if not model.exists():
-            self._take(model)
+        model, registered = self._kitchen.output, self._folder / "registered"
         if not registered.exists():
-            self._kitchen.flask("model", "add-local", self._label, "--path", str(model), "--prompt-style", "compact")
+            self._kitchen.flask("model", "add-local", self._name, "--path", str(model), "--prompt-style", "compact")
+            self._folder.mkdir(parents=True, exist_ok=True)
             registered.touch()
         found: dict[str, Figures] = {PLAYED: self._figures(PLAYED, "--temperature", "1")}
         broken = _broken(found[PLAYED])
         if not broken:
             found[GREEDY] = self._figures(GREEDY, "--greedy")
             broken = _broken(found[PLAYED], found[GREEDY])
-        told = {"variant": self._label, "sha256": checkpoint_hash(model), "training": self._variant.recipe.training}
-        return {**told, **found, "broken": broken}
-
-    def _take(self, model: Path) -> None:
-        """Copy what a model is of its checkpoint, without the state of the training."""
-        step, output = self._variant.step, self._kitchen.output
-        source = output if step is None else self._kitchen.home / "run" / f"checkpoint-{step}"
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with temporary_beside(model) as draft:
-            shutil.copytree(source, draft, ignore=shutil.ignore_patterns(*STATE))
+        made = {"variant": self._name, "sha256": checkpoint_hash(model), "training": self._training}
+        return {**made, **found, "broken": broken}
 
     def _figures(self, how: str, *sampling: str) -> Figures:
         """Figures of one match on each context of development; played unless they are there."""
@@ -177,7 +170,7 @@ class Measurement:
             contexts = self._contexts / "development.txt"
             matches = len(contexts.read_text(encoding="utf-8").splitlines()) // 2
             played = self._kitchen.flask(
-                "round", "run", "negotiation", "--models", self._label, "--config", "objective=self", "--contexts",
+                "round", "run", "negotiation", "--models", self._name, "--config", "objective=self", "--contexts",
                 str(contexts), "--pick", "in-order", "--matches", str(matches), "--seed", "1", *sampling, "--json",
             )  # fmt: skip
             exported = self._folder / how

@@ -215,11 +215,12 @@ class Kitchen:
         """Start over: materials, and who plays."""
         shutil.rmtree(self.home, ignore_errors=True)
         self.home.mkdir(parents=True)
-        self._materials()
+        if self._recipe.lessons:
+            self._materials()
         players = {player for lesson in self._recipe.lessons for each in lesson.rounds for player in each.models}
         for manner in sorted(players & {"casual", "careless"}):
             self.flask("model", "add-scripted", manner, "--manner", manner)
-        if self._recipe.base:
+        if self._recipe.base and STUDENT in players:
             folder = str(self._model(self._recipe.base))
             self.flask("model", "add-local", STUDENT, "--path", folder, "--prompt-style", "compact")
 
