@@ -48,10 +48,10 @@ def main() -> None:
     found = [_campaign(asked, objective, seed) for objective, seed in wanted]
     for title, table in (("By iteration", by_iteration), ("By condition", by_condition), ("By seed", by_seed)):
         print(f"\n{title}\n\n{table(found)}")
-    for objective, lam in (("self", 0.0), ("coop", 1.0)):
+    for objective in ("self", "coop"):
         first = next((each for each, (asked_for, _) in zip(found, wanted, strict=True) if asked_for == objective), None)
         if first is not None:
-            _draw(first, lam, asked.figures / f"campaign-{objective}.svg")
+            _draw(first, asked.figures / f"campaign-{objective}.svg")
 
 
 def _campaign(asked: argparse.Namespace, objective: str, seed: int) -> dict[str, Any]:
@@ -91,9 +91,9 @@ def _campaign(asked: argparse.Namespace, objective: str, seed: int) -> dict[str,
     return dict(found)
 
 
-def _draw(found: Mapping[str, Any], lam: float, path: Path) -> None:
+def _draw(found: Mapping[str, Any], path: Path) -> None:
     points = [Point(each["iteration"], each["model"], each["figures"], _further(each)) for each in found["results"]]
-    chart = figure(path.stem, f"campaign {found['name']}", "negotiation", lam, found["iterations"], points)
+    chart = figure(path.stem, f"campaign {found['name']}", "negotiation", found["iterations"], points)
     if chart is not None:
         path.write_bytes(draw(chart, path.suffix.removeprefix(".")))
         print(f"Drawn: {path}")

@@ -72,17 +72,17 @@ def _with_further(drawn: DrawnPanel, labels: Sequence[str]) -> DrawnPanel:
     return drawn._replace(lines={column: AS_PLAYED, **{f"{label}/{column}": label for label in labels}})
 
 
-def references(game: str, partner_weight: float | None) -> Sequence[tuple[float, str]]:
-    """Values to compare the headline of a game with; none where the game has none for that weight."""
-    found = metrics_of(game).headline.references
-    return () if found is None else found(partner_weight)
+def references(game: str, figures: Mapping[str, Any]) -> Sequence[tuple[float, str]]:
+    """What to compare the headline of a game with, as measured in the same matches; without what was not measured."""
+    columns = metrics_of(game).columns
+    found = ((figures.get(name) or {}, columns[name].title) for name in metrics_of(game).headline.references)
+    return [(figure["value"], title) for figure, title in found if figure.get("value") is not None]
 
 
 def figure(
     name: str,
     called: str,
     game: str,
-    partner_weight: float | None,
     iterations: int,
     points: Sequence[Point],
     language: Language = ENGLISH,
@@ -90,7 +90,7 @@ def figure(
     """The figure of a campaign of so many `iterations`, as far as they were evaluated; None before the first was."""
     if not points:
         return None
-    compared = references(game, partner_weight)
+    compared = references(game, points[-1].figures)
 
     def draw(colours: Palette) -> Spec:
         panels = [_panel(each, colours, iterations, points, language) for each in _panels(game, points)]

@@ -38,7 +38,9 @@ class Sums:
     total: Mapping[Value, Floats]  # (r, k) by measure
     counted: Mapping[Value, Floats]  # (r, k) by measure
     partner_weight: float
-    _chosen: dict[tuple[int, str, Condition | None], tuple[Booleans, Floats, Booleans]] = field(default_factory=dict)
+    _chosen: dict[tuple[int, str, Condition | None, Value | None], tuple[Booleans, Floats, Booleans]] = field(
+        default_factory=dict
+    )
 
     def of(self, metric: Metric, seats: Booleans) -> Statistic:
         """A metric of those seats; `seats` (1, k, 2). Metrics of matches count a match once for each of its seats."""
@@ -66,7 +68,7 @@ class Sums:
 
     def _choose(self, metric: Metric, seats: Booleans) -> tuple[Booleans, Floats]:
         """The seats of which a metric is taken, (r or 1, k, 2), and how many of a match they are, (r or 1, k)."""
-        key = id(seats), metric.seats, metric.among
+        key = id(seats), metric.seats, metric.among, metric.value if metric.by_seat else None
         if key not in self._chosen:
             chosen = seats
             if metric.seats in _IN_SEAT:
@@ -75,6 +77,8 @@ class Sums:
                 chosen = seats & self._above()
             if metric.among is not None:
                 chosen = chosen & self.cells.among[metric.among][:, None]
+            if metric.by_seat and metric.value is not None:
+                chosen = chosen & ~np.isnan(self.cells.values[metric.value])  # what a seat does not have
             # The seats are kept, too, so that no other array takes their id.
             self._chosen[key] = chosen, chosen.sum(2).astype(np.float64), seats
         return self._chosen[key][:2]
@@ -95,7 +99,9 @@ class Sums:
     def _seat_mean(self, values: Floats | Booleans, seats: Booleans) -> Statistic:
         """The mean over those seats; `values` (k, 2), `seats` (r, k, 2), or (1, k, 2) for the same in all resamples."""
         weight = self.matches[:, :, None] * seats
-        return Statistic(ratio((weight * values).sum((1, 2)), weight.sum((1, 2))), self._n_matches(_any(seats)))
+        return Statistic(
+            ratio((weight * np.nan_to_num(values)).sum((1, 2)), weight.sum((1, 2))), self._n_matches(_any(seats))
+        )
 
     def _seat_median(self, values: Floats | Booleans, seats: Booleans) -> Statistic:
         """The median over those seats, likewise."""

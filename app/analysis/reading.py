@@ -156,6 +156,7 @@ def finished() -> Select[*tuple[Any, ...]]:
             MatchRow.agreed,
             MatchRow.pareto_optimal,
             MatchRow.unspoken,
+            MatchRow.measures,
         )
         .join(first, (first.match_id == MatchRow.id) & (first.seat == 0))
         .join(second, (second.match_id == MatchRow.id) & (second.seat == 1))
@@ -166,11 +167,11 @@ def finished() -> Select[*tuple[Any, ...]]:
 def finished_match(names: Mapping[int, str], pair: int | None, *fields: Any) -> FinishedMatch:
     """A match of the fields of `finished`, without where it belongs; `names` are those of models by their number."""
     first, second, model_0, player_0, model_1, player_1, reason = fields[:7]
-    ply, words, tokens, violations, first_proposal, winner, agreed, pareto, unspoken = fields[7:]
+    ply, words, tokens, violations, first_proposal, winner, agreed, pareto, unspoken, measures = fields[7:]
     players = _player_name(names, model_0, player_0), _player_name(names, model_1, player_1)
     utilities = first or 0, second or 0
     rest = words, tokens, violations, first_proposal, winner, agreed, pareto, unspoken
-    return FinishedMatch(utilities, players, reason or "", ply, *rest, pair)
+    return FinishedMatch(utilities, players, reason or "", ply, *rest, pair, measures)
 
 
 def _player_name(names: Mapping[int, str], model_id: int | None, player: str | None) -> str:

@@ -20,7 +20,7 @@ from app.campaigns.step_names import EVALUATE
 from app.core.errors import Phrase, Verbatim
 from app.core.lists import ListColumn, Listing, Measured, Reference, of_other
 from app.finetuning.job import TRAINING
-from app.games import metrics_of, partner_weight_of
+from app.games import metrics_of
 from app.games.base import JSON
 from app.jobs import states
 from app.jobs.chained import AwaitedJob
@@ -125,9 +125,8 @@ def figure_of(session: Session, campaign_id: int, language: Language = ENGLISH) 
         for each in results(session, campaign_id)
         if each.figures is not None
     ]
-    lam = partner_weight_of(row.game, row.spec["config"])
     called = language.gettext("campaign %(number)s (%(name)s)", number=row.id, name=row.name)
-    return figure(f"campaign-{row.id}", called, row.game, lam, row.iterations, points, language)
+    return figure(f"campaign-{row.id}", called, row.game, row.iterations, points, language)
 
 
 def now_of(session: Session, row: Campaign) -> CurrentStep | None:

@@ -17,6 +17,7 @@ from app.matches.coding_list import LIST as CODINGS
 from app.matches.counts import recount
 from app.matches.filter import NAMES, check_known
 from app.matches.listing import LIST
+from app.matches.measuring import measure_again
 from app.matches.text_index import rebuild_index
 from app.studies.forget import forget_match_for_good
 
@@ -49,6 +50,19 @@ def index(as_json: bool) -> None:
     ensure_database()
     done = rebuild_index(transact(db.engine))
     print_result(as_json, {"matches": done}, f"Made the search over {counted(done, 'match', 'matches')} anew.")
+
+
+@match.command("measure")
+@click.option("--round", "round_id", metavar="R", type=WHOLE, help="Only the matches of this round.")
+@json_option
+def measure_(round_id: int | None, as_json: bool) -> None:
+    """Measure matches that are over anew, as those are that end now: what their talk says of their proposals.
+
+    After an update that measures more, or reads words differently. Figures that campaigns have kept stay as they are.
+    """
+    ensure_database()
+    done = measure_again(transact(db.engine), round_id)
+    print_result(as_json, {"matches": done}, f"Measured {counted(done, 'match', 'matches')} anew.")
 
 
 @match.command("recount")

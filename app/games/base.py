@@ -176,6 +176,14 @@ class Game(ABC, Generic[S]):
         """
         return None
 
+    def measures(self, config: Mapping[str, Any], moves: Sequence[Event]) -> Mapping[str, float]:  # noqa: ARG002
+        """What a finished match with that resolved config and these accepted moves is measured by, beside its result.
+
+        By the names that its metrics look for (`MatchTable.measure`); what a match does not have is left out. It is
+        kept with the match when that ends.
+        """
+        return {}
+
     def talk(self, config: Mapping[str, Any], moves: Sequence[Event], seat: int) -> Talk:  # noqa: ARG002
         """What a seat said in a match with that resolved config and these accepted moves, for what its game measures
         of it.

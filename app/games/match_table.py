@@ -1,7 +1,7 @@
 """Finished matches as columns of numbers: what all figures are made of. Pure."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +32,7 @@ class FinishedMatch(NamedTuple):
     pareto: bool | None = None
     unspoken: bool | None = None
     pair: int | None = None
+    measures: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class MatchTable:
     # What takes more than a match's row to tell; None where nobody has read it.
     joint_share: Floats | None = None  # (n,) what both got, as a share of the most that they could have together
     seat_violations: Floats | None = None  # (n, 2) refused moves by seat
+    measures: Mapping[str, Floats] = field(default_factory=dict)  # (n,) what the game measures of a match, by name
 
     def __len__(self) -> int:
         return len(self.ply)
@@ -68,11 +70,19 @@ class MatchTable:
     def take(self, places: Integers) -> "MatchTable":
         """The matches at these places, in their order."""
         taken: dict[str, Any] = {
-            field.name: values[places]
-            for field in fields(self)
-            if isinstance(values := getattr(self, field.name), np.ndarray)
+            each.name: values[places]
+            for each in fields(self)
+            if isinstance(values := getattr(self, each.name), np.ndarray)
         }
-        return replace(self, **taken)
+        return replace(self, **taken, measures={name: values[places] for name, values in self.measures.items()})
+
+    def measure(self, name: str) -> Floats:
+        """(n,) What the game measures under that name, NaN where a match does not have it, or was not measured."""
+        return self.measures[name] if name in self.measures else np.full(len(self), np.nan)
+
+    def measure_by_seat(self, names: tuple[str, str]) -> Floats:
+        """(n, 2) The same of each seat."""
+        return np.stack([self.measure(name) for name in names], axis=1)
 
     @property
     def won(self) -> Booleans:
@@ -112,6 +122,8 @@ class MatchTableBuilder:
         self._integers = [np.empty((0, 5), np.int64)]
         self._flags = [np.empty((0, 2), np.bool_)]
         self._floats = [np.empty((0, 8))]
+        self._measures: dict[str, list[tuple[int, float]]] = {}  # by name: place of the match, value
+        self._number = 0
 
     def add(self, rows: Sequence[FinishedMatch]) -> None:
         """Take in some more."""
@@ -128,6 +140,10 @@ class MatchTableBuilder:
             for row in rows
         ]
         self._floats.append(np.array(floats, np.float64))  # None becomes NaN
+        for place, row in enumerate(rows, self._number):
+            for name, value in (row.measures or {}).items():
+                self._measures.setdefault(name, []).append((place, value))
+        self._number += len(rows)
 
     def matches(self) -> MatchTable:
         """All of them."""
@@ -149,7 +165,14 @@ class MatchTableBuilder:
             players=tuple(self._players),
             reasons=tuple(self._reasons),
             pair=integers[:, 4] if self._pairs else None,
+            measures={name: self._column(found) for name, found in self._measures.items()},
         )
+
+    def _column(self, found: Sequence[tuple[int, float]]) -> Floats:
+        column = np.full(self._number, np.nan)
+        places, values = zip(*found, strict=True)
+        column[list(places)] = values
+        return column
 
     def _seats(self, players: tuple[str, str]) -> tuple[int, int]:
         first, second = (self._players.setdefault(name, len(self._players)) for name in players)

@@ -102,7 +102,7 @@ class Metric:
     note: str = ""  # a sentence below tables that show it
     histogram: Histogram | None = None
     lines: tuple[PanelLine, ...] = ()
-    references: Callable[[float | None], Sequence[tuple[float, str]]] | None = None  # by λ: values to compare it with
+    references: tuple[str, ...] = ()  # the names of metrics to compare it with: lines of its charts
 
     def __post_init__(self) -> None:
         if self.name.endswith(("_rate", "_share")) != (self.unit == SHARE):
@@ -217,8 +217,6 @@ class GameMetrics:
                 yield from (each.histogram.title, each.histogram.x, each.histogram.mean)
             for line in each.lines:
                 yield from (line.panel.title, line.label)
-            if each.references:
-                yield from (text for _, text in each.references(0))
 
 
 def _rank(metric: Metric) -> tuple[bool, int]:
@@ -240,7 +238,7 @@ def _above(metric: Metric) -> Metric:
         note="",
         histogram=None,
         lines=(),
-        references=None,
+        references=(),
     )
 
 

@@ -15,8 +15,6 @@ from sqlalchemy import Connection, Dialect, LargeBinary, Table, text
 from sqlalchemy.orm import Session
 
 from app.games.base import Event
-from app.games.negotiation.contexts import three
-from app.games.negotiation.spoken import was_said
 from app.matches.arrival import number_of_transaction
 from app.matches.counts import count_ended
 from app.matches.engine import readable
@@ -33,7 +31,7 @@ _MATCH, _SEAT, _EVENT, _GENERATION, _TEXT = (
 _WHILE_PLAYED = ("violations", "lenient_moves", "ply", "to_move", "model_to_move", "moved_at", "deadline")
 _AT_THE_END = (
     "status", "reason", "winner", "utility_0", "utility_1", "agreed", "pareto_optimal", "words",
-    "first_proposal", "unspoken", "ended_at",
+    "first_proposal", "unspoken", "measures", "ended_at",
 )  # fmt: skip
 # Whoever held the lease of a turn has done what it was for, once there is a move.
 _FREED = {"lease_owner": "NULL", "lease_until": "NULL", "lease_count": "0", "enqueued_at": "NULL"}
@@ -237,6 +235,7 @@ def _row_while_played(record: StoredMatch) -> dict[str, Any]:
 
 def _row_at_the_end(record: StoredMatch, ended: Ended) -> dict[str, Any]:
     moves = [logged.event for logged in record.log if isinstance(logged.event, Event)]
+    measures = record.match.game.measures(record.match.state.config.to_json(), moves)
     return {
         "status": "over",
         "reason": ended.reason,
@@ -247,17 +246,10 @@ def _row_at_the_end(record: StoredMatch, ended: Ended) -> dict[str, Any]:
         "pareto_optimal": ended.facts.get("pareto_optimal"),
         "words": sum(len(event.text.split()) for event in moves),
         "first_proposal": next((ply for ply, event in enumerate(moves) if event.kind == "proposal"), None),
-        "unspoken": _unspoken(moves, ended.facts, record.match.state.config.to_json()),
+        "unspoken": measures.get("unspoken"),
+        "measures": measures or None,
         "ended_at": moment(record.log[-1].at),
     }
-
-
-def _unspoken(moves: Sequence[Event], facts: Mapping[str, Any], config: Mapping[str, Any]) -> bool | None:
-    """Whether the split of a deal was never named in the talk before it; None where there is no deal."""
-    if not facts.get("agreed"):
-        return None
-    said = [(event.seat, event.text) for event in moves if event.kind == "message"]
-    return not was_said(three(config["counts"]), said, three(facts["allocations"][0]))
 
 
 # ---- Many rows in one statement ------------------------------------------------

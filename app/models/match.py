@@ -63,6 +63,7 @@ class MatchRow(Model):
     words: Mapped[int | None]  # of all accepted moves, once the match is over
     first_proposal: Mapped[int | None]  # the ply of the first proposal, likewise
     unspoken: Mapped[bool | None]  # whether the split of a deal was never named in the talk; None: no deal, or not read
+    measures: Mapped[dict[str, Any] | None] = mapped_column(Json)  # Game.measures, once it is over; None: not measured
     tokens: Mapped[int | None]  # of the models' accepted moves, where the server counts them and the match is a round's
 
     started_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)

@@ -175,7 +175,7 @@ def _add(group: _Collected, row: Any, names: Mapping[int, str], setting: str) ->
     place, game = len(group.rows), find_game(group.game)
     material = row.seed, json.dumps(row.config, sort_keys=True)
     unit = group.units.setdefault(_unit(row, setting, material), len(group.units))
-    match = finished_match(names, unit, *row[2:18])
+    match = finished_match(names, unit, *row[2:19])
     facts: JSON | None = None if match.agreed else {}
     joint = game.joint_share(row.config, match.utilities, facts)
     if joint is None and facts is None:

@@ -162,5 +162,11 @@ def three(numbers: Sequence[int]) -> Counts:
     return first, second, third
 
 
+def rest_of(counts: Counts, share: Counts) -> Counts:
+    """What is left of the table when a share is taken."""
+    (a, b, c), (x, y, z) = counts, share
+    return a - x, b - y, c - z
+
+
 def _spaced(numbers: Counts) -> str:
     return " ".join(map(str, numbers))

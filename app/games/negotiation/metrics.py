@@ -3,7 +3,6 @@
 Source: Liao, Tomlin & Klein 2024, arXiv 2406.18872, whose table has most of them.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -37,11 +36,13 @@ from app.games.metrics import (
     Panel,
     PanelLine,
     Use,
+    Value,
     moves,
     scores,
     tokens,
     words,
 )
+from app.games.negotiation import measures
 from app.games.negotiation.claims import CLAIMS_VERSION
 from app.games.negotiation.outcomes import DEAL
 from app.games.negotiation.talk import LANGUAGE
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from app.games.match_table import Booleans, Floats, MatchTable
 
 _PARETO = Panel("Pareto-optimal deals")
+_TALK = Use.EVALUATION | Use.CONDITION | Use.WHOLE | Use.SETTINGS
 _EVALUATED = Use.TILE | Use.COMPARISON | Use.EVALUATION | Use.CONDITION
 
 
@@ -72,14 +74,13 @@ def _joint_share(matches: "MatchTable") -> "Floats":
     return matches.joint_share
 
 
-def _references(lam: float | None) -> Sequence[tuple[float, str]]:
-    """Scores of two who split at random, and of two who find the best joint deal, over the published contexts.
+def _measured(name: str) -> Value:
+    """(n,) What was measured of each match when it ended."""
+    return lambda matches: matches.measure(name)
 
-    With λ = 1 both score what both get together; with another λ there is nothing to compare with.
-    """
-    if lam not in (0, 1):
-        return ()
-    return (5.0 * (1 + lam), "random complementary split"), (7.5 * (1 + lam), "best joint score")
+
+def _grounded(matches: "MatchTable") -> "Floats":
+    return matches.measure_by_seat(measures.GROUNDED)
 
 
 _SCORE_MEDIAN = Metric(
@@ -95,9 +96,22 @@ _AGREED_SCORE_MEDIAN = Metric(
     by_seat=True, among=_agreed, above=True, own=("agreed_score_median", None),
 )  # fmt: skip
 
+# What others would have got in the very contexts of the matches: lines to compare scores with.
+_REFERENCES = (
+    Metric("random_score_mean", "score of a random complementary split", POINTS,
+           "what a seat has on average in these contexts where each item goes to either seat at random",
+           _measured(measures.RANDOM_SCORE), rank=130, uses=Use.WHOLE),
+    Metric("demand_score_mean", "score of the demand rule", POINTS,
+           "what a seat has on average where the seat that begins gets all of the type that is worth the most to it,"
+           " and the partner the rest", _measured(measures.DEMAND_SCORE), rank=131, uses=_TALK),
+    Metric("best_score_mean", "best joint score", POINTS,
+           "half of the most that both can have together, in the utilities with λ", _measured(measures.BEST_SCORE),
+           rank=132, uses=Use.WHOLE),
+)  # fmt: skip
+
 METRICS = GameMetrics(
     of_matches=(
-        replace(SCORE_MEAN, above=True, references=_references),
+        replace(SCORE_MEAN, above=True, references=tuple(each.name for each in _REFERENCES)),
         replace(_SCORE_MEDIAN, own=("score_median", None)),
         replace(MESSAGES_MEAN, above=True, explanation="accepted moves of both seats, proposals included"),
         replace(TOKENS_MEAN, above=True),
@@ -143,6 +157,51 @@ METRICS = GameMetrics(
             note="Never said: no message of the talk named the split that both then proposed.",
         ),
         Metric(
+            "named_rate", "a split is named", SHARE,
+            "matches in whose talk a message names a split, as either seat reads it", _measured(measures.NAMED), PART,
+            rank=121, uses=Use.WHOLE | Use.SETTINGS,
+        ),
+        Metric(
+            "grounded_rate", "proposals of the last split named", SHARE,
+            "of the proposals, those that ask for the seat's share of the last split named in the talk, as it reads it",
+            _grounded, PART, by_seat=True, above=True, rank=122,
+            uses=Use.EVALUATION | Use.CONDITION, own=("grounded_rate", None),
+            lines=(PanelLine(Panel("Proposals of the last split named", compared=True)),),
+        ),
+        Metric(
+            "first_grounded_rate", "first proposals of the last split named", SHARE,
+            "the same, of first proposals alone", _measured(measures.FIRST_GROUNDED), PART, rank=123, uses=Use.WHOLE,
+        ),
+        Metric(
+            "second_grounded_rate", "second proposals of the last split named", SHARE,
+            "the same, of second proposals alone", _measured(measures.SECOND_GROUNDED), PART, rank=124, uses=Use.WHOLE,
+        ),
+        Metric(
+            "misquoted_rate", "acceptances that name another split", SHARE,
+            "of matches with a message that accepts in words and says what (“agreed: …”, “deal, …”), those whose last"
+            " one names another split than the partner's", _measured(measures.MISQUOTED), PART, rank=125,
+            uses=Use.WHOLE | Use.SETTINGS,
+        ),
+        Metric(
+            "last_offer_agreement_rate", "agreement on the last split named", SHARE,
+            "matches that would have ended in a deal, had both seats proposed their share of the last split that each"
+            " of them reads in the talk", _measured(measures.LAST_OFFER_AGREED), PART, rank=126,
+            uses=_TALK, lines=(PanelLine(Panel("Agreement on the last split named", compared=True)),),
+        ),
+        Metric(
+            "last_offer_score_mean", "mean score of the last split named", POINTS,
+            "scores over all matches, had both seats proposed so", _measured(measures.LAST_OFFER_SCORE), rank=127,
+            uses=_TALK,
+            note="The last split named: what both would have, had each proposed its share of the last split that it"
+            " reads in the talk.",
+        ),
+        Metric(
+            "last_offer_pareto_rate", "Pareto-optimal, of deals on the last split named", SHARE,
+            "of the matches that would have ended in a deal so, those that no full split betters",
+            _measured(measures.LAST_OFFER_PARETO), PART, rank=128, uses=Use.WHOLE | Use.SETTINGS,
+        ),
+        *_REFERENCES,
+        Metric(
             "above_share", "share of transcripts above the mean score", SHARE,
             "of all transcripts, those above average", None, PART, seats=ABOVE, rank=80, uses=Use.TILE,
         ),
@@ -160,6 +219,9 @@ METRICS = GameMetrics(
         _SCORE_MEDIAN,
         replace(_AGREED_SCORE_MEAN, uses=Use.RESULT | Use.DIFFERENCE | Use.SETTINGS),
         _AGREED_SCORE_MEDIAN,
+        Metric("grounded_rate", "proposals of the last split named", SHARE,
+               "of its proposals, those that ask for its share of the last split named in the talk, as it reads it",
+               _grounded, PART, by_seat=True, uses=Use.SETTINGS),
         Metric("first_seat_score_mean", "mean score in the first seat", POINTS, "what it got in the first seat", scores,
                by_seat=True, seats=FIRST),
         Metric("second_seat_score_mean", "mean score in the second seat", POINTS, "what it got in the second seat",

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from app.games.negotiation.contexts import Counts
+from app.games.negotiation.contexts import Counts, rest_of
 from app.games.negotiation.understanding import Share, Utterance, read
 from app.games.negotiation.vocabulary import SPEAKER
 
@@ -64,8 +64,7 @@ class OfferHistory:
 
     def complement(self, share: Counts) -> Counts:
         """What is left of the table."""
-        (a, b, c), (x, y, z) = self.counts, share
-        return a - x, b - y, c - z
+        return rest_of(self.counts, share)
 
     def add_message(self, by: str, text: str) -> None:
         """Take in one message."""

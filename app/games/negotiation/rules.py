@@ -4,10 +4,9 @@ Source: Lewis et al. 2017 (the game and its contexts); Liao, Tomlin & Klein 2024
 proposals, the objective λ, the move grammar). docs/papers.md names where this departs from their code.
 """
 
-import itertools
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -24,8 +23,10 @@ from app.games.base import JSON, Event, Game, Outcome, TypicalCalls, View, Viola
 from app.games.config import GameConfig
 from app.games.negotiation.contexts import ITEMS, POINTS, Context, Counts, context_of, generate_context, three
 from app.games.negotiation.material import Contexts
+from app.games.negotiation.measures import measures_of
 from app.games.negotiation.metrics import METRICS
 from app.games.negotiation.outcomes import DEAL, MOVE_LIMIT, NO_DEAL
+from app.games.negotiation.points import Split, best_joint_score, is_pareto_optimal, scores, utilities
 from app.games.negotiation.rewards import REWARDS
 from app.games.negotiation.talk import talk_of
 from app.games.talk import Talk
@@ -33,8 +34,6 @@ from app.games.talk import Talk
 PRESETS: Mapping[str, Fraction] = {"self": Fraction(0), "coop": Fraction(1), "comp": Fraction(-1)}
 NAME = "negotiation"
 MOST_MOVES = 50
-
-Split = tuple[Counts, Counts]
 
 _END = re.compile(r"\[end\]", re.IGNORECASE)
 _PREFIX = re.compile(r"\[(message|propose)\]", re.IGNORECASE)
@@ -179,6 +178,10 @@ class Negotiation(Game[State]):
             points = sum(utilities) / (1 + weight)
         return points / best_joint_score(_raw_context(config))
 
+    def measures(self, config: Mapping[str, Any], moves: Sequence[Event]) -> Mapping[str, float]:
+        lam = _lam(_objective(config.get("objective", "self")))
+        return measures_of(_raw_context(config), lam, config["first"], moves)
+
     def talk(self, config: Mapping[str, Any], moves: Sequence[Event], seat: int) -> Talk:
         return talk_of(_raw_context(config), moves, seat)
 
@@ -322,55 +325,6 @@ def _read_proposal(state: State, body: str) -> Counts | tuple[str, str]:
     return allocation
 
 
-# ---- Points ----------------------------------------------------------------
-
-
-def scores(context: Context, split: Split) -> tuple[int, int]:
-    """Points of each seat, s = values · allocation, before λ."""
-    ((a, b, c), (i, j, k)), ((d, e, f), (x, y, z)) = zip(context.values, split, strict=True)
-    return a * i + b * j + c * k, d * x + e * y + f * z
-
-
-def utilities(context: Context, split: Split, lam: Fraction) -> tuple[Fraction, Fraction]:
-    """u_i = s_i + λ·s_j of a deal. Source: arXiv 2406.18872, section 3."""
-    first, second = scores(context, split)
-    return first + lam * second, second + lam * first
-
-
-def splits(counts: Counts) -> Iterator[Split]:
-    """Every way to share out all items between the seats."""
-    first, second, third = counts
-    for a, b, c in _sides(counts):
-        yield (a, b, c), (first - a, second - b, third - c)
-
-
-def is_pareto_optimal(context: Context, split: Split, lam: Fraction) -> bool:
-    """Whether no full split is better for one seat and no worse for the other, in the utilities with λ."""
-    here = _whole_utilities(context, split, lam)
-    first, second = _whole_utilities(context, ((0, 0, 0), context.counts), lam)
-    # Each thing that moves to seat 0 changes both utilities by the same amount, whatever else moves. Asked at the end
-    # of every match, this takes a sixth of the time that it takes to work every split out by itself.
-    over, under = lam.numerator, lam.denominator
-    values = zip(*context.values, strict=True)
-    (a, x), (b, y), (c, z) = ((under * v - over * w, over * v - under * w) for v, w in values)
-    return not any(
-        _dominates((first + a * i + b * j + c * k, second + x * i + y * j + z * k), here)
-        for i, j, k in _sides(context.counts)
-    )
-
-
-def frontier(context: Context, lam: Fraction = Fraction(0)) -> list[Split]:
-    """All Pareto-optimal full splits, in the order of `splits`."""
-    everything = [(split, _whole_utilities(context, split, lam)) for split in splits(context.counts)]
-    return [split for split, here in everything if not any(_dominates(there, here) for _, there in everything)]
-
-
-def best_joint_score(context: Context) -> int:
-    """The most points that both seats can have together: each type goes to whoever values it more."""
-    first, second = context.values
-    return sum(count * max(a, b) for count, a, b in zip(context.counts, first, second, strict=True))
-
-
 # ---- Small things -----------------------------------------------------------
 
 
@@ -386,13 +340,6 @@ def _proposals(state: State) -> Sequence[Event]:
     return [event for event in state.events[-2:] if event.kind == "proposal"]
 
 
-@lru_cache(maxsize=256)
-def _sides(counts: Counts) -> tuple[Counts, ...]:
-    """All that one seat can get of the table."""
-    first, second, third = (range(count + 1) for count in counts)
-    return tuple(itertools.product(first, second, third))
-
-
 def _split(state: State) -> Split | None:
     """The deal, by seat, if there are two proposals that add up to the counts."""
     proposals = _proposals(state)
@@ -402,17 +349,6 @@ def _split(state: State) -> Split | None:
     if any(a + b != count for a, b, count in zip(sides[0], sides[1], state.context.counts, strict=True)):
         return None
     return sides[0], sides[1]
-
-
-def _whole_utilities(context: Context, split: Split, lam: Fraction) -> tuple[int, int]:
-    """Utilities times the denominator of λ: the same order, exact, and far quicker than fractions."""
-    first, second = scores(context, split)
-    over, under = lam.numerator, lam.denominator
-    return under * first + over * second, under * second + over * first
-
-
-def _dominates(there: tuple[int, int], here: tuple[int, int]) -> bool:
-    return there != here and there[0] >= here[0] and there[1] >= here[1]
 
 
 @lru_cache(maxsize=256)

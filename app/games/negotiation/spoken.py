@@ -1,26 +1,54 @@
-"""Whether a deal was ever named in the talk before it, as the scripted negotiator reads people's words. Pure."""
+"""What the talk of a match says of its proposals, as the scripted negotiator reads people's words. Pure.
+
+Each seat reads the talk by itself, since who speaks reads his own words more plainly, and what a message leaves open is
+filled from what was said before.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from app.games.negotiation import vocabulary
 from app.games.negotiation.contexts import Counts
 from app.games.negotiation.offers import OfferHistory
+from app.games.negotiation.understanding import read
+
+_ACCEPTING = frozenset(("deal", "agree", "agreed", "accept", "accepted", "done", "settled", "sold"))
+_LEADING = frozenset(
+    ("ok", "okay", "yes", "great", "good", "i", "we", "have", "it's", "a", "then", "so", ",", ".", "!")
+)
 
 
-def was_said(counts: Counts, messages: Sequence[tuple[int, str]], share: Counts) -> bool:
-    """Whether any of the messages, (seat, text) each in their order, means the split in which seat 0 gets `share`.
+@dataclass(frozen=True, slots=True)
+class TalkReading:
+    """The splits that were named. Every one is seat 0's share, whoever named it; the partner gets the rest."""
 
-    A message need not name all of it: what it leaves open is filled from what was said before. Heard with the ears of
-    both seats, since who speaks reads his own words more plainly; one that hears it is enough.
-    """
-    return any(_names_split(counts, messages, share, seat) for seat in (0, 1))
+    named: frozenset[Counts]  # by any message, as either seat reads it
+    last: tuple[Counts | None, Counts | None]  # the last one, as each seat reads it; None where it reads none
+    misquoted: bool | None  # of the last message that accepts a split in words: whether it names another; None: no such
 
 
-def _names_split(counts: Counts, messages: Sequence[tuple[int, str]], share: Counts, seat: int) -> bool:
-    """Whether `seat` read the split named."""
-    talk = OfferHistory(counts)
-    mine = share if seat == 0 else talk.complement(share)
-    for by, text in messages:
-        talk.add_message("you" if by == seat else "partner", text)
-        if talk.table == mine:
-            return True
-    return False
+def read_talk(counts: Counts, messages: Sequence[tuple[int, str]]) -> TalkReading:
+    """What was named in the messages, (seat, text) each in their order."""
+    named: set[Counts] = set()
+    last: list[Counts | None] = []
+    misquoted: dict[int, bool] = {}
+    for seat in (0, 1):
+        talk, split = OfferHistory(counts), None
+        for place, (by, text) in enumerate(messages):
+            before, before_by = talk.table, talk.table_by
+            talk.add_message("you" if by == seat else "partner", text)
+            if talk.table is not None:
+                split = talk.table if seat == 0 else talk.complement(talk.table)
+                named.add(split)
+            if by == seat and before_by == "partner" and _accepts_in_words(text, counts):
+                misquoted[place] = talk.table != before
+        last.append(split)
+    first, second = last
+    return TalkReading(frozenset(named), (first, second), misquoted[max(misquoted)] if misquoted else None)
+
+
+def _accepts_in_words(text: str, counts: Counts) -> bool:
+    """Whether a message accepts and says what: "Agreed: I take the hats, and you get the rest"."""
+    words = vocabulary.TOKEN.findall(text.lower().replace("’", "'").removeprefix("[message]"))
+    opening = next((word for word in words if word not in _LEADING), "")
+    return opening in _ACCEPTING and "if" not in words and "but" not in words and read(text, counts).names_a_split

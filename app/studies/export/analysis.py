@@ -292,7 +292,7 @@ def _played_matches(session: Session, people: Iterable[Any]) -> dict[int, list[P
     columns: tuple[Any, ...] = (
         SeatRow.enrolment_id, SeatRow.seat, MatchRow.position, MatchRow.reason, MatchRow.utility_0, MatchRow.utility_1,
         MatchRow.ply, MatchRow.words, MatchRow.tokens, MatchRow.violations, MatchRow.first_proposal, MatchRow.winner,
-        MatchRow.agreed, MatchRow.pareto_optimal, MatchRow.unspoken,
+        MatchRow.agreed, MatchRow.pareto_optimal, MatchRow.unspoken, MatchRow.measures,
     )  # fmt: skip
     rows = session.execute(
         select(*columns)
@@ -307,6 +307,7 @@ def _played_matches(session: Session, people: Iterable[Any]) -> dict[int, list[P
         finished = FinishedMatch(
             (row.utility_0, row.utility_1), (PERSON, PERSON), row.reason, row.ply, row.words, row.tokens,
             row.violations, row.first_proposal, row.winner, row.agreed, row.pareto_optimal, row.unspoken,
+            measures=row.measures,
         )  # fmt: skip
         found.setdefault(row.enrolment_id, []).append(PlayedRow(condition, row.seat, finished))
     return found

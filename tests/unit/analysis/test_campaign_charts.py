@@ -15,9 +15,9 @@ from app.core.config import ROOT
 from tests.campaigns import made_up
 
 
-def drawn(game: str = "negotiation", lam: float | None = 0, models: int = 4, **changed: Any) -> Chart:
+def drawn(game: str = "negotiation", models: int = 4, **changed: Any) -> Chart:
     points = [Point(number, f"loop-{number}", made_up(number, game) | changed) for number in range(models)]
-    found = figure("campaign-1", "campaign 1 (loop)", game, lam, 5, points)
+    found = figure("campaign-1", "campaign 1 (loop)", game, 5, points)
     assert found
     return found
 
@@ -46,7 +46,7 @@ def test_evaluations_in_other_conditions_are_lines_beside_the_first_one() -> Non
     }
     further = {"greedy": made_up(1) | ratio, "against scripted": {"score_mean": {"value": 1.5, "low": 1, "high": 2}}}
     points = [Point(number, f"loop-{number}", made_up(number) | ratio, further) for number in range(3)]
-    chart = figure("campaign-1", "campaign 1 (loop)", "negotiation", 0, 5, points)
+    chart = figure("campaign-1", "campaign 1 (loop)", "negotiation", 5, points)
     assert chart
     lines = {
         title: list(dict.fromkeys(each["line"] for each in panel["data"]["values"]))
@@ -61,24 +61,17 @@ def test_evaluations_in_other_conditions_are_lines_beside_the_first_one() -> Non
 
 
 def test_taboo_has_outcomes_turns_and_scores() -> None:
-    found = panels(drawn("taboo", None))
+    found = panels(drawn("taboo"))
     assert list(found) == ["How games ended", "Turns of the attacker", "Mean scores"]
     assert len({each["line"] for each in found["How games ended"]["data"]["values"]}) == 4
 
 
-@pytest.mark.parametrize(
-    ("game", "lam", "scores"),
-    [
-        ("negotiation", 0, [5.0, 7.5]),
-        ("negotiation", 1, [10.0, 15.0]),
-        ("negotiation", -1, []),
-        ("negotiation", 0.5, []),
-        ("taboo", None, []),
-    ],
-)
-def test_reference_lines_are_where_a_score_means_something(game: str, lam: float | None, scores: list[float]) -> None:
-    assert [score for score, _ in references(game, lam)] == scores
-    chart = drawn(game, lam)
+@pytest.mark.parametrize(("game", "scores"), [("negotiation", [5.0, 6.6, 7.4]), ("negotiation", []), ("taboo", [])])
+def test_reference_lines_are_what_others_would_have_got_in_the_same_matches(game: str, scores: list[float]) -> None:
+    names = ("random_score_mean", "demand_score_mean", "best_score_mean")
+    measured = {name: {"value": value, "low": None, "high": None} for name, value in zip(names, scores, strict=False)}
+    assert [score for score, _ in references(game, measured)] == scores
+    chart = drawn(game, **measured)
     held = re.findall(r'"score": ([\d.]+)', json.dumps(chart.spec()["concat"][0]["layer"]))
     assert [float(score) for score in dict.fromkeys(held)] == scores
     assert ("random complementary split" in chart.described.sentence) == bool(scores)
@@ -96,13 +89,13 @@ def test_its_table_and_its_sentence_say_the_same_as_the_picture() -> None:
 def test_a_figure_of_nothing_is_no_point() -> None:
     chart = drawn(agreed_pareto_rate={"value": None, "low": None, "high": None})
     assert len(panels(chart)["Pareto-optimal deals"]["data"]["values"]) == 4
-    assert figure("campaign-1", "campaign 1", "negotiation", 0, 5, []) is None
+    assert figure("campaign-1", "campaign 1", "negotiation", 5, []) is None
 
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_it_is_drawn_in_the_colours_of_the_pages(theme: str) -> None:
     tokens = set(re.findall(r"#[0-9a-f]{6}", (ROOT / "static/css/tokens.css").read_text()))
-    for chart in (drawn(), drawn("taboo", None)):
+    for chart in (drawn(), drawn("taboo")):
         assert set(re.findall(r"#[0-9a-f]{6}", json.dumps(chart.spec(theme)))) <= tokens
         svg = drawing.draw(chart, SVG, theme).decode()
         assert all(title in svg for title in panels(chart))

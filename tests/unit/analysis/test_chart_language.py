@@ -51,7 +51,7 @@ def all_charts(language: Language) -> list[Chart]:
         loss_curve("loss-2", "job 2", EVENTS, 10, 2, language),
         method_curves("method-1", "job 1", EVENTS, language),
         compared_losses("losses", [("job 1", EVENTS), ("job 2", EVENTS)], language),
-        figure("campaign-1", "campaign 1", "negotiation", 0, 3, POINTS, language),
+        figure("campaign-1", "campaign 1", "negotiation", 3, POINTS, language),
     ]
     found += [
         chart for game in ("negotiation", "taboo") for chart in side_by_side_charts(made_up_sides(game), language)

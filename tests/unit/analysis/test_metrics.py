@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from app.analysis.bootstrap import Figure
 from app.analysis.metrics import Metrics
 from app.games.match_table import FinishedMatch, MatchTable, of_rows
-from app.games.negotiation.rules import NEGOTIATION, is_pareto_optimal, scores, splits, utilities
+from app.games.negotiation.points import is_pareto_optimal, scores, splits, utilities
+from app.games.negotiation.rules import NEGOTIATION
 from tests.figures import negotiation, taboo
 
 AB, AA = ("a", "b"), ("a", "a")
@@ -21,6 +22,19 @@ GREEDY = FinishedMatch((0, 10), ("b", "a"), "deal", 5, 20, 40, 1, 2, None, True,
 NO_DEAL = FinishedMatch((0, 0), AB, "no deal", 12, 50, 100, 0, 6, None, False, False)
 ABORTED = FinishedMatch((0, 0), ("b", "a"), "aborted", 3, 12, None, 5, None, None, False, False)
 EVEN = FinishedMatch((5, 5), AB, "deal", 5, 28, 50, 0, 3, None, True, False)
+MEASURED = [
+    {"named": 1, "grounded_0": 1, "grounded_1": 1, "first_grounded": 1, "second_grounded": 1, "misquoted": 0,
+     "last_offer_agreed": 1, "last_offer_score": 6, "last_offer_pareto": 1},
+    {"named": 1, "grounded_0": 0, "grounded_1": 1, "first_grounded": 1, "second_grounded": 0, "misquoted": 1,
+     "last_offer_agreed": 1, "last_offer_score": 4.5, "last_offer_pareto": 0},
+    {"named": 0, "grounded_0": 0, "first_grounded": 0, "last_offer_agreed": 0, "last_offer_score": 0},
+    {"named": 0, "last_offer_agreed": 0, "last_offer_score": 0},
+]  # fmt: skip
+REFERENCES = {"random_score": 5, "demand_score": 6.5, "best_score": 7.25}
+DEAL, GREEDY, NO_DEAL, ABORTED = (
+    row._replace(measures={**REFERENCES, **measured})
+    for row, measured in zip((DEAL, GREEDY, NO_DEAL, ABORTED), MEASURED, strict=True)
+)
 FIVE = [DEAL, GREEDY, NO_DEAL, ABORTED, EVEN]
 
 
@@ -48,6 +62,17 @@ def value(metrics: Metrics, name: str) -> float | None:
         ("violations_mean", 1.2),  # (1 + 5) / 5
         ("first_proposal_mean", 3.75),  # (4 + 2 + 6 + 3) / 4
         ("unspoken_rate", 0.5),  # of two deals, one; the third was never read
+        ("named_rate", 0.5),  # of four matches that were measured, two
+        ("grounded_rate", 3 / 5),  # of five proposals, three
+        ("first_grounded_rate", 2 / 3),
+        ("second_grounded_rate", 0.5),
+        ("misquoted_rate", 0.5),
+        ("last_offer_agreement_rate", 0.5),
+        ("last_offer_score_mean", 10.5 / 4),
+        ("last_offer_pareto_rate", 0.5),
+        ("random_score_mean", 5),
+        ("demand_score_mean", 6.5),
+        ("best_score_mean", 7.25),
         ("above_share", 0.5),  # 7 4 10 5 5 are above 3.1
         ("above_score_mean", 6.2),  # 31 / 5
         ("above_score_median", 5),
@@ -63,6 +88,7 @@ def value(metrics: Metrics, name: str) -> float | None:
         ("above_agreed_words_mean", 27.2),
         ("above_pareto_rate", 0.6),  # (2 + 1) / 5
         ("above_agreed_pareto_rate", 0.6),
+        ("above_grounded_rate", 1),  # both seats of the first match, the second one of the other
     ],
 )
 def test_a_column_is_what_arithmetic_by_hand_gives(column: str, by_hand: float) -> None:

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from app.core.errors import Invalid
 from app.games.base import Event, Violation
 from app.games.negotiation.contexts import Context, generate_context, read_contexts
-from app.games.negotiation.rules import (
-    NEGOTIATION,
-    State,
+from app.games.negotiation.points import (
     best_joint_score,
     frontier,
     is_pareto_optimal,
@@ -22,6 +20,7 @@ from app.games.negotiation.rules import (
     splits,
     utilities,
 )
+from app.games.negotiation.rules import NEGOTIATION, State
 
 CONTEXT = Context((3, 2, 1), ((1, 3, 1), (2, 0, 4)))
 SELFPLAY = Path(__file__).parents[4] / "shared" / "data" / "negotiation" / "selfplay.txt"

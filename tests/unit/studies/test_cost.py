@@ -7,7 +7,7 @@ import pytest
 
 from app.games import GAMES
 from app.games.negotiation.contexts import generate_context
-from app.games.negotiation.rules import utilities
+from app.games.negotiation.points import utilities
 from app.studies.cost import match_bonus, person_costs, study_cost
 from app.studies.design_files import load_design
 from app.studies.endings import EndingChange
