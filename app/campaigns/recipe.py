@@ -20,7 +20,7 @@ from app.campaigns.step_names import (
     TRAIN,
     TRAIN_FIRST,
 )
-from app.datasets.filters import NONZERO
+from app.datasets.filters import NO_CONTROL, NONZERO
 from app.games.base import JSON
 from app.games.rewards import NO_REWARDS
 from app.recipes.expressions import literal
@@ -127,7 +127,13 @@ class _Writer:
         spec = self._spec
         so_far = "all." if spec.data_of == ALL_ROUNDS else ""
         rounds = [PLAY, *(f"{PLAY_WITH}_{1 + place}" for place in range(len(spec.matches_against)))]
-        kept: JSON = {"rounds": [f"${{{so_far}{name}.round}}" for name in rounds], **self._kept(spec.kept)}
+        kept: JSON = {
+            "rounds": [f"${{{so_far}{name}.round}}" for name in rounds],
+            **self._kept(spec.kept),
+            **spec.of_rows,
+        }
+        if spec.control != NO_CONTROL:
+            kept["seed"] = f"${{training_seeds[{ITERATION}]}}"
         if spec.matches_against:
             kept["models"] = self._learners()
         trained = self._training(spec.method, spec.training, f"${{{KEEP}.dataset}}")

@@ -13,6 +13,7 @@ from app.campaigns.sampling import NONE, CampaignSampling, Temperature
 from app.core.errors import FieldError, Invalid, Phrase, either
 from app.core.validation import LARGEST_SEED
 from app.datasets.filters import ABOVE_AVG, ALL
+from app.datasets.row_fields import OF_ROWS, asked_control, asked_grounded, asked_weight, check_control
 from app.finetuning.config import SFT_DATA, read_config
 from app.games import find_game, formula_of
 from app.games.base import JSON
@@ -192,6 +193,12 @@ class CampaignSpec(JobSpec):
         metavar="NAME",
         labels={ABOVE_AVG: "above the mean score", "nonzero": "scores above 0", ALL: "all transcripts"},
     )
+    grounded: bool = asked_grounded()
+    control: Literal["none", "random_rows", "shuffled_rewards"] = asked_control()
+    message_weight: float = asked_weight("messages", "With 0 they are read and not learnt.")
+    proposal_weight: float = asked_weight(
+        "proposals", "Proposals are all moves that are no messages; declarations, too."
+    )
     rewards: Literal["none", "spag"] | None = asked(
         "Rewards",
         "What moves are worth.",
@@ -344,6 +351,7 @@ class CampaignSpec(JobSpec):
             raise Invalid("rewards", expected=expected, got=self.rewards)
         elif field := next((name for name, usual in _OF_REWARDS.items() if getattr(self, name) != usual), None):
             raise Invalid(field, expected=Phrase("it with rewards"), got=Phrase("it without"))
+        check_control(self.control, self.given_rewards)
         if self.data_of == ALL_ROUNDS and needs_rewards(self.method):
             template = "%(last)s with %(method)s, whose rows one model has to have played"
             raise Invalid("data_of", expected=Phrase(template, last=LAST, method=self.method), got=self.data_of)
@@ -370,6 +378,11 @@ class CampaignSpec(JobSpec):
     def kept(self) -> str:
         """The filter of the datasets; with rewards all is kept, as their weights say what is learnt."""
         return self.filter or (ABOVE_AVG if self.given_rewards == NO_REWARDS else ALL)
+
+    @property
+    def of_rows(self) -> JSON:
+        """What is asked of the rows of its datasets beside the filter, as far as it is not what is usual."""
+        return {name: value for name, usual in OF_ROWS.items() if (value := getattr(self, name)) != usual}
 
     @property
     def given_decay(self) -> float:

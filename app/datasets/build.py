@@ -23,7 +23,7 @@ from app.datasets.rewards import MoveRewards, RewardCounts, move_rewards
 from app.datasets.spec import DatasetSpec
 from app.datasets.transcripts import PromptedTranscript, SampledTurn, TranscriptRequest, transcripts
 from app.games import find_game, formula_of, partner_weight_of
-from app.games.base import JSON
+from app.games.base import GROUNDED, JSON
 from app.games.rewards import RewardTotals, SeatResult
 from app.matches.filter import EVERYTHING, check_known, conditions, in_words, is_over
 from app.matches.held_out import held_out_keys, is_on
@@ -39,6 +39,7 @@ _SHOWN_SCORES = 8  # of a distribution, in one line
 _LOCAL = "local"  # models whose checkpoints are known by their hash
 _SEATS = aliased(SeatRow), aliased(SeatRow)
 
+Seat = tuple[str, int]  # of a match by its id
 Pool = tuple[int | None, str, float]  # a round or none, the game, the partner's weight: whose matches share a mean
 
 
@@ -72,7 +73,8 @@ class DatasetBuild:
     """What a dataset is cut by, and what was found so far. `left` counts transcripts after each step of the choice.
 
     `totals`, by game, are what formulas of rewards go by, `wordings` the prompts of which each row draws one, and
-    `held_out` the material that studies hold out, which a dataset of matches of a study is not asked about.
+    `held_out` the material that studies hold out, which a dataset of matches of a study is not asked about. Of a
+    control, `drawn` are the seats that give rows, and `exchanged` the results by which seats are rewarded.
     """
 
     spec: DatasetSpec
@@ -83,6 +85,8 @@ class DatasetBuild:
     totals: Mapping[str, RewardTotals] = field(default_factory=dict)
     wordings: Mapping[str, Sequence[JSON]] = field(default_factory=dict)
     held_out: Mapping[str, Collection[str]] = field(default_factory=dict)
+    drawn: Collection[Seat] | None = None
+    exchanged: Mapping[Seat, SeatResult] = field(default_factory=dict)
     left: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -121,7 +125,14 @@ def prepare(session: Session, spec: DatasetSpec) -> DatasetBuild:
     found = DatasetBuild(
         replace(spec, style=style), prompts, scores, means, matches, wordings=wordings, held_out=held_out
     )
-    return replace(found, totals=_totals(session, found)) if spec.has_rewards else found
+    if spec.grounded:
+        _check_measured(session, spec)
+    if spec.control == filters.RANDOM_ROWS:
+        found = replace(found, drawn=_random_seats(session, found))
+    if not spec.has_rewards:
+        return found
+    found = replace(found, totals=_totals(session, found))
+    return replace(found, exchanged=_exchanged(session, found)) if spec.control == filters.SHUFFLED_REWARDS else found
 
 
 def training_rows(session: Session, reading: DatasetBuild) -> Iterator[list[TrainingRow]]:
@@ -174,7 +185,7 @@ def refuse_nothing(reading: DatasetBuild) -> None:
     spec, left = reading.spec, reading.left
     steps = (
         ("matches", _conditions(spec) or "matches on material that no study holds out"),
-        ("filter", f"filter {spec.filter}"),
+        ("filter", f"filter {spec.filter}{' and grounded' if spec.grounded else ''}"),
         ("source", f"speakers {spec.speakers}"),
         ("model", f"model {' or '.join(spec.models)}"),
         ("consent", "training consent of the people in the match"),
@@ -274,7 +285,8 @@ def _match_columns() -> Select[Any]:
     return (
         select(
             MatchRow.id, MatchRow.round_id, MatchRow.game, MatchRow.config, MatchRow.source,
-            MatchRow.utility_0, MatchRow.utility_1, MatchRow.agreed, MatchRow.winner, MatchRow.reason, *columns,
+            MatchRow.utility_0, MatchRow.utility_1, MatchRow.agreed, MatchRow.winner, MatchRow.reason,
+            MatchRow.measures, *columns,
         )
         .join(first, (first.match_id == MatchRow.id) & (first.seat == 0))
         .join(second, (second.match_id == MatchRow.id) & (second.seat == 1))
@@ -286,10 +298,42 @@ def _pool(row: Row[Any]) -> Pool:
 
 
 def _filtered(reading: DatasetBuild, pool: Pool, matches: Sequence[Row[Any]]) -> Any:
-    """Which seats of matches of one pool the filter keeps: (n, 2)."""
+    """Which seats of matches of one pool the filter keeps, or a control in its place: (n, 2)."""
+    if reading.drawn is not None:
+        return np.array([[(row.id, seat) in reading.drawn for seat in (0, 1)] for row in matches])
     utilities = np.array([(row.utility_0 or 0, row.utility_1 or 0) for row in matches], np.float64)
     agreed = np.array([bool(row.agreed) for row in matches])
-    return filters.keeps(reading.spec.filter, utilities, agreed, reading.means[pool], pool[2])
+    kept = filters.keeps(reading.spec.filter, utilities, agreed, reading.means[pool], pool[2])
+    if not reading.spec.grounded:
+        return kept
+    return kept & np.array([[bool((row.measures or {}).get(each)) for each in GROUNDED] for row in matches])
+
+
+def _check_measured(session: Session, spec: DatasetSpec) -> None:
+    """Raises Invalid where matches are not measured: whether their proposals are grounded is not known then."""
+    unmeasured = select(func.count()).select_from(MatchRow).where(*_over(spec), *_alike(spec))
+    if number := session.scalar(unmeasured.where(MatchRow.measures.is_(None))):
+        raise Invalid(
+            "grounded",
+            expected=Phrase("matches of a game that measures proposals, measured when they ended"),
+            got=Phrase("%(number)s that were not", number=number),
+            remedy=Phrase("`flask match measure` measures those of earlier releases"),
+        )
+
+
+def _random_seats(session: Session, reading: DatasetBuild) -> frozenset[Seat]:
+    """As many seats of each pool as its filter keeps, drawn by the seed from all that might give rows."""
+    models, uncounted = _seat_models(session), Counter[str]()
+    possible: dict[Pool, list[Seat]] = {}
+    kept: Counter[Pool] = Counter()
+    for pool_matches in _candidates(session, reading.spec):
+        for pool, matches in pool_matches:
+            for row, keeps in zip(matches, _filtered(reading, pool, matches), strict=True):
+                seats = _chosen_seats(reading, row, models, (True, True), uncounted)
+                possible.setdefault(pool, []).extend((row.id, seat) for seat in seats)
+                kept[pool] += sum(bool(keeps[seat]) for seat in seats)
+    rng = random.Random(reading.spec.seed)
+    return frozenset(seat for pool, seats in possible.items() for seat in rng.sample(seats, kept[pool]))
 
 
 def _chosen_seats(
@@ -348,6 +392,25 @@ def _totals(session: Session, reading: DatasetBuild) -> Mapping[str, RewardTotal
     return counts.totals()
 
 
+def _exchanged(session: Session, reading: DatasetBuild) -> Mapping[Seat, SeatResult]:
+    """The results of the seats that give rows, exchanged by the seed among those of one game, role and objective."""
+    models, uncounted = _seat_models(session), Counter[str]()
+    seats: dict[tuple[str, str, float], list[tuple[Seat, SeatResult]]] = {}
+    for pool_matches in _candidates(session, reading.spec):
+        for pool, matches in pool_matches:
+            for row, kept in zip(matches, _filtered(reading, pool, matches), strict=True):
+                for seat in _chosen_seats(reading, row, models, kept, uncounted):
+                    if (result := _seat_result(row, seat, pool[2])) is not None:
+                        seats.setdefault((row.game, result.role, pool[2]), []).append(((row.id, seat), result))
+    rng = random.Random(reading.spec.seed)
+    exchanged: dict[Seat, SeatResult] = {}
+    for group in seats.values():
+        results = [result for _, result in group]
+        rng.shuffle(results)
+        exchanged |= dict(zip((seat for seat, _ in group), results, strict=True))
+    return exchanged
+
+
 def _seat_result(row: Row[Any], seat: int, partner_weight: float) -> SeatResult | None:
     """How a match came out for a seat; None if it was not played to its end."""
     game = find_game(row.game)
@@ -372,18 +435,23 @@ def _training_rows(
         rewards = None
         if reading.spec.has_rewards:
             moves = sum(each["role"] == "assistant" for chat in transcript for each in chat.chat)
-            rewards = move_rewards(
-                reading.spec, match.game, _seat_result(match, seat, partner_weight), reading.totals, moves
-            )
+            result = reading.exchanged.get((match.id, seat)) or _seat_result(match, seat, partner_weight)
+            rewards = move_rewards(reading.spec, match.game, result, reading.totals, moves)
         done = 0
         for each in transcript:
-            row = _training_row(match, each, rewards, done, _model(match, models, seat).sha256)
+            row = _training_row(reading.spec, match, each, rewards, done, _model(match, models, seat).sha256)
             done += sum(message["role"] == "assistant" for message in each.chat)
-            yield row
+            if row.own_moves or rewards is not None:  # without rewards a row is there to be learnt
+                yield row
 
 
 def _training_row(
-    match: Row[Any], transcript: PromptedTranscript, rewards: MoveRewards | None, done: int, policy: str | None
+    spec: DatasetSpec,
+    match: Row[Any],
+    transcript: PromptedTranscript,
+    rewards: MoveRewards | None,
+    done: int,
+    policy: str | None,
 ) -> TrainingRow:
     """The row of a chat, before which the seat has `done` so many moves."""
     chat: list[dict[str, Any]] = [dict(message) for message in transcript.chat]
@@ -402,6 +470,11 @@ def _training_row(
         weight, given = rewards.weight, tuple(rewards.rewards[done : done + len(own)])
         for message, reward in zip(own, given, strict=True):
             message |= {"player_role": role, "reward": reward, "weight": weight}
+    factors = [spec.message_weight if kind == "message" else spec.proposal_weight for kind in transcript.kinds]
+    for message, factor in zip(own, factors, strict=True):
+        if factor != 1:
+            message["weight"] = weight * factor
+    learnt = [message for message, factor in zip(own, factors, strict=True) if weight * factor]
     line = json.dumps(row, ensure_ascii=False, sort_keys=True, separators=(",", ":")) + "\n"
     return TrainingRow(
         line=line.encode(),
@@ -410,8 +483,8 @@ def _training_row(
         seat=transcript.seat,
         score=(match.utility_0, match.utility_1)[transcript.seat] or 0,
         words=sum(len(each["content"].split()) for each in chat),
-        own_words=sum(len(each["content"].split()) for each in own) if weight else 0,
-        own_moves=len(own) if weight else 0,
+        own_words=sum(len(each["content"].split()) for each in learnt),
+        own_moves=len(learnt),
         game=match.game,
         role=role,
         rewards=given if weight else (),

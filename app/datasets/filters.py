@@ -10,6 +10,7 @@ from app.rounds.above_average import Booleans, Floats, above
 ABOVE_AVG, NONZERO, ALL = "above_avg", "nonzero", "all"
 MODELS, PEOPLE, BOTH = "models", "people", "both"
 SPEAKERS = (BOTH, MODELS, PEOPLE)
+NO_CONTROL, RANDOM_ROWS, SHUFFLED_REWARDS = "none", "random_rows", "shuffled_rewards"
 _PERSON = "person"
 
 

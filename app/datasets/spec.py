@@ -8,7 +8,8 @@ from pydantic import model_validator
 
 from app.core.errors import Invalid, Phrase
 from app.core.validation import whole_number
-from app.datasets.filters import ABOVE_AVG, ALL, BOTH, MODELS, NONZERO, PEOPLE, SPEAKERS
+from app.datasets.filters import ABOVE_AVG, ALL, BOTH, MODELS, NO_CONTROL, NONZERO, PEOPLE, SPEAKERS
+from app.datasets.row_fields import OF_ROWS, asked_control, asked_grounded, asked_weight, check_control
 from app.games.base import JSON
 from app.games.rewards import DECAY, NO_REWARDS, SPAG
 from app.jobs.spec import JobSpec, asked, fields_of
@@ -36,7 +37,9 @@ class DatasetSpec:
     seat's reward among its moves; without `role_weights` every move that is learnt weighs 1; with `positive_only` moves
     whose reward is not above 0 weigh 0. With `wordings`, each row states the rules in one of this many wordings of
     the prompt of `style`, drawn by `seed`, whatever prompt the move was made with. `reasoning` is KEEP where moves are
-    to have what their model thought before them, which is learnt with them.
+    to have what their model thought before them, which is learnt with them. With `grounded`, the filter keeps of its
+    seats only those that proposed their share of the last split named. A `control` keeps or rewards at random, by
+    `seed`. The weight of a move is multiplied by `message_weight` or, if it is no message, by `proposal_weight`.
     """
 
     rounds: tuple[int, ...]
@@ -52,11 +55,20 @@ class DatasetSpec:
     wordings: int | None = None
     seed: int = 0
     reasoning: str = DROP
+    grounded: bool = False
+    control: str = NO_CONTROL
+    message_weight: float = 1.0
+    proposal_weight: float = 1.0
 
     @property
     def keeps_reasoning(self) -> bool:
         """Whether moves have their reasoning."""
         return self.reasoning == KEEP
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether anything follows from the seed."""
+        return self.wordings is not None or self.control != NO_CONTROL
 
     @property
     def has_rewards(self) -> bool:
@@ -101,7 +113,12 @@ class DatasetSpec:
             "until": chosen.get("until") and chosen["until"].isoformat(),
             **({"matches": further} if further else {}),
             "style": self.style,
-            **({} if self.wordings is None else {"wordings": self.wordings, "seed": self.seed}),
+            **({} if self.wordings is None else {"wordings": self.wordings}),
+            **({"grounded": True} if self.grounded else {}),
+            **({} if self.control == NO_CONTROL else {"control": self.control}),
+            **({"seed": self.seed} if self.is_drawn else {}),
+            **({} if self.message_weight == 1 else {"message_weight": self.message_weight}),
+            **({} if self.proposal_weight == 1 else {"proposal_weight": self.proposal_weight}),
             **({"reasoning": self.reasoning} if self.keeps_reasoning else {}),
         }
 
@@ -149,6 +166,8 @@ class DatasetRequestSpec(JobSpec):
         widget="radio",
         heading="Which transcripts are kept",
     )
+    grounded: bool = asked_grounded()
+    control: Literal["none", "random_rows", "shuffled_rewards"] = asked_control()
     speakers: Literal["both", "models", "people"] = asked(
         "Said by",
         "Only what these have said. Matches with people give rows only if all of them agreed to it.",
@@ -186,6 +205,10 @@ class DatasetRequestSpec(JobSpec):
     )
     role_weights: bool = asked("Weights of roles", "Both roles count alike, however often each wins.", True)
     positive_only: bool = asked("Positive rewards alone", "Moves with a reward of 0 or less weigh 0.", False)
+    message_weight: float = asked_weight("messages", "With 0 they are read and not learnt.")
+    proposal_weight: float = asked_weight(
+        "proposals", "Proposals are all moves that are no messages; declarations, too."
+    )
     style: str | None = asked(
         "Prompt style",
         "Of moves that no model was prompted for: of people, scripted players and imports.",
@@ -206,7 +229,7 @@ class DatasetRequestSpec(JobSpec):
         ge=2,
         le=MOST_WORDINGS,
     )
-    seed: int | None = asked("Seed", "Of the wordings that are drawn.", None, unset="0", metavar="S", ge=0, lt=2**32)
+    seed: int | None = asked("Seed", "Of the wordings and of a control.", None, unset="0", metavar="S", ge=0, lt=2**32)
     reasoning: Literal["drop", "keep"] = asked(
         "Reasoning",
         "Whether a move has what its model thought before it, which is then learnt with it.",
@@ -225,8 +248,9 @@ class DatasetRequestSpec(JobSpec):
 
     @model_validator(mode="after")
     def _fields_fit_each_other(self) -> Self:
-        if self.seed is not None and self.wordings is None:
-            raise Invalid("seed", expected=Phrase("wordings beside it"), got=Phrase("none"))
+        if self.seed is not None and self.wordings is None and self.control == NO_CONTROL:
+            raise Invalid("seed", expected=Phrase("wordings or a control beside it"), got=Phrase("neither"))
+        check_control(self.control, self.rewards)
         alone = {"decay": self.decay is not None, "role_weights": not self.role_weights}
         for field in (name for name, given in {**alone, "positive_only": self.positive_only}.items() if given):
             if self.rewards == NO_REWARDS:
@@ -256,7 +280,9 @@ class DatasetRequestSpec(JobSpec):
             )
         # Weights say what is learnt where there are rewards.
         usual = ABOVE_AVG if self.rewards == NO_REWARDS else ALL
-        same = self.model_dump(include={"style", "rewards", "role_weights", "positive_only", "wordings", "reasoning"})
+        same = self.model_dump(
+            include={"style", "rewards", "role_weights", "positive_only", "wordings", "reasoning"} | {*OF_ROWS}
+        )
         return DatasetSpec(
             rounds=tuple(rounds),
             filter=self.filter or usual,

@@ -43,14 +43,15 @@ class SampledTurn(NamedTuple):
 
 
 class PromptedTranscript(NamedTuple):
-    """A seat and its chat. `sampled` has its own moves in order where a model of one tokenizer drew all of them.
+    """A seat, its chat, and the kinds of its own moves in it.
 
-    `wording` is the template in which it is told, where one was asked for. Where reasoning was, own moves have
-    `reasoning`.
+    `sampled` has these moves in order where a model of one tokenizer drew all of them. `wording` is the template in
+    which it is told, where one was asked for. Where reasoning was, own moves have `reasoning`.
     """
 
     seat: int
     chat: list[Message]
+    kinds: Sequence[str]
     sampled: Sequence[SampledTurn] = ()
     wording: str | None = None
 
@@ -97,7 +98,7 @@ def transcripts(session: Session, wanted: Mapping[str, TranscriptRequest]) -> di
                 if not wanted[match].keeps_reasoning and any(turn.has_reasoning for turn in tokens):
                     tokens = ()
                 told = _with_thoughts(chat, [thoughts.get((match, ply, _written(log.moves[ply]))) for ply in own])
-                transcript.append(PromptedTranscript(seat, told, tokens, wording))
+                transcript.append(PromptedTranscript(seat, told, [log.moves[ply].kind for ply in own], tokens, wording))
             found[match] += reversed(transcript)
     return found
 

@@ -21,6 +21,8 @@ from app.games.rewards import RewardFormula
 from app.games.talk import Talk, words_of
 
 JSON = dict[str, Any]
+# Under which a game that can tell measures, by seat, whether a proposal asks for what the talk came to last.
+GROUNDED = "grounded_0", "grounded_1"
 
 
 @dataclass(frozen=True, slots=True)

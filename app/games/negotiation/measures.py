@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
-from app.games.base import Event
+from app.games.base import GROUNDED, Event
 from app.games.negotiation.contexts import Context, Counts, rest_of, three
 from app.games.negotiation.points import Split, best_joint_score, demand_rule, is_pareto_optimal, scores
 from app.games.negotiation.spoken import TalkReading, read_talk
@@ -11,7 +11,7 @@ from app.games.negotiation.spoken import TalkReading, read_talk
 # Whether the split of a deal was never named; whether any split was; whether a proposal asks for its seat's
 # share of the last split that this seat reads in the talk, by seat and in order; whether an acceptance names another.
 UNSPOKEN, NAMED, MISQUOTED = "unspoken", "named", "misquoted"
-GROUNDED, FIRST_GROUNDED, SECOND_GROUNDED = ("grounded_0", "grounded_1"), "first_grounded", "second_grounded"
+FIRST_GROUNDED, SECOND_GROUNDED = "first_grounded", "second_grounded"
 # Had both seats proposed their share of the last split that each of them reads: a deal, the mean score, Pareto-optimal.
 LAST_OFFER_AGREED, LAST_OFFER_SCORE, LAST_OFFER_PARETO = "last_offer_agreed", "last_offer_score", "last_offer_pareto"
 # Mean scores of a seat in the same context: of a random split of all items, by the demand rule, of the best joint one.

@@ -6,6 +6,7 @@ Source: Liao, Tomlin & Klein 2024, arXiv 2406.18872, whose table has most of the
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from app.games.base import GROUNDED
 from app.games.metrics import (
     ABORT_RATE,
     ABOVE,
@@ -80,7 +81,7 @@ def _measured(name: str) -> Value:
 
 
 def _grounded(matches: "MatchTable") -> "Floats":
-    return matches.measure_by_seat(measures.GROUNDED)
+    return matches.measure_by_seat(GROUNDED)
 
 
 _SCORE_MEDIAN = Metric(

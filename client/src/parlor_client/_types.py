@@ -135,6 +135,10 @@ class CampaignSpec(TypedDict, total=False):
     material: TextFile | Path | Literal["all"] | None  # Material
     method: str  # How each model learns from what was played.
     filter: Literal["above_avg", "nonzero", "all"] | None  # What a model learns from.
+    grounded: bool  # Grounded alone
+    control: Literal["none", "random_rows", "shuffled_rewards"]  # Control
+    message_weight: float  # In the loss. With 0 they are read and not learnt.
+    proposal_weight: float  # In the loss. Proposals are all moves that are no messages; declarations, too.
     rewards: Literal["none", "spag"] | None  # What moves are worth.
     decay: float | None  # Of rewards: from 0 to 1; each move has γ times the share of the one after it.
     role_weights: bool  # Where there are rewards: however often each wins.

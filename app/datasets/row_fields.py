@@ -1,0 +1,49 @@
+"""Fields that datasets and campaigns have: which of the kept seats give rows, and how much their moves weigh. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.core.errors import Invalid, Phrase
+from app.datasets.filters import NO_CONTROL, RANDOM_ROWS, SHUFFLED_REWARDS
+from app.games.rewards import NO_REWARDS
+from app.jobs.spec import asked
+
+MOST_WEIGHT = 100.0
+OF_ROWS: Mapping[str, Any] = {"grounded": False, "control": NO_CONTROL, "message_weight": 1.0, "proposal_weight": 1.0}
+
+
+def asked_grounded() -> Any:
+    """Whether the filter is to keep only what the talk accounts for."""
+    return asked(
+        "Grounded alone",
+        "Of the seats that the filter keeps, only those whose proposal is their share of the last split named in the"
+        " talk.",
+        False,
+    )
+
+
+def asked_control() -> Any:
+    """What an experiment is compared with: the same, but for what it is thought to gain by."""
+    return asked(
+        "Control",
+        "To compare with: as many rows as the filter keeps of each round, but of any seats; or rewards that are dealt"
+        " out among the seats of a role at random.",
+        NO_CONTROL,
+        labels={
+            NO_CONTROL: "none",
+            RANDOM_ROWS: "as many rows, drawn at random",
+            SHUFFLED_REWARDS: "rewards exchanged at random",
+        },
+        metavar="NAME",
+    )
+
+
+def asked_weight(what: str, more: str) -> Any:
+    """How much some moves weigh in the loss."""
+    return asked(f"Weight of {what}", f"In the loss. {more}", 1.0, metavar="W", ge=0, le=MOST_WEIGHT)
+
+
+def check_control(control: str, rewards: str) -> None:
+    """Raises Invalid for rewards that are to be exchanged where there are none."""
+    if control == SHUFFLED_REWARDS and rewards == NO_REWARDS:
+        raise Invalid("control", expected=Phrase("rewards beside it"), got=Phrase("none"))

@@ -1,0 +1,111 @@
+"""Datasets of grounded seats alone, their controls, and moves that weigh more or less than others."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy import Engine, update
+
+from app.campaigns.recipe import document_of
+from app.campaigns.spec import CampaignSpec
+from app.core.config import Settings
+from app.core.errors import Invalid
+from app.core.extensions import writing
+from app.models import MatchRow
+from tests.datasets import cut, rows_of, seat_of
+from tests.rounds import make_round, play
+
+
+@pytest.fixture
+def settings(app: Flask) -> Settings:
+    return app.config["SETTINGS"]  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def number(engine: Engine, settings: Settings) -> int:
+    """A round of `scripted`, whose matches end in deals on what was said."""
+    found = make_round(engine, "scripted", matches=12)
+    play(engine, settings, found)
+    return found
+
+
+def rows(engine: Engine, settings: Settings, number: int, **spec: Any) -> dict[tuple[str, int], dict[str, Any]]:
+    """The rows of a dataset by match and seat."""
+    home = settings.home
+    return {seat_of(row): row for row in rows_of(home, cut(engine, home, rounds=[number], **spec))}
+
+
+def reward(row: dict[str, Any]) -> float:
+    return round(sum(each["reward"] for each in row["messages"] if each["role"] == "assistant"), 9)
+
+
+def test_a_seat_whose_proposal_is_not_what_was_said_last_gives_no_row(
+    engine: Engine, settings: Settings, number: int
+) -> None:
+    everything = rows(engine, settings, number, filter="nonzero")
+    match = next(match for match, seat in everything if seat == 0)
+    with writing(engine) as session:
+        session.execute(
+            update(MatchRow).where(MatchRow.id == match).values(measures={"grounded_0": False, "grounded_1": True})
+        )
+    assert everything.keys() - rows(engine, settings, number, filter="nonzero", grounded=True).keys() == {(match, 0)}
+    with writing(engine) as session:
+        session.execute(update(MatchRow).where(MatchRow.id == match).values(measures=None))
+    with pytest.raises(Invalid, match=r"grounded: .* got 1 that were not.*flask match measure"):
+        rows(engine, settings, number, filter="nonzero", grounded=True)
+
+
+def test_a_control_has_as_many_rows_of_any_seats(engine: Engine, settings: Settings, number: int) -> None:
+    kept = rows(engine, settings, number, filter="above_avg")
+    first, again, other = (
+        rows(engine, settings, number, filter="above_avg", control="random_rows", seed=seed) for seed in (1, 1, 2)
+    )
+    assert len(kept) == len(first) == len(other) < 24
+    assert first == again
+    assert len({frozenset(each) for each in (kept, first, other)}) == 3
+    everything = rows(engine, settings, number, filter="all")
+    assert all(row == everything[seat] for seat, row in first.items())
+
+
+def test_shuffled_rewards_are_those_of_other_seats(engine: Engine, settings: Settings, number: int) -> None:
+    as_won = rows(engine, settings, number, filter="all", rewards="spag")
+    shuffled = rows(engine, settings, number, filter="all", rewards="spag", control="shuffled_rewards", seed=1)
+    assert as_won.keys() == shuffled.keys()
+    before, after = ({seat: reward(row) for seat, row in each.items()} for each in (as_won, shuffled))
+    assert Counter(before.values()) == Counter(after.values())
+    assert before != after
+    with pytest.raises(Invalid, match="control: expected rewards beside it"):
+        rows(engine, settings, number, filter="all", control="shuffled_rewards")
+
+
+def test_moves_weigh_by_their_kind(engine: Engine, settings: Settings, number: int) -> None:
+    def weights(**spec: float) -> set[tuple[str, float]]:
+        """The weights of own moves, by how these begin."""
+        found = rows(engine, settings, number, filter="all", **spec).values()
+        own = [each for row in found for each in row["messages"] if each["role"] == "assistant"]
+        return {(each["content"].split("]")[0], each.get("weight", 1)) for each in own}
+
+    assert weights() == {("[message", 1), ("[propose", 1)}
+    assert weights(message_weight=0) == {("[message", 0), ("[propose", 1)}
+    assert weights(proposal_weight=0, message_weight=2.5) == {("[message", 2.5), ("[propose", 0)}
+
+
+def test_a_seat_without_a_move_to_learn_gives_no_row(engine: Engine, settings: Settings) -> None:
+    short = make_round(engine, "scripted", matches=2, config={"limit": 1})  # a message of the seat that begins, each
+    play(engine, settings, short)
+    assert len(rows(engine, settings, short, filter="all")) == 2
+    with pytest.raises(Invalid, match="to keep at least one transcript"):
+        rows(engine, settings, short, filter="all", message_weight=0)
+
+
+def test_a_campaign_asks_its_datasets_for_the_same() -> None:
+    spec = {"game": "negotiation", "base": "base", "iterations": 1, "matches": 10, "seed": 1}
+    asked = {"grounded": True, "control": "random_rows", "proposal_weight": 3.0}
+    plain, controlled = (
+        next(
+            step["with"] for step in document_of(CampaignSpec.read(each), "loop", None)["steps"] if step["do"] == "keep"
+        )
+        for each in (spec, {**spec, **asked})
+    )
+    assert controlled == {**plain, **asked, "seed": "${training_seeds[iteration]}"}
