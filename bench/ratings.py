@@ -1,6 +1,6 @@
 """How often the intervals of ratings cover what they should, in simulated tournaments.
 
-    python -m bench.ratings                     1,000 tournaments of five players on 60 contexts, some four minutes
+    python -m bench.ratings                     1,000 tournaments of five players on 60 contexts: four minutes of a core
     python -m bench.ratings --tournaments 100 --contexts 20
 
 Every pair plays each context from both places. Strengths are planted, so that the true ratings are known; contexts are

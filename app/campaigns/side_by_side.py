@@ -1,4 +1,4 @@
-"""The models of a campaign side by side: one an iteration, against the base, in the evaluations of all."""
+"""The models of a campaign side by side: one for each iteration, against the base, in their evaluation rounds."""
 
 from typing import Any
 
@@ -11,9 +11,9 @@ from app.campaigns.lifecycle import spec_of
 
 
 def choice_of_campaign(session: Session, number: int, **further: Any) -> SideBySideChoice:
-    """The models that there are so far; with themselves as they play, and with the opponents of the evaluations.
+    """The models trained so far, in the rounds that evaluate them in self-play and against opponents.
 
-    Raises NotFound for a campaign that there is not.
+    Raises NotFound for an unknown campaign.
     """
     spec = spec_of(CAMPAIGN.get(session, number).spec)
     iterations, rounds = {}, []

@@ -1,8 +1,8 @@
 """The matches of models side by side, read by setting, and what was said in them.
 
-Of people's matches those count that are none of a rehearsal, of practice, of somebody who withdrew, or of a wave that
-is not frozen, and in which nothing was erased. Matches in which a model was told a prompt beside the rules do not
-count: it is another player then.
+People's matches do not count if they belong to a rehearsal, to practice, to somebody who withdrew or to a wave that is
+not frozen, or if anything in them was erased. Matches in which a model got a system prompt besides the rules do not
+count either, because it is another player then.
 """
 
 import json
