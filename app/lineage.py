@@ -15,7 +15,6 @@ from sqlalchemy.orm import Session, defer
 
 from app.campaigns.iterations import iteration_of
 from app.core.config import ROOT
-from app.core.errors import NotFound
 from app.finetuning.config import SFT_DATA
 from app.finetuning.job import TRAINING
 from app.finetuning.listing import datasets_of, learns_from
@@ -31,7 +30,7 @@ from app.models import (
     SeatRow,
     TrainingJob,
 )
-from app.registry import BASELINE, MODELS
+from app.registry import BASELINE, MODELS, get_model_by_number
 from app.rounds.job import ROUND
 
 TRAINED, SHIPPED, ADDED = "trained", "shipped", "added"  # by a job; it came with Parlor; by hand
@@ -98,7 +97,7 @@ class Descendants:
 def ancestors(session: Session, model_id: int) -> list[ModelOrigin]:
     """How a model was made, and every model that it comes from: each once, the latest first. Raises NotFound."""
     found: dict[int, ModelOrigin] = {}
-    wanted = {_model(session, model_id).id}
+    wanted = {get_model_by_number(session, model_id).id}
     while wanted:
         generation = list(_made(session, wanted))
         found |= {each.model.id: each for each in generation}
@@ -109,7 +108,7 @@ def ancestors(session: Session, model_id: int) -> list[ModelOrigin]:
 
 def descendants(session: Session, model_id: int) -> Descendants:
     """What was made from a model; the latest first, and of models the nearest. Raises NotFound."""
-    known = {_model(session, model_id).id}
+    known = {get_model_by_number(session, model_id).id}
     datasets, jobs = _learned_from(session, known)
     heirs: list[Descendant] = []
     steps, further = 1, jobs
@@ -152,13 +151,6 @@ def origin_of(model: LanguageModel, job: TrainingJob | None) -> str:
     else:
         came = (model.kind, model.name) == ("scripted", BASELINE)
     return SHIPPED if came else ADDED
-
-
-def _model(session: Session, model_id: int) -> LanguageModel:
-    row = session.get(LanguageModel, model_id) if 0 < model_id < 2**31 else None
-    if row is None:
-        raise NotFound("model", expected="the number of one that is registered", got=model_id)
-    return row
 
 
 # ---- Upwards ---------------------------------------------------------------------

@@ -10,16 +10,15 @@ from app.accounts.tokens import READ
 from app.api.lists import list_page, list_query, list_schema
 from app.api.operations import json_answer, operation
 from app.cleanup.listing import REMOVALS
-from app.core.errors import NotFound, Phrase
 from app.core.extensions import db
 from app.datasets import listing as datasets
 from app.datasets import store
 from app.datasets.description import dataset_json
 from app.games.base import JSON
-from app.jobs.kind import LARGEST
 from app.lineage import models_of
 from app.matches import model_list
 from app.models import Dataset, LanguageModel
+from app.registry import get_model_by_number
 from app.registry.description import described
 from app.web.seats import settings
 from app.web.threads import in_worker_thread
@@ -50,9 +49,7 @@ def show_model(number: int) -> Response:
     home = settings().home
 
     def read(session: Session) -> JSON:
-        row = session.get(LanguageModel, number) if number <= LARGEST else None
-        if row is None:
-            raise NotFound("model", expected=Phrase("the number of one that exists"), got=number)
+        row = get_model_by_number(session, number)
         withdrawn = [each.id for each in models_of(session).get(row.id, ())]
         return {"model_id": row.id, **described(row, home), "learned_withdrawn": withdrawn}
 

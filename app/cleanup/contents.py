@@ -15,14 +15,14 @@ from app.alignments.job import ALIGNMENT
 from app.assessments.job import ASSESSMENT
 from app.benchmarks.job import BENCHMARK
 from app.campaigns.job import CAMPAIGN
-from app.core.errors import Invalid, NotFound, Phrase, either
+from app.core.errors import Invalid, Phrase, either
 from app.datasets.store import FOLDER as DATASETS
 from app.datasets.store import get_dataset
 from app.finetuning.files import FOLDER as TRAININGS
 from app.finetuning.job import TRAINING
 from app.job_kinds import JOB_KINDS, find_kind
-from app.jobs.kind import LARGEST
 from app.models import Dataset, LanguageModel
+from app.registry import get_model_by_number
 from app.rounds.job import ROUND
 from app.society.job import SOCIETY
 from app.spend.storage import BENCHMARKS
@@ -67,10 +67,7 @@ def get_thing(session: Session, kind: str, number: int) -> Any:
         return get_dataset(session, number)
     if kind != MODEL:
         return find_kind(kind).get(session, number)
-    row = session.get(LanguageModel, number) if 0 < number <= LARGEST else None
-    if row is None:
-        raise NotFound("model", expected=Phrase("the number of one that is registered"), got=number)
-    return row
+    return get_model_by_number(session, number)
 
 
 def subject_of(kind: str, number: int) -> Phrase:

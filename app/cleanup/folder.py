@@ -19,7 +19,7 @@ _PATIENCE = 3.0  # seconds
 
 
 @contextmanager
-def alone(home: Path, patience: float = _PATIENCE) -> Iterator[None]:
+def cleanup_lock(home: Path, patience: float = _PATIENCE) -> Iterator[None]:
     """Keep all other clean-ups out; the lock goes with the process. Raises Conflict while another one has it."""
     folder = home / ARCHIVES
     private_folder(folder)

@@ -1,6 +1,6 @@
 """What could be removed, the largest first, and the list of what was."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -108,9 +108,3 @@ REMOVALS: Listing[Removal] = Listing(
     ),
     items=lambda _session, rows: [RemovalItem(row) for row in rows],
 )  # fmt: skip
-
-
-def removals_of(session: Session, kind: str, numbers: Sequence[int]) -> dict[int, Removal]:
-    """The removals in force of these things, by their numbers."""
-    which = (Removal.kind == kind, Removal.number.in_(numbers), Removal.in_force.is_(True))
-    return {row.number: row for row in session.scalars(select(Removal).where(*which))}

@@ -4,7 +4,6 @@ That transaction decides. A process that is killed before it has changed nothing
 after it is done by the next clean-up or by upkeep: `finish`.
 """
 
-import hashlib
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -29,10 +28,10 @@ from app.core.errors import Conflict, Invalid, Phrase, Verbatim
 from app.core.extensions import reading, writing
 from app.core.files import temporary_beside
 from app.core.lists import Reference
-from app.datasets.store import pieces_of
 from app.matches.counts import uncount
 from app.models import MatchRow, Removal
 from app.rounds.job import ROUND
+from training.hashes import file_hash
 
 log = structlog.get_logger()
 _AT_ONCE = 500  # matches in one statement
@@ -106,7 +105,7 @@ def remove(
     cannot be written.
     """
     home = settings.home
-    with folder.alone(home):
+    with folder.cleanup_lock(home):
         finish(home, database)
         with reading(database) as session:
             found = preview(session, home, kind, number)
@@ -123,7 +122,7 @@ def remove(
 
 
 def finish(home: Path, database: Engine) -> None:
-    """Do what a process that was killed has left to do, for who is `alone`."""
+    """Do what a process that was killed has left to do, for who has the `cleanup_lock`."""
     with reading(database) as session:
         rows = session.scalars(select(Removal).where(Removal.archive.is_not(None))).all()
         unmoved = [row for row in rows if row.in_force and not row.moved]
@@ -232,15 +231,7 @@ def _write_archive(settings: Settings, database: Engine, found: RemovalPreview, 
             remedy=Phrase("nothing was removed"),
             subject=path,
         ) from None
-    return _Draft(name, hash_of(path), manifest)
-
-
-def hash_of(path: Path) -> str:
-    """The SHA-256 of a file's bytes. Raises OSError."""
-    seen = hashlib.sha256()
-    for piece in pieces_of(path):
-        seen.update(piece)
-    return seen.hexdigest()
+    return _Draft(name, file_hash(path), manifest)
 
 
 def _row_sets(connection: Connection, kind: str, number: int) -> list[RowSet]:

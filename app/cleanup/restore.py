@@ -15,7 +15,7 @@ from app.backup.archive import ArchiveReader
 from app.backup.tables import load, read_rows, revision_of, tables_of
 from app.cleanup import folder
 from app.cleanup.contents import DATASET, get_thing, row_sets, subject_of
-from app.cleanup.remove import drop, finish, hash_of, matches_of
+from app.cleanup.remove import drop, finish, matches_of
 from app.core.config import Settings
 from app.core.disk import is_full
 from app.core.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
@@ -25,6 +25,7 @@ from app.datasets.store import FOLDER as DATASETS
 from app.matches.counts import count_ended
 from app.models import Dataset, Removal
 from app.rounds.job import ROUND
+from training.hashes import file_hash
 
 log = structlog.get_logger()
 
@@ -36,7 +37,7 @@ def restore(settings: Settings, database: Engine, removal_id: int, by: str) -> R
     Invalid for an archive that is not what was written or a disk without room.
     """
     home = settings.home
-    with folder.alone(home):
+    with folder.cleanup_lock(home):
         finish(home, database)
         with reading(database) as session:
             removal = get_removal(session, removal_id)
@@ -76,7 +77,7 @@ def free_due(home: Path, database: Engine, now: datetime | None = None) -> int:
     """
     now = now or datetime.now(UTC)
     try:
-        with folder.alone(home, patience=0):
+        with folder.cleanup_lock(home, patience=0):
             finish(home, database)
             with reading(database) as session:
                 open_ = select(Removal).where(Removal.in_force.is_(True), Removal.archive.is_not(None))
@@ -96,7 +97,7 @@ def free_due(home: Path, database: Engine, now: datetime | None = None) -> int:
 
 def delete_archive(settings: Settings, database: Engine, removal_id: int) -> None:
     """Delete the archive of a removal for good. Raises NotFound, and Conflict where there is none or it is undone."""
-    with folder.alone(settings.home):
+    with folder.cleanup_lock(settings.home):
         finish(settings.home, database)  # which needs the archive to know what is still to be moved
         with reading(database) as session:
             removal = get_removal(session, removal_id)
@@ -109,16 +110,6 @@ def delete_archive(settings: Settings, database: Engine, removal_id: int) -> Non
                 subject=_subject(removal),
             )
         drop(settings.home, database, removal)
-
-
-def _delete(home: Path, database: Engine, removal: Removal, *, archive: bool) -> None:
-    folder.delete_folder(folder.removed_path(home, removal.id))
-    values: dict[str, object] = {"freed_at": datetime.now(UTC)}
-    if archive:
-        folder.archive_path(home, str(removal.archive)).unlink(missing_ok=True)
-        values["archive"] = None
-    with writing(database) as session:
-        session.execute(update(Removal).where(Removal.id == removal.id).values(values))
 
 
 def _delete_kept(home: Path, database: Engine, removal: Removal) -> None:
@@ -162,7 +153,7 @@ def _checked_archive(home: Path, removal: Removal) -> ArchiveReader:
         )
     reader = ArchiveReader(path)
     reader.check()
-    if hash_of(path) != removal.sha256:
+    if file_hash(path) != removal.sha256:
         raise Invalid(
             "removal", expected=Phrase("the archive that was written"), got=Phrase("another file"), subject=path
         )

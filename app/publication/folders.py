@@ -1,9 +1,9 @@
 """Pushing to a folder. It is there whole or as it was; what a killed push has copied is not copied again."""
 
-import errno
 import shutil
 from pathlib import Path
 
+from app.core.disk import is_full
 from app.core.errors import Conflict, Phrase
 from app.publication.bundle import MANIFEST, Bundle
 from training.hashes import file_hash
@@ -30,7 +30,7 @@ def push_to_folder(folder: Path, bundle: Bundle) -> None:
         part.replace(folder)
         shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if is_full(error):
             expected, remedy = Phrase("room for %(size)s bytes", size=bundle.size), Phrase("make room and try again")
             raise Conflict("to", expected=expected, got=Phrase("less"), remedy=remedy, subject=folder) from None
         expected, got = Phrase("a folder that can be written"), error.strerror or type(error).__name__

@@ -4,7 +4,6 @@ The token is handed to each call, and is in no message: those are made here, of 
 before a push was killed is not sent again; what was fetched before a pull was killed is not fetched again.
 """
 
-import errno
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +26,7 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.utils.tqdm import disable_progress_bars
 
+from app.core.disk import is_full
 from app.core.errors import AppError, Conflict, Invalid, NotAllowed, NotFound, Phrase, Verbatim
 from app.publication.bundle import MANIFEST, MODEL, Bundle
 from app.publication.places import MAIN, PublicationPlace
@@ -159,7 +159,7 @@ class Hub:
 
     def _disk(self, place: PublicationPlace, error: OSError) -> AppError:
         cause: BaseException | None = error.__cause__ or error.__context__
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if is_full(error):
             return Conflict(
                 None, expected=Phrase("room on the disk"), got=Phrase("none"), remedy=Phrase("make room and try again"),
                 subject=Verbatim(place.repository),

@@ -19,10 +19,10 @@ LICENCES: tuple[str, ...] = get_args(Licence)
 _FREE = ("apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", "cc0-1.0", "cc-by-4.0", "odc-by", "cdla-permissive-2.0")
 
 
-def check_licence(licence: str, field: str = "licence") -> str:
+def check_licence(licence: str) -> str:
     """The licence, if it is one of these. Raises Invalid."""
     if licence not in LICENCES:
-        raise Invalid(field, expected=either(LICENCES), got=licence)
+        raise Invalid("licence", expected=either(LICENCES), got=licence)
     return licence
 
 

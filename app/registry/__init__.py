@@ -14,6 +14,7 @@ from app.core.config import ROOT, Settings
 from app.core.errors import Conflict, FieldName, Invalid, NotFound, Phrase, check_name, shown
 from app.games import GAMES, find_game
 from app.jobs import states
+from app.jobs.kind import LARGEST
 from app.models import LanguageModel
 from app.players import make_player
 from app.players.api import options as api_options
@@ -166,6 +167,14 @@ def get_model(session: Session, name: str) -> LanguageModel:
     if row is None:
         known = ", ".join(each.name for each in list_models(session))
         raise NotFound("model", expected=Phrase("one of %(known)s", known=known), got=name)
+    return row
+
+
+def get_model_by_number(session: Session, number: int) -> LanguageModel:
+    """The registry's row of that number. Raises NotFound."""
+    row = session.get(LanguageModel, number) if 0 < number <= LARGEST else None
+    if row is None:
+        raise NotFound("model", expected=Phrase("the number of one that is registered"), got=number)
     return row
 
 

@@ -68,11 +68,11 @@ def find_prompt(session: Session, named: str, field: str | None = "prompt") -> P
     return rows[-1]
 
 
-def settled_prompts(session: Session, named: Sequence[str], field: str = "prompts") -> list[str | None]:
+def settled_prompts(session: Session, named: Sequence[str]) -> list[str | None]:
     """The prompts of two models as NAME@VERSION, None for none; one alone is that of both. Raises NotFound, Invalid."""
     if len(named) > 2:
-        raise Invalid(field, expected=Phrase("one prompt, or one for each of two models"), got=len(named))
-    found = [None if each == NO_PROMPT else reference(find_prompt(session, each, field)) for each in named]
+        raise Invalid("prompts", expected=Phrase("one prompt, or one for each of two models"), got=len(named))
+    found = [None if each == NO_PROMPT else reference(find_prompt(session, each, "prompts")) for each in named]
     return found * (3 - len(found)) if found else []
 
 

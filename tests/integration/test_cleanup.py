@@ -210,9 +210,10 @@ def test_two_datasets_with_the_same_bytes_share_their_file_until_both_are_gone(
 
 def test_a_society_comes_back_the_same(engine: Engine, settings: Settings, stub: StubServer) -> None:
     add_chat_models(engine, stub.url, "chatter", price_in=100.0, price_out=400.0)
-    society = make_society(engine, "chatter")
+    society = make_society(engine, "chatter", observers=["scripted-observer"])
     run_society(engine, settings, society)
     before = everything(engine, settings.home)
+    assert before["society_agent"]
     with reading(engine) as session:
         spent = read_spend(session, ALL).by_run()
     removal = remove(settings, engine, "society", society, BY)
@@ -328,7 +329,7 @@ setattr(owner, name, then_die(getattr(owner, name)) if {after} else die)
 {call}
 """
 REMOVE_STEPS = [
-    ("removing", "hash_of", False, False),  # the archive is written
+    ("removing", "file_hash", False, False),  # the archive is written
     ("removing", "_take", False, False),  # the thing is marked, its rows are there
     ("removing", "_take", True, False),  # its rows are gone, nothing is committed
     ("removing", "_remove_rows", True, True),  # committed, its files are where they were

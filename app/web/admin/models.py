@@ -35,6 +35,7 @@ from app.players.local import options as local_options
 from app.players.local.serving import NAMES, SERVER, WORKER, in_words
 from app.players.prompts import default_prompt
 from app.registry import (
+    get_model_by_number,
     is_shipped,
     may_be_offered,
     needs_test,
@@ -57,7 +58,7 @@ from app.registry.prices import own_prices
 from app.registry.serving import may_play_with_server, set_play_with
 from app.web.admin.blueprint import blueprint
 from app.web.admin.lists import ListPage, add_address, register_list, show_list
-from app.web.admin.models_form import find_row, read_numbers
+from app.web.admin.models_form import read_numbers
 from app.web.admin.tags import tag_filter
 from app.web.form_writes import write, write_once
 from app.web.seats import hold, settings
@@ -161,7 +162,7 @@ def change_model(number: int) -> ResponseReturnValue:
     form = request.form
     action = form.get("action", "")
     try:
-        test = write_once(lambda session: _change(session, find_row(session, number), action, form))
+        test = write_once(lambda session: _change(session, get_model_by_number(session, number), action, form))
     except (Invalid, Conflict) as error:
         return _model_page(number, error, form if action == "edit" else None), error.status
     if test is not None:
@@ -177,7 +178,7 @@ def change_model(number: int) -> ResponseReturnValue:
 def play_model(number: int) -> ResponseReturnValue:
     """Start a match of an experimenter against the model, whatever it is switched to."""
     game, chosen = request.form.get("game", ""), settings()
-    record = write(lambda session: start_match_against(session, chosen, game, find_row(session, number)))
+    record = write(lambda session: start_match_against(session, chosen, game, get_model_by_number(session, number)))
     if record.model_to_move:
         enqueue_turn(chosen.broker_url, record.id)
     hold(record.id, person_in(record))
@@ -210,7 +211,7 @@ def _change(session: Session, row: LanguageModel, action: str, form: Mapping[str
 
 def _model_page(number: int, refused: AppError | None = None, typed: Mapping[str, str] | None = None) -> str:
     with reading() as session:
-        row = find_row(session, number)
+        row = get_model_by_number(session, number)
         check = latest_check(session, row)
         return render_template(
             "admin/model.html",

@@ -20,7 +20,7 @@ from app.players.api.server_errors import TOKEN_FIELDS
 from app.players.local.options import read_template_arguments
 from app.players.prompts import styles
 from app.players.stop_strings import read_stop
-from app.registry import add_api_model
+from app.registry import add_api_model, get_model_by_number
 from app.registry.changes import clone_model
 from app.registry.price_table import find_prices, load_price_table
 from app.registry.prices import PRICES
@@ -30,7 +30,6 @@ from app.web.forms import RefusedField
 from app.web.seats import settings
 from app.web.translations import game_titles
 
-_GREATEST = 2**31 - 1  # number of a row that the database can look for
 _TEXTS = (
     "model",
     "base_url",
@@ -93,17 +92,9 @@ def clone(number: int) -> ResponseReturnValue:
         return _model_form(request.form, row.games, error, row), error.status
 
 
-def find_row(session: Session, number: int) -> LanguageModel:
-    """The model of that number. Raises NotFound."""
-    row = session.get(LanguageModel, number) if number <= _GREATEST else None
-    if row is None:
-        raise NotFound("model", expected=Phrase("the number of one that is registered"), got=number)
-    return row
-
-
 def _cloneable(session: Session, number: int) -> LanguageModel:
     """The model of that number. Raises NotFound, also for a scripted one, which has nothing to change in a clone."""
-    row = find_row(session, number)
+    row = get_model_by_number(session, number)
     if row.kind == "scripted":
         raise NotFound("model", expected=Phrase("the number of one that is called"), got=number)
     return row

@@ -18,10 +18,10 @@ from app.publication.job import PUBLICATION
 from app.publication.lifecycle import PlannedPush, plan
 from app.publication.release import Release, called, release_of_dataset, release_of_model
 from app.publication.spec import PublicationSpec
+from app.registry import get_model_by_number
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_form import Asked, FormWords, JobForm, register_form
 from app.web.admin.job_pages import JobPages, register_pages
-from app.web.admin.models_form import find_row
 from app.web.downloads import download
 from app.web.seats import settings
 from app.web.threads import in_worker_thread
@@ -78,7 +78,7 @@ def _read(session: Session, home: Path, kind: str, number: int) -> tuple[str, st
     if kind == DATASET:
         dataset = get_dataset(session, number)
         return called(dataset), dataset_card(session, dataset), release_of_dataset(session, dataset), None
-    row = find_row(session, number)
+    row = get_model_by_number(session, number)
     try:
         card = model_card(session, home, row)
     except NotFound as error:

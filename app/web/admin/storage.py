@@ -102,7 +102,7 @@ def act_on_removal(number: int) -> ResponseReturnValue:
 
 
 @blueprint.before_request
-def _show_what_became_of_it() -> ResponseReturnValue | None:
+def _show_removal() -> ResponseReturnValue | None:
     """Answers 410 on the pages of a removed job, with its removal."""
     given, path = request.view_args or {}, request.path.removeprefix(url_for("admin.home"))
     for kind in JOB_KINDS if given else ():

@@ -17,7 +17,7 @@ from app.core.validation import whole_number
 from app.datasets.store import get_dataset
 from app.job_kinds import JOB_KINDS
 from app.jobs import tags as service
-from app.models import LanguageModel
+from app.registry import get_model_by_number
 from app.web.admin.blueprint import blueprint
 from app.web.admin.lists import ListFilter, cell_address
 from app.web.form_writes import write
@@ -93,8 +93,7 @@ def _check(session: Session, kind: str, number: int) -> None:
     if kind == service.DATASET:
         get_dataset(session, number)
     elif kind == service.MODEL:
-        if number > _LARGEST or session.get(LanguageModel, number) is None:
-            raise NotFound("model", expected="the number of one that exists", got=number)
+        get_model_by_number(session, number)
     else:
         known = {each.name: each for each in JOB_KINDS}
         if kind not in known:
