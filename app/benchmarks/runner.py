@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from datetime import UTC
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,6 +18,7 @@ from sqlalchemy.orm import Session
 
 from app.benchmarks import lifecycle, tasks
 from app.benchmarks.chats import BenchmarkChats
+from app.benchmarks.files import folder_of
 from app.benchmarks.job import BENCHMARK
 from app.core.disk import is_full
 from app.core.errors import AppError
@@ -30,12 +30,10 @@ from app.jobs import states
 from app.jobs.process import GRACE, INTERRUPTED, FileTail, JobProcess
 from app.jobs.spending import BudgetReached
 from app.matches.turns import WorkerContext
-from app.models import BenchmarkJob
 
 TICK = 0.5  # seconds between two looks at what the process tells, and at whether the job is to be stopped
 AWAY = 600.0  # seconds that the end of a job waits for a database that is away
 MOST_DEATHS = 5  # a job whose worker or process died this often, with no task scored between, is given up
-FOLDER = "benchmarks"  # in PARLOR_HOME
 CHATS_FIRST = 3  # the exit code of a run that needs answers
 
 T = TypeVar("T")
@@ -58,11 +56,6 @@ def run(context: WorkerContext, job_id: int) -> None:
         _BenchmarkRunner(context, job_id).work()
     except BenchmarkLeaseLost:
         log.warning("a benchmark went to somebody else", job=job_id)
-
-
-def folder_of(home: Path, row: BenchmarkJob) -> Path:
-    """Where a job's files are. In a new database another job may have had its number, so the name has its date too."""
-    return home / FOLDER / f"{row.id}-{row.created_at.astimezone(UTC):%Y%m%dT%H%M%S%f}"
 
 
 class _BenchmarkRunner:

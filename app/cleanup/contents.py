@@ -1,31 +1,37 @@
 """What a model, a dataset or a job holds: the files and the rows that go with it, while its own row stays.
 
+A file that lies where another thing keeps its own files is that one's as well, and stays until both are gone: a
+folder may be in another one, and two paths may lead to the same folder.
 The rows of calls stay too, without their texts, so that what was spent stays true.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Table, or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer
 
 from app.alignments.job import ALIGNMENT
 from app.assessments.job import ASSESSMENT
+from app.benchmarks.files import folder_of
 from app.benchmarks.job import BENCHMARK
 from app.campaigns.job import CAMPAIGN
 from app.core.errors import Invalid, Phrase, either
 from app.datasets.store import FOLDER as DATASETS
 from app.datasets.store import get_dataset
-from app.finetuning.files import FOLDER as TRAININGS
+from app.finetuning.files import JobFiles
 from app.finetuning.job import TRAINING
+from app.inference.weights import base_of
 from app.job_kinds import JOB_KINDS, find_kind
-from app.models import Dataset, LanguageModel
+from app.models import BenchmarkJob, Dataset, LanguageModel, TrainingJob
+from app.players.local.options import resolve
 from app.registry import get_model_by_number
+from app.registry.checkpoint_folders import is_for_checkpoints
 from app.rounds.job import ROUND
 from app.society.job import SOCIETY
-from app.spend.storage import BENCHMARKS
 
 MODEL, DATASET = "model", "dataset"
 _KEPT = ("rehearsal", "publication")  # which hold a study's copy, or nothing but their row
@@ -85,20 +91,25 @@ def name_of(kind: str, row: Any) -> str:
 
 
 def files_of(home: Path, kind: str, row: Any) -> list[str]:
-    """The files of a thing that are there, relative to PARLOR_HOME, by name."""
-    return sorted(found.relative_to(home).as_posix() for place in _places(home, kind, row) for found in _below(place))
+    """The files of a thing that are there, relative to PARLOR_HOME, by name.
+
+    A checkpoint that came with Parlor, or lies in a folder of somebody's own, is not Parlor's to delete.
+    """
+    place = _place_of(home, kind, row)
+    if place is None or not place.is_relative_to(home) or (kind == MODEL and not is_for_checkpoints(home, place)):
+        return []
+    return sorted(found.relative_to(home).as_posix() for found in _below(place))
 
 
-def _places(home: Path, kind: str, row: Any) -> Iterator[Path]:
-    if kind == MODEL and row.kind == "local":
-        folder = home / str(row.options["path"])
-        # Checkpoints that came with Parlor, or lie in a folder of somebody's own, are not Parlor's to delete.
-        if folder.resolve().is_relative_to(home.resolve()):
-            yield folder
-    elif kind == DATASET:
-        yield home / DATASETS / f"{row.sha256}.jsonl"
-    elif kind in (TRAINING.name, BENCHMARK.name):
-        yield home / (TRAININGS if kind == TRAINING.name else BENCHMARKS) / str(row.id)
+def _place_of(home: Path, kind: str, row: Any) -> Path | None:
+    """The file or folder of a thing, wherever symbolic links lead."""
+    if kind == MODEL:
+        return resolve(home, str(row.options["path"])).resolve() if row.kind == "local" else None
+    if kind == DATASET:
+        return (home / DATASETS / f"{row.sha256}.jsonl").resolve()
+    if kind == TRAINING.name:
+        return JobFiles(home, row.id, row.name).folder.resolve()
+    return folder_of(home, row).resolve() if kind == BENCHMARK.name else None
 
 
 def _below(place: Path) -> Iterator[Path]:
@@ -109,24 +120,42 @@ def _below(place: Path) -> Iterator[Path]:
             yield found
 
 
-def shares_files(session: Session, kind: str, row: Any) -> list[Any]:
-    """The other things that have the same files, and keep them as long as they are there themselves."""
-    if kind == DATASET:
-        same = select(Dataset).where(Dataset.sha256 == row.sha256, Dataset.id != row.id, Dataset.removed_at.is_(None))
-        return [*session.scalars(same.order_by(Dataset.id))]
-    if kind != MODEL or row.kind != "local":
-        return []
-    local = select(LanguageModel).where(
-        LanguageModel.kind == "local", LanguageModel.id != row.id, LanguageModel.removed_at.is_(None)
-    )
-    return [each for each in session.scalars(local) if each.options["path"] == row.options["path"]]
+class Owners:
+    """Whose files lie where, of all things that are there."""
+
+    def __init__(self, session: Session, home: Path) -> None:
+        self._at: dict[Path, set[tuple[str, int]]] = defaultdict(set)
+        self._home = home
+        tables: tuple[tuple[str, type[Any]], ...] = (
+            (MODEL, LanguageModel), (DATASET, Dataset), (TRAINING.name, TrainingJob), (BENCHMARK.name, BenchmarkJob),
+        )  # fmt: skip
+        for kind, table in tables:
+            heavy = [defer(table.log)] if hasattr(table, "log") else []
+            for row in session.scalars(select(table).where(table.removed_at.is_(None)).options(*heavy)):
+                place = _place_of(home, kind, row)
+                if place is None:
+                    continue
+                self._at[place].add((kind, row.id))
+                if kind == MODEL and (base := base_of(place)) is not None:  # which adapters are loaded with
+                    self._at[base.folder.resolve()].add((kind, row.id))
+
+    def others_of(self, name: str, kind: str, number: int) -> set[tuple[str, int]]:
+        """The things but one that a file is of, by its name relative to PARLOR_HOME."""
+        path = self._home / name
+        found = set().union(*(self._at[place] for place in (path, *path.parents) if place in self._at))
+        return found - {(kind, number)}
 
 
 # ---- The rows ------------------------------------------------------------------------
 
 
-def row_sets(tables: Mapping[str, Table], kind: str, number: int) -> list[RowSet]:
-    """The rows of a thing, each table after those that it refers to. `tables`: those of the database, by name."""
+def row_sets(tables: Mapping[str, Table], kind: str, number: int, matches: Sequence[str] | None = None) -> list[RowSet]:
+    """The rows of a thing, each table after those that it refers to. `tables`: those of the database, by name.
+
+    Of a round all that there are, or those of some of its `matches`.
+    """
+    if kind == ROUND.name:
+        return [*_of_round(tables, number, matches)]
     found = _ROW_SETS.get(kind)
     return [] if found is None else [*found(tables, number)]
 
@@ -138,10 +167,10 @@ def _of_model(tables: Mapping[str, Table], number: int) -> Iterator[RowSet]:
     yield RowSet(tables["language_model"], tables["language_model"].c.id == number, switches)
 
 
-def _of_round(tables: Mapping[str, Table], number: int) -> Iterator[RowSet]:
+def _of_round(tables: Mapping[str, Table], number: int, matches: Sequence[str] | None) -> Iterator[RowSet]:
     match = tables["match"]
-    ids = select(match.c.id).where(match.c.round_id == number)
-    yield RowSet(match, match.c.round_id == number)
+    ids: Any = select(match.c.id).where(match.c.round_id == number) if matches is None else matches
+    yield RowSet(match, match.c.round_id == number if matches is None else match.c.id.in_(matches))
     for name in ("seat", "event", "match_text", "match_source"):
         yield RowSet(tables[name], tables[name].c.match_id.in_(ids), renumbered=name == "match_text")
     calls, rows = tables["generation"], tables["dataset_row"]
@@ -195,7 +224,6 @@ def _texts(calls: Table) -> dict[str, Any]:
 
 _ROW_SETS = {
     MODEL: _of_model,
-    ROUND.name: _of_round,
     SOCIETY.name: _of_society,
     ASSESSMENT.name: _of_assessment,
     BENCHMARK.name: _of_benchmark,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import Session, defer
 
-from app.cleanup.contents import DATASET, KINDS, MODEL
+from app.cleanup.contents import DATASET, KINDS, MODEL, Owners
 from app.cleanup.remove import RemovalPreview, preview, size_of
 from app.core.disk import MB
 from app.core.errors import Invalid, Phrase, either
@@ -40,7 +40,8 @@ class CleanupFilter:
 
 def candidates(session: Session, home: Path, choice: CleanupFilter, limit: int = AT_MOST) -> list[RemovalPreview]:
     """The oldest things of a filter, the largest first, with what depends on each. Jobs that are not over are none."""
-    found = [preview(session, home, kind, row.id) for kind, row in islice(_rows(session, home, choice), limit)]
+    owners = Owners(session, home)
+    found = [preview(session, home, kind, row.id, owners) for kind, row in islice(_rows(session, home, choice), limit)]
     return sorted(found, key=lambda each: (-each.size, each.made_at))
 
 

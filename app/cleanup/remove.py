@@ -1,19 +1,20 @@
-"""Removing: an archive is written, then one transaction takes the rows and marks the thing, then its files are moved.
+"""Removing: an archive is written, one transaction marks the thing, then its rows are taken and its files are moved.
 
 That transaction decides. A process that is killed before it has changed nothing that counts, and whatever is left to do
 after it is done by the next clean-up or by upkeep: `finish`.
 """
 
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import structlog
-from sqlalchemy import Connection, Engine, Table, delete, select, update
+from sqlalchemy import Connection, Engine, Table, delete, func, select, text, update
 from sqlalchemy.orm import Session
 
 from app import __version__
@@ -21,11 +22,11 @@ from app.backup.archive import ArchiveReader, ArchiveWriter, Manifest
 from app.backup.tables import revision_of, rows_of, snapshot, tables_of
 from app.cleanup import folder
 from app.cleanup.checks import Dependent, dependents, rows_of_datasets
-from app.cleanup.contents import RowSet, files_of, get_thing, name_of, row_sets, shares_files, subject_of
+from app.cleanup.contents import Owners, files_of, get_thing, name_of, row_sets, subject_of
 from app.core.config import Settings
 from app.core.disk import MB
 from app.core.errors import Conflict, Invalid, Phrase, Verbatim
-from app.core.extensions import reading, writing
+from app.core.extensions import came_second, in_turn, reading, transact, writing
 from app.core.files import temporary_beside
 from app.core.lists import Reference
 from app.matches.counts import uncount
@@ -34,7 +35,7 @@ from app.rounds.job import ROUND
 from training.hashes import file_hash
 
 log = structlog.get_logger()
-_AT_ONCE = 500  # matches in one statement
+_AT_ONCE = 200  # matches in one transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class RemovalPreview:
     made_at: datetime
     size: int
     files: Sequence[str]
-    shared: int  # how many other things have the same files, which then stay
+    shared: int  # how many other things have some of these files, which then stay
     dependents: Sequence[Dependent]
 
     @property
@@ -68,12 +69,17 @@ class _Draft(NamedTuple):
     manifest: Manifest
 
 
-def preview(session: Session, home: Path, kind: str, number: int) -> RemovalPreview:
-    """What removing a thing would do. Raises NotFound, and Conflict for one that was removed."""
+def preview(session: Session, home: Path, kind: str, number: int, owners: Owners | None = None) -> RemovalPreview:
+    """What removing a thing would do; `owners` are given for many. Raises NotFound, and Conflict for one that was
+    removed.
+    """
     row = get_thing(session, kind, number)
     _refuse_removed(session, kind, row)
-    files, shared = files_of(home, kind, row), len(shares_files(session, kind, row))
-    size = 0 if shared else size_of(home, kind, row)
+    files = files_of(home, kind, row)
+    owners = owners or Owners(session, home)
+    others = {name: owners.others_of(name, kind, number) for name in files}
+    size = sum(_size(home / name) for name in files if not others[name])
+    shared = len(set().union(*others.values()))
     needed_by = dependents(session, kind, row)
     return RemovalPreview(kind, number, name_of(kind, row), row.created_at, size, files, shared, needed_by)
 
@@ -112,7 +118,7 @@ def remove(
         refuse_kept(found)
         draft = _write_archive(settings, database, found, archive_files=archive_files)
         until = datetime.now(UTC) + timedelta(hours=settings.UNDO_HOURS)
-        removal_id = _remove_rows(database, home, found, draft, by, until, has_files=archive_files)
+        removal_id = _mark(database, home, found, draft, by, until, has_files=archive_files)
         finish(home, database)
     log.info("removed", kind=kind, number=number, name=found.name, by=by, size=found.size, removal=removal_id)
     with reading(database) as session:
@@ -125,19 +131,13 @@ def finish(home: Path, database: Engine) -> None:
     """Do what a process that was killed has left to do, for who has the `cleanup_lock`."""
     with reading(database) as session:
         rows = session.scalars(select(Removal).where(Removal.archive.is_not(None))).all()
-        unmoved = [row for row in rows if row.in_force and not row.moved]
-        shared = {
-            row.id: bool(shares_files(session, row.kind, get_thing(session, row.kind, row.number))) for row in unmoved
-        }
         folder.settle_archives(home, [str(row.archive) for row in rows])
-        undone = [row for row in rows if not row.in_force]
-    for row in unmoved:
-        if not shared[row.id]:
-            folder.move(row.files, home, folder.removed_path(home, row.id))
-        with writing(database) as session:
-            session.execute(update(Removal).where(Removal.id == row.id).values(moved=True))
-    for row in undone:
-        drop(home, database, row)
+    for row in rows:
+        if not row.in_force:
+            drop(home, database, row)
+        elif not row.moved:
+            _take_rows(database, row)
+            _take_files(home, database, row)
 
 
 def drop(home: Path, database: Engine, removal: Removal) -> None:
@@ -214,7 +214,7 @@ def _write_archive(settings: Settings, database: Engine, found: RemovalPreview, 
                 str(revision_of(connection)), now.isoformat(timespec="seconds"), __version__, kind  # type: ignore[arg-type]
             )  # fmt: skip
             writer = ArchiveWriter(part, manifest)
-            for each in _row_sets(connection, found.kind, found.number):
+            for each in row_sets(_tables(connection), found.kind, found.number):
                 rows = rows_of(connection, each.table, each.columns, each.which)
                 writer.add_table(each.table.name, each.columns, rows)
             if archive_files:
@@ -234,30 +234,27 @@ def _write_archive(settings: Settings, database: Engine, found: RemovalPreview, 
     return _Draft(name, file_hash(path), manifest)
 
 
-def _row_sets(connection: Connection, kind: str, number: int) -> list[RowSet]:
-    tables: dict[str, Table] = {table.name: table for table in tables_of(connection)}
-    return row_sets(tables, kind, number)
+# ---- Taking ----------------------------------------------------------------------
 
 
-# ---- The rows --------------------------------------------------------------------
-
-
-def _remove_rows(
+def _mark(
     database: Engine, home: Path, found: RemovalPreview, draft: _Draft, by: str, until: datetime, *, has_files: bool
 ) -> int:
-    """Mark a thing and take its rows, if all is still as it was archived; the number of the removal."""
+    """Mark a thing as removed, if all is still as it was archived; the number of the removal."""
     try:
         with writing(database) as session:
             row = get_thing(session, found.kind, found.number)
             session.refresh(row, with_for_update=True)
-            refuse_kept(preview(session, home, found.kind, found.number))  # once more: nobody can begin anything now
+            again = preview(session, home, found.kind, found.number)  # nobody can begin anything with it now
+            refuse_kept(again)
+            _refuse_changed(session, again, found, draft.manifest)
             removal = Removal(
                 kind=found.kind,
                 number=found.number,
                 name=found.name,
                 by=by,
                 at=datetime.now(UTC),
-                size=found.size,
+                size=again.size,
                 rows=sum(each.rows for each in draft.manifest.tables.values()),
                 files=list(found.files),
                 dataset_rows={},
@@ -275,30 +272,67 @@ def _remove_rows(
                 for some in matches_of(session, found.number):
                     uncount(session, some)
             session.flush()
-            _take(session.connection(), found, removal.id, draft.manifest)
             return removal.id
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             folder.new_path(home, draft.name).unlink(missing_ok=True)
+        if isinstance(error, Exception) and came_second(error):
+            raise _changed(found) from None
         raise
 
 
-def _take(connection: Connection, found: RemovalPreview, removal_id: int, manifest: Manifest) -> None:
-    """Delete or empty the rows. Raises Conflict where they are others than those that were archived."""
-    for table, which, emptied, _ in reversed(_row_sets(connection, found.kind, found.number)):
+def _refuse_changed(session: Session, again: RemovalPreview, found: RemovalPreview, manifest: Manifest) -> None:
+    """Raises Conflict where the files or rows are others than those that were archived."""
+    counted = {
+        each.table.name: session.scalar(select(func.count()).select_from(each.table).where(each.which))
+        for each in row_sets(_tables(session.connection()), found.kind, found.number)
+    }
+    if again.files != found.files or counted != {name: entry.rows for name, entry in manifest.tables.items()}:
+        raise _changed(found)
+
+
+def _changed(found: RemovalPreview) -> Conflict:
+    return Conflict(
+        "storage",
+        expected=Phrase("rows that stay as they are meanwhile"),
+        got=Phrase("others than before"),
+        remedy=Phrase("try again"),
+        subject=subject_of(found.kind, found.number),
+    )
+
+
+def _take_rows(database: Engine, removal: Removal) -> None:
+    """Delete or empty the rows of a removal: of a round those of some matches at a time, between which others write."""
+    with reading(database) as session:
+        tables = _tables(session.connection())
+        parts = [*matches_of(session, removal.number)] if removal.kind == ROUND.name else [None]
+    for matches in parts:
+        in_turn(transact(database), partial(_take, removal=removal, tables=tables, matches=matches))
+
+
+def _take(session: Session, removal: Removal, tables: Mapping[str, Table], matches: Sequence[str] | None) -> None:
+    for table, which, emptied, _ in reversed(row_sets(tables, removal.kind, removal.number, matches)):
         if emptied:
-            values = {**emptied, **({"removal_id": removal_id} if table.name == "generation" else {})}
-            done = connection.execute(update(table).where(which).values(values))
+            values = {**emptied, **({"removal_id": removal.id} if table.name == "generation" else {})}
+            session.execute(update(table).where(which).values(values))
         else:
-            done = connection.execute(delete(table).where(which))
-        if done.rowcount != manifest.tables[table.name].rows:
-            raise Conflict(
-                "storage",
-                expected=Phrase("rows that stay as they are meanwhile"),
-                got=Phrase("others than before"),
-                remedy=Phrase("try again"),
-                subject=subject_of(found.kind, found.number),
-            )
+            session.execute(delete(table).where(which))
+
+
+def _take_files(home: Path, database: Engine, removal: Removal) -> None:
+    """Move the files that no other thing has to where undoing takes them from."""
+    with writing(database) as session:
+        if removal.files:
+            if session.get_bind().dialect.name == "postgresql":  # on SQLite nobody else registers anything meanwhile
+                session.execute(text("LOCK TABLE dataset, language_model IN SHARE ROW EXCLUSIVE MODE"))
+            owners = Owners(session, home)
+            own = [name for name in removal.files if not owners.others_of(name, removal.kind, removal.number)]
+            folder.move(own, home, folder.removed_path(home, removal.id))
+        session.execute(update(Removal).where(Removal.id == removal.id).values(moved=True))
+
+
+def _tables(connection: Connection) -> dict[str, Table]:
+    return {table.name: table for table in tables_of(connection)}
 
 
 def _size(path: Path) -> int:

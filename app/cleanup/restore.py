@@ -2,26 +2,29 @@
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import structlog
-from sqlalchemy import Connection, Engine, Table, bindparam, select, update
+from sqlalchemy import Connection, Engine, Executable, Table, bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from app.backup.archive import ArchiveReader
-from app.backup.tables import load, read_rows, revision_of, tables_of
+from app.backup.tables import read_rows, tables_of
 from app.cleanup import folder
 from app.cleanup.contents import DATASET, get_thing, row_sets, subject_of
 from app.cleanup.remove import drop, finish, matches_of
 from app.core.config import Settings
 from app.core.disk import is_full
 from app.core.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
-from app.core.extensions import reading, writing
+from app.core.extensions import in_turn, reading, transact, writing
 from app.core.files import temporary_beside
 from app.datasets.store import FOLDER as DATASETS
+from app.datasets.store import pieces_of
 from app.matches.counts import count_ended
 from app.models import Dataset, Removal
 from app.rounds.job import ROUND
@@ -43,13 +46,18 @@ def restore(settings: Settings, database: Engine, removal_id: int, by: str) -> R
             removal = get_removal(session, removal_id)
             session.expunge(removal)
         reader = _checked_archive(home, removal)
-        with writing(database) as session:  # from here on `finish` would take the files away again
+        with reading(database) as session:
+            tables = _fitting_tables(session.connection(), reader)
+            others = _others_with(session, removal)
+        _refuse_replaced(home, removal, reader)
+        with writing(database) as session:  # from here on `finish` would take rows and files away again
             _refuse_unusable(session, removal)
             session.execute(update(Removal).where(Removal.id == removal_id).values(moved=False, freed_at=None))
         try:
-            _put_files_back(home, removal, reader)
+            _put_files_back(home, removal, reader, others)
+            _load_rows(database, removal, reader, tables)
             with writing(database) as session:
-                _restore_rows(session, removal, reader, by)
+                _unmark(session, removal, by)
         except BaseException:
             finish(home, database)
             raise
@@ -160,23 +168,47 @@ def _checked_archive(home: Path, removal: Removal) -> ArchiveReader:
     return reader
 
 
-def _put_files_back(home: Path, removal: Removal, reader: ArchiveReader) -> None:
-    """Move the files back, or write those that are no longer kept out of the archive."""
+def _others_with(session: Session, removal: Removal) -> list[Removal]:
+    """The other removals that have taken a file of the same name, as that of a dataset with the same bytes."""
+    which = select(Removal).where(Removal.in_force.is_(True), Removal.archive.is_not(None), Removal.id != removal.id)
+    found = [row for row in session.scalars(which) if {*row.files} & {*removal.files}]
+    session.expunge_all()
+    return found
+
+
+def _refuse_replaced(home: Path, removal: Removal, reader: ArchiveReader) -> None:
+    """Raises Conflict where other files lie by now where those of a removal are to be."""
     kept = folder.removed_path(home, removal.id)
-    missing = [name for name in removal.files if not (kept / name).is_file() and not (home / name).is_file()]
-    if lost := [name for name in missing if name not in reader.manifest.files]:
-        raise Conflict(
-            "removal",
-            expected=Phrase("files that are kept for undoing, or in the archive"),
-            got=Phrase("none of %(name)s", name=lost[0]),
-            subject=_subject(removal),
-        )
+    for name in removal.files:
+        if not (home / name).exists():
+            continue
+        if (kept / name).is_file():
+            own = file_hash(kept / name)
+        elif name in reader.manifest.files:
+            own = reader.manifest.files[name].sha256
+        else:
+            continue  # it has stayed because of another thing
+        if file_hash(home / name) != own:
+            raise Conflict(
+                "removal",
+                expected=Phrase("no other files in their place"),
+                got=Phrase("another %(name)s", name=name),
+                remedy=Phrase("move that away first"),
+                subject=_subject(removal),
+            )
+
+
+def _put_files_back(home: Path, removal: Removal, reader: ArchiveReader, others: Sequence[Removal]) -> None:
+    """Move the files back; those that are not kept come out of an archive, or from what another removal keeps."""
+    kept = folder.removed_path(home, removal.id)
     try:
-        for name in missing:
+        for name in removal.files:
             path = kept / name
+            if path.is_file() or (home / name).is_file():
+                continue
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with temporary_beside(path) as part, part.open("xb") as file:
-                file.writelines(reader.file(name))
+                file.writelines(_content(home, name, removal, reader, others))
                 file.flush()
                 os.fsync(file.fileno())
             path.chmod(0o400 if name.startswith(f"{DATASETS}/") else 0o600)
@@ -195,25 +227,39 @@ def _put_files_back(home: Path, removal: Removal, reader: ArchiveReader) -> None
     folder.move(removal.files, kept, home)
 
 
+def _content(
+    home: Path, name: str, removal: Removal, reader: ArchiveReader, others: Sequence[Removal]
+) -> Iterable[bytes]:
+    """The bytes of a file that is not where it was kept. Raises Conflict where nothing has them."""
+    if name in reader.manifest.files:
+        return reader.file(name)
+    for other in others:
+        if (path := folder.removed_path(home, other.id) / name).is_file():
+            return pieces_of(path)
+        if other.has_files and name in other.files:
+            return ArchiveReader(folder.archive_path(home, str(other.archive))).file(name)
+    raise Conflict(
+        "removal",
+        expected=Phrase("files that are kept for undoing, or in the archive"),
+        got=Phrase("none of %(name)s", name=name),
+        subject=_subject(removal),
+    )
+
+
 # ---- The rows --------------------------------------------------------------------
 
 
-def _restore_rows(session: Session, removal: Removal, reader: ArchiveReader, by: str) -> None:
-    connection = session.connection()
-    if reader.manifest.revision != revision_of(connection):
-        tables = _known(connection, reader)
-    else:
-        tables = {table.name: table for table in tables_of(connection)}
-    row = get_thing(session, removal.kind, removal.number)
-    session.refresh(row, with_for_update=True)
-    own = session.get_one(Removal, removal.id)
+def _load_rows(database: Engine, removal: Removal, reader: ArchiveReader, tables: Mapping[str, Table]) -> None:
+    """Put the rows back, some thousand at a time, between which others write."""
+    run = transact(database)
     try:
         for table, _, emptied, _ in row_sets(tables, removal.kind, removal.number):
-            entry = reader.manifest.tables[table.name]
-            if emptied:
-                _fill(connection, table, entry.columns, reader)
-            else:
-                load(connection, table, entry.columns, reader.table(table.name))
+            columns = reader.manifest.tables[table.name].columns
+            statement = _filling(table, columns) if emptied else insert(table)
+            mark = "own_" if emptied else ""
+            for rows in read_rows(table, columns, reader.table(table.name)):
+                values = [{f"{mark}{name}": value for name, value in row.items()} for row in rows]
+                in_turn(run, partial(_execute, statement=statement, values=values))
     except IntegrityError:
         raise Conflict(
             "removal",
@@ -221,6 +267,16 @@ def _restore_rows(session: Session, removal: Removal, reader: ArchiveReader, by:
             got=Phrase("others in their place, or without what they refer to"),
             subject=_subject(removal),
         ) from None
+
+
+def _execute(session: Session, statement: Executable, values: list[dict[str, Any]]) -> None:
+    session.connection().execute(statement, values)
+
+
+def _unmark(session: Session, removal: Removal, by: str) -> None:
+    row = get_thing(session, removal.kind, removal.number)
+    session.refresh(row, with_for_update=True)
+    own = session.get_one(Removal, removal.id)
     if removal.kind == ROUND.name:
         for some in matches_of(session, removal.number):
             count_ended(session, some)
@@ -229,7 +285,7 @@ def _restore_rows(session: Session, removal: Removal, reader: ArchiveReader, by:
     session.flush()
 
 
-def _known(connection: Connection, reader: ArchiveReader) -> Mapping[str, Table]:
+def _fitting_tables(connection: Connection, reader: ArchiveReader) -> Mapping[str, Table]:
     """The tables, where a later version still has all columns of the archive."""
     tables = {table.name: table for table in tables_of(connection)}
     for name, entry in reader.manifest.tables.items():
@@ -243,14 +299,12 @@ def _known(connection: Connection, reader: ArchiveReader) -> Mapping[str, Table]
     return tables
 
 
-def _fill(connection: Connection, table: Table, columns: tuple[str, ...], reader: ArchiveReader) -> None:
-    """Give emptied columns their values again."""
+def _filling(table: Table, columns: Sequence[str]) -> Executable:
+    """The statement that gives emptied columns their values again, each under its name behind "own_"."""
     key = [column.name for column in table.primary_key]
     values = {name: bindparam(f"own_{name}", type_=table.c[name].type) for name in columns if name not in key}
     more = {"removal_id": None} if table.name == "generation" else {}
-    statement = update(table).where(*(table.c[name] == bindparam(f"own_{name}") for name in key)).values(values | more)
-    for rows in read_rows(table, columns, reader.table(table.name)):
-        connection.execute(statement, [{f"own_{name}": value for name, value in row.items()} for row in rows])
+    return update(table).where(*(table.c[name] == bindparam(f"own_{name}") for name in key)).values(values | more)
 
 
 def _subject(removal: Removal) -> Phrase:

@@ -18,6 +18,7 @@ from app.core.extensions import writing
 from app.players.local.options import read_template_arguments, resolve
 from app.players.stop_strings import read_stop
 from app.registry import add_local_model
+from app.registry.checkpoint_folders import check_checkpoint_folder
 from app.registry.description import described
 
 _NUMBERS = ("temperature", "top_k", "top_p", "max_tokens", "in_flight", "reasoning_room")
@@ -108,7 +109,9 @@ def look_at(folder: Path, merged: Path | None = None) -> dict[str, Any]:
 def folder_at(home: Path, path: str) -> Path:
     """Where a path leads: from the current folder, from PARLOR_HOME or from the project's folder."""
     here = Path(path).expanduser()
-    return (here if here.exists() else resolve(home, path)).resolve()
+    folder = (here if here.exists() else resolve(home, path)).resolve()
+    check_checkpoint_folder(home, folder)
+    return folder
 
 
 def stored_path(home: Path, folder: Path) -> str:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from app.benchmarks.files import FOLDER as BENCHMARKS
 from app.core.config import Settings
 from app.core.errors import Phrase
 from app.core.files import ARCHIVES, REMOVED
@@ -18,7 +19,6 @@ from app.finetuning.files import FOLDER as TRAINING
 from app.players.local.engines import MERGED
 
 DATABASE, OTHER = "database", "other"
-BENCHMARKS = "benchmarks"  # the folder of app/benchmarks/runner.py, which pages do not load
 KINDS: Mapping[str, Phrase] = {
     DATABASE: Phrase("Database"),
     CHECKPOINTS: Phrase("Checkpoints of trainings"),

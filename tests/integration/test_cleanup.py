@@ -1,6 +1,7 @@
 """Cleaning up the disk: all of a thing goes or nothing, what something needs stays, and undoing gives the same back."""
 
 import hashlib
+import json
 import os
 import signal
 import subprocess
@@ -16,16 +17,31 @@ from flask import Flask
 from sqlalchemy import Engine, func, select, update
 
 from app.backup.tables import rows_of, snapshot, tables_of
+from app.benchmarks.files import folder_of
+from app.benchmarks.lifecycle import create as create_benchmark
+from app.benchmarks.spec import BenchmarkSpec
 from app.cleanup.remove import preview, remove, together
 from app.cleanup.restore import free_due, restore
+from app.cli.local_model import folder_at
 from app.core.config import Settings
 from app.core.errors import AppError, Conflict, Invalid
 from app.core.extensions import reading, writing
 from app.datasets.withdrawn import delete_files, mark_unusable
+from app.jobs import states
 from app.matches.counts import recount
-from app.models import Dataset, DatasetRow, EventRow, GenerationRow, LanguageModel, MatchRow, Removal, SeatRow
+from app.models import (
+    Dataset,
+    DatasetRow,
+    EventRow,
+    GenerationRow,
+    LanguageModel,
+    MatchRow,
+    Removal,
+    SeatRow,
+    TrainingJob,
+)
 from app.publication.release import release_of_dataset
-from app.registry import get_model
+from app.registry import add_local_model, get_model
 from app.registry.changes import is_in_use
 from app.spend.figures import ALL, read_spend
 from tests.datasets import cut
@@ -208,6 +224,117 @@ def test_two_datasets_with_the_same_bytes_share_their_file_until_both_are_gone(
     assert everything(engine, settings.home) == before
 
 
+def test_a_dataset_comes_back_though_only_another_removal_keeps_its_bytes(engine: Engine, settings: Settings) -> None:
+    first = make_dataset(engine, settings, "first")
+    second = cut(engine, settings.home, "second", rounds=first.spec["rounds"], filter="all", style="compact")
+    before = everything(engine, settings.home)
+    one, other = (remove(settings, engine, "dataset", each.id, BY, archive_files=False) for each in (first, second))
+    restore(settings, engine, one.id, BY)
+    restore(settings, engine, other.id, BY)
+    assert everything(engine, settings.home) == before
+
+
+def add_checkpoint(engine: Engine, home: Path, name: str, path: str, base: str | None = None) -> int:
+    """Register a folder with one file, or adapters that say that they lie over `base`, which is not looked for."""
+    folder = home / path
+    folder.mkdir(parents=True, exist_ok=True)
+    if not any(folder.iterdir()):
+        (folder / "model.safetensors").write_text(name)
+    if base is not None:
+        over = {"path": os.path.relpath(home / base, folder), "sha256": "a" * 64}
+        (folder / "parlor.json").write_text(json.dumps({"adapter_of": over}))
+    with writing(engine) as session:
+        return add_local_model(session, name, None, [], {"path": path, "sha256": "0" * 64}).id
+
+
+def files_in(home: Path, path: str) -> set[str]:
+    return {found.relative_to(home).as_posix() for found in (home / path).rglob("*") if found.is_file()}
+
+
+@pytest.mark.parametrize(("path", "base"), [
+    ("checkpoints/big/part", None),
+    ("checkpoints/link/part", None),
+    ("{home}/checkpoints/big/part", None),
+    ("checkpoints/adapter", "checkpoints/big/part"),
+    ("checkpoints/adapter", "checkpoints/link/part"),
+])  # fmt: skip
+def test_files_of_another_model_stay_whichever_way_its_path_leads_there(
+    engine: Engine, settings: Settings, path: str, base: str | None
+) -> None:
+    home = settings.home
+    (home / "checkpoints").mkdir()
+    (home / "checkpoints" / "link").symlink_to(home / "checkpoints" / "big")
+    big = add_checkpoint(engine, home, "big", "checkpoints/big")
+    (home / "checkpoints" / "big" / "part").mkdir()
+    (home / "checkpoints" / "big" / "part" / "model.safetensors").write_text("part")
+    other = add_checkpoint(engine, home, "other", path.format(home=home), base)
+    every = files_in(home, "checkpoints")
+    removal = remove(settings, engine, "model", big, BY)
+    assert every - files_in(home, "checkpoints") == {"checkpoints/big/model.safetensors"}
+    restore(settings, engine, removal.id, BY)
+    assert files_in(home, "checkpoints") == every
+    removal = remove(settings, engine, "model", other, BY)
+    assert files_in(home, "checkpoints/big") == {name for name in every if "/big/" in name}
+    restore(settings, engine, removal.id, BY)
+    assert files_in(home, "checkpoints") == every
+
+
+def test_a_checkpoint_among_the_files_of_a_training_stays_when_that_goes(engine: Engine, settings: Settings) -> None:
+    job = make_job(engine, make_dataset(engine, settings))
+    with writing(engine) as session:
+        session.get_one(TrainingJob, job).status = states.CANCELLED
+    add_checkpoint(engine, settings.home, "early", f"training/{job}/run/checkpoint-5")
+    (settings.home / "training" / str(job) / "log.txt").write_text("a log")
+    remove(settings, engine, "training", job, BY)
+    assert files_in(settings.home, "training") == {f"training/{job}/run/checkpoint-5/model.safetensors"}
+
+
+@pytest.mark.parametrize("path", ["{home}", "/", "{home}/..", "checkpoints", "datasets", "datasets/deep", "removed/7"])
+def test_a_folder_of_parlors_own_is_no_checkpoint_and_never_goes(engine: Engine, settings: Settings, path: str) -> None:
+    home = settings.home
+    dataset = make_dataset(engine, settings)
+    (home / "checkpoints").mkdir(exist_ok=True)
+    (home / "removed" / "7").mkdir(parents=True)
+    (home / "datasets" / "deep").mkdir()
+    (home / "datasets" / "deep" / "own").write_text("own")
+    path = path.format(home=home)
+    with pytest.raises(Invalid, match=r"path: expected a folder of one checkpoint, got .*, where Parlor keeps files"):
+        folder_at(home, path)
+    with writing(engine) as session:
+        number = add_local_model(session, "all", None, [], {"path": path, "sha256": "0" * 64}).id
+    with reading(engine) as session:
+        assert preview(session, home, "model", number).files == []
+    remove(settings, engine, "model", number, BY)
+    assert (home / "datasets" / f"{dataset.sha256}.jsonl").is_file()
+
+
+def test_undoing_never_writes_over_what_lies_there_now(engine: Engine, settings: Settings) -> None:
+    home = settings.home
+    old = add_checkpoint(engine, home, "old", "checkpoints/one")
+    removal = remove(settings, engine, "model", old, BY)
+    add_checkpoint(engine, home, "new", "checkpoints/one")
+    before = state_of(engine, home)
+    with pytest.raises(Conflict, match="expected no other files in their place, got another checkpoints/one/model"):
+        restore(settings, engine, removal.id, BY)
+    assert state_of(engine, home) == before
+
+
+def test_the_files_of_a_benchmark_go_and_come_back(engine: Engine, settings: Settings) -> None:
+    with writing(engine) as session:
+        row = create_benchmark(
+            session, BenchmarkSpec(model="haggler", tasks="everyday-reasoning-letters"), queued=False
+        )
+        row.status = states.DONE
+        session.flush()
+        folder, number = folder_of(settings.home, row), row.id
+    folder.mkdir(parents=True)
+    (folder / "progress.jsonl").write_text("{}")
+    removal = remove(settings, engine, "benchmark", number, BY)
+    assert (removal.size, (folder / "progress.jsonl").exists()) == (2, False)
+    restore(settings, engine, removal.id, BY)
+    assert (folder / "progress.jsonl").read_text() == "{}"
+
+
 def test_a_society_comes_back_the_same(engine: Engine, settings: Settings, stub: StubServer) -> None:
     add_chat_models(engine, stub.url, "chatter", price_in=100.0, price_out=400.0)
     society = make_society(engine, "chatter", observers=["scripted-observer"])
@@ -317,9 +444,13 @@ def die(*_args, **_kw):
     os.kill(os.getpid(), signal.SIGKILL)
 
 def then_die(function):
+    left = [None] * {times}
     def run(*args, **kw):
-        function(*args, **kw)
-        die()
+        found = function(*args, **kw)
+        left.pop()
+        if not left:
+            die()
+        return found
     return run
 
 settings = load_settings()
@@ -330,22 +461,24 @@ setattr(owner, name, then_die(getattr(owner, name)) if {after} else die)
 """
 REMOVE_STEPS = [
     ("removing", "file_hash", False, False),  # the archive is written
-    ("removing", "_take", False, False),  # the thing is marked, its rows are there
-    ("removing", "_take", True, False),  # its rows are gone, nothing is committed
-    ("removing", "_remove_rows", True, True),  # committed, its files are where they were
+    ("removing", "_refuse_changed", True, False),  # all is checked, nothing is marked
+    ("removing", "_mark", True, True),  # the thing is marked and committed, its rows and files are there
+    ("removing", "_take", True, True),  # its rows are gone, which is not committed
+    ("removing", "_take_rows", True, True),  # its files are where they were
     ("folder", "move", True, True),  # its files are moved, and nobody has noted that
 ]
 RESTORE_STEPS = [
     ("restoring", "_put_files_back", False, False),
     ("folder", "move", True, False),  # its files are back, its rows are not
-    ("restoring", "_restore_rows", True, False),  # all is back, nothing is committed
+    ("restoring", "_load_rows", True, False),  # its rows are back, the thing is marked
+    ("restoring", "_unmark", True, False),  # all is back, the end is not committed
     ("restoring", "drop", False, True),
     ("removing.folder", "delete_folder", True, True),
 ]
 
 
-def killed(database_url: str, home: Path, owner: str, name: str, *, after: bool, call: str) -> None:
-    code = KILLED.format(owner=owner, name=name, after=after, call=call)
+def killed(database_url: str, home: Path, owner: str, name: str, *, after: bool, call: str, times: int = 1) -> None:
+    code = KILLED.format(owner=owner, name=name, after=after, call=call, times=times)
     env = {**os.environ, "PARLOR_HOME": str(home), "DATABASE_URL": database_url}
     ended = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
@@ -373,6 +506,24 @@ def test_a_removal_that_is_killed_is_whole_or_nothing(
             number = session.scalars(select(Removal.id)).one()
         restore(settings, engine, number, BY)
         assert everything(engine, settings.home) == {k: v for k, v in before.items() if k not in ("left", "removals")}
+
+
+def test_a_round_of_which_some_matches_are_gone_is_removed_to_the_end_and_comes_back(
+    engine: Engine, settings: Settings, round_id: int
+) -> None:
+    before = everything(engine, settings.home)
+    script = f"removing._AT_ONCE = 1; removing.remove(settings, database, 'round', {round_id}, 'ann')"
+    killed(settings.database_url, settings.home, "removing", "_take", after=True, call=script, times=3)
+    with reading(engine) as session:
+        assert session.scalar(select(func.count()).select_from(MatchRow)) == 2
+    assert recount(engine).differences == ()
+    free_due(settings.home, engine)
+    with reading(engine) as session:
+        assert session.scalar(select(func.count()).select_from(MatchRow)) == 0
+        number = session.scalars(select(Removal.id)).one()
+    restore(settings, engine, number, BY)
+    assert everything(engine, settings.home) == before
+    assert recount(engine).differences == ()
 
 
 @pytest.mark.parametrize(("owner", "name", "after", "done"), RESTORE_STEPS)

@@ -1,0 +1,29 @@
+"""Which folders may hold a checkpoint: one that is no folder of Parlor's own, as whatever is in it is the model's."""
+
+from pathlib import Path
+
+from app.core.errors import Invalid, Phrase
+from app.core.files import ARCHIVES, REMOVED
+from app.players.local.engines import MERGED
+
+_OF_JOBS = ("checkpoints", "training", "benchmarks")  # in which checkpoints may lie
+_OWN = (ARCHIVES, REMOVED, MERGED, "broker", "datasets", "logs", "pulled", "run", "uploads")
+
+
+def is_for_checkpoints(home: Path, folder: Path) -> bool:
+    """Whether a folder, its symbolic links followed, neither holds nor lies in one of Parlor's own."""
+    own = (home / name for name in _OWN)
+    return not any((home / name).is_relative_to(folder) for name in _OF_JOBS) and not any(
+        each.is_relative_to(folder) or folder.is_relative_to(each) for each in own
+    )
+
+
+def check_checkpoint_folder(home: Path, folder: Path) -> None:
+    """Raises Invalid for a folder that is Parlor's own, or holds such a one."""
+    if not is_for_checkpoints(home, folder.resolve()):
+        raise Invalid(
+            "path",
+            expected=Phrase("a folder of one checkpoint"),
+            got=Phrase("%(folder)s, where Parlor keeps files of its own", folder=folder),
+            remedy=Phrase("move the checkpoint into a folder of its own"),
+        )
