@@ -1,19 +1,32 @@
-"""The headline of a round of two models in a list: the score of each, and their difference."""
+"""The headline of a round of two models in a list, and of two system prompts on its page: both scores, and the
+difference.
+"""
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.analysis.bootstrap import FEW_MATCHES, FEW_SEEDS, Figure, Floats, mean_figure
+from app.analysis.bootstrap import FEW_MATCHES, FEW_SEEDS, Figure, Floats, Integers, mean_figure
 from app.analysis.reading import sampled_indexes
 from app.matches.counts import endings_of_rounds
 from app.matches.filter import is_over
 from app.models import MatchRow, RoundRow
 
+MOST_COMPARED = 10_000  # matches, on the page of a round
 MOST_READ = 500  # matches, by which the width of the interval is known to within a few percent
+
+
+class PromptScores(NamedTuple):
+    """Mean scores under both system prompts of a round, as it names them (None: none), and what the first one adds."""
+
+    prompts: tuple[str | None, str | None]
+    means: tuple[Figure, Figure]
+    difference: Figure
+    swapped: bool  # whether a pair is a seed that was played from both seats, and not a match
 
 
 class RoundHeadline(NamedTuple):
@@ -28,6 +41,40 @@ def headline(session: Session, row: RoundRow) -> RoundHeadline | None:
     if row.model_0_id is None or row.model_1_id is None or row.model_0_id == row.model_1_id:
         return None
     indexes = sampled_indexes(row, MOST_READ)
+    found = _scores(session, row, indexes)
+    if found is None:
+        return None
+    read = RoundHeadline(*_headline(found.scores, found.pairs, _few(row)))
+    return read if indexes is None else _of_all(session, row, read)
+
+
+def prompt_scores(session: Session, row: RoundRow) -> PromptScores | None:
+    """The scores under both system prompts of a round as far as it has been played, of at most MOST_COMPARED matches;
+    None where both seats were told the same, and of no matches.
+    """
+    if row.prompts is None or row.prompts[0] == row.prompts[1]:
+        return None
+    found = _scores(session, row, sampled_indexes(row, MOST_COMPARED))
+    if found is None:
+        return None
+    seeds = found.pair_of if row.swap_seats else None
+    first, second = (mean_figure(found.scores[:, place], seeds, _few(row)) for place in (0, 1))
+    difference = mean_figure(found.pairs, reason=_few(row))
+    return PromptScores((row.prompts[0], row.prompts[1]), (first, second), difference, row.swap_seats)
+
+
+class _Scores(NamedTuple):
+    """Scores (n, 2) of both models as the round names them, the seed of each match (n,), and what the first one has
+    over the other of each seed that was played from both seats, or of each match where seats are not swapped.
+    """
+
+    scores: Floats
+    pair_of: Integers
+    pairs: Floats
+
+
+def _scores(session: Session, row: RoundRow, indexes: Sequence[int] | None) -> _Scores | None:
+    """Those of the matches with these indexes that are over, of all without; None of no matches."""
     over = [MatchRow.round_id == row.id, is_over()]
     chosen = over if indexes is None else [*over, MatchRow.index.in_(indexes)]
     found = session.execute(select(MatchRow.index, MatchRow.utility_0, MatchRow.utility_1).where(*chosen)).all()
@@ -36,15 +83,17 @@ def headline(session: Session, row: RoundRow) -> RoundHeadline | None:
     table = np.array([(index, first or 0, second or 0) for index, first, second in found], np.float64)
     index, scores = table[:, 0].astype(np.int64), table[:, 1:]
     if not row.swap_seats:
-        read = RoundHeadline(*_headline(scores, scores[:, 0] - scores[:, 1], FEW_MATCHES))
-        return read if indexes is None else _of_all(session, row, read)
+        return _Scores(scores, index, scores[:, 0] - scores[:, 1])
     turned = index % 2 == 1  # there the first model sat in the second seat
     scores = np.where(turned[:, None], scores[:, ::-1], scores)
     pair_of = np.unique(index // 2, return_inverse=True)[1].reshape(-1)
     whole = np.bincount(pair_of) == 2
-    pairs = np.bincount(pair_of, scores[:, 0] - scores[:, 1])[whole] / 2
-    read = RoundHeadline(*_headline(scores, pairs, FEW_SEEDS))
-    return read if indexes is None else _of_all(session, row, read)
+    return _Scores(scores, pair_of, np.bincount(pair_of, scores[:, 0] - scores[:, 1])[whole] / 2)
+
+
+def _few(row: RoundRow) -> str:
+    """Why there is no interval where there are too few values."""
+    return FEW_SEEDS if row.swap_seats else FEW_MATCHES
 
 
 def _of_all(session: Session, row: RoundRow, read: RoundHeadline) -> RoundHeadline:

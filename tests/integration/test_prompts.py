@@ -9,6 +9,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, select
 
+from app.analysis.headline import prompt_scores
 from app.core.config import Settings
 from app.core.errors import AppError
 from app.core.extensions import reading, writing
@@ -197,3 +198,26 @@ def test_prompts_are_added_and_shown_by_page_and_command(app: Flask, engine: Eng
             "admin",
             "the command line",
         ]
+
+
+@pytest.mark.usefixtures("prompts")
+def test_a_round_of_one_model_is_compared_by_what_it_was_told(app: Flask, engine: Engine, settings: Settings) -> None:
+    number = make_round(engine, "one", matches=4, swap_seats=True, prompts=["terse", "kind"])
+    play(engine, settings, number)
+    with reading(engine) as session:
+        told: dict[str, list[float]] = {"terse@1": [], "kind@1": []}
+        for seat, first, second in session.execute(
+            select(SeatRow, MatchRow.utility_0, MatchRow.utility_1).join(MatchRow, MatchRow.id == SeatRow.match_id)
+        ):
+            told[seat.prompt].append((first, second)[seat.seat])
+        found = prompt_scores(session, ROUND.get(session, number))
+    assert found is not None
+    means = {name: sum(scores) / 4 for name, scores in told.items()}
+    assert found.prompts == ("terse@1", "kind@1")
+    assert [each.value for each in found.means] == [means["terse@1"], means["kind@1"]]
+    assert (found.difference.value, found.difference.n) == (means["terse@1"] - means["kind@1"], 2)
+    page = signed_in(app).get(f"/admin/rounds/{number}").text
+    assert "By system prompt" in page
+    assert "terse@1" in page
+    alike = make_round(engine, "one", matches=4, prompts=["terse"])
+    assert "By system prompt" not in signed_in(app).get(f"/admin/rounds/{alike}").text

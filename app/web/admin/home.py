@@ -25,6 +25,7 @@ from app.notices.outbox import count_failed
 from app.registry import list_models
 from app.rounds.listing import open_rounds
 from app.web.admin.blueprint import blueprint
+from app.web.admin.home_charts import small_charts
 from app.web.admin.home_parts import NeedLine, failed_need, other_needs, people_today, runs
 from app.web.admin.job_pages import named_job
 from app.web.admin.lists import capital_phrase, table_of
@@ -46,6 +47,7 @@ def home() -> str:
         page = {
             "needs": _needs(session, causes),
             "runs": runs(session, rounds),
+            "charts": small_charts(session, now),
             "people": people_today(session, now),
             "now": now,
             "figures": figures,

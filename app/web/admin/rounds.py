@@ -11,6 +11,7 @@ from markupsafe import Markup
 from sqlalchemy.orm import Session
 
 from app.analysis.charts import charts_of
+from app.analysis.headline import PromptScores, prompt_scores
 from app.analysis.rounds import RoundAnalysis
 from app.analysis.running_mean import mean_chart, running_means
 from app.campaigns.listing import place_of
@@ -147,7 +148,12 @@ def _analysis(row: RoundRow) -> RoundAnalysis:
 
 def _summary(_session: Session, row: RoundRow) -> dict[str, Any]:
     found = _analysis(row)
-    return {**page_part(found), "charts": charts_of(found, page_language())[:_FIRST_CHARTS]}
+    by_prompt = in_worker_thread(db.engine, _prompt_scores, row.id) if row.prompts else None
+    return {**page_part(found), "by_prompt": by_prompt, "charts": charts_of(found, page_language())[:_FIRST_CHARTS]}
+
+
+def _prompt_scores(session: Session, round_id: int) -> PromptScores | None:
+    return prompt_scores(session, ROUND.get(session, round_id))
 
 
 def _charts(_session: Session, row: RoundRow) -> dict[str, Any]:
