@@ -15,6 +15,7 @@ from app.core.csv_tables import short_names
 Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 WIDTH, HEIGHT, ROW = 560, 220, 32  # pixels; of a row of a chart with bars or points side by side
+_WIDEST = 6  # columns of a table below a chart
 _TITLE = 38  # letters in a line of an axis title, so that it fits the axis on a phone
 
 
@@ -25,6 +26,14 @@ class Description:
     sentence: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
+
+    @property
+    def table(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+        """Header and rows as a page has room for them: the columns as rows where there are many and few rows."""
+        if len(self.header) <= max(_WIDEST, len(self.rows)):
+            return self.header, self.rows
+        header, *rows = zip(self.header, *self.rows, strict=True)
+        return header, rows
 
 
 @dataclass(frozen=True, slots=True)

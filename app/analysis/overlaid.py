@@ -87,6 +87,7 @@ def overlaid(
             "symbolSize": 400,
             "symbolStrokeWidth": 2,
             "symbolOpacity": 1,
+            "labelLimit": 260,
         }
         run: Spec = {"field": "run", "type": "nominal", "title": None, "legend": legend}
         colour = {**run, "scale": {"domain": names, "range": colours.players[: len(names)]}}

@@ -64,7 +64,7 @@ def home() -> str:
             ),
             "models": models,
             "registry": table_of(
-                session, "models", [ModelListItem(row) for row in models], "name", "label", "test_call", "for"
+                session, "models", [ModelListItem(row) for row in models[:_MODELS]], "name", "label", "test_call", "for"
             ),
             "rounds": rounds,
         }  # fmt: skip
@@ -119,6 +119,7 @@ def _by_cause(failures: Sequence[ModelFailure | JobFailure]) -> list[FailureCaus
 
 
 _MOST_CAUSES = 20  # in the list
+_MODELS = 10  # of the registry; all of them have a page
 _NUMBERS = re.compile(r"\d[\d.,]*")  # seconds, numbers of jobs: by them alone no two causes differ
 _ABORTED: Mapping[str, Phrase] = {
     MODEL_FAULT: Phrase("Match aborted, the model’s fault"),
