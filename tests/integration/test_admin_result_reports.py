@@ -28,7 +28,7 @@ def test_what_a_button_downloads_is_what_the_command_writes(
     [address] = re.findall(r'href="(/admin/report\?[^"]+)">Report<', job)
     page = client.get(address)
     assert page.status_code == 200
-    assert "Report of society 1" in page.text
+    assert "(society 1)</h1>" in page.text
     assert "flask report --society 1" in page.text
     links = re.findall(r'href="(/admin/report\.[^"]+)"', page.text)
     assert links == ["/admin/report.zip?society=1", "/admin/report.html?society=1"]

@@ -56,7 +56,7 @@ def test_curves_are_smoothed_over_their_pale_values_as_the_address_says(
 
 def test_what_a_log_axis_cannot_show_is_said(client: FlaskClient, trainings: list[int]) -> None:
     page = client.get(f"/admin/compare/trainings?run={trainings[0]}&run={trainings[1]}&log=1").text
-    assert f"Values of Job {trainings[1]} that are 0 or less, which a log axis cannot show, are missing: 1." in page
+    assert f"Values of b (job {trainings[1]}) that are 0 or less, which a log axis cannot show, are missing: 1." in page
     [line] = layers(page)
     assert [each["y"] for each in line["data"]["values"]] == [4, 3, 2, 1, 2, 1, 0.5]  # type: ignore[index]
 
@@ -67,7 +67,7 @@ def test_compare_is_reached_from_the_page_of_a_run_and_takes_further_ones(
     first, second = trainings
     assert f'href="/admin/compare/trainings?run={first}"' in client.get(f"/admin/jobs/{first}").text
     page = client.get(f"/admin/compare/trainings?run={first}").text
-    assert f'<option value="{second}">Job {second}</option>' in page
+    assert f'<option value="{second}">b (job {second})</option>' in page
 
 
 @pytest.mark.parametrize(
