@@ -1,0 +1,185 @@
+"""How well splits are read from talk: deals drawn to be judged by hand, and precision and recall against two judges.
+
+    flask export lm-selfplay --round 1 --out round-1
+    python -m bench.judging draw base=round-1 final=round-9 people=human_dialogues.txt --out deals.csv
+    python -m bench.judging score base=round-1 final=round-9 people=human_dialogues.txt first.csv second.csv
+
+`draw` takes deals of rounds in their published form, or of a file of people's dialogues (docs/formats.md), by the seed,
+and mixes them, so that a judge does not see whose they are. Two judges fill in a copy of the file each, without the
+other's: `last` is what A gets by the split that was named last, as three numbers, or - where none was named; `named`
+says yes or no: whether any message, with what was said before it, means the split of the deal, whose part of A is
+beside it. Empty cells are left out. `score` draws the same deals again. A reading of `last` is one that both seats
+share; where judges differ, each is compared by itself. People's words do not come with Parlor: keep such files apart.
+"""
+
+import argparse
+import csv
+import random
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from app.games.negotiation.contexts import Counts, three
+from app.games.negotiation.spoken import read_talk
+from bench.last_offers import matches_of
+from bench.reading import dialogues
+
+COLUMNS = ("id", "books hats balls", "talk", "deal: A gets", "last", "named")
+NONE, YES, NO = "-", "yes", "no"
+
+
+class Deal(NamedTuple):
+    """A match that ended in a deal; `share` is what seat 0, who is A to a judge, got."""
+
+    counts: Counts
+    talk: Sequence[tuple[int, str]]
+    share: Counts
+
+
+class Judgement(NamedTuple):
+    """What a judge, or the reader, says of a deal: the last split, and whether its own was named; "" is not judged."""
+
+    last: str
+    named: str
+
+
+def deals_of(source: Path) -> list[Deal]:
+    """The deals of a folder that `flask export lm-selfplay` wrote, or of a file of people's dialogues."""
+    if source.is_file():
+        return [Deal(each.state.context.counts, each.texts, each.shares[0]) for each in dialogues(str(source))]
+    return [
+        Deal(three(match.counts), match.messages, three(match.proposed[0]))
+        for match in matches_of(source)
+        if match.proposed[0] is not None and match.points(match.proposed) is not None
+    ]
+
+
+def drawn(sources: Mapping[str, Path], number: int, seed: int) -> dict[str, tuple[str, Deal]]:
+    """So many deals of each source, or all that it has, by number, mixed: (name of the source, deal)."""
+    rng = random.Random(seed)
+    found: list[tuple[str, Deal]] = []
+    for name, source in sources.items():
+        deals = deals_of(source)
+        found += [(name, deal) for deal in rng.sample(deals, min(number, len(deals)))]
+    rng.shuffle(found)
+    return {str(place): each for place, each in enumerate(found, 1)}
+
+
+def read(deal: Deal) -> Judgement:
+    """What the product's reader says."""
+    talk = read_talk(deal.counts, deal.talk)
+    last = talk.last[0] if talk.last[0] == talk.last[1] else None
+    return Judgement(NONE if last is None else _spaced(last), YES if deal.share in talk.named else NO)
+
+
+def judgements(path: Path, deals: Mapping[str, tuple[str, Deal]]) -> dict[str, Judgement]:
+    """What a judge has filled in, by number. Raises SystemExit, which names file and line, for what is no judgement."""
+    found: dict[str, Judgement] = {}
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        for line, row in enumerate(csv.DictReader(file), 2):
+            last, named = (" ".join((row.get(name) or "").lower().split()) for name in ("last", "named"))
+            number = row.get("id") or ""
+            if number not in deals or row.get("talk") != _in_lines(deals[number][1].talk):
+                raise SystemExit(f"{path}, line {line}: expected a deal of this draw, got {number or 'no id'}")
+            numbers = last.split()
+            if last not in ("", NONE) and not (len(numbers) == 3 and all(each.isdigit() for each in numbers)):
+                raise SystemExit(f"{path}, line {line}: last: expected three numbers, - or nothing, got {last}")
+            if named not in ("", YES, NO):
+                raise SystemExit(f"{path}, line {line}: named: expected yes, no or nothing, got {named}")
+            found[number] = Judgement(last, named)
+    return found
+
+
+class Rates(NamedTuple):
+    """How often the reader is right where it names something (precision), and where a judge does (recall)."""
+
+    right: int
+    read: int
+    judged: int
+
+    def in_words(self) -> str:
+        """As 91.2 % (of 57) | 88.1 % (of 59)."""
+        return " | ".join(f"{self.right / of:.1%} (of {of})" if of else "none" for of in (self.read, self.judged))
+
+
+def rates(pairs: Iterable[tuple[str, str]], nothing: str) -> Rates:
+    """Of pairs of what the reader and a judge say; `nothing` names no split. Pairs without a judgement do not count."""
+    known = [(reader, judge) for reader, judge in pairs if judge]
+    return Rates(
+        sum(reader == judge != nothing for reader, judge in known),
+        sum(reader != nothing for reader, _ in known),
+        sum(judge != nothing for _, judge in known),
+    )
+
+
+def kappa(pairs: Sequence[tuple[str, str]]) -> float:
+    """Cohen's kappa of two judges. Source: Cohen 1960, A coefficient of agreement for nominal scales."""
+    number = len(pairs)
+    same = sum(a == b for a, b in pairs) / number
+    firsts, seconds = ([pair[place] for pair in pairs] for place in (0, 1))
+    chance = sum(firsts.count(value) * seconds.count(value) for value in {*firsts}) / number**2
+    return 1.0 if chance == 1 else (same - chance) / (1 - chance)
+
+
+def table(deals: Mapping[str, tuple[str, Deal]], judged: Sequence[Mapping[str, Judgement]]) -> str:
+    """The figures of each source, as Markdown: precision and recall against each judge, agreement of the two."""
+    lines = ["| deals | field | judge | precision | recall |", "|---|---|---|---|---|"]
+    agreement = ["| deals | field | both judged | same | kappa |", "|---|---|---|---|---|"]
+    for name in dict.fromkeys(name for name, _ in deals.values()):
+        numbers = [number for number, (source, _) in deals.items() if source == name]
+        readings = {number: read(deals[number][1]) for number in numbers}
+        for place, (field, nothing) in enumerate((("last", NONE), ("named", NO))):
+            for who, judge in enumerate(judged, 1):
+                pairs = [(readings[each][place], judge[each][place]) for each in numbers if each in judge]
+                lines.append(f"| {name} | {field} | {who} | {rates(pairs, nothing).in_words()} |")
+            first, second = judged
+            both = [(first[each][place], second[each][place]) for each in numbers if each in first and each in second]
+            if both := [pair for pair in both if all(pair)]:
+                same = sum(a == b for a, b in both) / len(both)
+                agreement.append(f"| {name} | {field} | {len(both)} | {same:.1%} | {kappa(both):.2f} |")
+    return "\n".join([*lines, "", *agreement])
+
+
+def _spaced(share: Sequence[int]) -> str:
+    return " ".join(map(str, share))
+
+
+def _in_lines(talk: Sequence[tuple[int, str]]) -> str:
+    return "\n".join(f"{'AB'[seat]}: {' '.join(text.split())}" for seat, text in talk)
+
+
+def _sources(given: Sequence[str]) -> dict[str, Path]:
+    named = {name: Path(path) for name, _, path in (each.partition("=") for each in given)}
+    for name, path in named.items():
+        if not name or not path.name or not path.exists():
+            raise SystemExit(f"expected NAME=FOLDER or NAME=FILE that exists, got {name}={path}")
+    return named
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Draw, or score what was judged."""
+    parser = argparse.ArgumentParser(prog="python -m bench.judging", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("do", choices=("draw", "score"))
+    parser.add_argument("given", nargs="+", help="sources as NAME=PATH; to score, then the files of both judges")
+    parser.add_argument("--deals", type=int, default=200, help="of each source (200)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path("deals.csv"))
+    asked = parser.parse_args(arguments)
+    files = [Path(each) for each in asked.given if "=" not in each]
+    if len(files) != (2 if asked.do == "score" else 0):
+        parser.error("expected sources as NAME=PATH to draw, and the files of two judges besides to score")
+    deals = drawn(_sources([each for each in asked.given if "=" in each]), asked.deals, asked.seed)
+    if asked.do == "score":
+        print(table(deals, [judgements(path, deals) for path in files]))
+        return
+    with asked.out.open("x", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        for number, (_, deal) in deals.items():
+            writer.writerow([number, _spaced(deal.counts), _in_lines(deal.talk), _spaced(deal.share), "", ""])
+    print(f"{len(deals)} deals to be judged: {asked.out}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
