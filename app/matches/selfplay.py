@@ -17,6 +17,7 @@ from typing import Any, cast
 from app import training_part
 from app.core.failures import BUSY, DENIED, MOST_BREAKS, OUR_FAULT, UNSUITED
 from app.core.internal_errors import internal_error
+from app.games.base import View
 from app.jobs.call_costs import Prices
 from app.jobs.spec import JobBudget
 from app.jobs.spending import BudgetReached, SpendingGate, Spent, spent_by
@@ -147,6 +148,7 @@ class MatchRunner:
     tokens: int | None = None  # of the accepted moves so far, where the models' servers count them
     calls: list[dict[str, Any]] = field(default_factory=list)  # rows of generations
     closed: bool = False  # somebody else plays it now
+    seen: Callable[[View, int], View] | None = None  # what models see of a view in the match of that index, if not it
 
 
 def begin(
@@ -185,9 +187,9 @@ async def _ask_model(
         try:
             async with seat_runner.slots, seat_runner.gate.call(seat_runner.prices):
                 seat_runner.patience.check_open()
-                generation = await player.reply(
-                    match.view(seat), match.prompts[seat] or {}, refused, runner.record.turn_seed
-                )
+                view = match.view(seat)
+                shown = view if runner.seen is None else runner.seen(view, runner.index)
+                generation = await player.reply(shown, match.prompts[seat] or {}, refused, runner.record.turn_seed)
         except (BudgetReached, RoundBlocked):
             raise
         except PlayerFailed as failure:

@@ -31,6 +31,7 @@ class RoundRow(JobMixin, Model):
     pick: Mapped[str] = mapped_column(String(10))  # in-order | shuffled | random: how matches get their material
     sampling: Mapped[dict[str, Any]] = mapped_column(Json)  # laid over the models' own options
     prompts: Mapped[list[str | None] | None] = mapped_column(Json)  # NAME@VERSION of both models; None: neither has one
+    talk_of: Mapped[int | None]  # the round whose messages models read in place of those of their partners
 
     finished: Mapped[int] = mapped_column(default=0)
     aborted: Mapped[int] = mapped_column(default=0)

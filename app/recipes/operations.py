@@ -8,7 +8,7 @@ from pydantic import model_validator
 from app.core.errors import Invalid, Phrase
 from app.core.validation import LARGEST_SEED
 from app.jobs.spec import JobBudget, JobSpec, asked, asked_budget
-from app.rounds.spec import MOST_MATCHES, MOST_NAME, RoundSampling, asked_leniency, asked_material
+from app.rounds.spec import MOST_MATCHES, MOST_NAME, RoundSampling, asked_leniency, asked_material, asked_talk_of
 from app.society.comparisons import CODE, RELEASED
 
 MOST_COMPARED = 2000
@@ -49,6 +49,7 @@ class EvaluateSpec(JobSpec):
         unset="none",
         metavar="PROMPT",
     )
+    talk_of: str | None = asked_talk_of()
     sampling: RoundSampling = asked("Sampling", "Of all models.", RoundSampling())
     name: str = asked(
         "Name", "What lists call the round.", "", unset="run and step", metavar="NAME", max_length=MOST_NAME

@@ -132,6 +132,7 @@ def _evaluate(session: Session, context: StepContext, row: Any, spec: EvaluateSp
         lenient=spec.lenient,
         pick=IN_ORDER,
         prompts=() if spec.prompt is None else (spec.prompt, spec.prompt if spec.against is None else NO_PROMPT),
+        talk_of=spec.talk_of,
         sampling=spec.sampling,
         name=spec.name,
         seed=spec.seed,

@@ -23,7 +23,7 @@ from app.models import LanguageModel, RoundMaterial, RoundRow
 from app.registry import find_model, find_round_model, read_options
 from app.registry.prices import check_budget
 from app.registry.prompts import NO_PROMPT, settled_prompts
-from app.rounds import ranges
+from app.rounds import exchanged_talk, ranges
 from app.rounds.job import ROUND, SELFPLAY
 from app.rounds.plan import RoundPlan, usual_pick
 from app.rounds.returned_models import Names
@@ -81,8 +81,10 @@ def create_all(
     if spec.cross_play and len(set(prompts)) > 1:
         raise Invalid("prompts", expected=Phrase("one that all models of a cross-play have"), got=len(spec.prompts))
     rows = [_new_row(spec, [known[name] for name in pair], material, queued, requester) for pair in pairs]
+    talk_of = None if spec.talk_of is None else exchanged_talk.checked(session, spec.talk_of, game)
     for row in rows:
         row.prompts = prompts or None
+        row.talk_of = talk_of
     session.add_all(rows)
     session.flush()
     ranges.make_all(session, {row.id: row.matches for row in rows})
@@ -117,6 +119,7 @@ def spec_of(session: Session, row: RoundRow) -> RoundSpec:
             "models": [model.name for model in seated(session, row)],
             "material": None if material is None else material.source,
             "prompts": [each or NO_PROMPT for each in row.prompts or ()],
+            "talk_of": None if row.talk_of is None else str(row.talk_of),
             "sampling": row.sampling,
             "budget": {"usd": row.budget_usd, "tokens": row.budget_tokens},
         }

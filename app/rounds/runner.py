@@ -9,7 +9,7 @@ import gc
 import random
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -35,6 +35,7 @@ from app.models import GenerationRow, MatchRow, RoundRow
 from app.registry.prompts import told
 from app.registry.spending import limit_reader
 from app.rounds import lifecycle, ranges
+from app.rounds.exchanged_talk import Messages, exchanged, messages_of
 from app.rounds.job import ROUND
 from app.rounds.plan import MatchSetup, RoundPlan, setup
 from app.rounds.prices import prices_by_model, store_prices, with_prices
@@ -101,7 +102,8 @@ def _prepared(context: JobContext, round_id: int, notify: Callable[[int], None])
         except AppError as error:
             lifecycle.fail(session, round_id, error.message)
             return None
-        return _RoundRunner(context, round_id, plan, seat_runners, notify, gives_way=row.queued)
+        talk = [] if row.talk_of is None else messages_of(session, row.talk_of)
+        return _RoundRunner(context, round_id, plan, seat_runners, notify, talk, gives_way=row.queued)
 
 
 def _seat_runners(session: Session, row: RoundRow, context: JobContext) -> tuple[SeatRunner, SeatRunner]:
@@ -141,11 +143,16 @@ class _RoundRunner:
         plan: RoundPlan,
         seat_runners: tuple[SeatRunner, SeatRunner],
         notify: Callable[[int], None],
+        talk: Sequence[Messages],
         *,
         gives_way: bool,
     ) -> None:
-        """`gives_way`: whether others may need the worker, so that it does not stay while all matches are stuck."""
+        """`talk` is what models read in place of their partners' messages, if there is any.
+
+        `gives_way`: whether others may need the worker, so that it does not stay while all matches are stuck.
+        """
         self._gives_way = gives_way
+        self._seen = partial(exchanged, talk) if talk else None
         self._playing = 0  # matches
         self._context = context
         self._round_id = round_id
@@ -240,6 +247,7 @@ class _RoundRunner:
                     continue
                 planned = setup(self._plan, index)
                 runner = selfplay.begin(self._plan.game, planned.config, planned.seed, self._seated(planned), index)
+                runner.seen = self._seen
                 self._writer.add(runner, progress)
                 return runner
         return None
@@ -286,7 +294,7 @@ class _RoundRunner:
         """What plays a match that was begun, with its models sampled as the round says."""
         seat_runners = self._seated(setup(self._plan, index))
         record = replace(load(session, match_id), seats=(seat_runners[0].seat, seat_runners[1].seat))
-        return MatchRunner(index, record, seat_runners, len(record.log), _tokens(session, record))
+        return MatchRunner(index, record, seat_runners, len(record.log), _tokens(session, record), seen=self._seen)
 
     def _seated(self, planned: MatchSetup) -> tuple[SeatRunner, SeatRunner]:
         """What runs the seats of a match, by its own seats."""

@@ -100,6 +100,19 @@ class RoundSampling(SpecPart):
         return {**(find_game(game).sampling if self.for_training else {}), **own, **greedy, **structured}
 
 
+def asked_talk_of() -> Any:
+    """A control: whether models use what their partners say."""
+    return asked(
+        "Partner’s messages from",
+        "The number of a round. A language model then reads, in place of each message of its partner, the one that the"
+        " partner’s seat sent at that place in the round’s next match: what is gained by talking is lost.",
+        None,
+        unset="the partner itself",
+        metavar="R",
+        max_length=20,
+    )
+
+
 class RoundSpec(JobSpec):
     """Who plays which game how often, and how it is set up. A cross-play has a round for each pair of its models."""
 
@@ -159,6 +172,7 @@ class RoundSpec(JobSpec):
         metavar="PROMPT",
         max_length=2,
     )
+    talk_of: str | None = asked_talk_of()
     sampling: RoundSampling = asked(
         "Sampling",
         "Of all models.",

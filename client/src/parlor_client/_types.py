@@ -85,6 +85,7 @@ class RoundSpec(TypedDict, total=False):
     material: TextFile | Path | Literal["all"] | None  # Material
     pick: Literal["in-order", "shuffled", "random"] | None  # How matches get their material
     prompts: list[str]  # System prompts
+    talk_of: str | None  # Partner’s messages from
     sampling: RoundSampling  # Of all models.
     name: str  # What lists call the round.
     seed: int | None  # The same seed plays the same contexts and words.

@@ -1,0 +1,59 @@
+"""A control of rounds: models read the messages of other matches in place of those of their partners."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.core.errors import Invalid, Phrase
+from app.core.validation import whole_number
+from app.games.base import Event, View
+from app.matches.events import from_json
+from app.models import EventRow, MatchRow, RoundRow
+
+_MESSAGE = "message"
+
+Messages = tuple[Sequence[str], Sequence[str]]  # of a match, by seat
+
+
+def checked(session: Session, number: str, game: str) -> int:
+    """The number of a round of that game with matches that are over. Raises Invalid."""
+    found = whole_number(number, "talk_of", 1, 2**31 - 1)
+    row = session.get(RoundRow, found)
+    if row is None or row.game != game or not row.finished:
+        expected = Phrase("the number of a round of %(game)s with matches that are over", game=game)
+        raise Invalid("talk_of", expected=expected, got=found)
+    return found
+
+
+def messages_of(session: Session, round_id: int) -> list[Messages]:
+    """The messages of each match of a round that is over, by seat, in the order of the matches."""
+    over = select(MatchRow.id).where(MatchRow.round_id == round_id, MatchRow.status == "over").order_by(MatchRow.index)
+    found: Mapping[str, tuple[list[str], list[str]]] = {match: ([], []) for match in session.scalars(over)}
+    log = (
+        select(EventRow.match_id, EventRow.body)
+        .join(MatchRow, MatchRow.id == EventRow.match_id)
+        .where(MatchRow.round_id == round_id, EventRow.kind == _MESSAGE)
+        .order_by(EventRow.match_id, EventRow.seq)
+    )
+    for match, body in session.execute(log):
+        event = from_json(body)
+        if match in found and isinstance(event, Event):
+            found[match][event.seat].append(event.text)
+    return list(found.values())
+
+
+def exchanged(talk: Sequence[Messages], view: View, index: int) -> View:
+    """The view in the match of that index, with the messages of the next match in place of the partner's.
+
+    Those that the next match has no message for stay as they are.
+    """
+    said = iter(talk[(index + 1) % len(talk)][1 - view.seat])
+    return replace(
+        view,
+        transcript=tuple(
+            entry._replace(text=next(said, entry.text)) if entry.by == "partner" and entry.kind == _MESSAGE else entry
+            for entry in view.transcript
+        ),
+    )
