@@ -13,7 +13,7 @@ from app.core.errors import Invalid, Verbatim
 from app.core.extensions import reading
 from app.core.files import replace_file, temporary_beside
 from app.reports.files import files_of, html_of, zipped
-from app.reports.origins import Surroundings
+from app.reports.origins import ReportContext
 from app.reports.subjects import SUBJECTS
 
 _DRAWING = "app.analysis.drawing"  # loaded by its name and only to draw: commands are part of the web process
@@ -40,9 +40,9 @@ def report(out: Path | None, as_json: bool, **given: str | None) -> None:
     if out is not None and out.exists():
         raise Invalid("--out", expected="a path that is not there yet", got=Verbatim(str(out)))
     ensure_database()
-    around = Surroundings(settings().home, program_commit())
+    context = ReportContext(settings().home, program_commit())
     with reading() as session:
-        found = SUBJECTS[name].build(session, reference, around)
+        found = SUBJECTS[name].build(session, reference, context)
     path, draw, now = out or Path(f"{found.name}.zip"), importlib.import_module(_DRAWING).draw_specs, datetime.now(UTC)
     if path.exists():
         raise Invalid("--out", expected="a path that is not there yet", got=Verbatim(str(path)))

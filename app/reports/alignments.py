@@ -19,12 +19,12 @@ from app.reports.origins import (
     NONE,
     REPORT_OF_RUN,
     Origins,
-    Surroundings,
-    again_section,
+    ReportContext,
     as_json,
     chat_prompts,
     limits_of,
     origins_of_steps,
+    reproduction_section,
     seeds_sentence,
     settings_table,
     training_configs,
@@ -36,7 +36,7 @@ from app.reports.report import FoldedText, KeyFigure, Report, ReportFigure, Repo
 _UNIT = "points from 1 to 7"
 
 
-def alignment_report(session: Session, number: int, around: Surroundings) -> Report:
+def alignment_report(session: Session, number: int, context: ReportContext) -> Report:
     """Raises NotFound, and Conflict before an answer of both models was rated."""
     row = ALIGNMENT.get(session, number)
     [item] = list_items(session, [row])
@@ -75,7 +75,7 @@ def alignment_report(session: Session, number: int, around: Surroundings) -> Rep
                 paragraphs=[*_methods(item, spec), seeds_sentence(origins, f"alignment: {spec.seed}")],
                 tables=[_steps_table(session, item), settings_table("settings", "What was asked for.", spec)],
             ),
-            versions_section(session, origins, around),
+            versions_section(session, origins, context),
             ReportSection(
                 "prompts", "Prompts and settings",
                 folded=[
@@ -84,14 +84,14 @@ def alignment_report(session: Session, number: int, around: Surroundings) -> Rep
                 ],
             ),
             ReportSection("limits", "Limits", points=_limits(rated, origins)),
-            again_section(
+            reproduction_section(
                 [
                     f"flask alignment export {number} --out alignment-{number}.zip",
                     f"unzip alignment-{number}.zip",
                     f"flask recipe run {quote(row.name)}/*.yaml",
                     REPORT_OF_RUN,
                 ],
-                around,
+                context,
                 "The first command writes the alignment as a recipe with its questions and first memories.",
             ),
         ],

@@ -23,12 +23,12 @@ from app.reports.origins import (
     NONE,
     REPORT_OF_RUN,
     Origins,
-    Surroundings,
-    again_section,
+    ReportContext,
     as_json,
     limits_of,
     origins_of_steps,
     prompts_of,
+    reproduction_section,
     rounds_table,
     seeds_sentence,
     settings_table,
@@ -49,7 +49,7 @@ class _Gain(NamedTuple):
     difference: Figure | None
 
 
-def campaign_report(session: Session, number: int, around: Surroundings) -> Report:
+def campaign_report(session: Session, number: int, context: ReportContext) -> Report:
     """Raises NotFound, and Conflict before the base was evaluated."""
     row = CAMPAIGN.get(session, number)
     found = [each for each in results(session, number) if each.figures is not None]
@@ -91,7 +91,7 @@ def campaign_report(session: Session, number: int, around: Surroundings) -> Repo
                 paragraphs=[*_methods(spec), seeds_sentence(origins, f"campaign: {spec.seed}")],
                 tables=[*rounds_table(origins), settings_table("settings", "What was asked for.", spec)],
             ),
-            versions_section(session, origins, around),
+            versions_section(session, origins, context),
             ReportSection(
                 "prompts", "Prompts and settings",
                 folded=[
@@ -100,14 +100,14 @@ def campaign_report(session: Session, number: int, around: Surroundings) -> Repo
                 ],
             ),
             ReportSection("limits", "Limits", points=_limits(row, found, gain, origins)),
-            again_section(
+            reproduction_section(
                 [
                     f"flask campaign export {number} --out campaign-{number}.zip",
                     f"unzip campaign-{number}.zip",
                     f"flask recipe run {quote(row.name)}/*.yaml",
                     REPORT_OF_RUN,
                 ],
-                around,
+                context,
                 "The first command writes the campaign as a recipe with its contexts and seeds. On another machine only"
                 " that archive is needed, and the base under the same name.",
             ),

@@ -48,7 +48,7 @@ NONE = "–"
 REPORT_OF_RUN = "flask report --recipe N    # the number that the run printed"
 
 
-class Surroundings(NamedTuple):
+class ReportContext(NamedTuple):
     """Where a report is made: the home folder, and the commit of the program, as far as it is known."""
 
     home: Path
@@ -114,11 +114,11 @@ def _by_number(session: Session, table: Any, numbers: Collection[int | None]) ->
 # ---- Versions and hashes -------------------------------------------------------------
 
 
-def versions_section(session: Session, origins: Origins, around: Surroundings, *more: Sequence[str]) -> ReportSection:
+def versions_section(session: Session, origins: Origins, context: ReportContext, *more: Sequence[str]) -> ReportSection:
     """What the figures were made with: versions, and the SHA-256 of material, datasets and models."""
     commit = "commit unknown"
-    if around.commit is not None:
-        commit = f"commit {around.commit.sha}, {'with' if around.commit.changed else 'no'} local changes"
+    if context.commit is not None:
+        commit = f"commit {context.commit.sha}, {'with' if context.commit.changed else 'no'} local changes"
     rows = [
         ("Parlor", f"{__version__}, {commit}", NONE),
         *((f"Game {name}", f"rules {GAMES[name].version}", NONE) for name in origins.games),
@@ -126,7 +126,7 @@ def versions_section(session: Session, origins: Origins, around: Surroundings, *
         *more,
         *((f"Dataset {row.name}@{row.version}", _rows_of(row), row.sha256 or NONE) for row in origins.datasets),
         *((f"Model {row.name}", _made_how(row, origins), row.options.get("sha256", NONE)) for row in origins.models),
-        *_training_versions(origins, around.home),
+        *_training_versions(origins, context.home),
     ]
     caption = "What the figures were made with."
     return ReportSection(
@@ -363,9 +363,9 @@ def limits_of(origins: Origins, *, trained_once: bool = True) -> list[str]:
     return found
 
 
-def again_section(commands: Sequence[str], around: Surroundings, *paragraphs: str) -> ReportSection:
+def reproduction_section(commands: Sequence[str], context: ReportContext, *paragraphs: str) -> ReportSection:
     """How to reproduce it: the program as it was, then these commands."""
-    checkout = [] if around.commit is None else [f"git checkout {around.commit.sha}"]
+    checkout = [] if context.commit is None else [f"git checkout {context.commit.sha}"]
     return ReportSection(
         "again",
         "How to reproduce it",

@@ -26,13 +26,13 @@ from app.reports.origins import (
     NONE,
     REPORT_OF_RUN,
     Origins,
-    Surroundings,
-    again_section,
+    ReportContext,
     as_json,
     chat_prompts,
     limits_of,
     origins_of_steps,
     prompts_of,
+    reproduction_section,
     rounds_table,
     seeds_sentence,
     training_configs,
@@ -55,7 +55,7 @@ class _Table(NamedTuple):
     sweep: SweepResults | None = None  # whose table it is
 
 
-def recipe_report(session: Session, number: int, around: Surroundings) -> Report:
+def recipe_report(session: Session, number: int, context: ReportContext) -> Report:
     """Raises NotFound, and Conflict before a step has given figures."""
     row = RECIPE.get(session, number)
     steps = RECIPE.steps_of(session, number)
@@ -100,7 +100,7 @@ def recipe_report(session: Session, number: int, around: Surroundings) -> Report
                 ],
                 tables=[_steps_table(session, row), *rounds_table(origins)],
             ),
-            versions_section(session, origins, around, *_files(row)),
+            versions_section(session, origins, context, *_files(row)),
             ReportSection(
                 "prompts", "Prompts and settings",
                 folded=[
@@ -110,14 +110,14 @@ def recipe_report(session: Session, number: int, around: Surroundings) -> Report
                 ],
             ),
             ReportSection("limits", "Limits", points=_limits(session, row, tables, done, origins)),
-            again_section(
+            reproduction_section(
                 [
                     f"flask recipe export {number} --out {row.name}.zip",
                     f"unzip {row.name}.zip",
                     f"flask recipe run {_words_again(row)}",
                     REPORT_OF_RUN,
                 ],
-                around,
+                context,
                 "The archive of the run holds the recipe with the files that it names.",
             ),
         ],

@@ -11,12 +11,12 @@ from app.games.metrics import POINTS
 from app.models import Society
 from app.reports.origins import (
     Origins,
-    Surroundings,
-    again_section,
+    ReportContext,
     as_json,
     chat_prompts,
     limits_of,
     origins_of,
+    reproduction_section,
     seeds_sentence,
     settings_table,
     versions_section,
@@ -29,7 +29,7 @@ from app.society.statistics import ASPECTS, ITERATION_COLUMNS, IterationFigures,
 from app.society.store import read_ratings
 
 
-def society_report(session: Session, number: int, around: Surroundings) -> Report:
+def society_report(session: Session, number: int, context: ReportContext) -> Report:
     """Raises NotFound, and Conflict before the first rating."""
     row = SOCIETY.get(session, number)
     figures = iteration_figures(read_ratings(session, number))
@@ -76,10 +76,10 @@ def society_report(session: Session, number: int, around: Surroundings) -> Repor
                 paragraphs=[*_methods(row, config), seeds_sentence(origins)],
                 tables=[settings_table("settings", "Settings of the society.", config)],
             ),
-            versions_section(session, origins, around, *_members(row)),
+            versions_section(session, origins, context, *_members(row)),
             ReportSection("prompts", "Prompts and settings", folded=_texts(row, origins)),
             ReportSection("limits", "Limits", points=_limits(whole, config, origins)),
-            again_section(_commands(row), around),
+            reproduction_section(_commands(row), context),
         ],
     )  # fmt: skip
 

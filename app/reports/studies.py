@@ -16,7 +16,7 @@ from app.games import find_game
 from app.games.metrics import POINTS
 from app.models import StudyVersion, Wave
 from app.reports.interval_charts import interval_chart
-from app.reports.origins import NONE, Surroundings, again_section, as_json, origins_of, versions_section
+from app.reports.origins import NONE, ReportContext, as_json, origins_of, reproduction_section, versions_section
 from app.reports.report import FoldedText, KeyFigure, Report, ReportFigure, ReportSection, ReportTable, plain_table
 from app.studies.arms import Condition, conditions
 from app.studies.column_names import UTILITY
@@ -31,7 +31,7 @@ _SEED = 240_618_872
 _PLACES = (("attention", "attention checks passed"), ("minutes", "minutes from entry to the end"))
 
 
-def study_report(session: Session, reference: str, around: Surroundings) -> Report:
+def study_report(session: Session, reference: str, context: ReportContext) -> Report:
     """The report of STUDY, or of STUDY:WAVE. Raises NotFound, and Conflict where no wave is frozen, or where frozen
     waves differ in what their figures are of.
     """
@@ -73,7 +73,7 @@ def study_report(session: Session, reference: str, around: Surroundings) -> Repo
             _result_section(design, outcome, means, differences),
             ReportSection("people", "Who took part", tables=[_flow_table(people, frozen), _measures_table(counted)]),
             ReportSection("methods", "Methods", paragraphs=_methods(design, outcome, scope)),
-            versions_section(session, origins_of(session, {}, models), around, *_versions(scope)),
+            versions_section(session, origins_of(session, {}, models), context, *_versions(scope)),
             ReportSection(
                 "prompts", "Design",
                 folded=[
@@ -82,12 +82,12 @@ def study_report(session: Session, reference: str, around: Surroundings) -> Repo
                 ],
             ),
             ReportSection("limits", "Limits", points=_limits(people, design, left_out, means)),
-            again_section(
+            reproduction_section(
                 [
                     f"flask study export-data {reference} --out data.zip    # analysis.csv has a row a person",
                     f"flask report --study {reference}",
                 ],
-                around,
+                context,
                 "Data of people are not in this file: what they wrote and answered stays in the archive of the study.",
             ),
         ],

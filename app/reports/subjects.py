@@ -9,14 +9,14 @@ from app.core.validation import whole_number
 from app.jobs.kind import LARGEST
 from app.reports.alignments import alignment_report
 from app.reports.campaigns import campaign_report
-from app.reports.origins import Surroundings
+from app.reports.origins import ReportContext
 from app.reports.recipes import recipe_report
 from app.reports.report import Report
 from app.reports.societies import society_report
 from app.reports.studies import study_report
 from app.reports.tournaments import tournament_report
 
-Build = Callable[[Session, str, Surroundings], Report]
+Build = Callable[[Session, str, ReportContext], Report]
 
 
 class Subject(NamedTuple):
@@ -27,9 +27,9 @@ class Subject(NamedTuple):
     build: Build
 
 
-def _numbered(name: str, build: Callable[[Session, int, Surroundings], Report]) -> Build:
-    def built(session: Session, reference: str, around: Surroundings) -> Report:
-        return build(session, whole_number(reference, name, 1, LARGEST), around)
+def _numbered(name: str, build: Callable[[Session, int, ReportContext], Report]) -> Build:
+    def built(session: Session, reference: str, context: ReportContext) -> Report:
+        return build(session, whole_number(reference, name, 1, LARGEST), context)
 
     return built
 

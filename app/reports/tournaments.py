@@ -21,11 +21,11 @@ from app.reports.interval_charts import interval_chart
 from app.reports.origins import (
     NONE,
     Origins,
-    Surroundings,
-    again_section,
+    ReportContext,
     limits_of,
     origins_of,
     prompts_of,
+    reproduction_section,
     rounds_table,
     seeds_sentence,
     versions_section,
@@ -38,7 +38,7 @@ _MOST_ROUNDS = 200  # that are listed one by one
 _MOST_KEY = 3
 
 
-def tournament_report(session: Session, reference: str, around: Surroundings) -> Report:
+def tournament_report(session: Session, reference: str, context: ReportContext) -> Report:
     """The tournament of a cross-play, by the number of its first round, or of a game: NAME, or NAME:λ.
 
     Raises Invalid for another reference, NotFound, and Conflict where no match is over.
@@ -78,10 +78,10 @@ def tournament_report(session: Session, reference: str, around: Surroundings) ->
                 paragraphs=[*_methods(shown), seeds_sentence(origins)],
                 tables=rounds_table(origins),
             ),
-            versions_section(session, origins, around),
+            versions_section(session, origins, context),
             ReportSection("prompts", "Prompts and settings", folded=prompts_of(session, origins.rounds)),
             ReportSection("limits", "Limits", points=_limits(shown, origins)),
-            again_section(_commands(reference, choice), around),
+            reproduction_section(_commands(reference, choice), context),
         ],
     )  # fmt: skip
 

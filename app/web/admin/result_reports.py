@@ -21,7 +21,7 @@ from app.jobs.page import page_of
 from app.models import Study
 from app.recipes.job import RECIPE
 from app.reports.files import files_of, html_of, zipped
-from app.reports.origins import Surroundings
+from app.reports.origins import ReportContext
 from app.reports.subjects import SUBJECTS
 from app.society.job import SOCIETY
 from app.web.admin.blueprint import blueprint
@@ -55,10 +55,10 @@ def report_file(form: str) -> ResponseReturnValue:
     if form not in _TYPES:
         raise NotFound("format", expected=either(_TYPES), got=form)
     subject = _subject()
-    around = Surroundings(settings().home, program_commit())
+    context = ReportContext(settings().home, program_commit())
     try:
         with _one_at_a_time:
-            found = in_worker_thread(db.engine, SUBJECTS[subject.name].build, subject.reference, around)
+            found = in_worker_thread(db.engine, SUBJECTS[subject.name].build, subject.reference, context)
             now = datetime.now(UTC)
             if form == PAGE:
                 content = html_of(found, draw_each_in_process, now)
