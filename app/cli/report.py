@@ -12,7 +12,8 @@ from app.core.commit import program_commit
 from app.core.errors import Invalid, Verbatim
 from app.core.extensions import reading
 from app.core.files import replace_file, temporary_beside
-from app.reports.files import files_of, html_of, zipped
+from app.core.zip_files import zipped
+from app.reports.files import files_of, html_of
 from app.reports.origins import ReportContext
 from app.reports.subjects import SUBJECTS
 

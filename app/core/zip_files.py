@@ -1,10 +1,11 @@
 """Archives: what one from elsewhere may hold, all that reading it may raise, and entries of our own. Pure."""
 
+import io
 import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from app.core.errors import Invalid, Phrase, Verbatim
 
@@ -25,6 +26,15 @@ def plain_entry(name: str) -> zipfile.ZipInfo:
     entry = zipfile.ZipInfo(name, _EARLIEST)
     entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o600 << 16
     return entry
+
+
+def zipped(folder: str, files: Mapping[str, bytes]) -> bytes:
+    """Files by name as an archive, in a folder of that name; the same files give the same bytes."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, found in files.items():
+            archive.writestr(plain_entry(f"{folder}/{name}"), found)
+    return content.getvalue()
 
 
 def check_entries(entries: Sequence[zipfile.ZipInfo], field: str) -> None:

@@ -3,10 +3,8 @@
 What campaigns and alignments write as recipes becomes files likewise.
 """
 
-import io
 import json
 import re
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -17,7 +15,7 @@ from app.core.csv_tables import Column, to_csv
 from app.core.errors import NotFound, either
 from app.core.r_and_stata import line_files
 from app.core.reading_process import read_in_process
-from app.core.zip_files import plain_entry
+from app.core.zip_files import zipped
 from app.models import RecipeRun, RecipeStep
 from app.recipes.listing import JSON, RecipeStepLine, in_words, lines_of, tables_of
 from app.recipes.sweep_results import SweepResults, results_of, sweep_of
@@ -46,7 +44,8 @@ def archive_of(session: Session, row: RecipeRun) -> bytes:
     }
     if sweep_of(row).variables:
         results["sweep.csv"] = b"".join(to_csv(*sweep_rows(results_of(row, lines))))
-    return _zipped(row.name, texts, {f"results/{name}": found for name, found in results.items()})
+    files = {name: text.encode() for name, text in texts.items()}
+    return zipped(row.name, files | {f"results/{name}": found for name, found in results.items()})
 
 
 def written_recipe(folder: str, about: str, document: JSON, files: Mapping[str, str]) -> bytes:
@@ -57,15 +56,7 @@ def written_recipe(folder: str, about: str, document: JSON, files: Mapping[str, 
     recipe, version = document["recipe"], document["version"]
     whole = {"recipe": recipe, "version": version, "about": about, **document}
     text = read_in_process("app.recipes.yaml_command", given=whole)["text"]
-    return _zipped(folder, {f"{recipe}.yaml": text, **files}, {})
-
-
-def _zipped(folder: str, texts: Mapping[str, str], more: Mapping[str, bytes]) -> bytes:
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, found in {**{each: text.encode() for each, text in texts.items()}, **more}.items():
-            archive.writestr(plain_entry(f"{folder}/{name}"), found)
-    return content.getvalue()
+    return zipped(folder, {name: found.encode() for name, found in {f"{recipe}.yaml": text, **files}.items()})
 
 
 def table_rows(session: Session, row: RecipeRun, key: str) -> tuple[Sequence[Column], Sequence[TableCell]]:

@@ -1,13 +1,10 @@
 """The files of a report: its page, the CSV behind each figure and table, and the figures as SVG, PDF and PNG."""
 
-import io
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from app.analysis.chart import Spec
 from app.analysis.figure_files import FORMATS, SVG
-from app.core.zip_files import plain_entry
 from app.reports.page import report_page
 from app.reports.report import Report
 
@@ -33,15 +30,6 @@ def files_of(report: Report, draw: Draw, made_at: datetime) -> dict[str, bytes]:
         **{f"data/{each.name}.csv": each.csv for each in tables},
         **{f"figures/{name}.{form}": found[form] for name, found in drawn.items() for form in FORMATS},
     }
-
-
-def zipped(name: str, files: Mapping[str, bytes]) -> bytes:
-    """Files in a folder of that name, as a zip archive."""
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path, found in files.items():
-            archive.writestr(plain_entry(f"{name}/{path}"), found)
-    return content.getvalue()
 
 
 def _drawn(report: Report, draw: Draw, forms: Sequence[str]) -> dict[str, Mapping[str, bytes]]:

@@ -16,11 +16,12 @@ from app.campaigns.job import CAMPAIGN
 from app.core.commit import program_commit
 from app.core.errors import AppError, Invalid, NotFound, Phrase, Verbatim, either
 from app.core.extensions import db, reading
+from app.core.zip_files import zipped
 from app.jobs.kind import JobKind
 from app.jobs.page import page_of
 from app.models import Study
 from app.recipes.job import RECIPE
-from app.reports.files import files_of, html_of, zipped
+from app.reports.files import files_of, html_of
 from app.reports.origins import ReportContext
 from app.reports.subjects import SUBJECTS
 from app.society.job import SOCIETY

@@ -1,9 +1,7 @@
 """A version of a study: its arms, what it costs, its waves and files, and all texts of it on one page to be printed."""
 
-import io
 import json
 import tempfile
-import zipfile
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
@@ -18,7 +16,7 @@ from sqlalchemy.orm import Session
 from app.core.errors import AppError, Invalid, NotFound, Phrase
 from app.core.extensions import reading
 from app.core.validation import whole_number
-from app.core.zip_files import plain_entry
+from app.core.zip_files import zipped
 from app.models import Arm, Study, StudyVersion
 from app.studies import store
 from app.studies.arms import PlannedArm, arms, matches_a_person
@@ -152,11 +150,7 @@ def _study_file(design: str, texts: tuple[tuple[str, str], ...]) -> Mapping[str,
 
 def send_archive(name: str, files: Mapping[str, str]) -> Response:
     """Files as an archive to be downloaded, in a folder of that name."""
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for each, text in sorted(files.items()):
-            # Without the time of writing, so that the same files are the same archive.
-            archive.writestr(plain_entry(f"{name}/{each}"), text)
-    response = Response(packed.getvalue(), mimetype="application/zip")
+    packed = zipped(name, {each: text.encode() for each, text in sorted(files.items())})
+    response = Response(packed, mimetype="application/zip")
     response.headers["Content-Disposition"] = f'attachment; filename="{name}.zip"'
     return response
