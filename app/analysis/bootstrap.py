@@ -17,7 +17,7 @@ Sarkar & Jordan 2014, A scalable bootstrap for massive data, J. R. Stat. Soc. B 
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -140,11 +140,7 @@ def mean_figure(values: Floats, units: Integers | None = None, reason: str = FEW
     mean, number = float(values.mean()), len(values)
     if few is not None:
         return Figure(mean, n=number, no_interval=few)
-    units = np.arange(number) if units is None else np.unique(units, return_inverse=True)[1].reshape(-1)
-    sums = np.stack([np.bincount(units, values), np.bincount(units)], axis=1)
-    distinct, counts = np.unique(sums, axis=0, return_counts=True)
-    often = np.random.default_rng(SEED_OF_DRAWS).multinomial(len(sums), counts / len(sums), size=RESAMPLES)
-    total, matches = (often @ distinct).T
+    total, matches = resampled_sums([values, np.ones(number)], units).T
     return Figure(mean, *interval_ends(total / matches), number)
 
 
@@ -163,14 +159,20 @@ def ratio_figure(over: Floats, under: Floats, units: Integers | None = None) -> 
     value, few = float(over.mean() / under.mean()), _few(number, units)
     if few is not None:
         return Figure(value, n=number, no_interval=few)
-    units = np.arange(number) if units is None else np.unique(units, return_inverse=True)[1].reshape(-1)
-    sums = np.stack([np.bincount(units, over), np.bincount(units, under)], axis=1)
-    distinct, counts = np.unique(sums, axis=0, return_counts=True)
-    often = np.random.default_rng(SEED_OF_DRAWS).multinomial(len(sums), counts / len(sums), size=RESAMPLES)
-    mine, base = (often @ distinct).T
+    mine, base = resampled_sums([over, under], units).T
     if (base <= 0).any():
         return Figure(value, n=number, no_interval=NEAR_ZERO)
     return Figure(value, *interval_ends(mine / base), number)
+
+
+def resampled_sums(columns: Sequence[Floats], units: Integers | None = None) -> Floats:
+    """The sum of each of c columns (n,) in resamples of its n matches, or of `units` (n,): (RESAMPLES, c)."""
+    units = np.arange(len(columns[0])) if units is None else np.unique(units, return_inverse=True)[1].reshape(-1)
+    sums = np.stack([np.bincount(units, each) for each in columns], axis=1)
+    distinct, counts = np.unique(sums, axis=0, return_counts=True)
+    often = np.random.default_rng(SEED_OF_DRAWS).multinomial(len(sums), counts / len(sums), size=RESAMPLES)
+    found: Floats = (often @ distinct).astype(np.float64)
+    return found
 
 
 def wilson(share: float, n: float) -> tuple[float, float]:

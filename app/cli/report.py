@@ -15,7 +15,7 @@ from app.core.files import replace_file, temporary_beside
 from app.core.zip_files import zipped
 from app.reports.files import files_of, html_of
 from app.reports.origins import ReportContext
-from app.reports.subjects import SUBJECTS
+from app.reports.subjects import SUBJECTS, build_report
 
 _DRAWING = "app.analysis.drawing"  # loaded by its name and only to draw: commands are part of the web process
 
@@ -28,9 +28,14 @@ def _subject_options(command: click.Command) -> click.Command:
 
 @click.command(cls=Command)
 @_subject_options  # type: ignore[arg-type]
+@click.option(
+    "--control",
+    metavar="C",
+    help="What it is set beside: of a campaign another one's number, of a recipe one of its arms, such as filter=all.",
+)
 @click.option("--out", metavar="PATH", type=Path, help="NAME.zip, NAME.html or a new folder; by default report-….zip.")
 @json_option
-def report(out: Path | None, as_json: bool, **given: str | None) -> None:
+def report(out: Path | None, control: str | None, as_json: bool, **given: str | None) -> None:
     """Write a report: figures with intervals, tables, methods, versions, seeds, hashes, prompts, how to reproduce it.
 
     report.html loads nothing from elsewhere. The archive or folder has the CSV behind every figure and table in data/,
@@ -41,9 +46,9 @@ def report(out: Path | None, as_json: bool, **given: str | None) -> None:
     if out is not None and out.exists():
         raise Invalid("--out", expected="a path that is not there yet", got=Verbatim(str(out)))
     ensure_database()
-    context = ReportContext(settings().home, program_commit())
+    context = ReportContext(settings().home, program_commit(), control)
     with reading() as session:
-        found = SUBJECTS[name].build(session, reference, context)
+        found = build_report(session, name, reference, context)
     path, draw, now = out or Path(f"{found.name}.zip"), importlib.import_module(_DRAWING).draw_specs, datetime.now(UTC)
     if path.exists():
         raise Invalid("--out", expected="a path that is not there yet", got=Verbatim(str(path)))

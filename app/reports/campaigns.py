@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from app.analysis.bootstrap import Figure, mean_figure
 from app.analysis.reading import matches_of
 from app.analysis.wording import beside, heading, in_words, number, signed, signed_beside
-from app.campaigns.iterations import IterationResult, results
+from app.campaigns.iterations import IterationResult
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.lifecycle import spec_of
 from app.campaigns.listing import figure_of
@@ -19,6 +19,16 @@ from app.games import find_game, metrics_of, partner_weight_of
 from app.games.metrics import AS_PLAYED, Metric, Use
 from app.games.rewards import NO_REWARDS
 from app.models import Campaign
+from app.reports.campaign_control import (
+    CampaignControl,
+    arm_of,
+    control_figures,
+    control_finding,
+    control_settings,
+    evaluated_iterations,
+    read_control,
+)
+from app.reports.gains import gain_section, gains_of
 from app.reports.origins import (
     NONE,
     REPORT_OF_RUN,
@@ -39,6 +49,11 @@ from app.reports.origins import (
 from app.reports.partners import partners_section
 from app.reports.report import FoldedText, KeyFigure, Report, ReportFigure, ReportSection, ReportTable, plain_table
 
+_CONTROL = (
+    "The control is another campaign, evaluated on the same matches. It differs in the settings of the table below;"
+    " what the campaign has over it is taken match by match."
+)
+
 
 class _Gain(NamedTuple):
     """The figure that says most, of the base and of the latest model, and their difference on the same matches."""
@@ -50,9 +65,11 @@ class _Gain(NamedTuple):
 
 
 def campaign_report(session: Session, number: int, context: ReportContext) -> Report:
-    """Raises NotFound, and Conflict before the base was evaluated."""
+    """The report of a campaign; the control is another one. Raises NotFound, and Conflict before the base was evaluated
+    and for a control that was not evaluated on the same matches.
+    """
     row = CAMPAIGN.get(session, number)
-    found = [each for each in results(session, number) if each.figures is not None]
+    found = evaluated_iterations(session, number)
     chart = figure_of(session, number)
     if chart is None:
         raise Conflict(
@@ -62,7 +79,10 @@ def campaign_report(session: Session, number: int, context: ReportContext) -> Re
             remedy=Phrase("wait for its first evaluation"),
             subject=Phrase("campaign %(number)s", number=number),
         )
-    origins = origins_of_steps(session, CAMPAIGN.steps_of(session, number), [row.base_id])
+    control = None if context.control is None else read_control(session, row, found, context.control)
+    campaigns = {each.id: each for each in (row, *([control.row] if control else []))}
+    steps = [step for each in campaigns for step in CAMPAIGN.steps_of(session, each)]
+    origins = origins_of_steps(session, steps, [each.base_id for each in campaigns.values()])
     gain, spec = _gain(session, row, found), spec_of(row.spec)
     game = find_game(row.game).title
     figure_caption = (
@@ -76,20 +96,27 @@ def campaign_report(session: Session, number: int, context: ReportContext) -> Re
         title=f"Campaign {row.name}: {game}",
         about=f"Report of campaign {number}, {state}: {len(found) - 1} of {row.iterations} iterations evaluated.",
         finding=finding,
-        more=more,
-        beside=key_figures,
+        more=more if control is None else f"{more} {control_finding(row.game, control)}".lstrip(),
+        beside=key_figures if control is None else [*key_figures, *control_figures(row.game, control)],
         sections=[
             ReportSection(
                 "result", "Result",
                 figures=[ReportFigure(chart, figure_caption, has_table=True)],
-                tables=[_iterations_table(row.game, found)],
+                tables=[_iterations_table(row.game, found, control)],
             ),
+            _gain_section(session, row, found, control),
             _partners_section(session, row, found),
             training_section(session, origins),
             ReportSection(
                 "methods", "Methods",
-                paragraphs=[*_methods(spec), seeds_sentence(origins, f"campaign: {spec.seed}")],
-                tables=[*rounds_table(origins), settings_table("settings", "What was asked for.", spec)],
+                paragraphs=[
+                    *_methods(spec), *([] if control is None else [_CONTROL]),
+                    seeds_sentence(origins, f"campaign: {spec.seed}"),
+                ],
+                tables=[
+                    *rounds_table(origins), settings_table("settings", "What was asked for.", spec),
+                    *([] if control is None else [control_settings(row, control)]),
+                ],
             ),
             versions_section(session, origins, context),
             ReportSection(
@@ -99,7 +126,7 @@ def campaign_report(session: Session, number: int, context: ReportContext) -> Re
                     FoldedText("The campaign as JSON", as_json(row.spec)),
                 ],
             ),
-            ReportSection("limits", "Limits", points=_limits(row, found, gain, origins)),
+            ReportSection("limits", "Limits", points=_limits(row, found, gain, origins, control)),
             reproduction_section(
                 [
                     f"flask campaign export {number} --out campaign-{number}.zip",
@@ -156,19 +183,30 @@ def _result(
     return finding, f"({apart}, 95 % interval {signed_beside(gain.difference, unit)}).", key
 
 
-def _iterations_table(game: str, found: Sequence[IterationResult]) -> ReportTable:
-    """All models with all figures that a campaign's page shows, in each way in which they were evaluated."""
+def _iterations_table(game: str, found: Sequence[IterationResult], control: CampaignControl | None) -> ReportTable:
+    """All models with all figures that a campaign's page shows, in each way in which they were evaluated, and those of
+    the control below.
+    """
     shown = metrics_of(game).shown(Use.EVALUATION)
     rows = []
-    for each in found:
+    below = [] if control is None else control.found
+    for run, each in [*(("", each) for each in found), *(("control, ", each) for each in below)]:
         ways: Mapping[str, Mapping[str, Any]] = {AS_PLAYED: each.figures or {}, **each.evaluations}
         for label, figures in ways.items():
             learnt = NONE if each.dataset is None or label != AS_PLAYED else str(each.dataset.rows)
             values = [in_words(figures.get(metric.name), metric.unit) for metric in shown]
-            rows.append((str(each.number), each.model.name if each.model else NONE, label, *values, learnt))
+            rows.append((f"{run}{each.number}", each.model.name if each.model else NONE, label, *values, learnt))
     head = ("Iteration", "Model", "Evaluated", *(heading(metric) for metric in shown), "Rows learnt")
     caption = "Every model on the same held-out material, with 95 % intervals: Wilson’s of shares, bootstrap of means."
     return plain_table("iterations", caption, head, rows)
+
+
+def _gain_section(
+    session: Session, row: Campaign, found: Sequence[IterationResult], control: CampaignControl | None
+) -> ReportSection:
+    arms = [arm_of(row, found), *([] if control is None else [arm_of(control.row, control.found)])]
+    gains = gains_of(session, row.game, [each for each in arms if each.evaluations])
+    return gain_section(row.game, gains, [] if control is None else [(row.name, control.apart)])
 
 
 def _partners_section(session: Session, row: Campaign, found: Sequence[IterationResult]) -> ReportSection:
@@ -211,7 +249,13 @@ def _methods(spec: CampaignSpec) -> list[str]:
     return found
 
 
-def _limits(row: Campaign, found: Sequence[IterationResult], gain: _Gain | None, origins: Origins) -> list[str]:
+def _limits(
+    row: Campaign,
+    found: Sequence[IterationResult],
+    gain: _Gain | None,
+    origins: Origins,
+    control: CampaignControl | None,
+) -> list[str]:
     points = limits_of(origins)
     if len(found) - 1 < row.iterations:
         points.insert(0, f"{row.iterations - len(found) + 1} of {row.iterations} iterations are not evaluated yet.")
@@ -226,5 +270,10 @@ def _limits(row: Campaign, found: Sequence[IterationResult], gain: _Gain | None,
         "Self-play rewards habits that two copies of one model share. What other partners make of the model is in the"
         " table as “against” where it was evaluated so, and nowhere else."
     )
+    if control is None and len(found) > 1:
+        points.append(
+            "There is no control: what any training on as many rows would have brought is not known. Another campaign"
+            " that differs in what is kept or learnt, with the same seed, can be set beside this one by --control."
+        )
     points.append("The score that is measured is the one that transcripts are kept by; what it leaves out is not seen.")
     return points

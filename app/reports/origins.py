@@ -49,10 +49,11 @@ REPORT_OF_RUN = "flask report --recipe N    # the number that the run printed"
 
 
 class ReportContext(NamedTuple):
-    """Where a report is made: the home folder, and the commit of the program, as far as it is known."""
+    """What a report is made with: the home folder, the commit of the program as far as it is known, and its control."""
 
     home: Path
     commit: Commit | None
+    control: str | None = None  # what is set beside the result, for those subjects that can have one
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +207,14 @@ def seeds_sentence(origins: Origins, *more: str) -> str:
 def settings_table(name: str, caption: str, spec: SpecPart) -> ReportTable:
     """What was asked for: each field of a spec with its title, and the value that it had."""
     return plain_table(name, caption, ("Setting", "Value"), [*_settings(spec)])
+
+
+def differing_settings(name: str, caption: str, heads: Sequence[str], spec: SpecPart, other: SpecPart) -> ReportTable:
+    """The fields in which two specs of a kind differ, with the value of each."""
+    own, others = dict(_settings(spec)), dict(_settings(other))
+    titles = [title for title in {**own, **others} if own.get(title) != others.get(title)]
+    rows = [(title, own.get(title, NONE), others.get(title, NONE)) for title in titles]
+    return plain_table(name, caption, ("Setting", *heads), rows)
 
 
 def _settings(spec: SpecPart, before: str = "") -> Iterator[tuple[str, str]]:

@@ -40,9 +40,10 @@ from app.reports.origins import (
     versions_section,
 )
 from app.reports.partners import partners_section
+from app.reports.recipe_gains import EVALUATE, recipe_gains
 from app.reports.report import FoldedText, KeyFigure, Report, ReportFigure, ReportSection, ReportTable, plain_table
 
-EVALUATE, TRAINING = "evaluate", "training"  # what a step does that measures a model, and that makes one
+TRAINING = "training"  # what a step does that makes a model
 _MOST_DRAWN = 4  # figures of a table; the CSV has all of them
 _MOST_KEY = 6
 
@@ -56,7 +57,9 @@ class _Table(NamedTuple):
 
 
 def recipe_report(session: Session, number: int, context: ReportContext) -> Report:
-    """Raises NotFound, and Conflict before a step has given figures."""
+    """The report of a run; the control is one of its arms. Raises NotFound, Invalid for another control, and Conflict
+    before a step has given figures.
+    """
     row = RECIPE.get(session, number)
     steps = RECIPE.steps_of(session, number)
     file, given = written_of(row)
@@ -84,6 +87,7 @@ def recipe_report(session: Session, number: int, context: ReportContext) -> Repo
         beside=key_figures,
         sections=[
             *(_table_section(session, row, step, place) for place, step in enumerate(reversed(tables))),
+            *recipe_gains(session, lines_of(session, row), sweep, origins, context.control),
             _partners_section(session, row, origins),
             training_section(session, origins),
             ReportSection(

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
+from app.core.errors import Invalid, Phrase, either
 from app.core.validation import whole_number
 from app.jobs.kind import LARGEST
 from app.reports.alignments import alignment_report
@@ -20,11 +21,14 @@ Build = Callable[[Session, str, ReportContext], Report]
 
 
 class Subject(NamedTuple):
-    """Something that there are reports of: how one is named, what that means, and what builds the report."""
+    """Something that there are reports of: how one is named, what that means, what builds the report, and whether a
+    control can be set beside it.
+    """
 
     metavar: str
     help: str
     build: Build
+    has_control: bool = False
 
 
 def _numbered(name: str, build: Callable[[Session, int, ReportContext], Report]) -> Build:
@@ -35,10 +39,20 @@ def _numbered(name: str, build: Callable[[Session, int, ReportContext], Report])
 
 
 SUBJECTS: Mapping[str, Subject] = {
-    "recipe": Subject("R", "A run of a recipe.", _numbered("recipe", recipe_report)),
-    "campaign": Subject("N", "A campaign.", _numbered("campaign", campaign_report)),
+    "recipe": Subject("R", "A run of a recipe.", _numbered("recipe", recipe_report), has_control=True),
+    "campaign": Subject("N", "A campaign.", _numbered("campaign", campaign_report), has_control=True),
     "alignment": Subject("N", "An alignment.", _numbered("alignment", alignment_report)),
     "study": Subject("S", "A study, or STUDY:WAVE: its frozen waves.", study_report),
     "society": Subject("W", "A society.", _numbered("society", society_report)),
     "tournament": Subject("T", "A game, GAME:λ, or the number of the first round of a cross-play.", tournament_report),
 }
+
+
+def build_report(session: Session, name: str, reference: str, context: ReportContext) -> Report:
+    """The report of a subject, by its name in SUBJECTS. Raises AppError."""
+    if context.control is not None and not SUBJECTS[name].has_control:
+        known = [each for each, subject in SUBJECTS.items() if subject.has_control]
+        raise Invalid(
+            "control", expected=Phrase("one of a report of %(names)s alone", names=either(known)), got=context.control
+        )
+    return SUBJECTS[name].build(session, reference, context)

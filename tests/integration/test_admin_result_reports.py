@@ -54,6 +54,11 @@ def test_a_report_that_cannot_be_made_yet_is_refused_on_its_page(app: Flask, eng
     assert refused.status_code == 409
     assert "expected one whose base was evaluated, got none so far; wait for its first evaluation" in refused.text
     assert "Content-Disposition" not in refused.headers
+    page = client.get(f"/admin/report?campaign={number}&control=7").text
+    assert f'href="/admin/report.zip?campaign={number}&amp;control=7"' in page
+    assert f"flask report --campaign {number} --control &#39;7&#39;" in page
+    assert re.search(r'name="control" value="7"', page)
+    assert 'name="control"' not in client.get("/admin/report?tournament=negotiation").text
     for address, status in (
         ("/admin/report", 400),
         ("/admin/report?society=1&recipe=2", 400),

@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 from flask import Flask
 from markupsafe import escape
-from sqlalchemy import Engine, delete, select
+from sqlalchemy import Engine, delete, select, update
 from sqlalchemy.orm import Session
 
 from app.core.extensions import reading, writing
 from app.models import GenerationRow, LanguageModel, MatchRow, RecipeRun, RoundRow, StudyVersion, Wave
+from app.recipes.job import RECIPE
 from app.recipes.spec import RecipeSpec
 from app.registry import add_scripted_model
 from app.studies.progress import StudyProgress
@@ -154,6 +155,118 @@ def test_a_campaign_says_what_its_last_model_has_over_the_base(
     assert "(matches removed on 2026-05-04)" in page
     assert f"Matches of round {evaluations[0]} were removed" in page
     assert "no interval of its own: matches of an evaluation were removed." in page
+
+
+def end(engine: Engine, round_id: int, without: int, points: int) -> None:
+    """Make the first of a round's matches end without a deal, and all others with so many points for each seat."""
+    with writing(engine) as session:
+        of_round = update(MatchRow).where(MatchRow.round_id == round_id)
+        session.execute(of_round.values(agreed=True, utility_0=points, utility_1=points))
+        session.execute(of_round.where(MatchRow.index < without).values(agreed=False, utility_0=0, utility_1=0))
+
+
+def test_a_gain_is_split_and_stands_beside_that_of_a_control(
+    app: Flask, engine: Engine, flask: Run, tmp_path: Path
+) -> None:
+    settings = app.config["SETTINGS"]
+    campaigns = []
+    for place, (name, kept) in enumerate((("filtered", "above_avg"), ("placebo", "all"), ("elsewhere", "all"))):
+        add_local(engine, f"{name}-base")
+        number = campaign_of(engine, f"{name}-base", name=name, filter=kept)
+        model = add_local(engine, f"{name}-1")
+        seed = 5 + place // 2
+        rounds = [round_of(engine, settings, "scripted", matches=24, seed=seed) for _ in range(2)]
+        end(engine, rounds[0], 12, 5)
+        end(engine, rounds[1], *((9, 5) if name == "placebo" else (0, 7)))
+        change(engine, number, 0, evaluation_id=rounds[0], figures=made_up(0))
+        change(engine, number, 1, model_id=model, evaluation_id=rounds[1], figures=made_up(2))
+        campaigns.append(number)
+    first, control, elsewhere = campaigns
+    done = flask("report", "--campaign", first, "--control", control, "--out", tmp_path / "one.zip")
+    assert done.exit_code == 0, done.stderr
+    files = files_of(tmp_path / "one.zip")
+    page = unescape(files["report.html"])
+    parts = {row["Arm"]: row for row in rows_of(files["data/gain-parts.csv"])}
+    assert [*parts["filtered"].values()][1:5] == ["50.0 %", "100.0 %", "5.00", "7.00"]
+    drawn = {row["row"]: float(row["value"]) for row in rows_of(files["data/gain.csv"])}
+    assert drawn == pytest.approx({
+        "filtered: more agreements": 3, "filtered: better agreements": 1.5,
+        "placebo: more agreements": 0.625, "placebo: better agreements": 0,
+    })  # fmt: skip
+    assert (
+        "filtered: 66.7 % of the gain of +4.50 comes from more agreements and 33.3 % from better ones: the share of"
+        " agreed matches goes from 50.0 % to 100.0 % and their mean score from 5.00 to 7.00."
+    ) in page
+    [apart] = rows_of(files["data/gain-control.csv"])
+    assert apart["Mean score minus that of the control"].startswith("+3.88 (+")
+    assert [row["Iteration"] for row in rows_of(files["data/iterations.csv"])] == ["0", "1", "control, 0", "control, 1"]
+    differing = {
+        row["Setting"]: (row["This campaign"], row["Control"]) for row in rows_of(files["data/control-settings.csv"])
+    }
+    assert differing["Kept transcripts"] == ("above_avg", "all")
+    assert "Campaign minus control" in page
+    assert "There is no control" not in page
+    for wrong, why in (
+        (elsewhere, f"got {elsewhere}; run the control with the same seed"),
+        (first, f"got {first}; run the control"),
+        ("x", "control: expected a whole number"),
+        (99, "one that exists, got 99"),
+    ):
+        assert why in flask("report", "--campaign", first, "--control", wrong).stderr
+    assert "There is no control" in _report_of(flask, tmp_path, "--campaign", first)
+    assert flask("report", "--tournament", "negotiation", "--control", control).stderr == (
+        f"Error: control: expected one of a report of recipe or campaign alone, got '{control}'\n"
+    )
+
+
+def _report_of(flask: Run, tmp_path: Path, *arguments: object) -> str:
+    out = tmp_path / "page.html"
+    out.unlink(missing_ok=True)
+    done = flask("report", *arguments, "--out", out)
+    assert done.exit_code == 0, done.stderr
+    return unescape(out.read_text(encoding="utf-8"))
+
+
+ARMS = """\
+recipe: arms
+version: 1
+inputs: {player: scripted, seeds: [1, 2]}
+sweep:
+  inputs.player: [scripted, quick]
+steps:
+  - name: before
+    do: evaluate
+    for: seed in seeds
+    with: {game: negotiation, model: scripted, matches: 12, seed: "${seed}"}
+  - name: measure
+    do: evaluate
+    for: seed in seeds
+    with: {game: negotiation, model: "${player}", matches: 12, seed: "${seed}"}
+"""
+
+
+def test_the_arms_of_a_recipe_are_split_and_compared_by_seed(
+    app: Flask, engine: Engine, flask: Run, tmp_path: Path
+) -> None:
+    with writing(engine) as session:
+        add_scripted_model(session, "quick", None, {})
+    number = make_run(engine, ARMS)
+    carry_on(engine, app.config["SETTINGS"], number)
+    with reading(engine) as session:
+        rounds = {step.key: step.number for step in RECIPE.steps_of(session, number)}
+    for seed in (1, 2):
+        end(engine, rounds[f"before seed={seed}"] or 0, 8, 5)
+        end(engine, rounds[f"measure player=scripted, seed={seed}"] or 0, 2 * seed, 5)
+        end(engine, rounds[f"measure player=quick, seed={seed}"] or 0, 0, 6)
+    page = _report_of(flask, tmp_path, "--recipe", number, "--control", "player=quick")
+    assert re.search(r"measure player=scripted: .*the share of agreed matches goes from 33\.3 % to 75\.0 %", page)
+    assert re.search(r"measure player=quick: .*the share of agreed matches goes from 33\.3 % to 100\.0 %", page)
+    assert "that of the score +0.00 (+0.00 to +0.00)" in page
+    assert "−2.25" in page, "by seed, the one has 5/6 and 4/6 of 5 points, and the control 6"
+    refused = flask("report", "--recipe", number, "--control", "player=slow").stderr
+    assert refused.startswith(
+        "Error: control: expected measure player=scripted or measure player=quick, got 'player=slow'"
+    )
 
 
 def test_a_recipe_shows_its_table_its_steps_and_its_file(

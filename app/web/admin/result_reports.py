@@ -23,7 +23,7 @@ from app.models import Study
 from app.recipes.job import RECIPE
 from app.reports.files import files_of, html_of
 from app.reports.origins import ReportContext
-from app.reports.subjects import SUBJECTS
+from app.reports.subjects import SUBJECTS, build_report
 from app.society.job import SOCIETY
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import job_address, named_job
@@ -38,10 +38,17 @@ _one_at_a_time = BoundedSemaphore(1)  # each draws its figures in a process of i
 
 
 class _Subject(NamedTuple):
-    """What the address asks for a report of: a key of SUBJECTS, and which one of these."""
+    """What the address asks for a report of: a key of SUBJECTS, which one of these, and what is set beside it."""
 
     name: str
     reference: str
+    control: str | None
+
+    @property
+    def address(self) -> dict[str, str]:
+        """The parameters of its address."""
+        beside = {} if self.control is None else {"control": self.control}
+        return {self.name: self.reference, **beside}
 
 
 @blueprint.get("/report")
@@ -56,10 +63,10 @@ def report_file(form: str) -> ResponseReturnValue:
     if form not in _TYPES:
         raise NotFound("format", expected=either(_TYPES), got=form)
     subject = _subject()
-    context = ReportContext(settings().home, program_commit())
+    context = ReportContext(settings().home, program_commit(), subject.control)
     try:
         with _one_at_a_time:
-            found = in_worker_thread(db.engine, SUBJECTS[subject.name].build, subject.reference, context)
+            found = in_worker_thread(db.engine, build_report, subject.name, subject.reference, context)
             now = datetime.now(UTC)
             if form == PAGE:
                 content = html_of(found, draw_each_in_process, now)
@@ -73,7 +80,8 @@ def report_file(form: str) -> ResponseReturnValue:
 
 def _subject() -> _Subject:
     """What the address says. Raises Invalid."""
-    chosen = [_Subject(name, reference) for name, reference in request.args.items() if name in SUBJECTS and reference]
+    control = request.args.get("control", "").strip() or None
+    chosen = [_Subject(name, given, control) for name, given in request.args.items() if name in SUBJECTS and given]
     if len(chosen) != 1:
         expected, got = Phrase("one of the parameters %(names)s", names=Verbatim(", ".join(SUBJECTS))), str(len(chosen))
         raise Invalid("report", expected=expected, got=Verbatim(got))
@@ -83,12 +91,19 @@ def _subject() -> _Subject:
 def _show(subject: _Subject, refused: AppError | None = None) -> str:
     with reading() as session:
         title, back = _named(session, subject)
-    return render_template("admin/report.html", subject=subject, title=title, back=back, refused=refused)
+    return render_template(
+        "admin/report.html",
+        subject=subject,
+        has_control=SUBJECTS[subject.name].has_control,
+        title=title,
+        back=back,
+        refused=refused,
+    )
 
 
 def _named(session: Session, subject: _Subject) -> tuple[Phrase | Verbatim, str]:
     """What the report is of in words, and the page that leads to it. Raises NotFound."""
-    name, reference = subject
+    name, reference, _ = subject
     if name in _KINDS:
         kind = _KINDS[name]
         row = kind.get(session, int(reference) if reference.isdecimal() and len(reference) < 10 else 0)

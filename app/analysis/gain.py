@@ -1,0 +1,103 @@
+"""Where a gain in score comes from: from more matches that are agreed, or from better agreements. Pure.
+
+A match without an agreement has no points, so the mean score is the share of agreed matches times their mean score. The
+difference of two such products is split without a rest: what a change of the share brings at the mean of both scores,
+and what a change of the score brings at the mean of both shares.
+
+Source: Kitagawa 1955, Components of a difference between two rates, J. Am. Stat. Assoc. 50.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from app.analysis.bootstrap import Figure, Floats, interval_ends, mean_figure, resampled_sums
+from app.games.match_table import MatchTable
+from app.games.metrics import MEAN, PART, GameMetrics, Metric
+
+HARDLY_AGREED = "models that hardly agree"
+
+
+class SplitMetrics(NamedTuple):
+    """The three metrics of a game of which the first is the product of the others."""
+
+    score: Metric
+    share: Metric  # of the agreed matches
+    agreed: Metric  # the score of these
+
+
+class Gain(NamedTuple):
+    """What a later model has over an earlier one on the same matches, in points a match.
+
+    `shares` and `scores` are of the earlier and of the later model: the share of agreed matches, and the mean score of
+    these, None where no match was agreed. Then there is no `more` and no `better`, which add up to `whole`.
+    """
+
+    shares: tuple[float, float]
+    scores: tuple[float | None, float | None]
+    whole: Figure
+    more: Figure
+    better: Figure
+
+
+def split_metrics(defined: GameMetrics) -> SplitMetrics | None:
+    """The metrics by which gains in a game can be split; None for a game in which nobody agrees on anything."""
+    score = defined.headline
+    for agreed in defined.of_matches:
+        if agreed.aggregate == MEAN and agreed.value is score.value and agreed.among is not None:
+            shares = [each for each in defined.of_matches if each.aggregate == PART and each.value is agreed.among]
+            return SplitMetrics(score, shares[0], agreed) if shares else None
+    return None
+
+
+def gain_of(metrics: SplitMetrics, before: MatchTable, after: MatchTable) -> Gain:
+    """The gain from the matches `before` to the same ones `after`, in their order, split.
+
+    Raises ValueError for other matches, and where one without an agreement has points.
+    """
+    if len(before) != len(after) or not len(before):
+        raise ValueError(f"expected the same matches of both, got {len(before)} and {len(after)}")
+    (old, old_agreed), (new, new_agreed) = _columns(metrics, before), _columns(metrics, after)
+    whole = mean_figure(new - old, after.units)
+    columns = np.stack([old_agreed, old, new_agreed, new])
+    (old_share, new_share), (old_score, new_score), (more, better) = _split(columns.mean(1)[None])
+    shares = float(old_share[0]), float(new_share[0])
+    scores = tuple(None if np.isnan(each[0]) else float(each[0]) for each in (old_score, new_score))
+    if None in scores:
+        return Gain(shares, (scores[0], scores[1]), whole, Figure(None), Figure(None))
+    drawn = None
+    if whole.low is not None:
+        sums = resampled_sums([*columns, np.ones(len(after))], after.units)
+        drawn = _split(sums[:, :-1] / sums[:, -1:])[2]
+    parts = []
+    for place, exact in enumerate((more, better)):
+        value = float(exact[0])
+        if drawn is None or np.isnan(drawn[place]).any():
+            reason = whole.no_interval if drawn is None else HARDLY_AGREED
+            parts.append(Figure(value, n=whole.n, no_interval=reason))
+        else:
+            parts.append(Figure(value, *interval_ends(drawn[place]), whole.n))
+    return Gain(shares, (scores[0], scores[1]), whole, *parts)
+
+
+def _columns(metrics: SplitMetrics, matches: MatchTable) -> tuple[Floats, Floats]:
+    """The score of each match, the mean of its seats, and 1 for an agreed one: (n,) each."""
+    if metrics.score.value is None or metrics.share.value is None:
+        raise ValueError("expected metrics with values")
+    scores = metrics.score.value(matches).astype(float)
+    scores = scores.mean(1) if scores.ndim > 1 else scores
+    agreed = metrics.share.value(matches).astype(float)
+    if scores[agreed == 0].any():
+        raise ValueError("expected no points without an agreement")
+    return scores, agreed
+
+
+def _split(means: Floats) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats], tuple[Floats, Floats]]:
+    """Shares and scores of both, and the parts of the gain, of r rows of four means (r, 4): (r,) each."""
+    old_share, old, new_share, new = means.T
+    old_score = np.divide(old, old_share, out=np.full_like(old, np.nan), where=old_share > 0)
+    new_score = np.divide(new, new_share, out=np.full_like(new, np.nan), where=new_share > 0)
+    more = (new_share - old_share) * (old_score + new_score) / 2
+    better = (new_score - old_score) * (old_share + new_share) / 2
+    # Without what is left of the divisions, which would put a sign before 0.
+    return (old_share, new_share), (old_score, new_score), (np.round(more, 12), np.round(better, 12))

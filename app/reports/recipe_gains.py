@@ -1,0 +1,69 @@
+"""What a run of a recipe trains in different ways, and the gain of each, beside one of them as the control."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.core.errors import Invalid, Phrase, either
+from app.recipes.listing import RecipeStepLine
+from app.recipes.outline import key_of
+from app.recipes.sweep import SEED, Sweep
+from app.reports.gains import GainArm, difference_of, gain_section, gains_of
+from app.reports.origins import Origins
+from app.reports.report import ReportSection
+
+EVALUATE = "evaluate"  # what a step does that measures a model
+
+
+def recipe_gains(
+    session: Session, lines: Sequence[RecipeStepLine], sweep: Sweep, origins: Origins, control: str | None
+) -> list[ReportSection]:
+    """A section a game. The control is a step, the values that are swept, or both; raises Invalid for another one."""
+    arms = _arms(lines, sweep, origins)
+    known = {name: arm for found in arms.values() for arm in found for name in (arm.label.partition(" ")[2], arm.label)}
+    known.pop("", None)
+    labels = [arm.label for found in arms.values() for arm in found]
+    if control is not None and control not in known:
+        nothing = Phrase("none, as no model was evaluated before and after a training")
+        raise Invalid("control", expected=either(labels) if labels else nothing, got=control)
+    beside = None if control is None else known[control]
+    sections = []
+    for game, found in arms.items():
+        others = [] if beside is None or beside not in found else [arm for arm in found if arm is not beside]
+        apart = [(arm.label, difference_of(session, game, arm, beside)) for arm in others if beside is not None]
+        section = gain_section(game, gains_of(session, game, found), apart)
+        sections.append(replace(section, key=f"{section.key}-{game}") if len(arms) > 1 else section)
+    return sections
+
+
+def _arms(lines: Sequence[RecipeStepLine], sweep: Sweep, origins: Origins) -> dict[str, list[GainArm]]:
+    """By game: each step that evaluates models in self-play, for each combination of what is swept.
+
+    The model before is that of the first evaluation without a loop, or else the first one of the arm; the one after is
+    that of the last evaluation.
+    """
+    games = {each.id: each.game for each in origins.rounds if each.model_0_id == each.model_1_id}
+    swept = [axis.variable for axis in sweep.axes]
+    before: dict[tuple[str, Any], int] = {}  # rounds by game and seed
+    found: dict[tuple[str, str], dict[Any, list[int]]] = {}  # rounds by seed, of an arm of a game
+    for line in lines:
+        step = line.step
+        if line.do != EVALUATE or step is None or step.number not in games or not line.result:
+            continue
+        game, seed = games[step.number], line.values.get(SEED)
+        if not line.values.keys() - {SEED}:
+            before.setdefault((game, seed), step.number)
+        label = key_of(step.name, {name: line.values[name] for name in swept if name in line.values})
+        found.setdefault((game, label), {}).setdefault(seed, []).append(step.number)
+    arms: dict[str, list[GainArm]] = {}
+    for (game, label), by_seed in found.items():
+        ends = {
+            seed: (before.get((game, seed)) or before.get((game, None)) or rounds[0], rounds[-1])
+            for seed, rounds in by_seed.items()
+        }
+        trained = {seed: (first, last) for seed, (first, last) in ends.items() if first != last}
+        if trained:
+            arms.setdefault(game, []).append(GainArm(label, trained))
+    return arms
