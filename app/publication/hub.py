@@ -1,5 +1,8 @@
 """The hub, by huggingface_hub: sending files as one commit, and fetching them. Only workers and commands load it.
 
+Files go over HTTP, which every hub has. By Xet, its own storage beside the hub, the library would send them wherever
+`hf_xet` is installed, ask servers that HF_ENDPOINT does not name, and try for minutes where there are none.
+
 The token is handed to each call, and is in no message: those are made here, of the answer's status. What was sent
 before a push was killed is not sent again; what was fetched before a pull was killed is not fetched again.
 """
@@ -14,6 +17,7 @@ from huggingface_hub import (
     CommitOperationAdd,
     CommitOperationDelete,
     HfApi,
+    constants,
     hf_hub_download,
     snapshot_download,
 )
@@ -51,6 +55,7 @@ class Hub:
         self._kind = "model" if kind == MODEL else "dataset"
         self._api = HfApi(endpoint=self._endpoint, token=self._token)
         disable_progress_bars()
+        constants.HF_HUB_DISABLE_XET = True
 
     def push(self, place: PublicationPlace, bundle: Bundle, *, private: bool) -> str:
         """Send all files as one commit, which takes away whatever else the revision has. The commit's hash.

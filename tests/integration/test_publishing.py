@@ -33,7 +33,8 @@ LICENCE = ("--licence", "cc-by-4.0", "--yes")
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[HubServer]:
-    monkeypatch.setenv("HF_HUB_DISABLE_XET", "1")
+    monkeypatch.delenv("HF_HUB_DISABLE_XET", raising=False)  # hf_xet is installed, and must not be asked
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", False)
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)  # a training in this process has set it
     with HubServer().running() as server:
