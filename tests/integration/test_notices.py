@@ -4,18 +4,24 @@ import hashlib
 import hmac
 import json
 import signal
+import ssl
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email import message_from_bytes
-from email.message import Message
+from email.message import EmailMessage, Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from flask import Flask, g
 from sqlalchemy import Engine, select, update
 
@@ -27,7 +33,7 @@ from app.models import Notice, RoundRow, User, Wave
 from app.notices import outbox
 from app.notices.delivery import send_due
 from app.notices.recipients import set_notices
-from app.notices.sending import NotSent, post
+from app.notices.sending import NotSent, post, send_mail
 from app.studies.reports import keep_report
 from app.studies.waves import pause
 from tests.enrolments import KnownWave, load_example, open_wave, person
@@ -37,6 +43,9 @@ from tests.shell import Finished, Shell
 from tests.stack import PATIENCE, free_port
 
 aiosmtpd_controller = pytest.importorskip("aiosmtpd.controller", reason="aiosmtpd is not installed: make install")
+
+
+AuthResult = pytest.importorskip("aiosmtpd.smtp").AuthResult
 
 
 class Mailbox:
@@ -172,6 +181,76 @@ def test_a_paused_wave_an_urgent_report_and_a_cap_that_is_near_are_told_without_
     send_due(engine, settings, "a")
     assert "Spend cap of wave spring of study two-models: " in words(mailbox[0].mails[1])
     assert send_due(engine, settings, "a") == 0  # once for each limit
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate of 127.0.0.1 with its key, in one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name, now = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")]), datetime.now(UTC)
+    built = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    path = tmp_path_factory.mktemp("certificate") / "server.pem"
+    plain = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path.write_bytes(plain + built.public_bytes(Encoding.PEM))
+    return path
+
+
+@pytest.fixture
+def guarded(certificate: Path) -> Iterator[tuple[Mailbox, int, list[Any]]]:
+    """A server that takes mails after STARTTLS and a sign-in alone, and the passwords that it was sent."""
+    box, given = Mailbox(), []
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate)
+
+    def check(_server: Any, _session: Any, _envelope: Any, _how: str, sent: Any) -> Any:
+        given.append((sent.login, sent.password))
+        return AuthResult(success=sent.password == b"right", handled=False)
+
+    server = aiosmtpd_controller.Controller(
+        box, hostname="127.0.0.1", port=free_port(), tls_context=context, require_starttls=True, auth_required=True,
+        authenticator=check,
+    )  # fmt: skip
+    server.start()
+    yield box, server.port, given
+    server.stop()
+
+
+def test_a_mail_goes_encrypted_and_signed_in_to_a_server_that_asks_for_both(
+    settings: Settings, guarded: tuple[Mailbox, int, list[Any]], certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box, port, given = guarded
+    mail = EmailMessage()
+    mail["From"], mail["To"], mail["Subject"] = "parlor@example.org", "ada@example.org", "Hello"
+    mail.set_content("A round failed.")
+    known = {"SMTP_PORT": port, "SMTP_SECURITY": "starttls", "SMTP_USER": "ada", "SMTP_PASSWORD": "right"}
+
+    def send(**changes: Any) -> None:
+        send_mail(mail, settings.model_copy(update={**known, **changes}))
+
+    with pytest.raises(NotSent, match=rf"^SMTP_HOST 127\.0\.0\.1:{port}: .*certificate verify failed"):
+        send()  # nobody vouches for the certificate
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    send()
+    assert [words(each) for each in box.mails] == ["A round failed.\n"]
+    assert given == [(b"ada", b"right")]
+    with pytest.raises(NotSent, match=rf"^SMTP_HOST 127\.0\.0\.1:{port} answered 535$"):
+        send(SMTP_PASSWORD="wrong")
+    with pytest.raises(NotSent, match=r"answered 530$"):
+        send(SMTP_SECURITY="none", SMTP_USER="")
+    assert len(box.mails) == 1
+
+
+def test_no_password_is_sent_to_a_server_without_encryption(settings: Settings, mailbox: tuple[Mailbox, int]) -> None:
+    mail = EmailMessage()
+    mail["From"], mail["To"] = "parlor@example.org", "ada@example.org"
+    update = {"SMTP_SECURITY": "starttls", "SMTP_USER": "ada", "SMTP_PASSWORD": "right"}
+    with pytest.raises(NotSent, match="STARTTLS extension not supported"):
+        send_mail(mail, settings.model_copy(update=update))
+    assert mailbox[0].mails == []
 
 
 def test_what_a_server_refuses_is_tried_again_and_then_counts_as_failed(
