@@ -21,6 +21,7 @@ from app.analysis.themes import DARK, LIGHT, palette
 from app.core.config import ROOT
 from app.reports.report import Report
 
+MOST_ROWS = 500  # of a table on the page, which a browser lays out at once; its CSV has all of them
 _HERE = Path(__file__).parent
 _TOKENS = ROOT / "static" / "css" / "tokens.css"
 _FONTS = ROOT / "static" / "vendor"
@@ -57,6 +58,7 @@ def report_page(report: Report, drawn: Mapping[str, bytes], made_at: datetime) -
         figure_numbers=count(1),
         table_numbers=count(1),
         next_number=next,
+        most_rows=MOST_ROWS,
         numeric=_numeric,
         parts=_parts,
         is_hash=lambda text: bool(_HASH.fullmatch(text)),

@@ -22,6 +22,8 @@ from app.models import GenerationRow, LanguageModel, MatchRow, RecipeRun, RoundR
 from app.recipes.job import RECIPE
 from app.recipes.spec import RecipeSpec
 from app.registry import add_scripted_model
+from app.reports.files import files_of as report_files
+from app.reports.report import Report, ReportSection, plain_table
 from app.studies.progress import StudyProgress
 from app.studies.waves import close, freeze
 from tests.assessments import carry_on as carry_on_alignment
@@ -53,6 +55,19 @@ def files_of(path: Path) -> dict[str, str]:
         name: content.decode() if name.endswith((".html", ".csv", ".svg")) else str(len(content))
         for name, content in found.items()
     }
+
+
+def test_the_page_shows_the_first_rows_of_a_long_table_and_its_file_has_all() -> None:
+    rows = [(f"row {place}", "+4.79 (+4.10 to +5.20)") for place in range(50_000)]
+    table = plain_table("long", "A long table.", ("Row", "Gain"), rows)
+    report = Report("r", "Title", "About.", "Finding.", sections=[ReportSection("result", "Result", tables=[table])])
+    files = report_files(report, lambda specs, forms: [], datetime.now(UTC))
+    page = files["report.html"].decode()
+    assert "The first 500 of 50,000 rows; data/long.csv has all of them." in page
+    assert ">row 499<" in page
+    assert ">row 500<" not in page
+    assert len(page) < 300_000
+    assert len(rows_of(files["data/long.csv"].decode())) == 50_000
 
 
 def rows_of(text: str) -> list[dict[str, str]]:
