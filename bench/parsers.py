@@ -557,15 +557,22 @@ def seconds(parser: Parser, shape: Shape, size: int, times: int = 1) -> float:
     return (time.process_time() - began) / times
 
 
-def growth(parser: Parser, shape: Shape, size: int, tries: int = _TRIES, enough: float = 0.0) -> tuple[float, float]:
+def growth(
+    parser: Parser,
+    shape: Shape,
+    size: int,
+    tries: int = _TRIES,
+    enough: float = 0.0,
+    long_enough: float = _LONG_ENOUGH,
+) -> tuple[float, float]:
     """The seconds of an input, and how many times as much twice an input costs, each the least of several tries.
 
     An input is measured in turn with a quarter of it, so that noise counts half in what a doubling costs, and so often
-    at a time that each takes long enough to be told apart from noise. What costs next to nothing, or grows no faster
-    than `enough`, is not tried again.
+    at a time that each takes `long_enough` seconds to be told apart from noise. What costs next to nothing, or grows
+    no faster than `enough`, is not tried again.
     """
     least = seconds(parser, shape, size // 4)
-    times = 1 + min(_MOST_AT_A_TIME, int(_LONG_ENOUGH / max(least, 1e-6)))
+    times = 1 + min(_MOST_AT_A_TIME, int(long_enough / max(least, 1e-6)))
     whole = quarter = math.inf
     gc.collect()
     gc.disable()  # it looks through all that a process has, at moments that have nothing to do with what is read

@@ -5,6 +5,7 @@ processor time, and to fork a hundredth of one. `python -m tests.shell` is that 
 and answers with the exit code.
 """
 
+import gc
 import json
 import os
 import subprocess
@@ -59,6 +60,10 @@ class Shell:
             code = int(self._server.stdout.readline())
             return Finished(code, *((Path(folder) / name).read_bytes() for name in ("out", "err")))
 
+    def python(self, program: str, *arguments: str, env: Mapping[str, str] | None = None) -> Finished:
+        """Run a program, as `python -c` does, in a process that has loaded the app."""
+        return self.flask(["-c", program, *arguments], env=env)
+
     def close(self) -> None:
         assert self._server.stdin
         self._server.stdin.close()
@@ -71,6 +76,7 @@ class Shell:
 def _serve() -> None:
     import app.factory  # noqa: F401 - what every command needs
 
+    gc.freeze()  # a fork that looks through what it shares has to copy it
     for line in sys.stdin.buffer:
         request = json.loads(line)
         child = os.fork() or _run(**request)
@@ -92,9 +98,13 @@ def _run(lines: Sequence[Sequence[str]], env: Mapping[str, str], folder: str) ->
 
 
 def run_flask(line: Sequence[str]) -> int:
-    """Run a command line, without `flask` at its head, in this process; returns the exit code."""
+    """Run a command line, without `flask` at its head, in this process; returns the exit code. `-c` runs a program."""
     from flask.cli import cli
 
+    if line[0] == "-c":
+        sys.argv = ["-c", *line[2:]]
+        exec(line[1], {"__name__": "__main__"})  # noqa: S102 - a test's own
+        return 0
     try:
         cli.main(args=[*line], prog_name="flask")
     except SystemExit as end:

@@ -4,6 +4,7 @@ takes four seconds of processor time.
 A training holds the job's lock, writes into the job's log, and can be signalled, as ever.
 """
 
+import gc
 import os
 import socket
 import subprocess
@@ -47,4 +48,5 @@ if __name__ == "__main__":
     import_module("training.__main__").prepare_libraries()
     import_module("training.recipe")
     import_module("training.benchmarks.run")
+    gc.freeze()  # a fork that looks through what it shares has to copy it
     serve(socket.socket(fileno=int(sys.argv[1])), _train)

@@ -502,8 +502,9 @@ class House:
 
     def visit(self, who: Who, method: str, path: str, row: Row, *, token: bool = True) -> TestResponse:
         """What a visitor gets, in a copy of their browser: nothing that happens in it is remembered there."""
-        with self.app.app_context(), writing() as session:
-            session.merge(UserSession(**self._session))  # an earlier visit may have ended it
+        if who == "admin":
+            with self.app.app_context(), writing() as session:
+                session.merge(UserSession(**self._session))  # an earlier visit may have ended it
         browser = self.app.test_client()
         if cookie := self._browsers[who].get_cookie("session"):
             browser.set_cookie("session", cookie.value)

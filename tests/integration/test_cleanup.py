@@ -4,8 +4,6 @@ import hashlib
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -47,6 +45,7 @@ from app.spend.figures import ALL, read_spend
 from tests.datasets import cut
 from tests.jobs import make_dataset, make_job, run
 from tests.rounds import add_models, haggler, make_round, play
+from tests.shell import Shell
 from tests.societies import add_chat_models, make_society, opinion
 from tests.societies import run as run_society
 from tests.stub_openai import Reply, StubServer
@@ -477,23 +476,24 @@ RESTORE_STEPS = [
 ]
 
 
-def killed(database_url: str, home: Path, owner: str, name: str, *, after: bool, call: str, times: int = 1) -> None:
+def killed(
+    shell: Shell, database_url: str, home: Path, owner: str, name: str, *, after: bool, call: str, times: int = 1
+) -> None:
     code = KILLED.format(owner=owner, name=name, after=after, call=call, times=times)
-    env = {**os.environ, "PARLOR_HOME": str(home), "DATABASE_URL": database_url}
-    ended = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120)
-    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    ended = shell.python(code, env={"PARLOR_HOME": str(home), "DATABASE_URL": database_url})
+    assert ended.exit_code == -signal.SIGKILL, ended.stderr
 
 
 @pytest.mark.parametrize(("owner", "name", "after", "done"), REMOVE_STEPS)
 def test_a_removal_that_is_killed_is_whole_or_nothing(
-    engine: Engine, settings: Settings, owner: str, name: str, after: bool, done: bool
+    shell: Shell, engine: Engine, settings: Settings, owner: str, name: str, after: bool, done: bool
 ) -> None:
     dataset = make_dataset(engine, settings)
     job = make_job(engine, dataset, epochs=1)
     assert run(engine, settings, job)
     before = state_of(engine, settings.home)
     call = f"removing.remove(settings, database, 'training', {job}, 'ann')"
-    killed(settings.database_url, settings.home, owner, name, after=after, call=call)
+    killed(shell, settings.database_url, settings.home, owner, name, after=after, call=call)
     free_due(settings.home, engine)  # as upkeep does
     found = state_of(engine, settings.home)
     if not done:
@@ -509,11 +509,11 @@ def test_a_removal_that_is_killed_is_whole_or_nothing(
 
 
 def test_a_round_of_which_some_matches_are_gone_is_removed_to_the_end_and_comes_back(
-    engine: Engine, settings: Settings, round_id: int
+    shell: Shell, engine: Engine, settings: Settings, round_id: int
 ) -> None:
     before = everything(engine, settings.home)
     script = f"removing._AT_ONCE = 1; removing.remove(settings, database, 'round', {round_id}, 'ann')"
-    killed(settings.database_url, settings.home, "removing", "_take", after=True, call=script, times=3)
+    killed(shell, settings.database_url, settings.home, "removing", "_take", after=True, call=script, times=3)
     with reading(engine) as session:
         assert session.scalar(select(func.count()).select_from(MatchRow)) == 2
     assert recount(engine).differences == ()
@@ -528,7 +528,7 @@ def test_a_round_of_which_some_matches_are_gone_is_removed_to_the_end_and_comes_
 
 @pytest.mark.parametrize(("owner", "name", "after", "done"), RESTORE_STEPS)
 def test_undoing_that_is_killed_is_whole_or_nothing(
-    engine: Engine, settings: Settings, owner: str, name: str, after: bool, done: bool
+    shell: Shell, engine: Engine, settings: Settings, owner: str, name: str, after: bool, done: bool
 ) -> None:
     dataset = make_dataset(engine, settings)
     job = make_job(engine, dataset, epochs=1)
@@ -537,7 +537,7 @@ def test_undoing_that_is_killed_is_whole_or_nothing(
     removal = remove(settings, engine, "training", job, BY)
     without = state_of(engine, settings.home)
     call = f"restoring.restore(settings, database, {removal.id}, 'ann')"
-    killed(settings.database_url, settings.home, owner, name, after=after, call=call)
+    killed(shell, settings.database_url, settings.home, owner, name, after=after, call=call)
     free_due(settings.home, engine)
     found = state_of(engine, settings.home)
     if done:

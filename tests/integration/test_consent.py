@@ -2,8 +2,6 @@
 
 import json
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -15,7 +13,7 @@ from flask import Flask
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from app.core.config import ROOT, Settings
+from app.core.config import Settings
 from app.core.errors import Conflict, Invalid, NotAllowed
 from app.core.extensions import reading, transact, writing
 from app.datasets import register
@@ -54,6 +52,7 @@ from tests.datasets import cut, rows_of, seat_of
 from tests.experimenter import signed_in
 from tests.integration.test_cli_dataset import flask
 from tests.jobs import make_job, run
+from tests.shell import Shell
 from tests.stub_openai import StubServer
 from tests.waves import changed, join, loaded_study, new_wave, store_study
 from workers.upkeep import look_after
@@ -443,15 +442,14 @@ forget.forget_person_for_good(create_engine(sys.argv[2]), Path(sys.argv[3]), int
 
 @pytest.mark.parametrize(("where", "emptied"), [("withdraw_matches", False), ("delete_unusable_files", True)])
 def test_killed_in_the_middle_it_is_the_old_state_or_one_that_a_second_run_completes(
-    engine: Engine, settings: Settings, people: People, where: str, emptied: bool
+    shell: Shell, engine: Engine, settings: Settings, people: People, where: str, emptied: bool
 ) -> None:
     ann = people.come("ann", training=True)
     match = people.play(ann)
     dataset = cut_all(engine, settings.home)
     person = people.person(ann)
     arguments = [where, settings.database_url, str(settings.home), str(person)]
-    done = subprocess.run([sys.executable, "-c", _KILLED, *arguments], cwd=ROOT, check=False)
-    assert done.returncode == -signal.SIGKILL
+    assert shell.python(_KILLED, *arguments).exit_code == -signal.SIGKILL
     assert ("Quux" not in text_in(engine, match)) == emptied
     with reading(engine) as session:
         assert (session.get_one(Participant, person).erased_at is not None) == emptied

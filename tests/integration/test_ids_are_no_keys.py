@@ -1,8 +1,7 @@
 """Whoever has an id of another person, or guesses one, opens nothing of theirs: each id at each place of an address."""
 
 import re
-from collections.abc import Callable
-from itertools import product
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -105,6 +104,13 @@ def stranger_in(app: Flask, seat: str) -> FlaskClient:
     return client
 
 
+def each_at_each_place(ids: list[str], places: int) -> Iterator[tuple[str, ...]]:
+    """Values of so many places: in each of them stands each id once with itself and once with the next one beside."""
+    for step in range(min(places, 2)):
+        for first in range(len(ids)):
+            yield tuple(ids[(first + step * place) % len(ids)] for place in range(places))
+
+
 def _statuses(address: str) -> tuple[int, ...]:
     if address.startswith(("/s/me/", "/play/")):
         return 403, 404, 405
@@ -123,7 +129,7 @@ def test_an_id_at_any_place_of_any_address_opens_nothing(app: Flask, ann: Walker
         if not rule.arguments or rule.endpoint == "static":
             continue
         names = re.findall(r"<(?:\w+:)?(\w+)>", rule.rule)
-        for values in product(known.values(), repeat=len(names)):
+        for values in each_at_each_place([*known.values()], len(names)):
             address = re.sub(r"<(?:\w+:)?(\w+)>", lambda found: values[names.index(found[1])], rule.rule)
             forms = [{}, {"action": "delete"}, {"then": "leave", "reason": "broken"}, {"step": "consent", "part": "no"}]
             answers = [stranger.get(address)] if "GET" in (rule.methods or ()) else []

@@ -160,9 +160,9 @@ def test_the_command_and_the_page_write_the_same_log(
 
 @pytest.mark.either_database
 def test_memory_grows_by_the_list_of_samples_alone(engine: Engine) -> None:
-    few, many = (_peak(engine, more) for more in (400, 3_600))
+    few, many = (_peak(engine, more) for more in (200, 1_800))
     # Of each match the archive's directory keeps an entry, and the figures a row of numbers.
-    assert many - few < 3_600 * 2_500, f"expected no sample in memory, got {few:,} and {many:,} bytes"
+    assert many - few < 1_800 * 2_500, f"expected no sample in memory, got {few:,} and {many:,} bytes"
 
 
 def _peak(engine: Engine, more: int) -> int:

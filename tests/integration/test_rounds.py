@@ -151,9 +151,9 @@ def test_swapped_seats_let_either_model_play_either_side(engine: Engine, setting
 def test_a_cancelled_round_waits_for_no_answer_and_can_be_resumed(
     engine: Engine, settings: Settings, stub: StubServer
 ) -> None:
-    stub.script("slow", Reply(haggler, delay=0.2))
+    stub.script("slow", Reply(haggler, delay=0.5))
     add_models(engine, stub.url, "slow", in_flight=16)
-    round_id = make_round(engine, "slow", matches=200)
+    round_id = make_round(engine, "slow", matches=60)
     thread = threading.Thread(target=play, args=(engine, settings, round_id))
     thread.start()
     wait_until(lambda: row_of(engine, round_id).finished > 3, "some matches that are over")
@@ -164,17 +164,17 @@ def test_a_cancelled_round_waits_for_no_answer_and_can_be_resumed(
     assert not thread.is_alive()
     row = row_of(engine, round_id)
     assert row.status == states.CANCELLED
-    assert 0 < row.finished < 200
+    assert 0 < row.finished < 60
     before = facts(engine, round_id)
     assert any(match["status"] == "playing" for match in before.values())
     stub.script("slow", haggler)
     with writing(engine) as session:
         ROUND.resume(session, round_id, queued=False)
     play(engine, settings, round_id)
-    after = check(engine, round_id, 200)
+    after = check(engine, round_id, 60)
     for index, match in before.items():
         assert after[index]["log"][: len(match["log"])] == match["log"]
-    undisturbed = make_round(engine, "slow", matches=200)
+    undisturbed = make_round(engine, "slow", matches=60)
     play(engine, settings, undisturbed)
     assert facts(engine, undisturbed) == after
 

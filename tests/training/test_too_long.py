@@ -256,7 +256,7 @@ def test_a_move_that_is_cut_is_not_taught_to_end_and_others_of_its_row_stay_whol
 def test_a_conversation_of_many_turns_is_shortened_without_rendering_it_in_every_form(
     tokenizer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    turns, longest = 64, 40
+    turns, longest = 32, 40
     chat = [{"role": ("user", "assistant")[at % 2], "content": "no hats " * (1 + at % 3)} for at in range(2 * turns)]
     renderer, rendered = Renderer(tokenizer, longest), 0
     template = tokenizer.apply_chat_template
