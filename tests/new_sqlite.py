@@ -2,7 +2,9 @@
 
 import atexit
 import shutil
+import sqlite3
 import tempfile
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +22,12 @@ def _new_sqlite() -> Path:
     with app.app_context():
         db.engine.dispose()
     return home / "parlor.db"
+
+
+def fill_new_sqlite(connection: sqlite3.Connection) -> None:
+    """Give an empty database the tables and rows that a first start would make."""
+    with closing(sqlite3.connect(_new_sqlite())) as source:
+        source.backup(connection)
 
 
 def copy_new_sqlite(home: Path) -> None:

@@ -101,7 +101,7 @@ def run_flask(line: Sequence[str]) -> int:
     """Run a command line, without `flask` at its head, in this process; returns the exit code. `-c` runs a program."""
     from flask.cli import cli
 
-    if line[0] == "-c":
+    if line[:1] == ["-c"]:
         sys.argv = ["-c", *line[2:]]
         exec(line[1], {"__name__": "__main__"})  # noqa: S102 - a test's own
         return 0

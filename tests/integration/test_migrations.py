@@ -1,10 +1,7 @@
 """What lies in a database outlives the change of its tables."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -23,6 +20,7 @@ from app.models import LanguageModel, RecipeStep, StudyEvent, TrainingCharge
 from app.models.types import UtcDateTime
 from app.registry import player_spec, read_options
 from app.schema import allow_migrations
+from tests.shell import Shell
 
 MATCH = """INSERT INTO "match" (id, game, source, status, seed, config, ply, model_to_move, violations, started_at,
     moved_at, lease_count) VALUES ('kept', 'taboo', 'live', 'over', 1, '{}', 0, false, 0, '2026-01-01 00:00:00.000000',
@@ -41,14 +39,14 @@ def bare_app(request: pytest.FixtureRequest, home: object) -> Flask:
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_a_database_made_by_its_command_lacks_nothing(
-    database: str, request: pytest.FixtureRequest, tmp_path: Path
+    database: str, request: pytest.FixtureRequest, shell: Shell, tmp_path: Path
 ) -> None:
     url = request.getfixturevalue("service_database") if database == "postgresql" else ""
-    env = {**os.environ, "PARLOR_HOME": str(tmp_path / "home"), "DATABASE_URL": url}
 
     def run(*words: str) -> str:
-        command = [sys.executable, "-m", "flask", *words]
-        return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True).stdout
+        done = shell.flask(words, env={"PARLOR_HOME": str(tmp_path / "home"), "DATABASE_URL": url})
+        assert done.exit_code == 0, done.stderr
+        return done.stdout
 
     run("db", "upgrade")
     assert run("db", "current") == run("db", "heads")

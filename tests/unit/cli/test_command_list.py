@@ -13,6 +13,7 @@ import pytest
 from app.cli.commands import LIST
 from app.core.config import ROOT
 from scripts.command_list import command_list
+from tests.shell import Shell
 
 PAGES = {"app.factory", "app.web", "flask_socketio", "flask_babel"}
 SLOW = {*PAGES, "sqlalchemy", "celery", "alembic", "openai", "numpy"}
@@ -52,16 +53,16 @@ def test_a_list_loads_no_page_and_no_broker(tmp_path: Path) -> None:
     assert loaded("model", "list", home=tmp_path / "home") & (SLOW - {"sqlalchemy", "alembic"}) == set()
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize("program", ["bash", "zsh", "fish"])
 @pytest.mark.parametrize(
     ("words", "offered"), [(("flask", "rou"), "round"), (("flask", "round", "run", "--swap"), "--swap-seats")]
 )
-def test_shells_complete_commands_and_options(shell: str, words: tuple[str, ...], offered: str, tmp_path: Path) -> None:
-    line = {"COMP_WORDS": " ".join(words), "COMP_CWORD": words[-1] if shell == "fish" else str(len(words) - 1)}
-    env = {**os.environ, "PARLOR_HOME": str(tmp_path / "home"), "_FLASK_COMPLETE": f"{shell}_complete", **line}
-    program = Path(sys.executable).with_name("flask")
-    run = subprocess.run([program], cwd=ROOT, env=env, capture_output=True, text=True, check=True)
-    assert offered in re.split(r"[\s,]", run.stdout)
+def test_shells_complete_commands_and_options(
+    shell: Shell, program: str, words: tuple[str, ...], offered: str, tmp_path: Path
+) -> None:
+    line = {"COMP_WORDS": " ".join(words), "COMP_CWORD": words[-1] if program == "fish" else str(len(words) - 1)}
+    env = {"PARLOR_HOME": str(tmp_path / "home"), "_FLASK_COMPLETE": f"{program}_complete", **line}
+    assert offered in re.split(r"[\s,]", shell.flask([], env=env).stdout)
 
 
 def test_the_web_process_loads_no_command(tmp_path: Path) -> None:
