@@ -221,7 +221,7 @@ def round_states(parlor: Stack, page: Page, rounds: Mapping[str, int]) -> Iterat
         yield name
     page.goto(f"{parlor.url}/admin/rounds/{rounds['coop']}?tab=transcripts")
     page.locator("tbody a").first.click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("of round")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Match ")
     yield "round-match"
     page.goto(parlor.url + "/admin/rounds/new")
     page.get_by_text("Every model against every other").click()

@@ -95,7 +95,8 @@ def test_a_round_is_launched_followed_and_downloaded(parlor: Stack, admin: Page,
     assert {row["round_id"] for row in rows} == {str(number)}
     admin.get_by_role("link", name="Transcripts").click()
     admin.locator("#transcripts tbody a").last.click()
-    expect(admin.get_by_role("heading", level=1)).to_contain_text(f"of round {number}")
+    expect(admin.get_by_role("heading", level=1)).to_contain_text("Match ")
+    expect(admin.locator(".head")).to_contain_text(f"Round {number}.")
     admin.get_by_role("link", name="Previous match").click()
     expect(admin.get_by_role("link", name="Next match")).to_be_visible()
 
