@@ -23,6 +23,7 @@ COUNTS = (2, 1, 3)
         ("The balls matter most to me, the hat nothing. I'll take 3 balls", Offer((0, 0, 3), None)),
         ("you can have the hat", Offer(None, (0, 1, 0))),
         ("I care most about the books. What do you think?", None),
+        ("What I have in mind: the hat and two balls for you", None),
         ("In points, worth to me: each book 2, the hat 3, each ball 1.", None),
     ],
 )
