@@ -4,8 +4,10 @@
     DATABASE_URL=postgresql://… python -m bench.page_costs     in a new database beside that one, dropped afterwards
     python -m bench.page_costs --sizes 10000,100000 --only analysis --json
 
-Of each ten thousand matches half are of rounds whose seats stay (the first such round grows to 100,000 matches), a
-quarter of rounds that swap seats, and a quarter were played by people. Each page is looked at as if nobody had before.
+Of each ten thousand matches half are of a round whose seats stay (the first such round grows to 100,000 matches), an
+eighth of one that swaps seats, an eighth of fifty small rounds, so that lists of rounds are full among the fewest
+matches, too, and a quarter were played by people. All were played within the same hundred days. Each page is looked at
+as if nobody had before.
 With PostgreSQL the seconds of its processes are added, as far as they run on this machine. The ratio is that of the
 largest size to the smallest. It ends with exit code 1 if a page costs more than a third more among the most matches.
 """
@@ -54,7 +56,8 @@ BASE = 10_000  # matches that are made; further ones are copies of them
 SIZES = (10_000, 100_000, 1_000_000)
 MOST_GROWTH = 4 / 3
 NOTHING = 0.02  # seconds; growth by less is noise
-_STAYING, _SWAPPED = 5_000, 2_500  # matches of a round
+_STAYING, _SWAPPED, _SMALL = 5_000, 1_250, 25  # matches of a round
+_SIZES = {1: _STAYING, 2: _SWAPPED, **dict.fromkeys(range(3, 53), _SMALL)}  # by the round's number
 _LARGEST = 20  # as many copies belong to the first round
 _DAYS = 100
 _LOOKS = 3
@@ -90,7 +93,7 @@ class PageCost(NamedTuple):
 
 
 def fill(connection: Connection) -> None:
-    """The first ten thousand matches, with rounds 1, whose seats stay, and 2, which swaps them."""
+    """The first ten thousand matches: of round 1, whose seats stay, 2, which swaps them, small ones, and of people."""
     first, second = connection.scalars(select(LanguageModel.id).order_by(LanguageModel.id).limit(2)).all()
     now, draw = datetime.now(UTC).replace(microsecond=0), random.Random(7)
     config = GAMES["negotiation"].config({}).to_json()
@@ -98,16 +101,18 @@ def fill(connection: Connection) -> None:
         {
             "name": f"Round {number}", "game": "negotiation", "source": "selfplay", "config": config,
             "model_0_id": first, "model_1_id": second, "matches": matches, "finished": matches, "seed": number,
-            "swap_seats": swaps, "pick": "random", "sampling": {}, "status": "done", "created_at": now,
+            "swap_seats": number == 2, "pick": "random", "sampling": {}, "status": "done", "created_at": now,
             "ended_at": now,
         }
-        for number, (matches, swaps) in enumerate(((_STAYING, False), (_SWAPPED, True)), 1)
+        for number, matches in _SIZES.items()
     ]  # fmt: skip
     connection.execute(insert(RoundRow), rounds)
     matches, seats, generations = [], [], []
-    for place in range(BASE):
-        number = 1 if place < _STAYING else 2 if place < _STAYING + _SWAPPED else None
-        index = None if number is None else place if number == 1 else place - _STAYING
+    places: list[tuple[int | None, int | None]] = [
+        (number, index) for number, size in _SIZES.items() for index in range(size)
+    ]
+    places += [(None, None)] * (BASE - len(places))
+    for place, (number, index) in enumerate(places):
         swapped = number == 2 and place % 2 == 1
         players = (None, first) if number is None else (second, first) if swapped else (first, second)
         agreed, began = draw.random() < 0.7, now - timedelta(seconds=draw.randrange(_DAYS * 86_400))
@@ -153,26 +158,26 @@ def grow(connection: Connection, present: int, wanted: int) -> None:
     """Copy the first matches within the database until there are so many."""
     for copy in range(present // BASE, wanted // BASE):
         numbers = {}
-        for number in (1, 2):
+        for number, size in _SIZES.items():
             if number == 1 and copy < _LARGEST:
                 numbers[number] = 1
-                size = (copy + 1) * _STAYING
                 connection.execute(
-                    text("UPDATE round SET matches = :size, finished = :size WHERE id = 1"), {"size": size}
+                    text("UPDATE round SET matches = :size, finished = :size WHERE id = 1"),
+                    {"size": (copy + 1) * _STAYING},
                 )
                 continue
             columns = _columns(_table(RoundRow), "id", "matches", "finished")
-            size = _STAYING if number == 1 else _SWAPPED
             statement = f"""INSERT INTO round ({columns}, matches, finished) SELECT {columns}, :size, :size FROM round
                             WHERE id = :id RETURNING id"""  # noqa: S608
             numbers[number] = connection.execute(text(statement), {"id": number, "size": size}).scalar_one()
+        renumbered = " ".join(f"WHEN {number} THEN {new}" for number, new in numbers.items())
         ids = _md5(connection)
         columns = _columns(_table(MatchRow), "id", "round_id", "index", "start_key")
         shift = copy * _STAYING if numbers[1] == 1 else 0
         connection.execute(
             text(f"""INSERT INTO match ({columns}, id, round_id, "index")
                      SELECT {columns}, {ids.format("id")},
-                            CASE round_id WHEN 1 THEN {numbers[1]} WHEN 2 THEN {numbers[2]} END,
+                            CASE round_id {renumbered} END,
                             "index" + CASE round_id WHEN 1 THEN {shift} ELSE 0 END
                      FROM match WHERE id IN (SELECT id FROM bench_first)"""),  # noqa: S608
             {"copy": f":{copy}"},
@@ -209,8 +214,11 @@ def _md5(connection: Connection) -> str:
 
 
 def _fill_to(wanted: int, present: int) -> None:
+    sqlite = db.engine.dialect.name == "sqlite"
     with writing() as session:
         connection = session.connection()
+        if sqlite:  # KiB that may be in memory, as ids come from everywhere; of this connection alone
+            connection.execute(text("PRAGMA cache_size = -1000000"))
         if not present:
             scripted = session.scalars(select(LanguageModel).limit(1)).one()
             add_scripted_model(session, "second", None, scripted.options)
@@ -218,9 +226,18 @@ def _fill_to(wanted: int, present: int) -> None:
             connection.execute(text("CREATE TABLE bench_first AS SELECT id FROM match"))
             present = BASE
         grow(connection, present, wanted)
+        # Numbers of calls rise with time, which copies of earlier ones do not.
+        moment = "to_timestamp({}) AT TIME ZONE 'UTC'" if not sqlite else "strftime('%Y-%m-%d %H:%M:%S.000000', {}, 'unixepoch')"
+        at = moment.format("CAST(:since AS float) + :seconds * id / (SELECT max(id) FROM generation)")
+        connection.execute(
+            text(f"UPDATE generation SET at = {at}"),  # noqa: S608
+            {"since": time.time() - _DAYS * 86_400, "seconds": _DAYS * 86_400.0},
+        )
+    db.engine.dispose()
     counts.recount(db.engine)  # of matches that did not end but were copied
-    with db.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.execute(text("ANALYZE"))
+    if not sqlite:  # which keeps no statistics; here a server would have made them meanwhile
+        with db.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.execute(text("VACUUM ANALYZE"))
 
 
 # ---- Pages -------------------------------------------------------------------------

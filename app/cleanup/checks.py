@@ -18,6 +18,7 @@ from app.finetuning.listing import learns_from
 from app.job_kinds import JOB_KINDS, find_kind
 from app.jobs import states
 from app.lineage import descendants
+from app.matches.filter import unindexed
 from app.models import (
     Alignment,
     BenchmarkJob,
@@ -39,7 +40,7 @@ from app.models import (
     Wave,
 )
 from app.registry import is_shipped
-from app.rounds.job import ROUND
+from app.rounds.job import ROUND, SELFPLAY
 from app.society.job import SOCIETY
 
 _PARENTS: Sequence[tuple[type[Any], Any]] = (
@@ -183,13 +184,13 @@ def _of_dataset(session: Session, row: Dataset) -> Iterator[Dependent]:
 def _of_round(session: Session, row: RoundRow) -> Iterator[Dependent]:
     own = _job(ROUND.name, row.id)
     people = select(MatchRow.id).join(SeatRow).where(MatchRow.round_id == row.id, SeatRow.kind == "person").limit(1)
-    if session.scalar(people) is not None:
+    if row.source != SELFPLAY and session.scalar(people) is not None:  # models alone play a round that was played here
         yield Dependent(own, Phrase("people wrote in its matches, which is never deleted this way"), keeps=True)
     coded = (
         select(Coding.id, Coding.name)
         .join(CodedMatch, CodedMatch.coding_id == Coding.id)
         .join(MatchRow, MatchRow.id == CodedMatch.match_id)
-        .where(MatchRow.round_id == row.id)
+        .where(*unindexed([MatchRow.round_id == row.id]))  # of the coded matches, which are few
         .distinct()
     )
     for number, name in session.execute(coded):
@@ -209,10 +210,15 @@ def _of_round(session: Session, row: RoundRow) -> Iterator[Dependent]:
 
 def rows_of_datasets(session: Session, round_id: int) -> dict[int, int]:
     """How many rows of each dataset are of a round's matches."""
+    rows, matches = (
+        session.scalar(select(func.coalesce(func.sum(column), 0)).where(which))
+        for column, which in ((Dataset.rows, Dataset.complete), (RoundRow.matches, RoundRow.id == round_id))
+    )
+    of_round = [MatchRow.round_id == round_id]
     counted = (
         select(DatasetRow.dataset_id, func.count())
         .join(MatchRow, MatchRow.id == DatasetRow.match_id)
-        .where(MatchRow.round_id == round_id)
+        .where(*(unindexed(of_round) if rows < matches else of_round))  # by whichever are fewer
         .group_by(DatasetRow.dataset_id)
     )
     return dict(session.execute(counted).all())

@@ -267,13 +267,25 @@ class Listing(Generic[R]):
         tie: Any = self.table.id
         key = order.column.sort if order.column is not None else tie if self.key is None else self.key
         statement = (select(self.table) if self.start is None else self.start()).add_columns(key).where(*where)
+        parts: list[list[Any]] = [[]]
+        # What has no value comes last in both directions; by itself, so that an index of values alone gives the others.
+        if may_be_none := _may_be_none(key):
+            parts = [[key.is_not(None)], [key.is_(None)]]
         if after:
-            statement = statement.where(_behind(key, tie, order.descending, *_place(after, key, tie)))
+            value, last = _place(after, key, tie)
+            statement = statement.where(_behind(key, tie, order.descending, value, last))
+            parts = parts[1:] if may_be_none and value is None else parts
+        if may_be_none and (limit is None or offset):
+            statement, parts = statement.order_by(None).order_by(key.is_(None)), [[]]
+        else:
+            statement = statement.order_by(None)
         directed = [each.desc() if order.descending else each.asc() for each in ((key,) if key is tie else (key, tie))]
-        if _may_be_none(key):
-            directed.insert(0, key.is_(None))  # what has no value comes last in both directions
-        statement = statement.order_by(None).order_by(*directed).offset(offset or None)
-        found = session.execute(statement if limit is None else statement.limit(limit + 1)).all()
+        statement = statement.order_by(*directed).offset(offset or None)
+        found: list[Any] = []
+        for part in parts:
+            if limit is None or len(found) <= limit:
+                some = statement.where(*part)
+                found += session.execute(some if limit is None else some.limit(limit + 1 - len(found))).all()
         more = limit is not None and len(found) > limit
         kept = found[:limit]
         if not more or not kept:

@@ -97,13 +97,8 @@ def search(session: Session, choice: MatchFilter, order: str = NEWEST, page: int
     shown = _count(session, choice, hidden)
     more = shown > MOST_COUNTED and not counts.covers(choice)
     shown = MOST_COUNTED if more else shown
-    key = _KEYS[order.removeprefix(DESCENDING)]
-    placed = [key.desc() if order.startswith(DESCENDING) else key.asc()]
-    if key is not MatchRow.started_at:  # of which there may be none, and by which no index sorts
-        placed = [key.is_(None), *placed, MatchRow.started_at.desc()]
-    ordered = select(MatchRow).where(*where, ~blinded).order_by(*placed, MatchRow.id)
     first = (page - 1) * PAGE
-    rows = [*session.scalars(ordered.limit(PAGE).offset(first))] if first < shown else []
+    rows = _ordered(session, [*where, ~blinded], order, first) if first < shown else []
     told = len(rows)
     if told < PAGE and hidden:
         # The order among blinded matches is that of their beginnings: a score would tell on them.
@@ -120,9 +115,30 @@ def placing(order: str) -> Sequence[Any]:
     _check_order(order)
     blinded = is_blinded()
     told = case((blinded, None), else_=_KEYS[order.removeprefix(DESCENDING)])
-    placed = told.desc() if order.startswith(DESCENDING) else told.asc()
+    placed, tie = _directed(order, told)
     # The order among blinded matches is that of their beginnings: a score would tell on them.
-    return blinded, told.is_(None), placed, MatchRow.started_at.desc(), MatchRow.id
+    return blinded, told.is_(None), placed, case((blinded, MatchRow.started_at)).desc(), tie
+
+
+def _directed(order: str, key: Any) -> tuple[Any, Any]:
+    """The key, and the ids of those that have the same: both in one direction, as the indexes of figures are."""
+    descending = order.startswith(DESCENDING)
+    return (key.desc(), MatchRow.id.desc()) if descending else (key.asc(), MatchRow.id.asc())
+
+
+def _ordered(session: Session, where: Sequence[Any], order: str, first: int) -> list[MatchRow]:
+    """A page of matches from a place on: those with the figure, found by its index, and then those without."""
+    key = _KEYS[order.removeprefix(DESCENDING)]
+    chosen = select(MatchRow).where(*where).order_by(*_directed(order, key)).limit(PAGE)
+    if key is MatchRow.started_at:
+        return [*session.scalars(chosen.offset(first))]
+    rows = [*session.scalars(chosen.where(key.is_not(None)).offset(first))]
+    if len(rows) < PAGE:
+        number = select(func.count()).select_from(MatchRow).where(*where, key.is_not(None))
+        passed = first if rows else session.scalar(number) or 0
+        without = chosen.where(key.is_(None)).limit(PAGE - len(rows)).offset(max(0, first - passed))
+        rows += session.scalars(without)
+    return rows
 
 
 def _check_order(order: str) -> None:

@@ -49,7 +49,8 @@ def effect_of_stop(session: Session) -> StopEffect:
         live = select(kind.table).where(kind.table.status.in_(states.OPEN)).order_by(kind.table.id)
         for row in session.scalars(live):
             (stops if kind.may_spend(row) else goes_on).append(JobRef(kind, row.id))
-    playing = select(func.count()).where(MatchRow.status == "playing", MatchRow.source == "live")
+    # Found by their status, as few go on, and not by their source.
+    playing = select(func.count()).where(MatchRow.status == "playing", func.coalesce(MatchRow.source, "") == "live")
     return StopEffect(stops, goes_on, session.scalar(playing) or 0)
 
 
