@@ -47,6 +47,7 @@ from app.rounds.lifecycle import Material
 from app.rounds.runner import play_round
 from app.rounds.spec import RoundSpec
 from app.schema import upgrade
+from app.spend import call_sums
 from app.web.admin import leaderboard, rounds_analysis, rounds_scores
 from bench.processes import yardstick_ms
 from tests.experimenter import signed_in
@@ -227,14 +228,17 @@ def _fill_to(wanted: int, present: int) -> None:
             present = BASE
         grow(connection, present, wanted)
         # Numbers of calls rise with time, which copies of earlier ones do not.
-        moment = "to_timestamp({}) AT TIME ZONE 'UTC'" if not sqlite else "strftime('%Y-%m-%d %H:%M:%S.000000', {}, 'unixepoch')"
-        at = moment.format("CAST(:since AS float) + :seconds * id / (SELECT max(id) FROM generation)")
+        seconds = "CAST(:since AS float) + :seconds * id / (SELECT max(id) FROM generation)"
+        at = f"to_timestamp({seconds}) AT TIME ZONE 'UTC'"
+        if sqlite:
+            at = f"strftime('%Y-%m-%d %H:%M:%S.000000', {seconds}, 'unixepoch')"
         connection.execute(
             text(f"UPDATE generation SET at = {at}"),  # noqa: S608
             {"since": time.time() - _DAYS * 86_400, "seconds": _DAYS * 86_400.0},
         )
     db.engine.dispose()
     counts.recount(db.engine)  # of matches that did not end but were copied
+    call_sums.recount(db.engine)
     if not sqlite:  # which keeps no statistics; here a server would have made them meanwhile
         with db.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             connection.execute(text("VACUUM ANALYZE"))

@@ -30,6 +30,7 @@ from app.matches.sweep import UPKEEP, abandoned_matches, overdue_matches, take_f
 from app.model_calls.request_lifecycle import take_forgotten
 from app.models import MatchRow
 from app.notices.delivery import keep_sending
+from app.spend import call_sums
 from app.studies import idle, retention, wave_terms
 from app.studies import matches as study_matches
 from app.studies.bots.job import close_left_waves
@@ -106,6 +107,7 @@ def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[
     _close_waves(database)
     _end_silent(database, tell)
     counts.merge(database)
+    call_sums.keep_sums(database)
     _remove_what_is_due(database, settings)
 
 

@@ -24,6 +24,7 @@ from app.cli.tables import aligned
 from app.core.extensions import db, reading, transact, writing
 from app.jobs.spending import dollars
 from app.registry.spending import open_stop
+from app.spend.call_sums import recount
 from app.spend.figures import PERIODS, WEEK, Spend, SpendSums, read_spend, spend_columns
 from app.spend.limits import SpendingLimit, limits, pace_of
 from app.spend.people import PeoplesPay, in_words, read_pay, wave_caps
@@ -62,6 +63,15 @@ def show(period: str, as_csv: bool, as_json: bool) -> None:
         if stop is not None:
             lines.append(f"Spending is stopped by {stop.by}; `flask spend resume` ends that.")
     click.echo("\n".join(lines))
+
+
+@spend.command("recount")
+@json_option
+def recount_(as_json: bool) -> None:
+    """Sum all calls of models again, while Parlor runs: the sums that upkeep keeps for the pages."""
+    ensure_database()
+    number = recount(db.engine)
+    print_result(as_json, {"calls": number}, f"Summed {counted(number, 'call')}.")
 
 
 @spend.command()

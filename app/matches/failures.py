@@ -16,7 +16,7 @@ from app.models import EventRow, GenerationRow, LanguageModel, MatchRow, ModelRe
 
 LATELY = timedelta(days=7)  # by when a match began or a test call was made
 CALLS = 2000  # so many of the latest calls are looked through, whenever they were
-MOST = 500  # failures of each kind that are looked at
+MOST = 100  # failures of each kind that are looked at
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from app.models.removal import Removal
 from app.models.round import RoundMaterial, RoundRange, RoundRow
 from app.models.society import Society, SocietyAgent, SocietyInteraction
 from app.models.source import MatchSource
-from app.models.spending import SpendingStop
+from app.models.spending import CallSum, SpendingStop
 from app.models.study import (
     Arm,
     Consent,

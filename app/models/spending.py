@@ -1,8 +1,8 @@
-"""Stops of everything that spends, by whom, and what they have cancelled."""
+"""What calls have come to, and stops of everything that spends, by whom, and what they have cancelled."""
 
-from datetime import datetime
+from datetime import date, datetime
 
-from sqlalchemy import String
+from sqlalchemy import BigInteger, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.extensions import Model
@@ -21,3 +21,34 @@ class SpendingStop(Model):
     ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime, index=True)
     # None once it has ended: of those in force there can be one, of the others any number.
     in_force: Mapped[bool | None] = mapped_column(unique=True, index=True, default=True)
+
+
+class CallSum(Model):
+    """What calls of a model on a day for one purpose come to: app/spend/call_sums.py.
+
+    Rows that agree are added up. No foreign keys: what was spent stays when what it was spent on goes.
+    """
+
+    __tablename__ = "call_sum"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    last_call: Mapped[int] = mapped_column(index=True)  # the last call that was summed in the same transaction
+    day: Mapped[date] = mapped_column(index=True)  # in UTC
+    model_id: Mapped[int | None] = mapped_column(index=True)
+    kind: Mapped[str] = mapped_column(String(20))  # of what they were made for
+    number: Mapped[int | None]
+
+    calls: Mapped[int]
+    failed: Mapped[int]  # without an answer
+    costless: Mapped[int]  # answered ones without a stored cost
+    cost: Mapped[float]  # US dollars, of all that have one
+    prompt_tokens: Mapped[int] = mapped_column(BigInteger)
+    completion_tokens: Mapped[int] = mapped_column(BigInteger)
+    estimated_tokens: Mapped[int] = mapped_column(BigInteger)
+    # Of calls without a stored cost alone:
+    unpriced_estimate: Mapped[int] = mapped_column(BigInteger)
+    unpriced_prompt: Mapped[int] = mapped_column(BigInteger)
+    unpriced_completion: Mapped[int] = mapped_column(BigInteger)
+    unpriced_cached: Mapped[int] = mapped_column(BigInteger)
+    unpriced_cache_write: Mapped[int] = mapped_column(BigInteger)
+    unpriced_reasoning: Mapped[int] = mapped_column(BigInteger)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import delete, exists, or_, select
+from sqlalchemy import delete, exists, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.core.errors import Conflict, Invalid, Phrase, Verbatim, check_name, shown
@@ -18,6 +18,7 @@ from app.models import (
     Alignment,
     Assessment,
     BenchmarkJob,
+    CallSum,
     Campaign,
     GenerationRow,
     LanguageModel,
@@ -173,6 +174,8 @@ def remove_model(session: Session, name: str) -> None:
     requests = select(ModelRequest.id).where(ModelRequest.language_model_id == row.id)
     session.execute(delete(GenerationRow).where(GenerationRow.request_id.in_(requests)))
     session.execute(delete(ModelRequest).where(ModelRequest.language_model_id == row.id))
+    # It was spent all the same.
+    session.execute(update(CallSum).where(CallSum.model_id == row.id).values(model_id=None))
     session.execute(delete(ReleasePermission).where(ReleasePermission.language_model_id == row.id))
     session.delete(row)
     session.flush()

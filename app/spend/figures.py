@@ -1,6 +1,6 @@
 """What calls of models and trainings at vendors have come to, by day, by model, and by the run or study they are of.
 
-All groupings are sums of the same lines, which one grouped statement reads of all calls of a period.
+All groupings are sums of the same lines: what each model has cost on a day for one purpose.
 """
 
 from collections import defaultdict
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import case, func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.assessments.job import ASSESSMENT
@@ -19,23 +19,15 @@ from app.core.errors import Phrase
 from app.finetuning.job import TRAINING
 from app.jobs.kind import JobKind
 from app.models import (
-    Arm,
-    AssessedAnswer,
-    BenchmarkAnswer,
-    GenerationRow,
     LanguageModel,
-    MatchRow,
-    Removal,
-    SocietyInteraction,
     Study,
-    StudyVersion,
     TrainingCharge,
 )
 from app.registry.prices import prices_of_model
-from app.registry.spending import CallSums, first_since
 from app.registry.training_charges import charges_with_spent
 from app.rounds.job import ROUND
 from app.society.job import SOCIETY
+from app.spend.call_sums import GUESTS, REQUESTS, STUDY, Purpose, summed_calls
 
 K = TypeVar("K")
 
@@ -45,19 +37,11 @@ PERIODS: Mapping[str, Phrase] = {
     MONTH: Phrase("This month"),
     ALL: Phrase("Since the start"),
 }
-STUDY, GUESTS, REQUESTS = "study", "guests", "requests"
 RUNS: Mapping[str, JobKind[Any]] = {kind.name: kind for kind in (ROUND, SOCIETY, ASSESSMENT, BENCHMARK, TRAINING)}
 OTHERS: Mapping[str, Phrase] = {
     GUESTS: Phrase("matches outside rounds and studies"),
     REQUESTS: Phrase("test calls and single questions"),
 }
-
-
-class Purpose(NamedTuple):
-    """What calls were made for: a run of a kind in RUNS, a study, or one of OTHERS, which has no number."""
-
-    kind: str
-    number: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,77 +139,24 @@ def read_spend(session: Session, period: str, now: datetime | None = None) -> Sp
     now = now or datetime.now(UTC)
     since = begin_of(period, now)
     models = {row.id: row for row in session.scalars(select(LanguageModel))}
-    lines = [*_lines_of_calls(session, since, models), *_lines_of_trainings(session, since)]
+    found: dict[tuple[date, int | None, Purpose], SpendSums] = defaultdict(SpendSums)
+    for line in (*_lines_of_calls(session, since, models), *_lines_of_trainings(session, since)):
+        found[line.day, line.model_id, line.purpose] += line.sums
+    lines = [SpendLine(*key, sums) for key, sums in found.items()]
     return Spend(since, now, lines, models, _names(session, {line.purpose for line in lines}))
 
 
 def _lines_of_calls(
     session: Session, since: datetime | None, models: Mapping[int, LanguageModel]
 ) -> Iterable[SpendLine]:
-    studies = dict(session.execute(select(Arm.id, StudyVersion.study_id).join(StudyVersion)).all())
-    table, match, asked = GenerationRow, MatchRow, BenchmarkAnswer
-    benchmark = select(asked.request_id, func.min(asked.job_id).label("job_id")).group_by(asked.request_id).subquery()
-    of = (
-        func.date(table.at),
-        table.language_model_id,
-        match.round_id,
-        match.arm_id,
-        table.match_id.is_not(None),
-        func.coalesce(table.society_id, SocietyInteraction.society_id),
-        AssessedAnswer.assessment_id,
-        benchmark.c.job_id,
-        Removal.kind,
-        Removal.number,
-    )
-    sums = (
-        func.count(),
-        func.count(table.error),
-        func.sum(case((table.cost.is_(None) & table.error.is_(None), 1), else_=0)),
-        *CallSums.columns(),
-    )
-    chosen = (
-        select(*of, *sums)
-        .outerjoin(match, match.id == table.match_id)
-        .outerjoin(SocietyInteraction, SocietyInteraction.id == table.interaction_id)
-        .outerjoin(AssessedAnswer, AssessedAnswer.id == table.answer_id)
-        .outerjoin(benchmark, benchmark.c.request_id == table.request_id)
-        .outerjoin(Removal, Removal.id == table.removal_id)
-        .group_by(*of)
-    )
-    if since is not None:
-        chosen = chosen.where(table.id >= first_since(session, since))
-    for row in session.execute(chosen):
-        day, model_id, *owners = row[: len(of)]
-        calls, failed, costless, *summed = row[len(of) :]
-        model, found = None if model_id is None else models[model_id], CallSums.of(summed)
+    for each in summed_calls(session, since):
+        model, found = None if each.model_id is None else models[each.model_id], each.sums
         cost = found.cost(None if model is None else prices_of_model(model))
-        unpriced = costless if cost is None else 0
+        unpriced = each.costless if cost is None else 0
         usd = found.stored_cost if cost is None else cost
         tokens = found.prompt_tokens, found.completion_tokens, found.estimated_tokens
-        at = day if isinstance(day, date) else date.fromisoformat(day)
-        yield SpendLine(at, model_id, _purpose(studies, *owners), SpendSums(calls, failed, unpriced, *tokens, 0, usd))
-
-
-def _purpose(
-    studies: Mapping[int, int],
-    round_id: int | None,
-    arm_id: int | None,
-    in_match: bool,
-    society_id: int | None,
-    assessment_id: int | None,
-    benchmark_id: int | None,
-    removed_kind: str | None,
-    removed_number: int | None,
-) -> Purpose:
-    if removed_kind is not None:
-        return Purpose(removed_kind, removed_number)
-    runs = ((ROUND, round_id), (SOCIETY, society_id), (ASSESSMENT, assessment_id), (BENCHMARK, benchmark_id))
-    for kind, number in runs:
-        if number is not None:
-            return Purpose(kind.name, number)
-    if arm_id is not None:
-        return Purpose(STUDY, studies[arm_id])
-    return Purpose(GUESTS if in_match else REQUESTS)
+        sums = SpendSums(each.calls, each.failed, unpriced, *tokens, 0, usd)
+        yield SpendLine(each.day, each.model_id, each.purpose, sums)
 
 
 def _lines_of_trainings(session: Session, since: datetime | None) -> Iterable[SpendLine]:

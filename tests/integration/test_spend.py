@@ -20,8 +20,9 @@ from app.core.errors import Conflict
 from app.core.extensions import reading, writing
 from app.jobs import states
 from app.matches.lobby import start_match_against
-from app.models import Campaign, GenerationRow, LanguageModel, RoundRange, RoundRow, Study, Wave
+from app.models import CallSum, Campaign, GenerationRow, LanguageModel, RoundRange, RoundRow, Study, Wave
 from app.registry.spending import spending_limit, spent_since
+from app.spend import call_sums
 from app.spend.figures import ALL, PERIODS, begin_of, read_spend
 from app.spend.stop import end_stop, stop_spending
 from app.studies import payments
@@ -91,6 +92,36 @@ def test_every_sum_is_what_the_stored_calls_have_cost(
     assert {line["model"]: line["calls"] for line in said["by_model"]} == {
         name: calls for name, (calls, _) in by_model.items()
     }
+
+
+def test_sums_of_earlier_calls_change_no_figure(
+    engine: Engine, settings: Settings, flask: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = make_round(engine, "haggler", "scripted", matches=4)
+    play(engine, settings, number)
+    run_society(engine, settings, make_society(engine, "chatter"))
+    with writing(engine) as session:
+        latest = session.scalar(select(func.max(GenerationRow.id))) or 0
+        earlier, then = GenerationRow.id <= latest // 2, datetime.now(UTC) - timedelta(days=2)
+        session.execute(update(GenerationRow).where(earlier).values(at=then))
+        session.execute(update(GenerationRow).where(GenerationRow.id == 1).values(cost=None))
+    monkeypatch.setattr(call_sums, "_LEAST", 1)
+
+    def lines() -> list[list[Any]]:
+        with reading(engine) as session:
+            return [sorted(map(repr, read_spend(session, period).lines)) for period in PERIODS]
+
+    before = lines()
+    assert call_sums.keep_sums(engine) == latest // 2  # those of the last hour stay out
+    assert lines() == before
+    assert call_sums.keep_sums(engine) == 0
+    with writing(engine) as session:
+        session.execute(update(CallSum).values(cost=CallSum.cost + 1))
+    assert lines() != before
+    assert call_sums.recount(engine) == latest // 2
+    assert lines() == before
+    assert "Summed 0 calls." in flask("spend", "recount").stdout  # too few for sums of their own
+    assert lines() == before
 
 
 def test_an_installation_without_calls_has_no_figures(app: Flask, flask: Run) -> None:

@@ -58,6 +58,7 @@ def home() -> str:
             "upkeep_runs": figures.upkeep_until is not None and figures.upkeep_until > now,
             "live": table_of(session, "matches", live, "match", "game", "players", "source", "moves", _TO_MOVE, quiet),
             "failures": table_of(session, "matches", causes[:_MOST_CAUSES], *_FAILURE),
+            "most_failures": MOST,
             "latest": table_of(
                 session, "matches", latest,
                 "match", "game", "players", "source", "state", "scores", "moves", "started_at",

@@ -18,7 +18,7 @@ from app.job_kinds import kinds_with_live_jobs
 from app.jobs import states
 from app.jobs.kind import JobKind
 from app.jobs.listing import list_of
-from app.matches.filter import PEOPLES, is_over
+from app.matches.filter import PEOPLES, REHEARSAL, is_over
 from app.models import Enrolment, MatchRow, PaymentBatch, SeatRow, Study, Wave
 from app.notices.causes import NoticeCause, near_limits
 from app.rounds.job import ROUND
@@ -238,11 +238,10 @@ def _matches_today(session: Session, midnight: datetime) -> Mapping[int | None, 
     """The matches that began today and are over, and those of them that were aborted, by wave; None: of no study."""
     aborted = func.sum(case((MatchRow.reason == "aborted", 1), else_=0))
     over = (MatchRow.started_at >= midnight, is_over())
-    first = (
+    first = (  # of today's matches, in place of all seats
         select(SeatRow.match_id, func.max(Enrolment.wave_id).label("wave"))
         .join(Enrolment, Enrolment.id == SeatRow.enrolment_id)
-        .join(MatchRow, MatchRow.id == SeatRow.match_id)
-        .where(*over)
+        .where(SeatRow.match_id.in_(select(MatchRow.id).where(*over, MatchRow.source.in_((*PEOPLES, REHEARSAL)))))
         .group_by(SeatRow.match_id)
         .subquery()
     )

@@ -1,0 +1,182 @@
+"""What calls of models come to, summed by day, model and purpose: of earlier calls as upkeep keeps it, of the latest
+ones from their rows.
+
+The row of a call is long, as it holds the prompt, so that a week of them takes SQLite half a second among a million.
+No call waits for these sums: upkeep makes them of calls that are over for an hour. They stay when the texts of calls
+are removed, as what was spent does. Without any, the figures are the same.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple, cast
+
+from sqlalchemy import ColumnElement, Engine, Table, case, delete, func, insert, select
+from sqlalchemy.orm import Session
+
+from app.assessments.job import ASSESSMENT
+from app.benchmarks.job import BENCHMARK
+from app.core.extensions import reading, transact
+from app.models import (
+    Arm,
+    AssessedAnswer,
+    BenchmarkAnswer,
+    CallSum,
+    GenerationRow,
+    MatchRow,
+    Removal,
+    SocietyInteraction,
+    StudyVersion,
+)
+from app.registry.spending import CallSums, first_since
+from app.rounds.job import ROUND
+from app.society.job import SOCIETY
+
+STUDY, GUESTS, REQUESTS = "study", "guests", "requests"
+_SETTLED = timedelta(hours=1)  # by then the transaction that wrote a call has ended, and with it all of lower numbers
+_LEAST, _MOST = 1_000, 100_000  # calls that are summed at once
+_TABLE = cast(Table, CallSum.__table__)
+_GROUP = ("day", "model_id", "kind", "number")
+_COUNTS = ("calls", "failed", "costless")
+_SUMS = (
+    "cost", "prompt_tokens", "completion_tokens", "estimated_tokens", "unpriced_estimate", "unpriced_prompt",
+    "unpriced_completion", "unpriced_cached", "unpriced_cache_write", "unpriced_reasoning",
+)  # fmt: skip
+
+
+class Purpose(NamedTuple):
+    """What calls were made for: a kind of runs, a study, GUESTS or REQUESTS, which have no number."""
+
+    kind: str
+    number: int | None = None
+
+
+class SummedCalls(NamedTuple):
+    """What calls of a model on a day (UTC) for one purpose come to. `costless` are answered ones without a cost."""
+
+    day: date
+    model_id: int | None
+    purpose: Purpose
+    calls: int
+    failed: int
+    costless: int
+    sums: CallSums
+
+
+def summed_calls(session: Session, since: datetime | None) -> Iterator[SummedCalls]:
+    """All calls since a midnight, or since the start; of those that agree there may be several lines."""
+    columns = [getattr(CallSum, name) for name in (*_GROUP, *_COUNTS)]
+    kept = select(*columns, *(getattr(CallSum, name) for name in _SUMS))
+    if since is not None:
+        kept = kept.where(CallSum.day >= since.date())
+    for day, model_id, kind, number, calls, failed, costless, *sums in session.execute(kept):
+        yield SummedCalls(day, model_id, Purpose(kind, number), calls, failed, costless, CallSums.of(sums))
+    first = _kept_until(session) + 1
+    if since is not None:
+        first = max(first, first_since(session, since))
+    yield from _of_rows(session, GenerationRow.id >= first)
+
+
+def keep_sums(database: Engine) -> int:
+    """Sum earlier calls that are not summed yet, where these are many; how many there were."""
+    done = 0
+    while some := _keep_some(database):
+        done += some
+    return done
+
+
+def recount(database: Engine) -> int:
+    """Sum all earlier calls anew; how many there are."""
+    transact(database)(lambda session: session.execute(delete(CallSum)))
+    return keep_sums(database)
+
+
+def _keep_some(database: Engine) -> int:
+    with reading(database) as session:
+        kept = _kept_until(session)
+        settled = first_since(session, datetime.now(UTC) - _SETTLED)
+        due = select(GenerationRow.id).where(GenerationRow.id > kept, GenerationRow.id < settled)
+        some = due.order_by(GenerationRow.id).limit(_MOST).subquery()
+        number, last = session.execute(select(func.count(), func.max(some.c.id))).one()
+        if number < _LEAST:
+            return 0
+        found = [*_of_rows(session, GenerationRow.id > kept, GenerationRow.id <= last)]
+    rows = [
+        dict(zip((*_GROUP, *_COUNTS), (each.day, each.model_id, *each.purpose, *each[3:6]), strict=True))
+        | dict(zip(_SUMS, (*each.sums[:5], *each.sums.unpriced), strict=True))
+        | {"last_call": last}
+        for each in found
+    ]
+
+    def write(session: Session) -> int:
+        if _kept_until(session) != kept:  # somebody else was faster
+            return 0
+        session.execute(insert(_TABLE), rows)
+        return int(number)
+
+    return transact(database)(write)
+
+
+def _kept_until(session: Session) -> int:
+    """The number of the last call that is part of the sums."""
+    return session.scalar(select(func.max(CallSum.last_call))) or 0
+
+
+def _of_rows(session: Session, *which: ColumnElement[bool]) -> Iterator[SummedCalls]:
+    """The sums of these calls, of their rows."""
+    studies = dict(session.execute(select(Arm.id, StudyVersion.study_id).join(StudyVersion)).all())
+    table, match, asked = GenerationRow, MatchRow, BenchmarkAnswer
+    benchmark = select(asked.request_id, func.min(asked.job_id).label("job_id")).group_by(asked.request_id).subquery()
+    of = (
+        func.date(table.at),
+        table.language_model_id,
+        match.round_id,
+        match.arm_id,
+        table.match_id.is_not(None),
+        func.coalesce(table.society_id, SocietyInteraction.society_id),
+        AssessedAnswer.assessment_id,
+        benchmark.c.job_id,
+        Removal.kind,
+        Removal.number,
+    )
+    counts = (
+        func.count(),
+        func.count(table.error),
+        func.sum(case((table.cost.is_(None) & table.error.is_(None), 1), else_=0)),
+    )
+    chosen = (
+        select(*of, *counts, *CallSums.columns())
+        .outerjoin(match, match.id == table.match_id)
+        .outerjoin(SocietyInteraction, SocietyInteraction.id == table.interaction_id)
+        .outerjoin(AssessedAnswer, AssessedAnswer.id == table.answer_id)
+        .outerjoin(benchmark, benchmark.c.request_id == table.request_id)
+        .outerjoin(Removal, Removal.id == table.removal_id)
+        .where(*which)
+        .group_by(*of)
+    )
+    for row in session.execute(chosen):
+        day, model_id, *owners = row[: len(of)]
+        calls, failed, costless, *summed = row[len(of) :]
+        at = day if isinstance(day, date) else date.fromisoformat(day)
+        yield SummedCalls(at, model_id, _purpose(studies, *owners), calls, failed, costless, CallSums.of(summed))
+
+
+def _purpose(
+    studies: Mapping[int, int],
+    round_id: int | None,
+    arm_id: int | None,
+    in_match: bool,
+    society_id: int | None,
+    assessment_id: int | None,
+    benchmark_id: int | None,
+    removed_kind: str | None,
+    removed_number: int | None,
+) -> Purpose:
+    if removed_kind is not None:
+        return Purpose(removed_kind, removed_number)
+    runs = ((ROUND, round_id), (SOCIETY, society_id), (ASSESSMENT, assessment_id), (BENCHMARK, benchmark_id))
+    for kind, number in runs:
+        if number is not None:
+            return Purpose(kind.name, number)
+    if arm_id is not None:
+        return Purpose(STUDY, studies[arm_id])
+    return Purpose(GUESTS if in_match else REQUESTS)
