@@ -214,6 +214,23 @@ def _md5(connection: Connection) -> str:
     return "substr(md5({} || CAST(:copy AS text)), 1, 22)"
 
 
+def _put_in_time(connection: Connection) -> None:
+    """Let matches and calls have begun in the order in which they were written, as real ones have; copies have not."""
+    share = "CAST(place AS float) / (SELECT count(*) FROM {table})"
+    seconds = f"CAST(:since AS float) + :seconds * {share}"
+    moment, place = f"to_timestamp({seconds}) AT TIME ZONE 'UTC'", "row_number() OVER (ORDER BY ctid)"
+    if connection.dialect.name == "sqlite":
+        moment, place = f"strftime('%Y-%m-%d %H:%M:%S.000000', {seconds}, 'unixepoch')", "rowid"
+    for table, columns in (("match", ("started_at", "moved_at", "ended_at")), ("generation", ("at",))):
+        at = moment.format(table=table)
+        connection.execute(
+            text(f"""UPDATE {table} SET {", ".join(f"{column} = {at}" for column in columns)}
+                     FROM (SELECT id AS of, {place} AS place FROM {table}) AS written
+                     WHERE {table}.id = written.of"""),  # noqa: S608
+            {"since": time.time() - _DAYS * 86_400, "seconds": _DAYS * 86_400.0},
+        )
+
+
 def _fill_to(wanted: int, present: int) -> None:
     sqlite = db.engine.dialect.name == "sqlite"
     with writing() as session:
@@ -227,15 +244,7 @@ def _fill_to(wanted: int, present: int) -> None:
             connection.execute(text("CREATE TABLE bench_first AS SELECT id FROM match"))
             present = BASE
         grow(connection, present, wanted)
-        # Numbers of calls rise with time, which copies of earlier ones do not.
-        seconds = "CAST(:since AS float) + :seconds * id / (SELECT max(id) FROM generation)"
-        at = f"to_timestamp({seconds}) AT TIME ZONE 'UTC'"
-        if sqlite:
-            at = f"strftime('%Y-%m-%d %H:%M:%S.000000', {seconds}, 'unixepoch')"
-        connection.execute(
-            text(f"UPDATE generation SET at = {at}"),  # noqa: S608
-            {"since": time.time() - _DAYS * 86_400, "seconds": _DAYS * 86_400.0},
-        )
+        _put_in_time(connection)
     db.engine.dispose()
     counts.recount(db.engine)  # of matches that did not end but were copied
     call_sums.recount(db.engine)

@@ -66,15 +66,25 @@ def _sample(session: Session, choice: MatchFilter, most: int, *columns: Any) -> 
 
 
 def drawn(session: Session, wanted: Sequence[ColumnElement[bool]], choice: MatchFilter, most: int) -> Select[str]:
-    """The ids of at most so many matches that are wanted: the lowest ones, as ids are drawn at random.
+    """The ids of at most so many matches that are wanted: the lowest ones, as ids are drawn at random; of a whole round
+    the games of `sampled_indexes`.
 
     `choice` says how many that are, as far as that is counted.
     """
+    if (whole := _whole_round(session, choice)) is not None:
+        indexes = sampled_indexes(whole, most)  # by their places; by ids, all of the round would be sorted
+        wanted = [*wanted, *([] if indexes is None else [MatchRow.index.in_(indexes)])]
     many = counts.covers(choice) and 10 * counts.count_over(session, choice) >= counts.count_over(session, EVERYTHING)
     # By another index than that of ids, SQLite would sort all of a million matches of a source, to take some of them.
     if many and session.get_bind().dialect.name == "sqlite":
         wanted = unindexed(wanted)
     return select(MatchRow.id).where(*wanted).order_by(MatchRow.id).limit(most)
+
+
+def _whole_round(session: Session, choice: MatchFilter) -> RoundRow | None:
+    """The round that a filter chooses as a whole, if all of its matches are over."""
+    row = session.get(RoundRow, choice.round) if choice == MatchFilter(round=choice.round) and choice.round else None
+    return row if row is not None and row.finished == row.matches else None
 
 
 def chosen_tables(

@@ -79,12 +79,16 @@ def tournament_matches(session: Session, choice: TournamentChoice, most: int | N
         matrix.rounds_of(session, choice.matrix)
     names = {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
     chosen = _chosen(session, choice)
+    played, broken = [*chosen, MatchRow.reason.not_in(BROKEN_OFF)], [*chosen, MatchRow.reason.in_(BROKEN_OFF)]
     if most is not None:
-        chosen = [MatchRow.id.in_(drawn(session, chosen, MatchFilter(game=choice.game, source=SELFPLAY), most))]
+        sample = drawn(session, chosen, MatchFilter(game=choice.game, source=SELFPLAY), most)
+        reasons = session.execute(sample.add_columns(MatchRow.reason)).all()  # drawn once, not by each statement
+        played = [MatchRow.id.in_([number for number, reason in reasons if reason and reason not in BROKEN_OFF])]
+        broken = [MatchRow.id.in_([number for number, reason in reasons if reason in BROKEN_OFF])]
     settings: dict[tuple[str, str], _Setting] = {}
     ranges: dict[Kind, tuple[float, float]] = {}
     lines: dict[Kind, list[ResultLine]] = {}
-    for game, config, model_0, kind_0, model_1, kind_1, more, matches, *points in _grouped(session, chosen):
+    for game, config, model_0, kind_0, model_1, kind_1, more, matches, *points in _grouped(session, played):
         players = _players(names, model_0, kind_0, model_1, kind_1)
         setting = settings.get((game, config))
         if setting is None:
@@ -93,7 +97,7 @@ def tournament_matches(session: Session, choice: TournamentChoice, most: int | N
             if setting.kind not in ranges:
                 ranges[setting.kind] = _utility_range(game, whole)
         lines.setdefault(setting.kind, []).append(_line(setting, players, more, matches, (points[0], points[1])))
-    faults = _faults(session, chosen, names, ranges)
+    faults = _faults(session, broken, names, ranges)
     return [
         TournamentMatches(*kind, results_of(lines.get(kind, ())), faults.get(kind, {}), *ranges[kind])
         for kind in sorted(ranges, key=lambda kind: (kind[0], kind[1] or 0))
@@ -157,7 +161,7 @@ def counted_people() -> ColumnElement[bool]:
 
 
 def _grouped(session: Session, chosen: Iterable[ColumnElement[bool]]) -> Iterator[Any]:
-    """Matches that were played to their end, counted: game, config, players, who got more, matches, sums of points."""
+    """Such matches, counted: game, config, players, who got more, matches, sums of points."""
     first, second = _SEATS
     config = cast(MatchRow.config, Text)
     utilities = MatchRow.utility_0, MatchRow.utility_1
@@ -169,7 +173,7 @@ def _grouped(session: Session, chosen: Iterable[ColumnElement[bool]]) -> Iterato
         select(*keys, func.count(), *(func.coalesce(func.sum(each), 0) for each in utilities))
         .join(first, (first.match_id == MatchRow.id) & (first.seat == 0))
         .join(second, (second.match_id == MatchRow.id) & (second.seat == 1))
-        .where(*chosen, MatchRow.reason.not_in(BROKEN_OFF))
+        .where(*chosen)
         .group_by(*keys),
         execution_options={"yield_per": _AT_ONCE},
     )
@@ -224,7 +228,7 @@ def _faults(
         .join(first, (first.match_id == MatchRow.id) & (first.seat == 0))
         .join(second, (second.match_id == MatchRow.id) & (second.seat == 1))
         .join(EventRow, (EventRow.match_id == MatchRow.id) & EventRow.kind.in_(_KINDS_OF_FAULTS))
-        .where(*chosen, MatchRow.reason.in_(BROKEN_OFF)),
+        .where(*chosen),
         execution_options={"yield_per": _AT_ONCE},
     )
     found: dict[Kind, dict[str, tuple[int, int]]] = {}

@@ -57,13 +57,16 @@ class Dependent(NamedTuple):
     keeps: bool = False
 
 
-def dependents(session: Session, kind: str, row: Any) -> list[Dependent]:
-    """Everything that depends on a thing, what keeps it first."""
-    found = {(*each.what[:2], str(each.why)): each for each in _of_kind(session, kind, row)}
+def dependents(session: Session, kind: str, row: Any, *, listed: bool = False) -> list[Dependent]:
+    """Everything that depends on a thing, what keeps it first.
+
+    `listed`: it is one of a list, for which no match is read of rounds that models have played here.
+    """
+    found = {(*each.what[:2], str(each.why)): each for each in _of_kind(session, kind, row, listed)}
     return sorted(found.values(), key=lambda each: not each.keeps)
 
 
-def _of_kind(session: Session, kind: str, row: Any) -> Iterator[Dependent]:
+def _of_kind(session: Session, kind: str, row: Any, listed: bool) -> Iterator[Dependent]:
     if kind == MODEL:
         yield from _of_model(session, row)
     elif kind == DATASET:
@@ -73,7 +76,7 @@ def _of_kind(session: Session, kind: str, row: Any) -> Iterator[Dependent]:
             yield Dependent(_job(kind, row.id), Phrase("it is not over; cancel it first"), keeps=True)
         yield from _of_parents(session, RecipeStep.kind == kind, RecipeStep.number == row.id)
         if kind == ROUND.name:
-            yield from _of_round(session, row)
+            yield from _of_round(session, row, listed)
         elif kind == SOCIETY.name:
             made = select(Dataset).where(Dataset.spec["society"]["society_id"].as_integer() == row.id)
             yield from _datasets(session.scalars(made.order_by(Dataset.id)))
@@ -181,10 +184,10 @@ def _of_dataset(session: Session, row: Dataset) -> Iterator[Dependent]:
                 yield _unfinished(kind.name, job)
 
 
-def _of_round(session: Session, row: RoundRow) -> Iterator[Dependent]:
+def _of_round(session: Session, row: RoundRow, listed: bool) -> Iterator[Dependent]:
     own = _job(ROUND.name, row.id)
     people = select(MatchRow.id).join(SeatRow).where(MatchRow.round_id == row.id, SeatRow.kind == "person").limit(1)
-    if row.source != SELFPLAY and session.scalar(people) is not None:  # models alone play a round that was played here
+    if not (listed and row.source == SELFPLAY) and session.scalar(people) is not None:
         yield Dependent(own, Phrase("people wrote in its matches, which is never deleted this way"), keeps=True)
     coded = (
         select(Coding.id, Coding.name)
@@ -211,7 +214,7 @@ def _of_round(session: Session, row: RoundRow) -> Iterator[Dependent]:
 def rows_of_datasets(session: Session, round_id: int) -> dict[int, int]:
     """How many rows of each dataset are of a round's matches."""
     rows, matches = (
-        session.scalar(select(func.coalesce(func.sum(column), 0)).where(which))
+        session.scalar(select(func.sum(column)).where(which)) or 0
         for column, which in ((Dataset.rows, Dataset.complete), (RoundRow.matches, RoundRow.id == round_id))
     )
     of_round = [MatchRow.round_id == round_id]

@@ -41,7 +41,8 @@ class CleanupFilter:
 def candidates(session: Session, home: Path, choice: CleanupFilter, limit: int = AT_MOST) -> list[RemovalPreview]:
     """The oldest things of a filter, the largest first, with what depends on each. Jobs that are not over are none."""
     owners = Owners(session, home)
-    found = [preview(session, home, kind, row.id, owners) for kind, row in islice(_rows(session, home, choice), limit)]
+    rows = islice(_rows(session, home, choice), limit)
+    found = [preview(session, home, kind, row.id, owners) for kind, row in rows]
     return sorted(found, key=lambda each: (-each.size, each.made_at))
 
 
@@ -58,7 +59,7 @@ def _rows(session: Session, home: Path, choice: CleanupFilter) -> Iterator[tuple
             which = which.where(table.status.not_in(states.LIVE))
         if hasattr(table, "log"):
             which = which.options(defer(table.log))
-        for row in session.scalars(which):
+        for row in session.scalars(which, execution_options={"yield_per": AT_MOST}):  # often no further ones are read
             if (kind != MODEL or not is_shipped(row)) and size_of(home, kind, row) >= choice.size:
                 yield kind, row
 

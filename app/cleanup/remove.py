@@ -70,17 +70,17 @@ class _Draft(NamedTuple):
 
 
 def preview(session: Session, home: Path, kind: str, number: int, owners: Owners | None = None) -> RemovalPreview:
-    """What removing a thing would do; `owners` are given for many. Raises NotFound, and Conflict for one that was
-    removed.
+    """What removing a thing would do; `owners` are given for a list of many. Raises NotFound, and Conflict for one that
+    was removed.
     """
     row = get_thing(session, kind, number)
     _refuse_removed(session, kind, row)
     files = files_of(home, kind, row)
+    needed_by = dependents(session, kind, row, listed=owners is not None)
     owners = owners or Owners(session, home)
     others = {name: owners.others_of(name, kind, number) for name in files}
     size = sum(_size(home / name) for name in files if not others[name])
     shared = len(set().union(*others.values()))
-    needed_by = dependents(session, kind, row)
     return RemovalPreview(kind, number, name_of(kind, row), row.created_at, size, files, shared, needed_by)
 
 

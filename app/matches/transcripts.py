@@ -152,7 +152,12 @@ def facets(session: Session, choice: MatchFilter) -> Mapping[str, Mapping[str, i
     Each facet is counted without its own condition: exactly where the counts of ended matches tell it, else among the
     latest MOST_COUNTED.
     """
-    return {name: _facet(session, name, replace(choice, **{name: None})) for name in FACETS}
+    found: dict[str, dict[str, int]] = {}
+    columns = [name for name in FACETS if name != "player" and getattr(choice, name) is None]
+    if not counts.covers(choice):  # then these are facets of the same matches
+        found = _among_latest(session, choice, columns)
+    found |= {name: _facet(session, name, replace(choice, **{name: None})) for name in FACETS if name not in found}
+    return {name: _numerous(found[name]) for name in FACETS}
 
 
 def transcript(session: Session, match_id: str, query: TextQuery) -> Transcript:
@@ -176,7 +181,24 @@ def transcript(session: Session, match_id: str, query: TextQuery) -> Transcript:
     return Transcript(row, record.match.game.roles, players, lines, None if blinded else record.match.ended)
 
 
-def _facet(session: Session, name: str, choice: MatchFilter) -> Mapping[str, int]:
+def _numerous(found: Mapping[str, int]) -> Mapping[str, int]:
+    """The values that there are, the most numerous ones first."""
+    return {value: number for value, number in sorted(found.items(), key=lambda item: (-item[1], item[0])) if number}
+
+
+def _among_latest(session: Session, choice: MatchFilter, names: Sequence[str]) -> dict[str, dict[str, int]]:
+    """By facet and value, how many of the latest MOST_COUNTED matches of a choice have it; no blinded one's ending."""
+    latest = select(MatchRow.game, MatchRow.source, case((~is_blinded(), MatchRow.reason)).label("reason"))
+    some = latest.where(*blinded_conditions(choice)).order_by(MatchRow.started_at.desc()).limit(MOST_COUNTED).subquery()
+    found: dict[str, dict[str, int]] = {name: {} for name in names}
+    for *values, number in session.execute(select(some, func.count()).group_by(*some.c)):
+        for name, value in zip(some.c.keys(), values, strict=True):
+            if name in found and value is not None:
+                found[name][value] = found[name].get(value, 0) + number
+    return found
+
+
+def _facet(session: Session, name: str, choice: MatchFilter) -> dict[str, int]:
     hides = name in ("player", "reason")
     where = [*blinded_conditions(choice), *([~is_blinded()] if hides else [])]
     if not counts.covers(choice):
@@ -190,8 +212,7 @@ def _facet(session: Session, name: str, choice: MatchFilter) -> Mapping[str, int
             hidden = [*unindexed([*conditions(choice), MatchRow.status == _OVER]), is_blinded()]
             for value, number in _count_by(session, name, hidden).items():
                 found[value] -= number
-    numerous = sorted(found.items(), key=lambda item: (-item[1], item[0]))
-    return {value: number for value, number in numerous if number}
+    return found
 
 
 def _count_by(session: Session, name: str, where: Sequence[ColumnElement[bool]]) -> dict[str, int]:

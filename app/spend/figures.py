@@ -61,7 +61,16 @@ class SpendSums:
     usd: float = 0.0
 
     def __add__(self, other: "SpendSums") -> "SpendSums":
-        return SpendSums(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+        return SpendSums(
+            self.calls + other.calls,
+            self.failed + other.failed,
+            self.unpriced + other.unpriced,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.estimated + other.estimated,
+            self.trained_tokens + other.trained_tokens,
+            self.usd + other.usd,
+        )
 
     @property
     def tokens(self) -> int:

@@ -13,18 +13,8 @@ from app.core.errors import AppError, Conflict, Invalid, Phrase, either
 from app.core.extensions import db
 from app.core.lists import Reference
 from app.registry.spending import open_stop
-from app.spend.figures import (
-    OTHERS,
-    PERIODS,
-    STUDY,
-    WEEK,
-    Purpose,
-    Spend,
-    SpendSums,
-    begin_of,
-    read_spend,
-    spend_columns,
-)
+from app.spend.call_sums import STUDY, Purpose
+from app.spend.figures import OTHERS, PERIODS, WEEK, Spend, SpendSums, begin_of, read_spend, spend_columns
 from app.spend.limits import SpendingLimit, limits, pace_of
 from app.spend.people import PeoplesPay, in_words, pay_columns, read_pay, wave_caps
 from app.spend.stop import effect_of_stop, end_stop, stop_spending
@@ -100,12 +90,12 @@ def _read(session: Session, period: str, known: Settings) -> dict[str, Any]:
 
 
 def _figures(found: Spend) -> dict[str, Any]:
-    runs = found.by_run()
+    runs, days = found.by_run(), found.by_day()
     return {
         "total": found.total,
         "by_model": found.by_model(),
-        "by_day": found.by_day(),
-        "most_a_day": max((sums.usd for _, sums in found.by_day()), default=0.0),
+        "by_day": days,
+        "most_a_day": max((sums.usd for _, sums in days), default=0.0),
         "by_run": [(_reference(found, purpose), sums) for purpose, sums in runs[:_AT_MOST]],
         "further_runs": len(runs[_AT_MOST:]),
     }
