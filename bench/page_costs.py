@@ -100,7 +100,8 @@ def fill(connection: Connection) -> None:
     """The first ten thousand matches: of round 1, whose seats stay, 2, which swaps them, small ones, and of people."""
     first, second = connection.scalars(select(LanguageModel.id).order_by(LanguageModel.id).limit(2)).all()
     now, draw = datetime.now(UTC).replace(microsecond=0), random.Random(7)
-    config = GAMES["negotiation"].config({}).to_json()
+    drawn = {"counts": [1, 2, 3], "values": [[1, 3, 1], [4, 0, 2]], "first": 0}
+    config = {**GAMES["negotiation"].config({}).to_json(), **drawn}
     rounds = [
         {
             "name": f"Round {number}", "game": "negotiation", "source": "selfplay", "config": config,
