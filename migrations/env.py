@@ -41,8 +41,9 @@ def rendered(kind, value, _context):
 
 
 def is_of_models(name, _kind, _parents):
-    """Whether the models know of it: the full-text indexes are of one database each, and migrations' own."""
-    return name is None or not name.startswith(("match_text_index", "ix_match_text_words"))
+    """Whether the models know of it: indexes of full texts and of computed scores are migrations' own."""
+    own = ("match_text_index", "ix_match_text_words", "ix_match_joint_score", "ix_match_lower_score")
+    return name is None or not name.startswith(own)
 
 
 def is_changed(migration, _column, _table_column, found, wanted):

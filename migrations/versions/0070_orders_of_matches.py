@@ -11,7 +11,6 @@ depends_on = None
 ENDED = {
     'joint_score': 'utility_0 + utility_1',
     'lower_score': 'CASE WHEN utility_0 < utility_1 THEN utility_0 ELSE utility_1 END',
-    'words': 'words',
 }
 
 
@@ -22,10 +21,14 @@ def upgrade():
             f'ix_match_{name}', 'match', [sa.text(f'({figure})'), 'id'], unique=False,
             sqlite_where=known, postgresql_where=known,
         )
+    known = sa.text('words IS NOT NULL')
+    op.create_index(
+        'ix_match_words', 'match', ['words', 'id'], unique=False, sqlite_where=known, postgresql_where=known
+    )
     op.create_index('ix_match_moves', 'match', ['ply', 'id'], unique=False)
     op.create_index('ix_match_refused', 'match', ['violations', 'id'], unique=False)
 
 
 def downgrade():
-    for name in (*ENDED, 'moves', 'refused'):
+    for name in (*ENDED, 'words', 'moves', 'refused'):
         op.drop_index(f'ix_match_{name}', table_name='match')
