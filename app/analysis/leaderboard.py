@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.analysis.ratings import POINTS, WINS, By, Ratings, rate, to_json
+from app.analysis.ratings import POINTS, WINS, By, Neighbours, Ratings, rate, to_json
 from app.analysis.results import Results
 from app.core.errors import Invalid, either
 from app.games import find_game
@@ -37,7 +37,10 @@ class Standing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Leaderboard:
-    """Players of one game and one weight of the partner's points. `left_out` is how many with fewer matches are not."""
+    """Players of one game and one weight of the partner's points. `left_out` is how many with fewer matches are not.
+
+    `prices` are US dollars a match by player, of those for whom that is known.
+    """
 
     game: str
     partner_weight: float | None
@@ -46,6 +49,7 @@ class Leaderboard:
     ratings: Ratings
     standings: Mapping[str, Standing]
     left_out: int
+    prices: Mapping[str, float]
 
     @property
     def key(self) -> str:
@@ -61,6 +65,16 @@ class Leaderboard:
         """The matches of a player that were played to their end; one against itself counts once."""
         return sum(cell.matches for cell in self.ratings.cells if cell.row == player)
 
+    def cost_to_settle(self, order: Neighbours) -> float | None:
+        """US dollars for the further matches of two neighbours, half of them of each; None where nobody knows it.
+
+        What others cost who play with them is not in it.
+        """
+        ahead, behind = self.prices.get(order.ahead), self.prices.get(order.behind)
+        if order.more_matches is None or ahead is None or behind is None:
+            return None
+        return order.more_matches * (ahead + behind) / 2
+
     def to_json(self) -> dict[str, Any]:
         """The leaderboard under the names of docs/analysis.md."""
         return {
@@ -71,6 +85,7 @@ class Leaderboard:
             **to_json(self.ratings),
             "standings": {name: each._asdict() for name, each in self.standings.items()},
             "left_out": self.left_out,
+            "prices": {name: self.prices[name] for name in self.names if name in self.prices},
         }
 
 
@@ -96,6 +111,7 @@ def leaderboard(
     results: Results,
     faults: Mapping[str, tuple[int, int]],
     bounds: tuple[float, float],
+    prices: Mapping[str, float],
     role: str = BOTH,
 ) -> Leaderboard:
     """The leaderboard of those who have played most; `bounds` are what a seat can get. Raises Invalid for the role.
@@ -120,6 +136,7 @@ def leaderboard(
         rate(kept, by_of(partner_weight), place),
         {name: standings[name] for name in shown if name in standings},
         len(names) - len(shown),
+        prices,
     )
 
 

@@ -6,6 +6,7 @@ wave is frozen. Logs are not read, but for the event that broke a match off, whi
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -21,8 +22,21 @@ from app.matches.engine import BROKEN_OFF
 from app.matches.events import Aborted, LogEvent, Resigned, TimedOut, from_json
 from app.matches.filter import PEOPLES, MatchFilter, check_known, conditions, is_over
 from app.matches.held_out import piece_key
-from app.models import Arm, Enrolment, EventRow, LanguageModel, MatchRow, RoundRow, SeatRow, StudyVersion, Wave
+from app.models import (
+    Arm,
+    Enrolment,
+    EventRow,
+    GenerationRow,
+    LanguageModel,
+    MatchRow,
+    RoundRow,
+    SeatRow,
+    StudyVersion,
+    Wave,
+)
 from app.registry import PERSON
+from app.registry.prices import prices_of_model
+from app.registry.spending import CallSums
 from app.rounds import matrix
 from app.rounds.job import SELFPLAY
 
@@ -48,7 +62,8 @@ class TournamentMatches:
 
     `results` are those that were played to their end. `faults` counts by player and place those that the player ended
     by a fault: refused moves or no answer, a person's leaving, and a turn whose clock ran out. `lowest` and `highest`
-    are what a seat can get.
+    are what a seat can get. `prices` are US dollars a match by player, the mean over all that are over; people have
+    none, and neither have models whose prices are unknown.
     """
 
     game: str
@@ -57,6 +72,7 @@ class TournamentMatches:
     faults: Mapping[str, tuple[int, int]]
     lowest: float
     highest: float
+    prices: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +93,14 @@ def tournament_matches(session: Session, choice: TournamentChoice, most: int | N
     check_known(session, MatchFilter(campaign=choice.campaign))
     if choice.matrix is not None:
         matrix.rounds_of(session, choice.matrix)
-    names = {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
+    models = {row.id: row for row in session.scalars(select(LanguageModel))}
+    names = {number: row.name for number, row in models.items()}
     chosen = _chosen(session, choice)
     played, broken = [*chosen, MatchRow.reason.not_in(BROKEN_OFF)], [*chosen, MatchRow.reason.in_(BROKEN_OFF)]
     if most is not None:
         sample = drawn(session, chosen, MatchFilter(game=choice.game, source=SELFPLAY), most)
         reasons = session.execute(sample.add_columns(MatchRow.reason)).all()  # drawn once, not by each statement
+        chosen = [MatchRow.id.in_([number for number, _ in reasons])]
         played = [MatchRow.id.in_([number for number, reason in reasons if reason and reason not in BROKEN_OFF])]
         broken = [MatchRow.id.in_([number for number, reason in reasons if reason in BROKEN_OFF])]
     settings: dict[tuple[str, str], _Setting] = {}
@@ -98,8 +116,12 @@ def tournament_matches(session: Session, choice: TournamentChoice, most: int | N
                 ranges[setting.kind] = _utility_range(game, whole)
         lines.setdefault(setting.kind, []).append(_line(setting, players, more, matches, (points[0], points[1])))
     faults = _faults(session, broken, names, ranges)
+    free = {row.name: 0.0 for row in models.values() if row.kind != "api"}
+    paid = _prices(session, chosen, {number: row for number, row in models.items() if row.kind == "api"}, settings)
     return [
-        TournamentMatches(*kind, results_of(lines.get(kind, ())), faults.get(kind, {}), *ranges[kind])
+        TournamentMatches(
+            *kind, results_of(lines.get(kind, ())), faults.get(kind, {}), *ranges[kind], free | paid.get(kind, {})
+        )
         for kind in sorted(ranges, key=lambda kind: (kind[0], kind[1] or 0))
     ]
 
@@ -247,6 +269,36 @@ def _faults(
     return found
 
 
+def _prices(
+    session: Session,
+    chosen: Iterable[ColumnElement[bool]],
+    models: Mapping[int, LanguageModel],
+    settings: Mapping[tuple[str, str], _Setting],
+) -> dict[Kind, dict[str, float]]:
+    """What a match with each of these models has cost in US dollars, where that is known."""
+    if not models:
+        return {}
+    keys = GenerationRow.language_model_id, MatchRow.game, cast(MatchRow.config, Text)
+    rows = session.execute(
+        select(*keys, func.count(GenerationRow.match_id.distinct()), *CallSums.columns())
+        .join(MatchRow, MatchRow.id == GenerationRow.match_id)
+        .where(*chosen, GenerationRow.language_model_id.in_(list(models)))
+        .group_by(*keys)
+    )
+    counts: Counter[tuple[Kind, int]] = Counter()
+    costs: dict[tuple[Kind, int], float | None] = {}
+    for number, game, config, matches, *sums in rows:
+        setting = settings.get((game, config)) or _setting(game, json.loads(config))
+        before, cost = costs.get((setting.kind, number), 0.0), CallSums.of(sums).cost(prices_of_model(models[number]))
+        counts[setting.kind, number] += matches
+        costs[setting.kind, number] = None if before is None or cost is None else before + cost
+    found: dict[Kind, dict[str, float]] = {}
+    for (kind, number), cost in costs.items():
+        if cost is not None:
+            found.setdefault(kind, {})[models[number].name] = cost / counts[kind, number]
+    return found
+
+
 def _seat_at_fault(event: LogEvent) -> int | None:
     """Whose doing it was that a match was broken off; None where it was nobody's who plays."""
     match event:
@@ -270,4 +322,6 @@ def _player(names: Mapping[int, str], model: int | None, kind: str) -> str:
 def leaderboard_of(matches: TournamentMatches, role: str = BOTH) -> Leaderboard:
     """The leaderboard of these matches in a role, or in both. Raises Invalid for a role that the game does not have."""
     bounds = matches.lowest, matches.highest
-    return leaderboard(matches.game, matches.partner_weight, matches.results, matches.faults, bounds, role)
+    return leaderboard(
+        matches.game, matches.partner_weight, matches.results, matches.faults, bounds, matches.prices, role
+    )

@@ -14,8 +14,9 @@ from app.core.errors import Invalid, Verbatim
 from app.core.extensions import reading
 from app.core.typed_numbers import is_plain_real
 from app.games import GAMES, find_game
+from app.jobs.spending import dollars
 
-_HEADS = ("", "player", "places", "rating", "95 % interval", "played", "quality", "score", "matches")
+_HEADS = ("", "player", "places", "rating", "95 % interval", "played", "quality", "score", "price", "matches")
 
 
 @click.command(cls=Command)
@@ -109,12 +110,14 @@ def _table(board: Leaderboard) -> Iterator[str]:
                 "–" if standing is None else f"{100 * standing.played:.1f} %",
                 "–" if standing is None or standing.quality is None else f"{standing.quality:.1f}",
                 "–" if standing is None else f"{standing.score:.1f}",
+                dollars(board.prices[name]) if name in board.prices else "–",
                 str(board.matches_of(name)),
             )
         )
-    for line in aligned(lines, right={0, 3, 5, 6, 7, 8}):
+    for line in aligned(lines, right={0, 3, 5, 6, 7, 8, 9}):
         yield f"  {line}"
     yield "  Rating: " + ("1000 is the average, 400 more win ten times as often" if digits == 0 else "points a match")
+    yield "  Price: US dollars a match for the player's calls"
     if rated.no_interval:
         yield f"  No intervals: {rated.no_interval}"
     if rated.unlinked:
@@ -132,7 +135,9 @@ def _open_orders(board: Leaderboard) -> Iterator[str]:
     for each in board.ratings.neighbours:
         if each.more_matches == 0:
             continue
-        more = "" if each.more_matches is None else f": about {each.more_matches} more matches if the gap stays"
+        cost = board.cost_to_settle(each)
+        price = "" if not cost else f", about {dollars(cost)},"
+        more = "" if each.more_matches is None else f": about {each.more_matches} more matches{price} if the gap stays"
         yield f"  Not settled: {each.ahead} before {each.behind}{more}"
     few = sum(cell.matches < FEW for cell in board.ratings.cells)
     if few:

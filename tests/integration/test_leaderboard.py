@@ -24,7 +24,7 @@ from app.matches import live
 from app.matches.clocks import MATCH, TURN
 from app.matches.events import Aborted, LogEvent, to_json
 from app.matches.store import append
-from app.models import EventRow, LanguageModel, MatchRow, RoundRow, SeatRow, Wave
+from app.models import EventRow, GenerationRow, LanguageModel, MatchRow, RoundRow, SeatRow, Wave
 from app.registry import add_scripted_model
 from app.rounds import matrix
 from app.rounds.spec import RoundSpec
@@ -96,6 +96,44 @@ def test_a_model_with_a_persona_is_not_rated_as_the_model(engine: Engine, tourna
         session.execute(update(SeatRow).where(SeatRow.match_id.in_(told), SeatRow.seat == 1).values(prompt="kind@1"))
     [after] = boards(engine)
     assert before.matches - after.matches == 3
+
+
+def test_a_player_has_the_price_of_its_calls_in_a_match(
+    app: Flask, engine: Engine, tournament: int, flask: Run
+) -> None:
+    with writing(engine) as session:
+        prices = {"price_in": 2.0, "price_out": 8.0}
+        session.execute(update(LanguageModel).where(LanguageModel.name == "quick").values(kind="api", options=prices))
+        quick = session.scalars(select(LanguageModel.id).where(LanguageModel.name == "quick")).one()
+        its = (
+            select(SeatRow.match_id, SeatRow.seat).where(SeatRow.language_model_id == quick).order_by(SeatRow.match_id)
+        )
+        call = {
+            "ply": 0, "attempt": 0, "language_model_id": quick, "model": "quick", "prompt": [], "text": "Hello.",
+            "sampling": {}, "latency": 0.1, "retries": 0, "at": datetime.now(UTC),
+        }  # fmt: skip
+        # In each of its 96 seats a call whose cost was stored, and one of tokens alone.
+        calls = [
+            {**call, "match_id": match_id, "seat": seat, **values}
+            for match_id, seat in session.execute(its)
+            for values in ({"cost": 0.01, "prompt_tokens": 7}, {"cost": None, "prompt_tokens": 1_000})
+        ]
+        matches = len({each["match_id"] for each in calls})
+        session.execute(insert(GenerationRow), [{"completion_tokens": 0, **each} for each in calls])
+    [board] = boards(engine)
+    assert matches == board.matches_of("quick") == 72
+    assert board.prices["casual"] == board.prices["scripted"] == 0
+    assert board.prices["quick"] == pytest.approx(96 * (0.01 + 0.002) / 72)
+    assert "$0.016" in flask("model", "leaderboard").stdout
+    rows = csv.DictReader(io.StringIO(flask("model", "leaderboard", "--csv").stdout))
+    costs = {row["player"]: row["match_cost_usd"] for row in rows if row["scope"] == "player"}
+    assert float(costs["quick"]) == pytest.approx(0.016)
+    client = signed_in(app)
+    assert "$0.0160" in client.get("/admin/models/leaderboard").text
+    with writing(engine) as session:
+        session.execute(update(LanguageModel).where(LanguageModel.name == "quick").values(options={}))
+    assert "$0.0160" not in client.get("/admin/models/leaderboard").text
+    assert "quick" not in boards(engine)[0].prices
 
 
 def test_who_begins_is_told_apart_whatever_the_seat(engine: Engine, tournament: int) -> None:

@@ -69,6 +69,7 @@ class PlayerLine(NamedTuple):
     rating: Rating | None
     drawn: IntervalBar | None
     standing: Standing | None
+    price: float | None  # US dollars a match
     matches: int
 
 
@@ -87,6 +88,7 @@ class NeighbourLine(NamedTuple):
     found: Neighbours
     drawn: IntervalBar | None
     model_ids: tuple[int | None, int | None]
+    cost: float | None  # US dollars for the matches that would settle their order
 
 
 @blueprint.get("/models/leaderboard")
@@ -114,7 +116,7 @@ def leaderboard() -> ResponseReturnValue:
         axis=_axis(shown.ratings),
         cross_plays=[(each, _role_names(each.game)[each.role], _cells(each)) for each in (shown, *others)],
         charts=[with_specs(each) for each in leaderboard_charts(shown, page_language())],
-        neighbours=_neighbour_lines(shown.ratings, model_ids),
+        neighbours=_neighbour_lines(shown, model_ids),
         few=FEW,
         **common,
     )
@@ -203,7 +205,7 @@ def _usual_role(game: str) -> str:
 
 
 def _version(session: Session) -> tuple[tuple[Any, ...], dict[str, int], bool]:
-    """What changes whenever the matches of tournaments do; the models; and whether any round is being played."""
+    """What changes whenever tournaments do or prices; the models; and whether any round is being played."""
     rounds = session.execute(select(func.count(), func.sum(RoundRow.finished), func.max(RoundRow.created_at))).one()
     frozen = select(func.count(), func.max(Wave.frozen_at)).where(Wave.frozen_at.is_not(None))
     people = session.execute(frozen).one()
@@ -212,9 +214,10 @@ def _version(session: Session) -> tuple[tuple[Any, ...], dict[str, int], bool]:
         session.scalar(select(func.count()).select_from(MatchRow).where(MatchRow.erased_at.is_not(None))),
     )
     versions = session.scalar(select(func.max(StudyVersion.id)))
-    models = {row.name: row.id for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
+    rows = session.execute(select(LanguageModel.id, LanguageModel.name, LanguageModel.options)).all()
+    models, prices = {row.name: row.id for row in rows}, tuple(str(row.options) for row in rows)
     is_live = session.scalar(select(RoundRow.id).where(RoundRow.status.in_(states.OPEN)).limit(1)) is not None
-    return (*rounds, *people, *erased, versions), models, is_live
+    return (*rounds, *people, *erased, versions, prices), models, is_live
 
 
 def _role_names(game: str) -> dict[str, str]:
@@ -248,7 +251,8 @@ def _player_lines(board: Leaderboard, model_ids: Mapping[str, int]) -> list[Play
             low, high = (None if each is None else each - middle for each in (rating.low, rating.high))
             drawn = drawn_interval(Figure(rating.value - middle, low, high), axis[0] - middle, axis[1] - middle)
         standing = board.standings.get(name)
-        lines.append(PlayerLine(name, model_ids.get(name), place, rating, drawn, standing, board.matches_of(name)))
+        price, matches = board.prices.get(name), board.matches_of(name)
+        lines.append(PlayerLine(name, model_ids.get(name), place, rating, drawn, standing, price, matches))
     return lines
 
 
@@ -268,8 +272,9 @@ def _shaded(cell: CrossPlayCell | None, is_self: bool, low: float, high: float) 
     return ShadedCell(cell, shade, is_self, cell.matches < FEW)
 
 
-def _neighbour_lines(ratings: Ratings, model_ids: Mapping[str, int]) -> Sequence[NeighbourLine]:
-    ends = [end for each in ratings.neighbours for end in (each.low, each.gap, each.high) if end is not None]
+def _neighbour_lines(board: Leaderboard, model_ids: Mapping[str, int]) -> Sequence[NeighbourLine]:
+    neighbours = board.ratings.neighbours
+    ends = [end for each in neighbours for end in (each.low, each.gap, each.high) if end is not None]
     low, high = min([*ends, 0]), max([*ends, 0])
     if high <= low:
         high = low + 1
@@ -278,6 +283,7 @@ def _neighbour_lines(ratings: Ratings, model_ids: Mapping[str, int]) -> Sequence
             each,
             drawn_interval(Figure(each.gap, each.low, each.high), low, high),
             (model_ids.get(each.ahead), model_ids.get(each.behind)),
+            board.cost_to_settle(each),
         )
-        for each in ratings.neighbours
+        for each in neighbours
     ]
