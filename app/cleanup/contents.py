@@ -121,7 +121,7 @@ def _below(place: Path) -> Iterator[Path]:
 
 
 class Owners:
-    """Whose files lie where, of all things that are there."""
+    """Which things each file and folder belongs to. Things that were removed are not among them."""
 
     def __init__(self, session: Session, home: Path) -> None:
         self._at: dict[Path, set[tuple[str, int]]] = defaultdict(set)
@@ -136,11 +136,11 @@ class Owners:
                 if place is None:
                     continue
                 self._at[place].add((kind, row.id))
-                if kind == MODEL and (base := base_of(place)) is not None:  # which adapters are loaded with
+                if kind == MODEL and (base := base_of(place)) is not None:  # an adapter is loaded with its base
                     self._at[base.folder.resolve()].add((kind, row.id))
 
     def others_of(self, name: str, kind: str, number: int) -> set[tuple[str, int]]:
-        """The things but one that a file is of, by its name relative to PARLOR_HOME."""
+        """The other things that a file belongs to, beside this one; `name` is relative to PARLOR_HOME."""
         path = self._home / name
         found = set().union(*(self._at[place] for place in (path, *path.parents) if place in self._at))
         return found - {(kind, number)}

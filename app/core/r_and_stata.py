@@ -111,7 +111,7 @@ def line_files(tables: Mapping[str, Sequence[Column]]) -> Mapping[str, bytes]:
 
 
 def _wrapped(begin: str, items: Iterable[str], at_the_end: str = "") -> str:
-    """A command with its arguments, none of which is broken; lines that are continued have a mark at their end."""
+    """A command and its arguments, broken into lines between arguments; `at_the_end` ends each line but the last."""
     lines = [begin]
     for item in items:
         if len(lines[-1]) + 1 + len(item) > _WIDTH:

@@ -266,7 +266,7 @@ def words(matches: "MatchTable") -> "Floats":
 
 
 def own_violations(matches: "MatchTable") -> "Floats":
-    """(n, 2) Refused moves of each seat. Raises ValueError where nobody has read whose they are."""
+    """(n, 2) Refused moves of each seat. Raises ValueError where only the sum of both was read."""
     if matches.seat_violations is None:
         raise ValueError("expected the refused moves of each seat, got those of both")
     return matches.seat_violations
@@ -320,19 +320,19 @@ MODEL_SCORE = Metric(
     uses=Use.HEADLINE | Use.RESULT | Use.DIFFERENCE | Use.SETTINGS,
 )  # fmt: skip
 
-# Of a model beside another one, whoever its partners are.
+# Only where models are compared side by side.
 PARTNER_SCORE = Metric(
     "partner_score_mean", "mean score of the partner", POINTS, "what its partners got",
     lambda matches: matches.utility[:, ::-1], by_seat=True,
 )  # fmt: skip
 OWN_VIOLATIONS_MEAN = Metric(
-    "own_violations_mean", "its refused moves in a match", MOVES, "refused moves of the model itself, a seat",
-    own_violations, by_seat=True,
+    "own_violations_mean", "its refused moves in a match", MOVES,
+    "refused moves of the model itself, in each of its seats", own_violations, by_seat=True,
 )  # fmt: skip
 
 COUNTED = (SCORE_MEAN, MESSAGES_MEAN, WORDS_MEAN, FIRST_PROPOSAL_MEAN)  # what is counted of every game
 
-# What a game has that defines none of its own.
+# The metrics of a game that defines none of its own.
 COMMON = GameMetrics(
     (SCORE_MEAN, MESSAGES_MEAN, TOKENS_MEAN, WORDS_MEAN, ABORT_RATE, VIOLATIONS_MEAN),
     (MODEL_SCORE,),

@@ -190,7 +190,7 @@ def end_left(session: Session, coding: Coding, name: str, *, drop: bool) -> int:
     _lock(session, coding)
     coder = session.get(Coder, (coding.id, name)) if is_storable(name) else None
     if coder is None:
-        raise NotFound("coder", expected=Phrase("somebody who codes here"), got=name)
+        raise NotFound("coder", expected=Phrase("a coder of this coding"), got=name)
     if name not in {each.name for each in left_coders(session, coding.id)}:
         expected = Phrase("one who is not done and whose account was removed")
         raise Conflict("coder", expected=expected, got=name, remedy=Phrase("all others end it themselves"))
