@@ -66,14 +66,14 @@ class Leaderboard:
         return sum(cell.matches for cell in self.ratings.cells if cell.row == player)
 
     def cost_to_settle(self, order: Neighbours) -> float | None:
-        """US dollars for the further matches of two neighbours, half of them of each; None where nobody knows it.
+        """US dollars, to two figures, for the further matches of two neighbours, half of them of each; None: unknown.
 
         What others cost who play with them is not in it.
         """
         ahead, behind = self.prices.get(order.ahead), self.prices.get(order.behind)
         if order.more_matches is None or ahead is None or behind is None:
             return None
-        return order.more_matches * (ahead + behind) / 2
+        return float(f"{order.more_matches * (ahead + behind) / 2:.2g}")
 
     def to_json(self) -> dict[str, Any]:
         """The leaderboard under the names of docs/analysis.md."""

@@ -34,8 +34,8 @@ def test_standings_count_the_matches_with_those_who_are_left_out() -> None:
 
 
 def test_further_matches_cost_the_mean_price_of_the_two() -> None:
-    board = replace(_of_many(), prices={"player 1": 0.02, "player 2": 0.0})
+    board = replace(_of_many(), prices={"player 1": 0.02, "player 2": 0.00123})
     order = Neighbours("player 1", "player 2", 1.0, -1.0, 3.0, 0.8, 500)
-    assert board.cost_to_settle(order) == pytest.approx(5)
+    assert board.cost_to_settle(order) == 5.3
     assert board.cost_to_settle(order._replace(more_matches=None)) is None
     assert board.cost_to_settle(order._replace(behind="people")) is None
