@@ -30,7 +30,7 @@ def held_out(session: Session, home: Path, models: Sequence[str], questions: Seq
     """
     datasets = training_data(session, [get_model(session, name).id for name in models])
     unknown, known = sort_out(home, datasets, list(dict.fromkeys(each.strip() for each in questions)))
-    return HeldOutQuestions(unknown, known, [f"{each.name}@{each.version}" for each in datasets])
+    return HeldOutQuestions(unknown, known, [each.reference for each in datasets])
 
 
 def training_data(session: Session, model_ids: Iterable[int]) -> list[Dataset]:

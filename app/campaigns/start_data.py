@@ -58,7 +58,7 @@ def read_start_data(session: Session, home: Path, spec: CampaignSpec) -> StartDa
 
 
 def _check_start(session: Session, home: Path, spec: CampaignSpec, row: Dataset) -> None:
-    called = f"{row.name}@{row.version}"
+    called = row.reference
     if gone := removed_rounds(session, [row.id]):
         raise Invalid(
             FIELD,

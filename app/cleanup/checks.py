@@ -176,7 +176,7 @@ def _of_dataset(session: Session, row: Dataset) -> Iterator[Dependent]:
         if job.model_id is not None:
             yield Dependent(_model(session.get_one(LanguageModel, job.model_id)), Phrase("it was trained on this"))
     yield from _of_parents(session, or_(RecipeStep.dataset_id == row.id, RecipeStep.realignment_id == row.id))
-    names = {row.name, f"{row.name}@{row.version}"}
+    names = {row.name, row.reference}
     for kind in JOB_KINDS:
         for job in session.scalars(select(kind.table).where(kind.table.status.in_(states.LIVE))):
             spec = getattr(job, "spec", None)
@@ -262,4 +262,4 @@ def _model(row: LanguageModel) -> Reference:
 
 
 def _dataset(row: Dataset) -> Reference:
-    return Reference(DATASET, row.id, f"{row.name}@{row.version}", subject_of(DATASET, row.id))
+    return Reference(DATASET, row.id, row.reference, subject_of(DATASET, row.id))

@@ -86,7 +86,7 @@ def subject_of(kind: str, number: int) -> Phrase:
 def name_of(kind: str, row: Any) -> str:
     """What a thing is called: by its name where it has one."""
     if kind == DATASET:
-        return f"{row.name}@{row.version}"
+        return str(row.reference)
     return getattr(row, "name", None) or str(subject_of(kind, row.id))
 
 

@@ -66,6 +66,6 @@ def _refused(tally: ImportTally) -> dict[str, Any]:
 
 
 def _import_line(row: Dataset, file: str, before: bool) -> str:
-    called = f"dataset {row.id} ({row.name}@{row.version})"
+    called = f"dataset {row.id} ({row.reference})"
     rows = f"{counted(row.rows, 'row')} of {row.kind}"
     return f"{file} was imported before: {called}, {rows}." if before else f"D{called[1:]}: {rows} from {file}."

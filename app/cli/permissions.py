@@ -28,7 +28,7 @@ def _command(metavar: str, find: Callable[[Session, str], LanguageModel | Datase
         with writing() as session:
             row = find(session, called)
             said = declare(session, row, licence=licence, reason=reason, by=None)
-            name = row.name if isinstance(row, LanguageModel) else f"{row.name}@{row.version}"
+            name = row.name if isinstance(row, LanguageModel) else row.reference
             described: dict[str, Any] = {"name": name, "licence": said.licence, "reason": said.reason}
         line = f"{name} may be passed on under {licence}, as far as people of studies are not in it."
         print_result(as_json, described, line)

@@ -11,7 +11,7 @@ from app.core.errors import Invalid, Verbatim
 from app.core.extensions import reading, writing
 from app.core.yaml_reader import read_text_file
 from app.models import PromptRow
-from app.registry.prompts import COMMAND_LINE, LIST, add_prompt, find_prompt, reference
+from app.registry.prompts import COMMAND_LINE, LIST, add_prompt, find_prompt
 
 prompt = Group("prompt", help="Add, list and show system prompts and personas.")
 
@@ -57,4 +57,4 @@ def show(named: str, as_json: bool) -> None:
 
 
 def _described(row: PromptRow) -> dict[str, Any]:
-    return {"prompt": reference(row), "sha256": row.sha256, "text": row.text, "created_by": row.created_by}
+    return {"prompt": row.reference, "sha256": row.sha256, "text": row.text, "created_by": row.created_by}

@@ -22,13 +22,13 @@ def best_responses(home: Path, row: Dataset) -> UnregisteredDataset:
     """
     if row.kind != COMPARISONS:
         expected = Phrase("one of comparisons")
-        raise Invalid("dataset", expected=expected, got=Verbatim(f"{row.name}@{row.version}, which is of {row.kind}"))
+        raise Invalid("dataset", expected=expected, got=Verbatim(f"{row.reference}, which is of {row.kind}"))
     tally = ImportTally(FORMATS["parlor"])
     with store.path_of(home, row).open("rb") as rows:
         conversations = (RawRow(number, _conversation(json.loads(raw))) for number, raw in enumerate(rows, 1))
         path = write_file(home, tally.lines(conversations), tally)
     found = tally.draft(path, {}, set())
-    source = {"dataset_id": row.id, "dataset": f"{row.name}@{row.version}"}
+    source = {"dataset_id": row.id, "dataset": row.reference}
     return replace(found, spec={"best_of": source, "rounds": [], "prompts": {}, "style": None})
 
 

@@ -68,7 +68,7 @@ def create(
         check_recipient(session, supervised, base, SFT_DATA)
     if home is not None:
         backend.check_files(home, dataset, base, training.name)
-    called = f"{dataset.name}@{dataset.version}"
+    called = dataset.reference
     played_by = reference or base
     if played_by is not None and "sha256" in played_by.options and Need.REWARDS in find_method(method).needs:
         policies = [policy for policy, _ in dataset.figures.get("rewards", {}).get("policies", ())]
@@ -135,7 +135,7 @@ def find_supervised(session: Session, home: Path | None, method: str, called: st
         return None
     found = find_dataset(session, called, SFT_DATA)
     store.check_usable(found, SFT_DATA)
-    check_supervised(method, f"{found.name}@{found.version}", found.kind)
+    check_supervised(method, found.reference, found.kind)
     if home is not None:
         store.path_of(home, found, SFT_DATA)
     return found

@@ -140,7 +140,7 @@ def _firsts(session: Session, numbers: Sequence[int], kind: str, *order: Any) ->
 
 def dataset_cell(dataset: Dataset) -> Reference:
     """A dataset in a list."""
-    return Reference("dataset", dataset.id, f"{dataset.name}@{dataset.version}")
+    return Reference("dataset", dataset.id, dataset.reference)
 
 
 LIST: Listing[TrainingJob] = Listing(

@@ -35,6 +35,11 @@ class Dataset(Model):
     unusable_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     removed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when its file was removed: a Removal
 
+    @property
+    def reference(self) -> str:
+        """NAME@VERSION."""
+        return f"{self.name}@{self.version}"
+
 
 class DatasetRow(Model):
     """Where a row of a dataset came from. `place` is its line in the file, from 0; the match is None if it was none."""

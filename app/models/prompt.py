@@ -22,3 +22,8 @@ class PromptRow(Model):
     sha256: Mapped[str] = mapped_column(String(64))  # of the text in UTF-8
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     created_by: Mapped[str] = mapped_column(String(80))  # the name of an experimenter, or "the command line"
+
+    @property
+    def reference(self) -> str:
+        """NAME@VERSION."""
+        return f"{self.name}@{self.version}"

@@ -355,4 +355,4 @@ def _of_elsewhere(
 
 def called(row: Dataset) -> Verbatim:
     """What a dataset is called: NAME@VERSION."""
-    return Verbatim(f"{row.name}@{row.version}")
+    return Verbatim(row.reference)

@@ -32,7 +32,7 @@ from app.recipes.sweep import SEEDS, seeds_in_words, swept_inputs, with_sweep
 from app.registry import check_not_archived, find_round_model, get_model
 from app.registry.named import named_models
 from app.registry.prices import check_budget
-from app.registry.prompts import NO_PROMPT, find_prompt, reference
+from app.registry.prompts import NO_PROMPT, find_prompt
 from app.rounds.job import ROUND as ROUND_KIND
 from app.rounds.spec import RoundSpec
 from app.society.job import SOCIETY as SOCIETY_KIND
@@ -176,7 +176,7 @@ def _check_prompt(session: Session, named: str) -> None:
             None,
             expected=Phrase("a prompt as NAME@VERSION, so that each step has the same words"),
             got=named,
-            remedy=Phrase("%(name)s is its newest version", name=Verbatim(reference(row))),
+            remedy=Phrase("%(name)s is its newest version", name=Verbatim(row.reference)),
         )
 
 
@@ -227,4 +227,4 @@ def _check_dataset(session: Session, draft: JobSpec, field: str, name: str) -> N
     dataset = find_dataset(session, name, field)
     check_usable(dataset, field)
     if isinstance(draft, TrainingSpec) and field == "dataset":
-        check_rows(draft.method, dataset.kind, None, f"{dataset.name}@{dataset.version}")
+        check_rows(draft.method, dataset.kind, None, dataset.reference)

@@ -153,7 +153,7 @@ def _made(session: Session, steps: Iterable[RecipeStep]) -> dict[str, list[Refer
     for step in known:
         for row in (datasets.get(number or 0) for number in (step.dataset_id, step.realignment_id)):
             if row is not None:
-                found.setdefault(step.key, []).append(Reference("dataset", row.id, f"{row.name}@{row.version}"))
+                found.setdefault(step.key, []).append(Reference("dataset", row.id, row.reference))
     return found
 
 

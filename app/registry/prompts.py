@@ -20,11 +20,6 @@ COMMAND_LINE = "the command line"
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 
-def reference(row: PromptRow) -> str:
-    """NAME@VERSION."""
-    return f"{row.name}@{row.version}"
-
-
 def add_prompt(session: Session, name: str, text: str, by: str) -> PromptRow:
     """Add a prompt, or the next version of one. The text of its newest version again is that version.
 
@@ -72,7 +67,7 @@ def settled_prompts(session: Session, named: Sequence[str]) -> list[str | None]:
     """The prompts of two models as NAME@VERSION, None for none; one alone is that of both. Raises NotFound, Invalid."""
     if len(named) > 2:
         raise Invalid("prompts", expected=Phrase("one prompt, or one for each of two models"), got=len(named))
-    found = [None if each == NO_PROMPT else reference(find_prompt(session, each, "prompts")) for each in named]
+    found = [None if each == NO_PROMPT else find_prompt(session, each, "prompts").reference for each in named]
     return found * (3 - len(found)) if found else []
 
 
@@ -81,7 +76,7 @@ def told(session: Session, named: str | None) -> JSON | None:
     if named is None:
         return None
     row = find_prompt(session, named)
-    return {"prompt": reference(row), "text": row.text}
+    return {"prompt": row.reference, "text": row.text}
 
 
 def _versions(session: Session, name: str) -> Sequence[PromptRow]:
@@ -93,7 +88,7 @@ LIST: Listing[PromptRow] = Listing(
     name="prompts",
     table=PromptRow,
     columns=[
-        ListColumn("prompt", Phrase("Prompt"), reference, sort=func.lower(PromptRow.name)),
+        ListColumn("prompt", Phrase("Prompt"), lambda row: row.reference, sort=func.lower(PromptRow.name)),
         ListColumn("text", Phrase("Text"), lambda row: row.text),
         ListColumn("sha256", Phrase("SHA-256"), lambda row: Code(row.sha256[:12])),
         ListColumn("created_at", Phrase("Added"), lambda row: row.created_at),

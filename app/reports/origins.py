@@ -125,7 +125,7 @@ def versions_section(session: Session, origins: Origins, context: ReportContext,
         *((f"Game {name}", f"rules {GAMES[name].version}", NONE) for name in origins.games),
         *_materials(session, origins.rounds),
         *more,
-        *((f"Dataset {row.name}@{row.version}", _rows_of(row), row.sha256 or NONE) for row in origins.datasets),
+        *((f"Dataset {row.reference}", _rows_of(row), row.sha256 or NONE) for row in origins.datasets),
         *((f"Model {row.name}", _made_how(row, origins), row.options.get("sha256", NONE)) for row in origins.models),
         *_training_versions(origins, context.home),
     ]
@@ -160,7 +160,7 @@ def _made_how(row: LanguageModel, origins: Origins) -> str:
     job = next((each for each in origins.trainings if each.model_id == row.id), None)
     if job is not None:
         names = {each.id: each.name for each in origins.models}
-        datasets = {each.id: f"{each.name}@{each.version}" for each in origins.datasets}
+        datasets = {each.id: each.reference for each in origins.datasets}
         base = f" from {names[job.base_id]}" if job.base_id in names else ""
         return f"training {job.id}, {job.method}{base} on {datasets.get(job.dataset_id, 'a dataset')}"
     if row.kind == "api":

@@ -224,7 +224,7 @@ class _VendorRunner:
 
     def _rows(self) -> Iterator[bytes]:
         """The rows as the vendor reads them. Raises NotFound and Invalid."""
-        called = f"{self._dataset.name}@{self._dataset.version}"
+        called = self._dataset.reference
         lines = _dataset_lines(self._context.settings.home, self._dataset)
         return self._while_renewing(vendor_rows(lines, called, self._description.rows))
 

@@ -8,7 +8,7 @@ from sqlalchemy import select
 from app.core.errors import AppError
 from app.core.extensions import reading
 from app.models import PromptRow
-from app.registry.prompts import MOST_CHARACTERS, add_prompt, reference
+from app.registry.prompts import MOST_CHARACTERS, add_prompt
 from app.web.admin.blueprint import blueprint
 from app.web.form_writes import write_once
 
@@ -33,6 +33,6 @@ def new_prompt() -> ResponseReturnValue:
 def _page(refused: AppError | None = None) -> ResponseReturnValue:
     newest_first = select(PromptRow).order_by(PromptRow.name, PromptRow.version.desc())
     with reading() as session:
-        prompts = [(reference(row), row) for row in session.scalars(newest_first)]
+        prompts = [(row.reference, row) for row in session.scalars(newest_first)]
         page = render_template("admin/prompts.html", prompts=prompts, refused=refused, most=MOST_CHARACTERS)
     return page, refused.status if refused else 200
