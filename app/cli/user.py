@@ -9,6 +9,8 @@ from app import accounts
 from app.cli.base import Group, ensure_database, settings
 from app.cli.lists import list_options, print_list
 from app.core.extensions import reading, writing
+from app.studies.monitor.inbox import inbox
+from app.studies.reports import ASSIGNED, reopen_report
 
 user = Group("user", help="Add and list experimenters, and sign them in.")
 
@@ -53,7 +55,10 @@ def link(name: str) -> None:
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def remove(name: str, yes: bool) -> None:
-    """Take an experimenter away, who is signed out everywhere. What he or she has made stays."""
+    """Take an experimenter away, who is signed out everywhere. What he or she has made stays.
+
+    Reports of participants that were assigned to this experimenter are new again.
+    """
     ensure_database()
     with reading() as session:
         accounts.find_user(session, name)
@@ -61,4 +66,7 @@ def remove(name: str, yes: bool) -> None:
         click.confirm(f"Remove {name}?", abort=True, err=True)
     with writing() as session:
         accounts.remove_user(session, name)
-    click.echo(f"Removed {name}.")
+        left = [each for each in inbox(session, state=ASSIGNED, most=None) if each.assigned_to == name]
+        for each in left:
+            reopen_report(session, each.event.id, "command line")
+    click.echo(f"Removed {name}." + (f" Reports that are new again: {len(left)}." if left else ""))

@@ -30,6 +30,7 @@ NOTE = "report note"
 STEPS = (*MARKS.values(), NOTE)  # all that experimenters do with reports
 WAYS = ("recruiter", "mail", "phone", "in person", "other")  # how a person was answered
 _MOST_WORDS = 2000  # of an answer or a note
+_LARGEST = 2**31 - 1  # of an event's number
 
 
 def read_reason(text: str) -> str:
@@ -76,14 +77,14 @@ def answer_report(session: Session, report_id: int, way: str, text: str, by: str
     """Say that its person was answered: in which of WAYS, and what was said. Raises NotFound and Invalid."""
     if way not in WAYS:
         raise Invalid("way", expected=either(WAYS), got=way)
-    event = _find_report(session, report_id)
+    event = _locked_report(session, report_id)
     to = _assigned_to(session, event) or by
     _mark(session, report_id, ANSWERED, by, to=to, way=way, text=_words(text))
 
 
 def close_report(session: Session, report_id: int, by: str) -> None:
     """Say that nothing is left to do about a report. Raises NotFound."""
-    _mark(session, report_id, CLOSED, by, to=_assigned_to(session, _find_report(session, report_id)))
+    _mark(session, report_id, CLOSED, by, to=_assigned_to(session, _locked_report(session, report_id)))
 
 
 def reopen_report(session: Session, report_id: int, by: str) -> None:
@@ -93,7 +94,7 @@ def reopen_report(session: Session, report_id: int, by: str) -> None:
 
 def note_on_report(session: Session, report_id: int, text: str, by: str) -> None:
     """Keep a note on a report. Raises NotFound and Invalid."""
-    event = _find_report(session, report_id)
+    event = find_event(session, report_id)
     note_in_wave(session, event.wave_id, NOTE, {"report": report_id, "by": by, "text": _words(text)})
 
 
@@ -103,7 +104,7 @@ def undo_step(session: Session, report_id: int, by: str, step: int | None = None
     `step` is the one that is to be undone, None the last one. Raises NotFound, and Conflict where another one was taken
     since, or none is left.
     """
-    event = _find_report(session, report_id)
+    event = _locked_report(session, report_id)
     standing = standing_steps(steps_of(session, event))
     if not standing:
         raise Conflict("report", expected=Phrase("one with a step to undo"), got=Phrase("one that is as it came"))
@@ -119,7 +120,7 @@ def undo_step(session: Session, report_id: int, by: str, step: int | None = None
 
 def assign_all(session: Session, report_id: int, to: str, by: str) -> None:
     """Assign all new reports of whoever sent this one, in its wave. Raises NotFound."""
-    event = _find_report(session, report_id)
+    event = _locked_report(session, report_id)
     for each in new_in(session, event.wave_id, event.enrolment_id):
         assign_report(session, each, to, by)
 
@@ -147,7 +148,7 @@ def standing_steps(steps: Sequence[StudyEvent]) -> list[StudyEvent]:
     found: list[StudyEvent] = []
     for each in steps:
         if "undoes" in each.body:
-            found.pop()
+            found = [other for other in found if other.id != each.body["undoes"]]
         elif each.kind != NOTE:
             found.append(each)
     return found
@@ -155,7 +156,7 @@ def standing_steps(steps: Sequence[StudyEvent]) -> list[StudyEvent]:
 
 def _mark(session: Session, report_id: int, state: str, by: str, **said: Any) -> None:
     """Keep that a report is in a state, unless it is in it already with the same said of it."""
-    event = _find_report(session, report_id)
+    event = _locked_report(session, report_id)
     last = _last_mark(session, event)
     now = (NEW, None) if last is None else (_STATES[last.kind], last.body.get("to"))
     if (state, said["to"]) != now or state == ANSWERED:
@@ -181,8 +182,16 @@ def _words(text: str) -> str:
     return words
 
 
-def _find_report(session: Session, report_id: int) -> StudyEvent:
-    event = session.get(StudyEvent, report_id)
+def _locked_report(session: Session, report_id: int) -> StudyEvent:
+    """A report whose steps nobody else takes until the transaction ends, so that no step is undone twice."""
+    event = find_event(session, report_id)
+    lock_wave(session, event.wave_id)
+    return event
+
+
+def find_event(session: Session, report_id: int) -> StudyEvent:
+    """The event of a report. Raises NotFound."""
+    event = session.get(StudyEvent, report_id) if report_id <= _LARGEST else None
     if event is None or event.kind != REPORT:
         raise NotFound("report", expected=Phrase("one that was sent"), got=report_id)
     return event

@@ -26,6 +26,7 @@ from app.studies.reports import (
     close_report,
     keep_report,
     reopen_report,
+    standing_steps,
     steps_of,
     undo_step,
 )
@@ -375,3 +376,55 @@ def test_undoing_goes_back_step_by_step(engine: Engine, known: KnownWave) -> Non
         with pytest.raises(Conflict, match="as it came"):
             undo_step(session, number, "ann")
         assert waiting_reports(session, "ann") == (1, 0)
+
+
+def test_a_step_is_undone_once_and_no_number_is_too_large(engine: Engine, app: Flask, known: KnownWave) -> None:
+    playing(engine, known)
+    report(app.test_client(), then="stay")
+    admin = signed_in(app)
+    with reading(engine) as session:
+        number = inbox(session)[0].event.id
+    for action in ("take", "close"):
+        admin.post("/admin/studies/reports", data={"report": number, "action": action})
+    key = re.search(r'name="(\w+)" value="([^"]+)"><input type="hidden" name="report"',
+                    admin.get("/admin/studies/reports").text)  # fmt: skip
+    assert key is not None
+    for _ in range(2):  # a button that is pressed twice
+        admin.post("/admin/studies/reports", data={"report": number, "action": "undo", key[1]: key[2]})
+    with reading(engine) as session:
+        assert inbox(session)[0].state == ASSIGNED
+    admin.post("/admin/studies/reports", data={"report": number, "action": "undo"})
+    assert 'value="undo"' not in admin.get("/admin/studies/reports").text
+    for far in (2**31, 2**70):
+        assert admin.get(f"/admin/studies/reports/{far}").status_code == 404
+        assert admin.post(f"/admin/studies/reports/{far}", data={"action": "close"}).status_code == 404
+        refused = flask(app, "study", "reports", "--close", str(far))
+        assert (refused.exit_code, len(refused.stderr.splitlines())) == (2, 1)
+
+
+def test_a_step_that_two_have_undone_counts_as_undone_once(engine: Engine, known: KnownWave) -> None:
+    with writing(engine) as session:
+        keep_report(session, person(session, known, "P1"), "other", "Once.")
+    with writing(engine) as session:
+        (found,) = inbox(session)
+        close_report(session, found.event.id, "ann")
+        undo_step(session, found.event.id, "ann")
+        session.flush()
+        undone = steps_of(session, found.event)[-1]
+        session.add(StudyEvent(wave_id=known.wave, kind=undone.kind, body=undone.body, at=undone.at))
+        session.flush()
+        assert standing_steps(steps_of(session, found.event)) == []
+
+
+def test_reports_of_a_removed_experimenter_are_new_again(engine: Engine, app: Flask, known: KnownWave) -> None:
+    signed_in(app)
+    with writing(engine) as session:
+        create_user(session, "ann", None, datetime.now(UTC))
+        for code in ("P1", "P2", "P3"):
+            keep_report(session, person(session, known, code), "other", "Once.")
+    with writing(engine) as session:
+        for each, name in zip(inbox(session), ("ann", "admin"), strict=False):
+            assign_report(session, each.event.id, name, "admin")
+    assert flask(app, "user", "remove", "ann", "--yes").stdout == "Removed ann. Reports that are new again: 1.\n"
+    with reading(engine) as session:
+        assert waiting_reports(session, "admin") == (2, 1)

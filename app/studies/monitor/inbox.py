@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Select, String, case, cast, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from app.core.errors import NotFound, Phrase, Verbatim
+from app.core.errors import Phrase, Verbatim
 from app.core.lists import COMMANDS, NOWHERE, PAGES, Labelled, ListColumn, Listing, Reference, State, attribute
 from app.models import Enrolment, Participant, RecruitmentIdentity, Study, StudyEvent, Wave
 from app.studies.monitor.words import ending_cell
-from app.studies.reports import ANSWERED, ASSIGNED, CLOSED, MARKS, NEW, REPORT
+from app.studies.reports import ANSWERED, ASSIGNED, CLOSED, MARKS, NEW, REPORT, find_event
 
 MOST = 500  # reports that a page lists
-_LARGEST = 2**31 - 1
 # Where a researcher writes to people of a study at Prolific. Source: as PsyNet links it.
 PROLIFIC_SUBMISSIONS = "https://app.prolific.com/researcher/workspaces/studies/{study}/submissions"
 OF_EACH = 3  # of one person, so that nobody fills it alone
@@ -159,10 +158,7 @@ def waiting_reports(session: Session, name: str) -> WaitingReports:
 
 def find_report(session: Session, report_id: int) -> InboxReport:
     """A report by its number. Raises NotFound."""
-    row = session.get(StudyEvent, report_id) if report_id <= _LARGEST else None
-    if row is None or row.kind != REPORT:
-        raise NotFound("report", expected=Phrase("one that was sent"), got=report_id)
-    [found] = _items(session, [row])
+    [found] = _items(session, [find_event(session, report_id)])
     return found
 
 
