@@ -72,13 +72,24 @@ def test_the_pages_of_studies_are_open_to_everybody(parlor: Stack, visitors: Cal
     sign_in(parlor, page)
     try_example(parlor, page, "two-models")
     wave = page.url
+    guest = visitors().open(page.get_by_label("Send this link").input_value())
+    guest.get_by_role("button", name="Read on, then decide").click()
+    guest.goto(f"{guest.url}/report")
+    guest.get_by_label("Something else").check()
+    guest.get_by_role("button", name=re.compile("^(Send|Report and go on)$")).click()
+    expect(guest.get_by_role("status")).to_contain_text("Thank you")
     page.get_by_role("link", name="Sharing things").click()
     study = page.url.partition("?")[0]
+    reports = f"{parlor.url}/admin/studies/reports"
+    page.goto(reports)
+    page.get_by_role("link", name=re.compile("^Open")).first.click()
+    expect(page.get_by_role("heading", name="What was done")).to_be_visible()
+    report = page.url
     faults: dict[str, list[str]] = {}
     for address in (
         f"{parlor.url}/admin/studies", f"{parlor.url}/admin/studies/new", study, f"{study}/texts", f"{study}/edit",
         f"{study}/waves/new",
-        wave, f"{wave}/pay",
+        wave, f"{wave}/pay", reports, report,
     ):  # fmt: skip
         page.goto(address)
         faults[address] = faults_in_each_look(page)

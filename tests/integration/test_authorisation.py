@@ -32,7 +32,7 @@ from app.core.config import load_settings
 from app.core.extensions import db, reading, writing
 from app.factory import create_app
 from app.matches import live
-from app.models import EventRow, LanguageModel, LoginLink, MatchRow, SeatRow, User, UserSession
+from app.models import EventRow, LanguageModel, LoginLink, MatchRow, SeatRow, StudyEvent, User, UserSession
 from app.registry import add_api_model
 from app.rounds import lifecycle, matrix
 from app.rounds.spec import RoundSpec
@@ -40,6 +40,7 @@ from app.schema import upgrade
 from app.studies.bots import job as rehearsals
 from app.studies.bots.spec import RehearsalSpec
 from app.studies.previews import preview_token
+from app.studies.reports import REPORT, keep_report
 from app.web import tickets
 from app.web.extensions import socketio
 from app.web.sockets import watch_namespace as watch
@@ -344,8 +345,8 @@ ROUTES: dict[str, Row] = {
     "POST /admin/studies/new": experimenters("400", form={}),
     "GET /admin/studies/reports": experimenters("200"),
     "POST /admin/studies/reports": experimenters("400", form={}),
-    "GET /admin/studies/reports/<int:report_id>": experimenters("404"),
-    "POST /admin/studies/reports/<int:report_id>": experimenters("404", form={}),
+    "GET /admin/studies/reports/<int:report_id>": experimenters("200"),
+    "POST /admin/studies/reports/<int:report_id>": experimenters("400", form={"action": "none that there is"}),
     "GET /admin/studies/editor": experimenters("404"),  # no example is named
     "POST /admin/studies/editor": experimenters("400", form={"action": "none that there is"}),
     "GET /admin/studies/<int:study_id>": experimenters("200"),
@@ -380,7 +381,7 @@ VALUES: dict[str, Callable[["House"], object]] = {
     "signed": lambda house: house.preview,
     "name": lambda house: "moves",
     "number": lambda house: house.model,
-    "report_id": lambda house: 999,  # nobody has reported anything
+    "report_id": lambda house: house.report,
     "round_id": lambda house: house.round,
     "dataset_id": lambda house: house.dataset,
     "job_id": lambda house: house.job,
@@ -467,6 +468,8 @@ class House:
             wave = open_wave(session, version, "link", "second")
             person = enrol(session, wave, "P1", version, arm=None)
             self.study, self.wave, self.enrolment = version.study_id, wave.id, person.enrolment.id
+            keep_report(session, person, "broken", "It hung.")
+            self.report = session.scalars(select(StudyEvent.id).where(StudyEvent.kind == REPORT)).one()
             self.publication = make_publication(session)
             self.rehearsal = rehearsals.create(session, RehearsalSpec(study="two-models", bots=1)).id
         self._browsers: dict[Who, FlaskClient] = {"nobody": app.test_client(), "admin": signed_in(app)}
