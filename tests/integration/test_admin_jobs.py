@@ -236,7 +236,7 @@ def test_a_job_is_cancelled_and_resumed_by_its_buttons(client: FlaskClient, engi
     error = "the disk is full; make room and start again"
     tell(engine, job_id, 3, 9, status=states.FAILED, error=error, ended_at=datetime.now(UTC))
     overview = client.get("/admin/").text
-    assert "Job 1 stopped" in overview
+    assert f"{row_of(engine, job_id).name} (job {job_id}) stopped" in overview
     assert error in overview
     page = client.get(address).text
     assert "the disk is full; make room and start again" in page

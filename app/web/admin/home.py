@@ -28,7 +28,7 @@ from app.web.admin.blueprint import blueprint
 from app.web.admin.home_charts import small_charts
 from app.web.admin.home_parts import NeedLine, failed_need, other_needs, people_today, runs
 from app.web.admin.job_pages import named_job
-from app.web.admin.lists import capital_phrase, table_of
+from app.web.admin.lists import phrase, table_of
 from app.web.admin.spending_note import used_up_budget
 from app.web.admin.study_reports import reports_waiting
 from app.web.csv_exports import csv_download
@@ -150,7 +150,7 @@ def _match_or_job(failure: ModelFailure | JobFailure) -> Reference | None:
 
 
 _FAILURE = (
-    ListColumn("what", Phrase("What happened"), lambda alike: capital_phrase(_what_failed(alike.latest))),
+    ListColumn("what", Phrase("What happened"), lambda alike: phrase(_what_failed(alike.latest))),
     ListColumn("times", Phrase("How often"), lambda alike: alike.times, numeric=True),
     ListColumn("why", Phrase("Why"), lambda alike: English(alike.latest.detail)),
     ListColumn("model", Phrase("Model"), lambda alike: _model_of(alike.latest)),
