@@ -17,13 +17,13 @@ from app.games.metrics import POINTS
 from app.reports.interval_charts import interval_chart
 from app.reports.origins import (
     NONE,
-    REPORT_OF_RUN,
     Origins,
     ReportContext,
     as_json,
     chat_prompts,
     limits_of,
     origins_of_steps,
+    report_of_run,
     reproduction_section,
     seeds_sentence,
     settings_table,
@@ -89,7 +89,7 @@ def alignment_report(session: Session, number: int, context: ReportContext) -> R
                     f"flask alignment export {number} --out alignment-{number}.zip",
                     f"unzip alignment-{number}.zip",
                     f"flask recipe run {quote(row.name)}/*.yaml",
-                    REPORT_OF_RUN,
+                    report_of_run(),
                 ],
                 context,
                 "The first command writes the alignment as a recipe with its questions and first memories.",

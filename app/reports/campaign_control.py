@@ -58,7 +58,9 @@ def read_control(session: Session, row: Campaign, found: Sequence[IterationResul
                 number=row.id,
             ),
             got=other.id,
-            remedy=Phrase("run the control with the same seed, material and number of evaluation matches"),
+            remedy=Phrase(
+                "run the control with the same seed, material, settings of the game and number of evaluation matches"
+            ),
         )
     before = GainArm("", {None: (rounds[2], rounds[2])})
     return CampaignControl(

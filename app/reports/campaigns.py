@@ -31,13 +31,13 @@ from app.reports.campaign_control import (
 from app.reports.gains import gain_section, gains_of
 from app.reports.origins import (
     NONE,
-    REPORT_OF_RUN,
     Origins,
     ReportContext,
     as_json,
     limits_of,
     origins_of_steps,
     prompts_of,
+    report_of_run,
     reproduction_section,
     rounds_table,
     seeds_sentence,
@@ -52,6 +52,10 @@ from app.reports.report import FoldedText, KeyFigure, Report, ReportFigure, Repo
 _CONTROL = (
     "The control is another campaign, evaluated on the same matches. It differs in the settings of the table below;"
     " what the campaign has over it is taken match by match."
+)
+_CONTROL_AGAIN = (
+    "The control is run after the campaign, in the same way. Each run has a report of its own; the difference between"
+    " their last models is in neither."
 )
 
 
@@ -129,14 +133,19 @@ def campaign_report(session: Session, number: int, context: ReportContext) -> Re
             ReportSection("limits", "Limits", points=_limits(row, found, gain, origins, control)),
             reproduction_section(
                 [
-                    f"flask campaign export {number} --out campaign-{number}.zip",
-                    f"unzip campaign-{number}.zip",
-                    f"flask recipe run {quote(row.name)}/*.yaml",
-                    REPORT_OF_RUN,
+                    command
+                    for each in campaigns.values()
+                    for command in (
+                        f"flask campaign export {each.id} --out campaign-{each.id}.zip",
+                        f"unzip campaign-{each.id}.zip",
+                        f"flask recipe run {quote(each.name)}/*.yaml",
+                        report_of_run(),
+                    )
                 ],
                 context,
                 "The first command writes the campaign as a recipe with its contexts and seeds. On another machine only"
                 " that archive is needed, and the base under the same name.",
+                *([] if control is None else [_CONTROL_AGAIN]),
             ),
         ],
     )  # fmt: skip

@@ -60,12 +60,15 @@ def difference_of(session: Session, game: str, arm: GainArm, control: GainArm) -
 
 
 def same_matches(session: Session, *rounds: int) -> bool:
-    """Whether rounds were played with the same material, seeds and seats, to their ends, and still have all matches."""
+    """Whether rounds were played by the same rules with the same material, seeds and seats, to their ends, and still
+    have all matches.
+    """
     asked = set()
     for number_of_round in rounds:
         row, material = session.get_one(RoundRow, number_of_round), session.get(RoundMaterial, number_of_round)
         items = json.dumps(material.items, sort_keys=True) if material is not None else ""
-        asked.add((row.seed, row.matches, row.swap_seats, row.pick, hashlib.sha256(items.encode()).hexdigest()))
+        config = json.dumps([row.game, row.config], sort_keys=True)
+        asked.add((config, row.seed, row.matches, row.swap_seats, row.pick, hashlib.sha256(items.encode()).hexdigest()))
         if row.finished != row.matches or row.removed_at is not None:
             return False
     return len(asked) == 1

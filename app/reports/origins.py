@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -45,7 +46,6 @@ from app.society.job import SOCIETY
 _MOST_PROMPTS = 12
 _NUMBER = re.compile(r"\d+")
 NONE = "–"
-REPORT_OF_RUN = "flask report --recipe N    # the number that the run printed"
 
 
 class ReportContext(NamedTuple):
@@ -370,6 +370,12 @@ def limits_of(origins: Origins, *, trained_once: bool = True) -> list[str]:
     if failed:
         found.append(f"{failed} interactions failed because a model refused to answer; they are in no mean.")
     return found
+
+
+def report_of_run(control: str | None = None) -> str:
+    """The command that reports a run which a reader has made again."""
+    beside = f" --control {shlex.quote(control)}" if control else ""
+    return f"flask report --recipe N{beside}    # the number that the run printed"
 
 
 def reproduction_section(commands: Sequence[str], context: ReportContext, *paragraphs: str) -> ReportSection:

@@ -20,22 +20,37 @@ EVALUATE = "evaluate"  # what a step does that measures a model
 def recipe_gains(
     session: Session, lines: Sequence[RecipeStepLine], sweep: Sweep, origins: Origins, control: str | None
 ) -> list[ReportSection]:
-    """A section a game. The control is a step, the values that are swept, or both; raises Invalid for another one."""
+    """A section a game. The control is a step, the values that are swept, or both; raises Invalid for another one.
+
+    Values alone are the control in each game, of each step that has them.
+    """
     arms = _arms(lines, sweep, origins)
-    known = {name: arm for found in arms.values() for arm in found for name in (arm.label.partition(" ")[2], arm.label)}
-    known.pop("", None)
-    labels = [arm.label for found in arms.values() for arm in found]
-    if control is not None and control not in known:
+    labels = list(dict.fromkeys(arm.label for found in arms.values() for arm in found))
+    if control is not None and control not in {name for label in labels for name in (label, _values_of(label))}:
         nothing = Phrase("none, as no model was evaluated before and after a training")
         raise Invalid("control", expected=either(labels) if labels else nothing, got=control)
-    beside = None if control is None else known[control]
     sections = []
     for game, found in arms.items():
-        others = [] if beside is None or beside not in found else [arm for arm in found if arm is not beside]
-        apart = [(arm.label, difference_of(session, game, arm, beside)) for arm in others if beside is not None]
+        pairs = [(arm, _control_of(arm, found, control)) for arm in found] if control else []
+        apart = [
+            (arm.label, difference_of(session, game, arm, beside))
+            for arm, beside in pairs
+            if beside is not None and beside is not arm
+        ]
         section = gain_section(game, gains_of(session, game, found), apart)
         sections.append(replace(section, key=f"{section.key}-{game}") if len(arms) > 1 else section)
     return sections
+
+
+def _control_of(arm: GainArm, arms: Sequence[GainArm], control: str) -> GainArm | None:
+    """The arm that a control names beside this one: by values alone, that of the same step."""
+    step = arm.label.partition(" ")[0]
+    return next((each for each in arms if each.label in (control, f"{step} {control}")), None)
+
+
+def _values_of(label: str) -> str:
+    """The values that are swept, of the name of an arm; its step where there are none."""
+    return label.partition(" ")[2] or label
 
 
 def _arms(lines: Sequence[RecipeStepLine], sweep: Sweep, origins: Origins) -> dict[str, list[GainArm]]:

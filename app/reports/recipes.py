@@ -24,7 +24,6 @@ from app.recipes.sweep_results import SweepResults, results_of, table_in_words
 from app.reports.interval_charts import interval_chart
 from app.reports.origins import (
     NONE,
-    REPORT_OF_RUN,
     Origins,
     ReportContext,
     as_json,
@@ -32,6 +31,7 @@ from app.reports.origins import (
     limits_of,
     origins_of_steps,
     prompts_of,
+    report_of_run,
     reproduction_section,
     rounds_table,
     seeds_sentence,
@@ -119,7 +119,7 @@ def recipe_report(session: Session, number: int, context: ReportContext) -> Repo
                     f"flask recipe export {number} --out {row.name}.zip",
                     f"unzip {row.name}.zip",
                     f"flask recipe run {_words_again(row)}",
-                    REPORT_OF_RUN,
+                    report_of_run(context.control),
                 ],
                 context,
                 "The archive of the run holds the recipe with the files that it names.",

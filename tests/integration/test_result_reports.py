@@ -184,7 +184,7 @@ def test_a_gain_is_split_and_stands_beside_that_of_a_control(
     app: Flask, engine: Engine, flask: Run, tmp_path: Path
 ) -> None:
     settings = app.config["SETTINGS"]
-    campaigns = []
+    rounds_of = {}
     for place, (name, kept) in enumerate((("filtered", "above_avg"), ("placebo", "all"), ("elsewhere", "all"))):
         add_local(engine, f"{name}-base")
         number = campaign_of(engine, f"{name}-base", name=name, filter=kept)
@@ -195,8 +195,8 @@ def test_a_gain_is_split_and_stands_beside_that_of_a_control(
         end(engine, rounds[1], *((9, 5) if name == "placebo" else (0, 7)))
         change(engine, number, 0, evaluation_id=rounds[0], figures=made_up(0))
         change(engine, number, 1, model_id=model, evaluation_id=rounds[1], figures=made_up(2))
-        campaigns.append(number)
-    first, control, elsewhere = campaigns
+        rounds_of[number] = rounds
+    first, control, elsewhere = rounds_of
     done = flask("report", "--campaign", first, "--control", control, "--out", tmp_path / "one.zip")
     assert done.exit_code == 0, done.stderr
     files = files_of(tmp_path / "one.zip")
@@ -221,6 +221,8 @@ def test_a_gain_is_split_and_stands_beside_that_of_a_control(
     assert differing["Kept transcripts"] == ("above_avg", "all")
     assert "Campaign minus control" in page
     assert "There is no control" not in page
+    for number in (first, control):
+        assert f"flask campaign export {number} --out" in page
     for wrong, why in (
         (elsewhere, f"got {elsewhere}; run the control with the same seed"),
         (first, f"got {first}; run the control"),
@@ -229,6 +231,9 @@ def test_a_gain_is_split_and_stands_beside_that_of_a_control(
     ):
         assert why in flask("report", "--campaign", first, "--control", wrong).stderr
     assert "There is no control" in _report_of(flask, tmp_path, "--campaign", first)
+    with writing(engine) as session:
+        session.get_one(RoundRow, rounds_of[control][1]).config = {"size": 7}
+    assert "with the same seed, material, settings" in flask("report", "--campaign", first, "--control", control).stderr
     assert flask("report", "--tournament", "negotiation", "--control", control).stderr == (
         f"Error: control: expected one of a report of recipe or campaign alone, got '{control}'\n"
     )
@@ -257,6 +262,10 @@ steps:
     do: evaluate
     for: seed in seeds
     with: {game: negotiation, model: "${player}", matches: 12, seed: "${seed}"}
+  - name: later
+    do: evaluate
+    for: seed in seeds
+    with: {game: negotiation, model: "${player}", matches: 12, seed: "${seed}"}
 """
 
 
@@ -277,10 +286,13 @@ def test_the_arms_of_a_recipe_are_split_and_compared_by_seed(
     assert re.search(r"measure player=scripted: .*the share of agreed matches goes from 33\.3 % to 75\.0 %", page)
     assert re.search(r"measure player=quick: .*the share of agreed matches goes from 33\.3 % to 100\.0 %", page)
     assert "that of the score +0.00 (+0.00 to +0.00)" in page
+    assert "flask report --recipe N --control player=quick" in page
     assert "−2.25" in page, "by seed, the one has 5/6 and 4/6 of 5 points, and the control 6"
+    for step in ("measure", "later"):
+        assert f'<th scope="row">{step} player=scripted</th>' in page.partition("has over the control")[2][:900], step
     refused = flask("report", "--recipe", number, "--control", "player=slow").stderr
     assert refused.startswith(
-        "Error: control: expected measure player=scripted or measure player=quick, got 'player=slow'"
+        "Error: control: expected measure player=scripted, measure player=quick, later player=scripted"
     )
 
 
