@@ -137,8 +137,8 @@ def gain_section(game: str, gains: Sequence[ArmGain], differences: Sequence[tupl
             plain_table(
                 "gain-parts", "The figures that the gain is split by.",
                 (
-                    "Arm", "Agreed before", "Agreed after", f"{metrics.agreed.heading} before",
-                    f"{metrics.agreed.heading} after", "By more agreements", "By better agreements", "Gain",
+                    "Arm", "Gain", "By more agreements", "By better agreements", "Agreed before", "Agreed after",
+                    f"{metrics.agreed.heading} before", f"{metrics.agreed.heading} after",
                 ),
                 [_row(each.label, each.gain, unit) for each in whole if each.gain is not None],
             ),
@@ -154,9 +154,9 @@ def gain_section(game: str, gains: Sequence[ArmGain], differences: Sequence[tupl
 def _row(label: str, gain: Gain, unit: str) -> tuple[str, ...]:
     return (
         label,
+        *(signed_in_words(each, unit) for each in (gain.whole, gain.more, gain.better)),
         *(number(each, SHARE) for each in gain.shares),
         *(number(each, unit) for each in gain.scores),
-        *(signed_in_words(each, unit) for each in (gain.more, gain.better, gain.whole)),
     )
 
 
