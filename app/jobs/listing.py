@@ -115,6 +115,12 @@ def called(kind: JobKind[Any], item: Any) -> str | Phrase:
     return found
 
 
+def named(kind: JobKind[Any], item: Any) -> Phrase:
+    """A job by its name with its number behind it, or by its number alone."""
+    name, numbered = called(kind, item), kind.subject(item.row.id)
+    return Phrase("%(name)s (%(job)s)", name=Verbatim(name), job=numbered) if isinstance(name, str) else numbered
+
+
 def job_columns(
     kind: JobKind[Any],
     *further: ListColumn,

@@ -1,6 +1,7 @@
 """The events that notices report: jobs that failed, waves that paused, limits that are near, and urgent reports.
 
-A text has names of studies, counts and amounts: nothing that people wrote, and no error of a job, which may quote it.
+A text has names of jobs and studies, counts and amounts: nothing that people wrote, and no error of a job, which may
+quote it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,8 @@ from app.core.config import Settings
 from app.core.disk import low_disk
 from app.core.errors import Phrase, Verbatim
 from app.job_kinds import JOB_KINDS
-from app.jobs.listing import failed_jobs
+from app.jobs.listing import failed_jobs, named
+from app.jobs.page import page_of
 from app.models import Study, StudyEvent, Wave
 from app.spend.limits import limits
 from app.spend.people import wave_caps
@@ -63,10 +65,12 @@ def near_limits(session: Session, settings: Settings) -> list[NoticeCause]:
 
 def _failed_jobs(session: Session, since: datetime) -> Iterator[NoticeCause]:
     for kind in JOB_KINDS:
-        for row in failed_jobs(session, kind, since, _MOST):
+        rows = failed_jobs(session, kind, since, _MOST)
+        items = page_of(kind).items_of(session, rows) if rows else ()
+        for row, item in zip(rows, items, strict=True):
             key = f"failed {kind.name} {row.id} {row.ended_at:%Y-%m-%dT%H:%M:%S.%f}"
             path = f"/admin/run/{kind.name}/{row.id}"
-            yield NoticeCause(JOBS, key, row.ended_at, Phrase("%(job)s failed", job=kind.subject(row.id)), path)
+            yield NoticeCause(JOBS, key, row.ended_at, Phrase("a job failed: %(job)s", job=named(kind, item)), path)
 
 
 def _of_waves(session: Session, since: datetime) -> Iterator[NoticeCause]:
@@ -90,7 +94,7 @@ def _of_waves(session: Session, since: datetime) -> Iterator[NoticeCause]:
             yield NoticeCause(STUDIES, f"paused {event.id}", event.at, text, f"/admin/studies/waves/{wave.id}")
         elif event.body.get("reported") in URGENT:
             text = Phrase("a participant of %(wave)s reports a problem", wave=name)
-            yield NoticeCause(REPORTS, f"report {event.id}", event.at, text, "/admin/studies/reports?state=new")
+            yield NoticeCause(REPORTS, f"report {event.id}", event.at, text, f"/admin/studies/reports/{event.id}")
 
 
 def _limits(session: Session, settings: Settings, now: datetime) -> Iterator[NoticeCause]:
@@ -99,7 +103,8 @@ def _limits(session: Session, settings: Settings, now: datetime) -> Iterator[Not
         of = "installation" if limit.kind is None else f"{limit.kind} {limit.number}"
         if limit.kind is None:  # each period is told anew
             of += f" {now:%Y-%m-%d}" if settings.SPENDING_PERIOD == "day" else f" {now:%Y-%m}"
-        yield from _near(limit.title, of, limit.spent, limit.most, unit, now, "/admin/spend#limits")
+        title = limit.title if limit.kind is None else Phrase("budget of %(job)s", job=limit.title)
+        yield from _near(title, of, limit.spent, limit.most, unit, now, "/admin/spend#limits")
 
 
 def _caps_of_waves(session: Session, now: datetime) -> Iterator[NoticeCause]:

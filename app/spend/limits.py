@@ -14,6 +14,8 @@ from app.job_kinds import kinds_with_live_jobs
 from app.jobs import states
 from app.jobs.chained import ChainedKind
 from app.jobs.kind import JobKind
+from app.jobs.listing import named
+from app.jobs.page import page_of
 from app.jobs.spending import SPENT, Spent, budget_of, dollars, spent_by
 from app.models import TrainingCharge
 from app.registry.spending import InstallationSpending, spending_of_period
@@ -62,8 +64,9 @@ def limits(session: Session, settings: Settings, pace: float) -> list[SpendingLi
         live = select(kind.table).where(kind.table.status.in_(states.LIVE)).order_by(kind.table.id)
         rows = [row for row in session.scalars(live) if kind.may_spend(row)]
         progress = kind.progress_of(session, rows)
-        for row in rows:
-            found += _of_job(session, settings, kind, row, *progress[row.id])
+        items = page_of(kind).items_of(session, rows) if rows else ()
+        for row, item in zip(rows, items, strict=True):
+            found += _of_job(session, settings, kind, row, named(kind, item), *progress[row.id])
     return found
 
 
@@ -103,7 +106,7 @@ def _of_installation(period: InstallationSpending, pace: float) -> SpendingLimit
 
 
 def _of_job(
-    session: Session, settings: Settings, kind: JobKind[Any], row: Any, done: int, of: int | None
+    session: Session, settings: Settings, kind: JobKind[Any], row: Any, title: Phrase, done: int, of: int | None
 ) -> Iterator[SpendingLimit]:
     budget, spent = budget_of(row, settings), spent_on_job(session, kind, row)
     effect = Phrase("it stops, what it has made stays, and with a higher budget it can be resumed")
@@ -121,4 +124,4 @@ def _of_job(
         else:
             place = int(most / expected * (of or 0))
             reached = Phrase("when about %(done)s of %(of)s are done", done=place, of=of)
-        yield SpendingLimit(kind.subject(row.id), so_far, most, in_tokens, reached, effect, kind.name, row.id)
+        yield SpendingLimit(title, so_far, most, in_tokens, reached, effect, kind.name, row.id)

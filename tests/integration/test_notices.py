@@ -126,14 +126,17 @@ def test_a_hundred_jobs_that_fail_at_once_are_one_mail_and_told_once(
     assert (mail["To"], mail["From"]) == ("ada@example.org", "parlor@parlor.example.org")
     assert mail["Subject"] == "Parlor: 3 notices"
     for number in numbers:
-        assert f"Round {number} failed\nhttps://parlor.example.org/admin/run/round/{number}" in words(mail)
+        assert (
+            f"A job failed: haggler and haggler (round {number})\nhttps://parlor.example.org/admin/run/round/{number}"
+            in words(mail)
+        )
     assert "Bob" not in words(mail)  # an error may quote what somebody wrote
     assert send_due(engine, settings, "a") == 0
     assert len(box.mails) == 1
     with writing(engine) as session:  # the same job fails again, which is another cause
         fail(session.get_one(RoundRow, numbers[0]), "again")
     send_due(engine, settings, "a")
-    assert box.mails[1]["Subject"] == f"Parlor: round {numbers[0]} failed"
+    assert box.mails[1]["Subject"] == f"Parlor: a job failed: haggler and haggler (round {numbers[0]})"
 
 
 def test_a_notice_waits_for_others_of_the_same_minute(
@@ -157,7 +160,7 @@ def test_what_happened_before_somebody_asked_is_not_told(
 
 
 def test_a_paused_wave_an_urgent_report_and_a_cap_that_is_near_are_told_without_words_of_people(
-    engine: Engine, settings: Settings, mailbox: tuple[Mailbox, int], tmp_path: Path
+    engine: Engine, app: Flask, settings: Settings, mailbox: tuple[Mailbox, int], tmp_path: Path
 ) -> None:
     tell_everything(engine)
     with writing(engine) as session:
@@ -172,7 +175,10 @@ def test_a_paused_wave_an_urgent_report_and_a_cap_that_is_near_are_told_without_
     text = words(mailbox[0].mails[0])
     address = f"https://parlor.example.org/admin/studies/waves/{number}"
     assert f"The wave two-models:spring paused\n{address}" in text
-    assert text.count("A participant of two-models:spring reports a problem") == 1
+    problem = "A participant of two-models:spring reports a problem\nhttps://parlor.example.org/admin/studies/reports/"
+    assert text.count(problem) == 1
+    path = text.partition(problem)[2].partition("\n")[0]
+    assert "My partner called me a liar." in signed_in(app).get(f"/admin/studies/reports/{path}").text
     assert "liar" not in text
     assert "P1" not in text
     with writing(engine) as session:
@@ -181,6 +187,21 @@ def test_a_paused_wave_an_urgent_report_and_a_cap_that_is_near_are_told_without_
     send_due(engine, settings, "a")
     assert "Spend cap of wave spring of study two-models: " in words(mailbox[0].mails[1])
     assert send_due(engine, settings, "a") == 0  # once for each limit
+
+
+def test_a_budget_that_is_used_up_is_told_by_the_name_of_its_job(
+    engine: Engine, app: Flask, settings: Settings, mailbox: tuple[Mailbox, int]
+) -> None:
+    tell_everything(engine)
+    add_models(engine, "http://127.0.0.1:9/v1", "haggler")
+    number = make_round(engine, "haggler", queued=True)
+    with writing(engine) as session:
+        row = session.get_one(RoundRow, number)
+        row.budget_usd, row.cost = 1, 0.9
+    send_due(engine, settings, "a")
+    assert f"Budget of haggler and haggler (round {number}): 90 % used" in words(mailbox[0].mails[0])
+    page = signed_in(app).get("/admin/spend").text  # a name keeps its small letter
+    assert f">haggler and haggler (round {number})</a>" in page
 
 
 @pytest.fixture(scope="module")
@@ -362,7 +383,7 @@ def test_a_webhook_is_posted_signed_json(engine: Engine, settings: Settings, hoo
     assert said["notices"] == [
         {
             "kind": "jobs",
-            "text": f"round {number} failed",
+            "text": f"a job failed: haggler and haggler (round {number})",
             "url": f"https://parlor.example.org/admin/run/round/{number}",
         }
     ]
@@ -375,7 +396,7 @@ def test_a_chat_program_is_posted_text_alone(engine: Engine, settings: Settings,
     send_due(engine, hooked(settings, hook, NOTICE_WEBHOOK_FORM="slack", NOTICE_WEBHOOK_SECRET=""), "a")
     [(headers, body)] = hook.posted
     assert list(json.loads(body)) == ["text"]
-    assert f"Round {number} failed" in json.loads(body)["text"]
+    assert f"A job failed: haggler and haggler (round {number})" in json.loads(body)["text"]
     assert "X-Parlor-Signature" not in headers
 
 

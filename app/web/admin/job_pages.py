@@ -22,12 +22,21 @@ from app.core.validation import whole_number
 from app.job_kinds import JOB_KINDS
 from app.jobs import states
 from app.jobs.kind import LARGEST, JobKind, R, Requester
-from app.jobs.listing import called, list_of
+from app.jobs.listing import called, list_of, named
 from app.jobs.page import ASKED, Section, is_on_pages, page_of
 from app.jobs.spec import JobBudget, fields_of
 from app.jobs.spending import BudgetReached, stopped_by_budget
 from app.web.admin.blueprint import blueprint
-from app.web.admin.lists import ListLine, ListPage, ListView, add_address, add_list, register_list, show_list
+from app.web.admin.lists import (
+    ListLine,
+    ListPage,
+    ListView,
+    add_address,
+    add_list,
+    capital_phrase,
+    register_list,
+    show_list,
+)
 from app.web.admin.tags import tag_filter
 from app.web.form_writes import write
 from app.web.seats import settings
@@ -115,12 +124,7 @@ def headed(kind: JobKind[Any], item: Any) -> dict[str, str]:
 
 def named_job(kind: JobKind[Any], item: Any) -> str:
     """A job by its name with its number behind it, or by its number alone, in the language of the page."""
-    name = called(kind, item)
-    return (
-        f"{name} ({kind.subject(item.row.id).render(gettext)})"
-        if isinstance(name, str)
-        else job_name(kind, item.row.id)
-    )
+    return capital_phrase(named(kind, item))
 
 
 def job_actions(kind: JobKind[Any], row: Any, state: str) -> dict[str, Any]:

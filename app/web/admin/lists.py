@@ -20,7 +20,7 @@ from sqlalchemy import ColumnElement, Engine
 from sqlalchemy.orm import Session
 
 from app.core.csv_tables import to_csv
-from app.core.errors import AppError, Invalid, NotFound, Phrase, either
+from app.core.errors import AppError, Invalid, NotFound, Phrase, Verbatim, either
 from app.core.extensions import db, reading
 from app.core.lists import (
     PAGES,
@@ -181,9 +181,10 @@ def cell_name(cell: Reference) -> str | int:
 
 @blueprint.app_template_filter()
 def capital_phrase(text: Phrase) -> str:
-    """A phrase in the language of the page, with a capital letter at its beginning."""
+    """A phrase in the language of the page, with a capital letter at its beginning; a name there stays as it is."""
     found = text.render(gettext)
-    return found[:1].upper() + found[1:]
+    names = (each for each in text.values.values() if type(each) is Verbatim)
+    return found if any(map(found.startswith, names)) else found[:1].upper() + found[1:]
 
 
 @blueprint.app_template_filter()
