@@ -53,9 +53,10 @@ def difference_of(session: Session, game: str, arm: GainArm, control: GainArm) -
         own, other = arm.evaluations[seed][1], control.evaluations[seed][1]
         if value is None or not same_matches(session, own, other):
             continue
-        scores = [value(table).astype(float) for table in (matches_of(session, [each]) for each in (other, own))]
+        tables = [matches_of(session, [each]) for each in (other, own)]
+        scores = [value(table).astype(float) for table in tables]
         old, new = (each.mean(1) if each.ndim > 1 else each for each in scores)
-        found.append(mean_figure(new - old, matches_of(session, [own]).units))
+        found.append(mean_figure(new - old, tables[1].units))
     return _mean(found)
 
 
@@ -79,7 +80,10 @@ def _gain(session: Session, metrics: SplitMetrics, evaluations: Sequence[tuple[i
     for before, after in evaluations:
         if not same_matches(session, before, after):
             return None
-        found.append(gain_of(metrics, matches_of(session, [before]), matches_of(session, [after])))
+        try:
+            found.append(gain_of(metrics, matches_of(session, [before]), matches_of(session, [after])))
+        except ValueError:  # a game that gives points without an agreement
+            return None
     if len(found) < 2:
         return found[0] if found else None
     first, last = (_means([each.scores[place] for each in found]) for place in (0, 1))

@@ -4,6 +4,7 @@ import io
 import re
 import zipfile
 from collections.abc import Callable
+from html import unescape
 
 from flask import Flask
 from sqlalchemy import Engine
@@ -56,7 +57,9 @@ def test_a_report_that_cannot_be_made_yet_is_refused_on_its_page(app: Flask, eng
     assert "Content-Disposition" not in refused.headers
     page = client.get(f"/admin/report?campaign={number}&control=7").text
     assert f'href="/admin/report.zip?campaign={number}&amp;control=7"' in page
-    assert f"flask report --campaign {number} --control &#39;7&#39;" in page
+    assert f"flask report --campaign {number} --control 7<" in page
+    odd = client.get(f"/admin/report?campaign={number}&control=it's;").text
+    assert unescape(odd).count(f"""flask report --campaign {number} --control 'it'"'"'s;'<""") == 1
     assert re.search(r'name="control" value="7"', page)
     assert 'name="control"' not in client.get("/admin/report?tournament=negotiation").text
     for address, status in (

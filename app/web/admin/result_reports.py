@@ -1,5 +1,6 @@
 """Reports of results as downloads: what `flask report` writes, made apart from the pages that people play on."""
 
+import shlex
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
@@ -49,6 +50,12 @@ class _Subject(NamedTuple):
         """The parameters of its address."""
         beside = {} if self.control is None else {"control": self.control}
         return {self.name: self.reference, **beside}
+
+    @property
+    def command(self) -> str:
+        """The command that writes the same report."""
+        beside = [] if self.control is None else ["--control", self.control]
+        return shlex.join(["flask", "report", f"--{self.name}", self.reference, *beside])
 
 
 @blueprint.get("/report")
