@@ -351,7 +351,7 @@ class CampaignSpec(JobSpec):
             raise Invalid("rewards", expected=expected, got=self.rewards)
         elif field := next((name for name, usual in _OF_REWARDS.items() if getattr(self, name) != usual), None):
             raise Invalid(field, expected=Phrase("it with rewards"), got=Phrase("it without"))
-        check_control(self.control, self.given_rewards)
+        check_control(self.control, self.given_rewards, self.kept, grounded=self.grounded)
         if self.data_of == ALL_ROUNDS and needs_rewards(self.method):
             template = "%(last)s with %(method)s, whose rows one model has to have played"
             raise Invalid("data_of", expected=Phrase(template, last=LAST, method=self.method), got=self.data_of)

@@ -27,7 +27,7 @@ from app.games.base import GROUNDED, JSON
 from app.games.rewards import RewardTotals, SeatResult
 from app.matches.filter import EVERYTHING, check_known, conditions, in_words, is_over
 from app.matches.held_out import held_out_keys, is_on
-from app.models import LanguageModel, MatchRow, SeatRow
+from app.models import LanguageModel, MatchRow, RoundRow, SeatRow
 from app.models.types import rounded_log_probs
 from app.players.prompts import USUAL_STYLE, default_prompt, wordings
 from app.registry import get_model
@@ -99,12 +99,14 @@ def prepare(session: Session, spec: DatasetSpec) -> DatasetBuild:
     """Work out the means, check what is asked for, and settle the prompt style.
 
     Raises NotFound for a round, a model or a prompt style that there is not, or what else the choice of matches names,
-    Conflict for a round that was removed, and Invalid where no match is over.
+    Conflict for a round that was removed, and Invalid where no match is over or models read the talk of other matches.
     """
     if session.get_bind().dialect.name == "postgresql":  # SQLite reads one moment anyhow
         session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
     for number in spec.rounds:
-        ROUND.check_there(ROUND.get(session, number))
+        row = ROUND.get(session, number)
+        ROUND.check_there(row)
+        _check_talk(row)
     for name in spec.models:
         get_model(session, name)
     check_known(session, spec.matches)
@@ -205,6 +207,18 @@ def refuse_nothing(reading: DatasetBuild) -> None:
         before = left[step]
 
 
+def _check_talk(row: RoundRow) -> None:
+    """Raises Invalid for a round whose models read the talk of another one: rows would have what no model read."""
+    if row.talk_of is not None:
+        raise Invalid(
+            "rounds",
+            expected=Phrase("rounds whose models read what their partners said"),
+            got=Phrase(
+                "round %(number)s, whose models read messages of round %(other)s", number=row.id, other=row.talk_of
+            ),
+        )
+
+
 # ---- Choosing -----------------------------------------------------------------
 
 
@@ -217,6 +231,9 @@ def _over(spec: DatasetSpec) -> list[ColumnElement[bool]]:
         found.append(MatchRow.round_id.is_(None))
     elif spec.matches.match is not None:
         found += _played_with(spec.matches.match)
+    if not spec.rounds:  # rounds that are named are checked by `_check_talk`
+        exchanged = select(RoundRow.id).where(RoundRow.talk_of.is_not(None))
+        found.append(MatchRow.round_id.is_(None) | MatchRow.round_id.not_in(exchanged))
     return found
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.core.errors import Invalid, Phrase
-from app.datasets.filters import NO_CONTROL, RANDOM_ROWS, SHUFFLED_REWARDS
+from app.datasets.filters import ALL, NO_CONTROL, RANDOM_ROWS, SHUFFLED_REWARDS
 from app.games.rewards import NO_REWARDS
 from app.jobs.spec import asked
 
@@ -43,7 +43,9 @@ def asked_weight(what: str, more: str) -> Any:
     return asked(f"Weight of {what}", f"In the loss. {more}", 1.0, metavar="W", ge=0, le=MOST_WEIGHT)
 
 
-def check_control(control: str, rewards: str) -> None:
-    """Raises Invalid for rewards that are to be exchanged where there are none."""
+def check_control(control: str, rewards: str, filter_name: str, *, grounded: bool) -> None:
+    """Raises Invalid for rewards to be exchanged where there are none, and for rows to be drawn where all are kept."""
+    if control == RANDOM_ROWS and filter_name == ALL and not grounded:
+        raise Invalid("control", expected=Phrase("a filter that leaves seats out"), got=Phrase("one that keeps all"))
     if control == SHUFFLED_REWARDS and rewards == NO_REWARDS:
         raise Invalid("control", expected=Phrase("rewards beside it"), got=Phrase("none"))

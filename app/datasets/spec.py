@@ -250,13 +250,18 @@ class DatasetRequestSpec(JobSpec):
     def _fields_fit_each_other(self) -> Self:
         if self.seed is not None and self.wordings is None and self.control == NO_CONTROL:
             raise Invalid("seed", expected=Phrase("wordings or a control beside it"), got=Phrase("neither"))
-        check_control(self.control, self.rewards)
+        check_control(self.control, self.rewards, self.given_filter, grounded=self.grounded)
         alone = {"decay": self.decay is not None, "role_weights": not self.role_weights}
         for field in (name for name, given in {**alone, "positive_only": self.positive_only}.items() if given):
             if self.rewards == NO_REWARDS:
                 raise Invalid(field, expected=Phrase("rewards beside it"), got=Phrase("none"))
         _ = self.cut
         return self
+
+    @property
+    def given_filter(self) -> str:
+        """The filter; with rewards all is kept, as their weights say what is learnt."""
+        return self.filter or (ABOVE_AVG if self.rewards == NO_REWARDS else ALL)
 
     @property
     def cut(self) -> DatasetSpec:
@@ -278,14 +283,12 @@ class DatasetRequestSpec(JobSpec):
                 expected=Phrase("the number of a round or a campaign, or a game for its matches outside rounds"),
                 got=Phrase("neither"),
             )
-        # Weights say what is learnt where there are rewards.
-        usual = ABOVE_AVG if self.rewards == NO_REWARDS else ALL
         same = self.model_dump(
             include={"style", "rewards", "role_weights", "positive_only", "wordings", "reasoning"} | {*OF_ROWS}
         )
         return DatasetSpec(
             rounds=tuple(rounds),
-            filter=self.filter or usual,
+            filter=self.given_filter,
             speakers=speakers,
             matches=replace(choice, status=None),
             decay=DECAY if self.decay is None else self.decay,

@@ -11,6 +11,7 @@ from app.core.validation import whole_number
 from app.games.base import Event, View
 from app.matches.events import from_json
 from app.models import EventRow, MatchRow, RoundRow
+from app.rounds.job import ROUND
 
 _MESSAGE = "message"
 
@@ -18,17 +19,23 @@ Messages = tuple[Sequence[str], Sequence[str]]  # of a match, by seat
 
 
 def checked(session: Session, number: str, game: str) -> int:
-    """The number of a round of that game with matches that are over. Raises Invalid."""
+    """The number of a round of that game with matches that are over. Raises Invalid, and Conflict if it was removed."""
     found = whole_number(number, "talk_of", 1, 2**31 - 1)
     row = session.get(RoundRow, found)
     if row is None or row.game != game or not row.finished:
         expected = Phrase("the number of a round of %(game)s with matches that are over", game=game)
         raise Invalid("talk_of", expected=expected, got=found)
+    ROUND.check_there(row)
     return found
 
 
 def messages_of(session: Session, round_id: int) -> list[Messages]:
-    """The messages of each match of a round that is over, by seat, in the order of the matches."""
+    """The messages of each match of a round that is over, by seat, in their order but beginning with the next game.
+
+    With swapped seats, two matches are one game. Raises Invalid for a round without two games, whose models would read
+    what was said about their own.
+    """
+    step = 2 if ROUND.get(session, round_id).swap_seats else 1
     over = select(MatchRow.id).where(MatchRow.round_id == round_id, MatchRow.status == "over").order_by(MatchRow.index)
     found: Mapping[str, tuple[list[str], list[str]]] = {match: ([], []) for match in session.scalars(over)}
     log = (
@@ -41,15 +48,18 @@ def messages_of(session: Session, round_id: int) -> list[Messages]:
         event = from_json(body)
         if match in found and isinstance(event, Event):
             found[match][event.seat].append(event.text)
-    return list(found.values())
+    talk: list[Messages] = [*found.values()]
+    if len(talk) <= step:
+        raise Invalid("talk_of", expected=Phrase("a round with two different games that are over"), got=round_id)
+    return talk[step:] + talk[:step]
 
 
 def exchanged(talk: Sequence[Messages], view: View, index: int) -> View:
-    """The view in the match of that index, with the messages of the next match in place of the partner's.
+    """The view in the match of that index, with messages of another match in place of the partner's.
 
-    Those that the next match has no message for stay as they are.
+    `talk` is what `messages_of` returns. Those for which the other match has no message stay as they are.
     """
-    said = iter(talk[(index + 1) % len(talk)][1 - view.seat])
+    said = iter(talk[index % len(talk)][1 - view.seat])
     return replace(
         view,
         transcript=tuple(

@@ -99,10 +99,10 @@ def _prepared(context: JobContext, round_id: int, notify: Callable[[int], None])
         plan = lifecycle.plan_of(session, row)
         try:
             seat_runners = _seat_runners(session, row, context)
+            talk = [] if row.talk_of is None else messages_of(session, row.talk_of)
         except AppError as error:
             lifecycle.fail(session, round_id, error.message)
             return None
-        talk = [] if row.talk_of is None else messages_of(session, row.talk_of)
         return _RoundRunner(context, round_id, plan, seat_runners, notify, talk, gives_way=row.queued)
 
 

@@ -12,6 +12,7 @@ from app.campaigns.spec import CampaignSpec
 from app.core.config import Settings
 from app.core.errors import Invalid
 from app.core.extensions import writing
+from app.datasets.spec import read_spec
 from app.models import MatchRow
 from tests.datasets import cut, rows_of, seat_of
 from tests.rounds import make_round, play
@@ -66,6 +67,12 @@ def test_a_control_has_as_many_rows_of_any_seats(engine: Engine, settings: Setti
     assert len({frozenset(each) for each in (kept, first, other)}) == 3
     everything = rows(engine, settings, number, filter="all")
     assert all(row == everything[seat] for seat, row in first.items())
+
+
+def test_rows_are_not_drawn_where_all_are_kept() -> None:
+    for wish in ({"filter": "all"}, {"rewards": "spag"}):
+        with pytest.raises(Invalid, match="a filter that leaves seats out"):
+            read_spec({"rounds": [1], "control": "random_rows", **wish})
 
 
 def test_shuffled_rewards_are_those_of_other_seats(engine: Engine, settings: Settings, number: int) -> None:

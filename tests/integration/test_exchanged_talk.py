@@ -11,8 +11,10 @@ from app.core.config import Settings
 from app.core.errors import Invalid
 from app.core.extensions import reading
 from app.models import EventRow, GenerationRow, MatchRow
+from app.rounds.exchanged_talk import messages_of
 from app.rounds.job import ROUND
 from app.rounds.lifecycle import spec_of
+from tests.datasets import cut, rows_of
 from tests.rounds import add_models, haggler, make_round, play
 from tests.stub_openai import StubServer
 
@@ -55,6 +57,34 @@ def test_a_model_reads_what_was_said_in_the_next_match_of_the_other_round(
     for index in range(3):
         assert said[(index + 1) % 3][0] in read[index][-1]
         assert own[index][0] not in read[index][-1]
+
+
+def test_with_swapped_seats_a_model_reads_the_talk_of_another_pair(app: Flask, engine: Engine) -> None:
+    donor = make_round(engine, "scripted", matches=4, swap_seats=True)
+    play(engine, app.config["SETTINGS"], donor)
+    said = messages(engine, donor)
+    with reading(engine) as session:
+        talk = messages_of(session, donor)
+    assert [list(each[1]) for each in talk] == [*said[2:], *said[:2]]
+
+
+def test_a_round_of_one_game_has_no_other_talk(app: Flask, engine: Engine) -> None:
+    donor = make_round(engine, "scripted", matches=2, swap_seats=True)
+    play(engine, app.config["SETTINGS"], donor)
+    with reading(engine) as session, pytest.raises(Invalid, match="talk_of: expected a round with two different games"):
+        messages_of(session, donor)
+
+
+def test_no_dataset_is_cut_from_a_round_with_the_talk_of_another(app: Flask, engine: Engine) -> None:
+    settings: Settings = app.config["SETTINGS"]
+    donor = make_round(engine, "scripted", matches=3)
+    play(engine, settings, donor)
+    number = make_round(engine, "scripted", matches=3, talk_of=str(donor))
+    play(engine, settings, number)
+    with pytest.raises(Invalid, match=f"got round {number}, whose models read messages of round {donor}"):
+        cut(engine, settings.home, rounds=[number], filter="all")
+    rows = rows_of(settings.home, cut(engine, settings.home, rounds=[], filter="all", matches={"source": "selfplay"}))
+    assert len(rows) == 6  # both seats of the matches of `donor`
 
 
 def test_another_round_that_has_no_talk_is_refused(app: Flask, engine: Engine) -> None:
