@@ -37,10 +37,19 @@ class ForkServer:
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
-    def fork(self, arguments: Sequence[str], env: Mapping[str, str], files: Sequence[int], umask: int = -1) -> "Forked":
-        """Start a process with these arguments and these variables alone. `files`: its output, and others to have."""
+    def fork(
+        self,
+        arguments: Sequence[str],
+        env: Mapping[str, str],
+        files: Sequence[int],
+        umask: int = -1,
+        errors_apart: bool = False,
+    ) -> "Forked":
+        """Start a process with these arguments and these variables alone. `files`: its output, and others to have, of
+        which the first is for its errors when these are to be `errors_apart`.
+        """
         status, end = os.pipe()
-        request = {"arguments": [*arguments], "env": {**env}, "umask": umask}
+        request = {"arguments": [*arguments], "env": {**env}, "umask": umask, "errors_apart": errors_apart}
         try:
             with self._lock:
                 connection = self._socket or self._open()
@@ -139,7 +148,7 @@ def _keep(
     if pid == 0:
         os.close(end)
         connection.close()
-        _run(main, keeper, files[0], **request)
+        _run(main, keeper, files, **request)
     while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None and os.getsid(pid) != pid:
         time.sleep(0.001)
     connection.send(str(pid).encode())
@@ -153,10 +162,11 @@ def _keep(
 def _run(
     main: Main,
     keeper: int,
-    output: int,
+    files: Sequence[int],
     arguments: list[str],
     env: Mapping[str, str],
     umask: int,
+    errors_apart: bool,
 ) -> NoReturn:
     code = 1
     try:
@@ -164,9 +174,11 @@ def _run(
         end_with(keeper)()
         if umask >= 0:
             os.umask(umask)
-        for number, file in enumerate((os.open(os.devnull, os.O_RDONLY), output, output)):
+        output, errors = files[0], files[1 if errors_apart else 0]
+        for number, file in enumerate((os.open(os.devnull, os.O_RDONLY), output, errors)):
             os.dup2(file, number)
-        os.close(output)
+        for file in {output, errors}:
+            os.close(file)
         os.environ.clear()
         os.environ.update(env)
         code = main(arguments) or 0

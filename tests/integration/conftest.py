@@ -13,6 +13,7 @@ from flask import Flask
 from sqlalchemy import Engine, inspect
 
 from app.benchmarks import tasks
+from app.cli import local_model
 from app.cli.commands import Commands
 from app.core import reading_process
 from app.core.extensions import db, writing
@@ -120,10 +121,12 @@ def _training_server() -> Iterator[ForkServer]:
 
 @pytest.fixture(autouse=True)
 def _forked_trainings(monkeypatch: pytest.MonkeyPatch, _training_server: ForkServer) -> None:
-    """Trainings and benchmarks that a test runs need not load torch each; those of whole Parlors and of commands do."""
-    monkeypatch.setattr(
-        process, "subprocess", ForkingSubprocess(_training_server, local.PROGRAM, tinker.PROGRAM, tasks.PROGRAM)
-    )
+    """Trainings, benchmarks and looks at checkpoints need not load torch each where a test runs them in its process;
+    those of whole Parlors do.
+    """
+    forking = ForkingSubprocess(_training_server, local.PROGRAM, tinker.PROGRAM, tasks.PROGRAM)
+    monkeypatch.setattr(process, "subprocess", forking)
+    monkeypatch.setattr(local_model, "subprocess", forking)
 
 
 class _Designs:
