@@ -16,6 +16,7 @@ from app.datasets.store import check_usable, find_dataset
 from app.finetuning.backends import find_backend
 from app.finetuning.config import LOCAL, check_model_name, read_config
 from app.jobs import states
+from app.jobs.holding import hold
 from app.jobs.kind import Requester
 from app.models import Alignment, LanguageModel
 from app.registry import CHAT_USE
@@ -50,6 +51,7 @@ def create(
     if spec.demonstrations is not None:
         dataset = find_dataset(session, spec.demonstrations, "demonstrations")
         check_usable(dataset, "demonstrations")
+        hold(session, [dataset])
         spec = spec.model_copy(update={"demonstrations": str(dataset.id)})
     _check_training(SFT, spec.sft, "sft")
     _check_training(ALIGN, spec.fields, "train")
@@ -59,6 +61,7 @@ def create(
     _check_held_out(questions, held_out)
     name = spec.name or _default_name(session, spec)
     _refuse_taken(session, name)
+    hold(session, (base, *(model for named in named_models(session, spec).values() for model in named)))
     row = ALIGNMENT.new_row(
         queued=queued,
         requester=requester,

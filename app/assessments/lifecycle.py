@@ -9,6 +9,7 @@ from app.assessments.job import ASSESSMENT
 from app.assessments.spec import AnswerSampling, AssessmentSpec
 from app.assessments.training_overlap import HeldOutQuestions
 from app.core.errors import Conflict, Invalid, Phrase
+from app.jobs.holding import hold
 from app.jobs.kind import Requester
 from app.models import AssessedAnswer, Assessment, GenerationRow, LanguageModel
 from app.players.base import ChatSampling
@@ -51,6 +52,7 @@ def create(
                        source=asked.source, count=len(known)),
             remedy=Phrase("ask others"),
         )  # fmt: skip
+    hold(session, (model for named in models.values() for model in named))
     row = ASSESSMENT.new_row(
         queued=queued,
         requester=requester,

@@ -15,6 +15,7 @@ from app.benchmarks.spec import BenchmarkSpec
 from app.core.errors import Invalid, NotFound, Phrase
 from app.games.base import JSON
 from app.jobs import states
+from app.jobs.holding import hold
 from app.jobs.kind import Requester
 from app.jobs.kind import finish as finish_job
 from app.models import BenchmarkAnswer, BenchmarkJob, BenchmarkResult, LanguageModel, ModelRequest
@@ -33,6 +34,7 @@ def create(
 ) -> BenchmarkJob:
     """Create a waiting benchmark, for workers if it is `queued`. Raises as `new_job` does."""
     job = new_job(session, spec, queued=queued, home=home, requester=requester)
+    hold(session, [session.get_one(LanguageModel, job.model_id)])
     session.add(job)
     session.flush()
     return job

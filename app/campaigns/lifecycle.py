@@ -19,6 +19,7 @@ from app.core.errors import Conflict, Invalid, NotFound, Phrase, shown
 from app.finetuning.backends import find_backend
 from app.finetuning.config import LOCAL, check_model_name
 from app.jobs import states
+from app.jobs.holding import hold
 from app.jobs.kind import Requester
 from app.models import Campaign, LanguageModel
 from app.recipes.faults import RecipeFault
@@ -77,6 +78,7 @@ def create(
         raise Conflict("name", expected=Phrase("one that is not taken"), got=got)
     whole = spec.model_copy(update={"name": name, "material": play.source})
     _check_steps(recipe_of(whole, name, base.prompt_style))
+    hold(session, (base, *(find_round_model(session, spec.game, each) for each in players)))
     row = CAMPAIGN.new_row(
         queued=queued,
         requester=requester,

@@ -10,12 +10,14 @@ from functools import partial
 from itertools import islice
 
 from sqlalchemy import Delete, delete, func, insert, select, text
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from app.core.errors import check_name
+from app.core.errors import Conflict, Phrase, check_name
 from app.core.extensions import Transact, in_turn
 from app.datasets.store import UnregisteredDataset
-from app.models import Dataset, DatasetRow, SeatRow
+from app.jobs.holding import hold
+from app.models import Dataset, DatasetRow, MatchRow, RoundRow, SeatRow
 
 _ROWS_AT_ONCE = 5_000  # in one transaction
 _FORGOTTEN = timedelta(hours=1)  # after which nobody is at registering a dataset any more
@@ -43,8 +45,16 @@ def add(transact: Transact, draft: UnregisteredDataset, name: str) -> int:
     number = transact(lambda session: _begun(session, draft, name))
     every = enumerate((match_id, seat) for match_id, seats in draft.origins for seat in seats)
     rows = (each for each in every if each[1][0] is not None)
-    while part := list(islice(rows, _ROWS_AT_ONCE)):
-        in_turn(transact, partial(_insert, dataset_id=number, part=part))
+    try:
+        while part := list(islice(rows, _ROWS_AT_ONCE)):
+            in_turn(transact, partial(_insert, dataset_id=number, part=part))
+    except IntegrityError:  # a round was removed meanwhile, and its matches are gone
+        raise Conflict(
+            "dataset",
+            expected=Phrase("matches that stay while rows are cut from them"),
+            got=Phrase("some that were removed"),
+            remedy=Phrase("try again"),
+        ) from None
     return number
 
 
@@ -70,6 +80,13 @@ def _begun(session: Session, draft: UnregisteredDataset, name: str) -> int:
     if session.get_bind().dialect.name == "postgresql":  # on SQLite nobody else writes meanwhile anyhow
         session.execute(text("LOCK TABLE dataset IN SHARE ROW EXCLUSIVE MODE"))
     latest = session.scalar(select(func.max(Dataset.version)).where(Dataset.name == name)) or 0
+    if not draft.path.is_file():
+        raise Conflict(
+            "dataset",
+            expected=Phrase("its file %(path)s", path=draft.path),
+            got=Phrase("none, as another dataset with the same bytes was just removed"),
+            remedy=Phrase("try again"),
+        )
     row = Dataset(
         name=name,
         version=latest + 1,
@@ -94,6 +111,9 @@ def _insert(session: Session, dataset_id: int, part: Sequence[tuple[int, tuple[s
         {"dataset_id": dataset_id, "place": place, "match_id": match_id, "seat": seat}
         for place, (match_id, seat) in part
     ]
+    named = {match_id for _, (match_id, _) in part}
+    rounds = select(MatchRow.round_id).where(MatchRow.id.in_(named)).distinct()
+    hold(session, session.scalars(select(RoundRow).where(RoundRow.id.in_(rounds))))
     session.execute(insert(DatasetRow), rows)
 
 

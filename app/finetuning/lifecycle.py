@@ -28,6 +28,7 @@ from app.finetuning.job import TRAINING, refuse_taken
 from app.finetuning.recipients import check_recipient
 from app.finetuning.spec import TrainingSpec
 from app.jobs import states
+from app.jobs.holding import hold
 from app.jobs.kind import Requester, fail
 from app.jobs.kind import finish as finish_job
 from app.models import Dataset, LanguageModel, TrainingJob
@@ -89,6 +90,7 @@ def create(
         "reference": None if reference is None else reference.name,
         "sft_data": None if supervised is None else str(supervised.id),
     }
+    hold(session, filter(None, (dataset, supervised, base, reference)))
     row = TRAINING.new_row(
         queued=queued,
         requester=requester,

@@ -9,11 +9,12 @@ from sqlalchemy.orm import Session
 
 from app.core.errors import Conflict, Invalid, NotFound, Phrase, check_name
 from app.core.validation import is_storable
+from app.jobs.holding import hold
 from app.matches.blinding import blinded_conditions
 from app.matches.filter import MatchFilter, check_known, is_over
 from app.matches.text_index import line_numbers
 from app.matches.transcripts import placing
-from app.models import CodedMatch, Coder, Coding, CodingCode, GivenCode, MatchRow, User
+from app.models import CodedMatch, Coder, Coding, CodingCode, GivenCode, MatchRow, RoundRow, User
 
 MOST_CODES = 8  # each has a key
 MOST_MATCHES = 500  # of a coding
@@ -109,6 +110,8 @@ def add_matches(session: Session, coding: Coding, match_ids: Sequence[str]) -> i
     if len(there) + len(new) > MOST_MATCHES:
         expected = Phrase("at most %(most)s matches in a coding", most=MOST_MATCHES)
         raise Conflict("coding", expected=expected, got=len(there) + len(new))
+    rounds = select(MatchRow.round_id).where(MatchRow.id.in_(new), MatchRow.round_id.is_not(None))
+    hold(session, session.scalars(select(RoundRow).where(RoundRow.id.in_(rounds))))
     session.add_all(CodedMatch(coding_id=coding.id, match_id=each, place=len(there) + n) for n, each in enumerate(new))
     session.flush()
     return len(new)

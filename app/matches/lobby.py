@@ -14,6 +14,7 @@ from app.core.errors import Conflict, Invalid, NotAllowed, Phrase, TooMany, eith
 from app.core.validation import LARGEST_SEED
 from app.games import find_game
 from app.games.config import LENIENT
+from app.jobs.holding import hold
 from app.matches import live
 from app.matches.clocks import Clocks
 from app.matches.material import server_pieces, with_piece
@@ -63,6 +64,7 @@ def start_match_against(session: Session, settings: Settings, game: str, opponen
 
     Raises NotFound for an unknown game, Conflict for one that the model does not play and for an archived model.
     """
+    hold(session, [opponent])
     check_not_archived(opponent)
     if find_game(game).name not in opponent.games:
         raise Conflict(

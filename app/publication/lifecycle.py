@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.core.errors import Conflict, Phrase
 from app.datasets.store import find_dataset
+from app.jobs.holding import hold
 from app.jobs.kind import Requester
 from app.models import Dataset, LanguageModel, Publication
 from app.publication.bundle import Bundle, bundle_of_dataset, bundle_of_model
@@ -71,6 +72,7 @@ def create(
 ) -> Publication:
     """Store a push that waits, for workers if it is `queued`, else for whoever calls."""
     number = planned.row.id
+    hold(session, [session.get_one(type(planned.row), number)])
     row = PUBLICATION.new_row(
         queued=queued,
         requester=requester,

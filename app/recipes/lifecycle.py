@@ -14,6 +14,7 @@ from app.finetuning.backends import find_backend
 from app.finetuning.config import check_rows
 from app.finetuning.job import refuse_taken
 from app.finetuning.spec import TrainingSpec
+from app.jobs.holding import hold
 from app.jobs.kind import LARGEST, Requester
 from app.jobs.spec import JobSpec, fields_of
 from app.models import LanguageModel, RecipeRun
@@ -75,6 +76,7 @@ def prepare(session: Session, loaded: LoadedRecipe, spec: RecipeSpec) -> NewRun:
 def create(session: Session, new: NewRun, *, queued: bool, requester: Requester | None = None) -> RecipeRun:
     """Create a waiting run, for workers if it is `queued`. Raises Conflict for a name that was taken meanwhile."""
     _refuse_taken(session, new.spec.name)
+    hold(session, (session.get_one(LanguageModel, each.id) for each in new.models))
     row = RECIPE.new_row(
         queued=queued,
         requester=requester,

@@ -14,6 +14,7 @@ from app.core.config import ROOT, Settings
 from app.core.errors import Conflict, FieldName, Invalid, NotFound, Phrase, check_name, shown
 from app.games import GAMES, find_game
 from app.jobs import states
+from app.jobs.holding import hold
 from app.jobs.kind import LARGEST
 from app.models import LanguageModel
 from app.players import make_player
@@ -120,6 +121,7 @@ def add_local_model(
     row = _add(session, "local", name, label, games, options, prompt_style)
     base = None if adapter_of is None else find_base(session, adapter_of, trained_from)
     if base is not None:
+        hold(session, [base])
         row.adapter_base_id = base.id
         session.flush()
         session.expire(row, ["adapter_base"])
@@ -230,6 +232,7 @@ def set_offered_to_people(session: Session, name: str, on: bool) -> None:
     """
     row = get_model(session, name)
     if on:
+        hold(session, [row])
         check_not_archived(row)
         _check_plays(row)
     if on and not row.offered_to_people and not may_be_offered(row):

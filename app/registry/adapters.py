@@ -35,8 +35,12 @@ def find_base(session: Session, sha256: str, trained_from: LanguageModel | None 
     for near in filter(None, (trained_from, trained_from and trained_from.adapter_base)):
         if near.options.get("sha256") == sha256:
             return near
-    local = select(LanguageModel).where(LanguageModel.kind == "local").order_by(LanguageModel.id)
-    rows = [row for row in session.scalars(local) if row.options.get("sha256") == sha256]
+    local = (
+        select(LanguageModel)
+        .where(LanguageModel.kind == "local", LanguageModel.removed_at.is_(None))
+        .order_by(LanguageModel.id)
+    )
+    rows = [row for row in session.scalars(local.order_by(LanguageModel.id)) if row.options.get("sha256") == sha256]
     return min(rows, key=lambda row: (row.archived_at is not None, row.play_with != SERVER), default=None)
 
 

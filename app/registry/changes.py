@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.core.errors import Conflict, Invalid, Phrase, Verbatim, check_name, shown
 from app.jobs import states
+from app.jobs.holding import hold
 from app.models import (
     Alignment,
     Assessment,
@@ -110,6 +111,8 @@ def clone_model(
     `add_local_model` takes, of another checkpoint. Raises as `add_api_model` does.
     """
     row = get_model(session, name)
+    if row.kind == "local" and "path" not in (options or {}):
+        hold(session, [row])
     kept = {option: value for option, value in row.options.items() if option not in (*_FOUND_ANEW, *left_out)}
     changed = {**kept, **(options or {})}
     style = prompt_style or row.prompt_style

@@ -17,6 +17,7 @@ from app.games import find_game
 from app.games.base import JSON, Game
 from app.games.config import LENIENT
 from app.jobs import states
+from app.jobs.holding import hold
 from app.jobs.kind import Requester
 from app.matches.lobby import new_seed
 from app.models import LanguageModel, RoundMaterial, RoundRow
@@ -77,6 +78,7 @@ def create_all(
     find = find_model if goes_on else find_round_model
     game = find_game(spec.game).name
     known = {name: find(session, game, name) for name in sorted({name for pair in pairs for name in pair})}
+    hold(session, known.values())
     prompts = settled_prompts(session, spec.prompts)
     if spec.cross_play and len(set(prompts)) > 1:
         raise Invalid("prompts", expected=Phrase("one that all models of a cross-play have"), got=len(spec.prompts))

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from sqlalchemy.orm import Session
 
 from app.core.errors import Invalid, Phrase
+from app.jobs.holding import hold
 from app.jobs.kind import Requester
 from app.models import LanguageModel, Society
 from app.registry.named import named_models
@@ -49,6 +50,7 @@ def create(
     Raises NotFound for an unknown model, Conflict for an archived one, and Invalid for all else that cannot be run.
     """
     members = _members(session, spec, questions, priors)
+    hold(session, (model for models in members.models.values() for model in models))
     row = SOCIETY.new_row(
         queued=queued,
         requester=requester,

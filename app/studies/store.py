@@ -13,7 +13,8 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.core.errors import FieldError, Invalid, NotFound, Phrase, Verbatim
+from app.core.errors import Conflict, FieldError, Invalid, NotFound, Phrase, Verbatim
+from app.jobs.holding import hold
 from app.models import Arm, LanguageModel, Study, StudyVersion, Wave
 from app.registry import find_round_model
 from app.registry.prompts import find_prompt
@@ -148,10 +149,12 @@ def models_of(session: Session, version: StudyVersion) -> Mapping[str, LanguageM
 def check_models_there(session: Session, version: StudyVersion) -> None:
     """Raises Invalid where the checkpoint of a pinned model was removed."""
     for name, model in models_of(session, version).items():
-        if model.removed_at is not None:
+        try:
+            hold(session, [model])
+        except Conflict:
             raise Invalid(
                 "of",
                 expected=Phrase("models whose checkpoints are there"),
                 got=Phrase("%(name)s, which was removed on %(day)s", name=name, day=f"{model.removed_at:%Y-%m-%d}"),
                 remedy=Phrase("`flask storage removed` says how to put it back"),
-            )
+            ) from None

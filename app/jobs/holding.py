@@ -1,0 +1,30 @@
+"""Keeping models, datasets and rounds from being removed while something that uses them is being created.
+
+Who removes one locks its row, and looks once more at what depends on it. Who uses one holds it: a removal then waits,
+and sees what was created, or this waits for the removal, and sees that.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.core.errors import Conflict, Phrase
+
+
+def hold(session: Session, rows: Iterable[Any]) -> None:
+    """Hold rows with a column `removed_at` until the transaction ends. Raises Conflict for one that was removed.
+
+    All take them in the same order, so that nobody waits in a circle.
+    """
+    for row in sorted({*rows}, key=lambda each: (each.__tablename__, each.id)):
+        session.refresh(row, ["removed_at"], with_for_update={"read": True, "key_share": True})
+        if row.removed_at is not None:
+            kind = row.__tablename__.removeprefix("language_")
+            raise Conflict(
+                kind,
+                expected=Phrase("one that is still there"),
+                got=Phrase("one that was removed on %(day)s", day=f"{row.removed_at:%Y-%m-%d}"),
+                remedy=Phrase("`flask storage removed` says how to put it back"),
+                subject=Phrase(f"{kind} %(number)s", number=row.id),
+            )

@@ -1,0 +1,126 @@
+"""Removals at the same moment as others who begin to use what is removed."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from flask import Flask
+from sqlalchemy import Engine, func, select
+
+from app.cleanup.remove import remove
+from app.cleanup.restore import restore
+from app.core.config import Settings
+from app.core.errors import Conflict
+from app.core.extensions import reading, transact, writing
+from app.datasets import build, register, store
+from app.datasets.spec import read_spec
+from app.jobs.holding import hold
+from app.models import Dataset, DatasetRow, Removal, RoundRow
+from app.registry import add_local_model, get_model_by_number
+from app.rounds import lifecycle
+from app.rounds.spec import RoundSpec
+from tests.datasets import cut
+from tests.rounds import CONTEXTS, add_models, haggler, make_round, play
+from tests.stub_openai import Reply, StubServer
+
+BY = "ann"
+
+
+@pytest.fixture(scope="module")
+def stub() -> Iterator[StubServer]:
+    with StubServer() as server:
+        server.script("haggler", Reply(haggler))
+        yield server
+
+
+@pytest.fixture
+def settings(app: Flask) -> Settings:
+    found: Settings = app.config["SETTINGS"]
+    return found
+
+
+@pytest.fixture
+def model(engine: Engine, settings: Settings) -> int:
+    folder = settings.home / "checkpoints" / "small"
+    folder.mkdir(parents=True)
+    (folder / "model.safetensors").write_text("weights")
+    with writing(engine) as session:
+        options = {"path": "checkpoints/small", "sha256": "0" * 64}
+        return add_local_model(session, "small", None, ["negotiation"], options).id
+
+
+def test_a_model_that_a_round_is_just_created_with_stays(engine: Engine, settings: Settings, model: int) -> None:
+    spec = RoundSpec.read({"game": "negotiation", "models": ["small"], "matches": 2, "seed": 1})
+    with ThreadPoolExecutor() as threads:
+        with writing(engine) as session:
+            lifecycle.create(session, spec, CONTEXTS, queued=True)
+            removing = threads.submit(remove, settings, engine, "model", model, BY)
+            with pytest.raises(TimeoutError):
+                removing.result(1)  # it waits for this transaction
+        with pytest.raises(Conflict, match="kept because of round 1"):
+            removing.result(20)
+    assert (settings.home / "checkpoints" / "small" / "model.safetensors").is_file()
+    with reading(engine) as session:
+        assert session.scalar(select(func.count()).select_from(Removal)) == 0
+
+
+def test_who_has_looked_at_a_model_before_it_was_removed_cannot_use_it(
+    engine: Engine, settings: Settings, model: int
+) -> None:
+    if engine.dialect.name == "sqlite":
+        pytest.skip("nobody else writes in a transaction of SQLite")
+    with ThreadPoolExecutor() as threads, writing(engine) as session:
+        row = get_model_by_number(session, model)
+        threads.submit(remove, settings, engine, "model", model, BY).result(20)
+        with pytest.raises(Conflict, match=f"model {model}: expected one that is still there"):
+            hold(session, [row])
+
+
+@pytest.fixture
+def round_id(engine: Engine, settings: Settings, stub: StubServer) -> int:
+    add_models(engine, stub.url, "haggler")
+    number = make_round(engine, "haggler", "scripted", matches=4)
+    play(engine, settings, number)
+    return number
+
+
+def test_no_dataset_is_cut_from_a_round_that_was_removed_meanwhile(
+    engine: Engine, settings: Settings, round_id: int
+) -> None:
+    with reading(engine) as session:
+        found = build.prepare(session, read_spec({"rounds": [round_id], "filter": "all"}))
+        draft = store.write(settings.home, found, build.training_rows(session, found))
+    removal = remove(settings, engine, "round", round_id, BY)
+    with pytest.raises(Conflict, match="expected matches that stay while rows are cut from them"):
+        register.save(transact(engine), draft, "mine")
+    restore(settings, engine, removal.id, BY)
+    register.save(transact(engine), draft, "mine")
+    with reading(engine) as session:
+        assert session.scalar(select(func.count()).where(DatasetRow.match_id.is_not(None))) == draft.rows
+
+
+def test_rows_of_a_round_that_is_marked_and_not_yet_taken_are_refused(
+    engine: Engine, settings: Settings, round_id: int
+) -> None:
+    with reading(engine) as session:
+        found = build.prepare(session, read_spec({"rounds": [round_id], "filter": "all"}))
+        draft = store.write(settings.home, found, build.training_rows(session, found))
+    with writing(engine) as session:
+        row = session.get_one(RoundRow, round_id)
+        row.removed_at = row.created_at
+    with pytest.raises(Conflict, match=f"round {round_id}: expected one that is still there"):
+        register.save(transact(engine), draft, "mine")
+
+
+def test_a_dataset_whose_bytes_were_removed_while_it_was_cut_is_refused(
+    engine: Engine, settings: Settings, round_id: int
+) -> None:
+    first = cut(engine, settings.home, rounds=[round_id], filter="all")
+    with reading(engine) as session:
+        found = build.prepare(session, read_spec({"rounds": [round_id], "filter": "all"}))
+        draft = store.write(settings.home, found, build.training_rows(session, found))
+    remove(settings, engine, "dataset", first.id, BY)
+    with pytest.raises(Conflict, match="got none, as another dataset with the same bytes was just removed; try again"):
+        register.save(transact(engine), draft, "again")
+    with reading(engine) as session:
+        assert session.scalar(select(func.count()).select_from(Dataset)) == 1
