@@ -40,7 +40,7 @@ def find_base(session: Session, sha256: str, trained_from: LanguageModel | None 
         .where(LanguageModel.kind == "local", LanguageModel.removed_at.is_(None))
         .order_by(LanguageModel.id)
     )
-    rows = [row for row in session.scalars(local.order_by(LanguageModel.id)) if row.options.get("sha256") == sha256]
+    rows = [row for row in session.scalars(local) if row.options.get("sha256") == sha256]
     return min(rows, key=lambda row: (row.archived_at is not None, row.play_with != SERVER), default=None)
 
 
