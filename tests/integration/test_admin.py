@@ -68,6 +68,7 @@ def test_every_list_of_jobs_is_in_the_navigation_or_below_one_of_its_sections(ap
     [
         ("/admin/", ("/admin/", "page"), ("/admin/", "page")),
         ("/admin/matches", ("/admin/matches", "page"), ("/admin/matches", "page")),
+        ("/admin/spend/removed", ("/admin/", "true"), ("/admin/spend/storage", "true")),
         ("/admin/matches/transcripts", ("/admin/matches", "true"), ("/admin/matches/transcripts", "page")),
         ("/admin/studies", ("/admin/studies", "page"), ("/admin/studies", "page")),
         ("/admin/studies/new", ("/admin/studies", "true"), ("/admin/studies", "true")),

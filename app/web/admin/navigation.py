@@ -24,6 +24,7 @@ class NavigationEntry(NamedTuple):
     path: str
     title: Any  # text or lazy text
     waiting: int = 0  # how much waits there for whoever is signed in
+    elsewhere: str = ""  # the path of pages that belong to it, though it is not below its own
 
     @property
     def address(self) -> str:
@@ -34,7 +35,8 @@ class NavigationEntry(NamedTuple):
         """What aria-current says of it while this request is answered; empty where it is not open."""
         if request.path == self.address:
             return _PAGE
-        return _WITHIN if self.path and request.path.startswith(f"{self.address}/") else ""
+        below = [url_for("admin.home") + path for path in (self.path, self.elsewhere) if path]
+        return _WITHIN if any(f"{request.path}/".startswith(f"{each}/") for each in below) else ""
 
 
 class NavigationSection(NamedTuple):
@@ -89,7 +91,7 @@ def open_lists() -> list[NavigationEntry]:
 def _lists_of(section: NavigationEntry) -> list[NavigationEntry]:
     of_overview = [
         NavigationEntry("spend", gettext("Spend")),
-        NavigationEntry("spend/storage", gettext("Storage")),
+        NavigationEntry("spend/storage", gettext("Storage"), elsewhere="spend/removed"),
         NavigationEntry("notices", gettext("Notices")),
     ]
     below = _lists_below(section.path) if section.path else of_overview
