@@ -160,6 +160,13 @@ def count_over_by(session: Session, name: str, choice: MatchFilter) -> dict[str,
     return {player: number for player, number in found.items() if number}
 
 
+def over_by_models(session: Session) -> Sequence[tuple[str, int | None, int | None, int]]:
+    """How many matches are over by source and the numbers of the models in both seats; None for anybody else."""
+    of = MatchCount.source, MatchCount.model_0_id, MatchCount.model_1_id
+    rows = session.execute(select(*of, _number()).where(MatchCount.round_id.is_(None)).group_by(*of))
+    return [(source, first, second, number) for source, first, second, number in rows]
+
+
 def matches_over_of(model_id: Any) -> Any:
     """How many matches of a model are over, without those of bots and previews, as an expression of a statement."""
     of_model = or_(MatchCount.model_0_id == model_id, MatchCount.model_1_id == model_id)

@@ -226,6 +226,15 @@ def test_a_sample_says_that_it_is_one(engine: Engine, rounds: dict[str, int]) ->
     assert sum(each.matches for each in both.players if each.setting == "self-play") == 15
 
 
+def test_a_sample_larger_than_all_shows_the_same(engine: Engine, rounds: dict[str, int], tmp_path: Path) -> None:
+    people(engine, tmp_path)
+    freeze(engine)
+    for models in (MODELS, ("casual",)):
+        [whole], [part] = found(engine, *models), found(engine, *models, most=1000)
+        assert {each.setting for each in whole.players} >= {"self-play", "cross-play", "with people"}
+        assert part.to_json() == whole.to_json()
+
+
 def rows(flask: Run, *arguments: object) -> list[dict[str, str]]:
     finished = flask("model", "compare", *arguments)
     assert finished.exit_code == 0, finished.stderr

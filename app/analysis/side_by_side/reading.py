@@ -6,19 +6,21 @@ count either, because it is another player then.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, Select, false, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.analysis.reading import finished, finished_match
 from app.analysis.side_by_side.settings import (
     CROSS_PLAY,
     IMPORTED_PEOPLE,
+    OF_MODELS,
     PEOPLE_ALONE,
     SELF_PLAY,
     WITH_PEOPLE,
@@ -33,8 +35,9 @@ from app.games import GAMES, find_game, partner_weight_of
 from app.games.base import JSON, Event
 from app.games.match_table import FinishedMatch, of_rows
 from app.games.talk import Talk
+from app.matches import counts
 from app.matches.events import RESERVED, from_json
-from app.matches.filter import MatchFilter, check_known, conditions
+from app.matches.filter import MatchFilter, check_known, conditions, is_over, unindexed
 from app.models import EventRow, LanguageModel, MatchRow, RoundRow, SeatRow
 from app.registry import PERSON
 from app.rounds.job import IMPORT, SELFPLAY
@@ -95,7 +98,7 @@ def read_matches(session: Session, choice: SideBySideChoice) -> dict[Kind, dict[
     chosen = [number for number, name in names.items() if name in choice.models]
     collected: dict[tuple[Kind, str], _Collected] = {}
     sampled = set()
-    for where in _parts(choice, chosen):
+    for where in _parts(session, choice, chosen):
         rows = session.execute(_statement(where, choice), execution_options={"yield_per": _AT_ONCE})
         for number, row in enumerate(rows):
             setting = _setting(row)
@@ -114,9 +117,11 @@ def read_matches(session: Session, choice: SideBySideChoice) -> dict[Kind, dict[
     return found
 
 
-def _parts(choice: SideBySideChoice, chosen: Sequence[int]) -> Iterator[list[ColumnElement[bool]]]:
+def _parts(
+    session: Session, choice: SideBySideChoice, chosen: Sequence[int]
+) -> Iterator[Sequence[ColumnElement[bool]]]:
     """What each statement reads: of models in rounds by themselves and with others, with people, people alone."""
-    with_models = MatchRow.id.in_(select(SeatRow.match_id).where(SeatRow.language_model_id.in_(chosen)))
+    by_index = MatchRow.id.in_(select(SeatRow.match_id).where(SeatRow.language_model_id.in_(chosen)))
     both = select(func.min(SeatRow.kind)).where(SeatRow.match_id == MatchRow.id).correlate(MatchRow).scalar_subquery()
     people_alone = both == PERSON  # min("model", "person") is "model"
     first, second = (
@@ -124,21 +129,55 @@ def _parts(choice: SideBySideChoice, chosen: Sequence[int]) -> Iterator[list[Col
         .correlate(MatchRow).scalar_subquery()
         for seat in (0, 1)
     )  # fmt: skip
-    in_rounds = [MatchRow.source == SELFPLAY, with_models, untold()]
+    in_rounds = [MatchRow.source == SELFPLAY, untold()]
     if choice.rounds is not None:
         in_rounds.append(MatchRow.round_id.in_(choice.rounds))
-    yield [*in_rounds, first == second]
-    yield [*in_rounds, first != second]
     counted = [*conditions(MatchFilter(study=choice.study)), counted_people(), untold()]
-    yield [*counted, with_models]
-    yield [*counted, people_alone]
-    if choice.study is None:
-        yield [MatchRow.source == IMPORT, MatchRow.erased_at.is_(None), people_alone]
+    imported = [MatchRow.source == IMPORT, MatchRow.erased_at.is_(None), people_alone]
+    parts = {
+        SELF_PLAY: [*in_rounds, first == second],
+        CROSS_PLAY: [*in_rounds, first != second],
+        WITH_PEOPLE: counted,
+        PEOPLE_ALONE: [*counted, people_alone],
+        IMPORTED_PEOPLE: imported if choice.study is None else [false()],
+    }
+    games = MatchRow.game.in_([choice.game] if choice.game is not None else list(GAMES))
+    over, most_of = _numbers_over(session, chosen)
+    for setting, where in parts.items():
+        of_models = setting in OF_MODELS
+        whole = choice.most is None or choice.study is not None
+        if whole or (choice.rounds is not None and setting in (SELF_PLAY, CROSS_PLAY)):
+            yield [games, *where, *([by_index] if of_models else [])]
+        elif 10 * most_of[setting] >= over:
+            # Of many, the lowest ids are soon found; by an index, all of a million would be sorted to take some.
+            either_seat = [or_(first.in_(chosen), second.in_(chosen))] if of_models else []
+            yield unindexed([games, *where, *either_seat])
+        elif most_of[setting]:
+            yield [games, *where, *([by_index] if of_models else [])]
+
+
+def _numbers_over(session: Session, chosen: Sequence[int]) -> tuple[int, Mapping[str, int]]:
+    """How many matches are over, and how many of each setting at most, by the kept counts."""
+    found: Counter[str] = Counter()
+    over = 0
+    for source, *models, number in counts.over_by_models(session):
+        over += number
+        people = [each is None for each in models]
+        if source == IMPORT:
+            found[IMPORTED_PEOPLE] += number
+        elif all(people):
+            found[PEOPLE_ALONE] += number
+        elif not set(models).isdisjoint(chosen):
+            setting = WITH_PEOPLE if any(people) else SELF_PLAY if models[0] == models[1] else CROSS_PLAY
+            found[setting] += number
+    return over, found
 
 
 def _statement(where: Sequence[ColumnElement[bool]], choice: SideBySideChoice) -> Select[Any]:
     seats = select(SeatRow.participant_id).where(SeatRow.match_id == MatchRow.id).correlate(MatchRow)
-    games = [choice.game] if choice.game is not None else list(GAMES)
+    if choice.most is not None:
+        some = select(MatchRow.id).where(is_over(), *where).order_by(MatchRow.id).limit(choice.most + 1)
+        where = [MatchRow.id.in_(some)]
     return (
         finished()
         .add_columns(
@@ -146,9 +185,8 @@ def _statement(where: Sequence[ColumnElement[bool]], choice: SideBySideChoice) -
             seats.where(SeatRow.seat == 0).scalar_subquery().label("person_0"),
             seats.where(SeatRow.seat == 1).scalar_subquery().label("person_1"),
         )
-        .where(MatchRow.game.in_(games), *where)
+        .where(*where)
         .order_by(MatchRow.id)
-        .limit(None if choice.most is None else choice.most + 1)
     )  # fmt: skip
 
 
