@@ -131,7 +131,8 @@ def fill(connection: Connection) -> None:
             "utility_1": float(min(10, draw.randrange(11 - own, 15 - own))) if agreed else 0.0, "agreed": agreed,
             "pareto_optimal": agreed and draw.random() < 0.5, "words": ply * draw.randrange(5, 30),
             "first_proposal": draw.randrange(ply), "unspoken": draw.random() < 0.2 if agreed else None,
-            "tokens": None if number is None else ply * draw.randrange(8, 50), "violations": int(draw.random() < 0.1),
+            "tokens": None if number is None else ply * draw.randrange(8, 50), "moves": ply,
+            "violations": (refused := int(draw.random() < 0.1)), "refused": refused,
             "started_at": began, "moved_at": began, "ended_at": began,
         })  # fmt: skip
         seats += [

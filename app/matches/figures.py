@@ -16,9 +16,9 @@ FIGURES: Mapping[str, Any] = {
     "lower_score": case((_FIRST < _SECOND, _FIRST), else_=_SECOND),
     "higher_score": case((_FIRST > _SECOND, _FIRST), else_=_SECOND),
     "joint_score": _FIRST + _SECOND,
-    "moves": MatchRow.ply,
+    "moves": MatchRow.moves,
     "words": MatchRow.words,
-    "refused": MatchRow.violations,
+    "refused": MatchRow.refused,
 }
 _OPERATORS: Mapping[str, Callable[[Any, float], Any]] = {
     "<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt, "=": operator.eq,

@@ -97,12 +97,12 @@ LIST: Listing[MatchRow] = Listing(
             numeric=True,
             seen=NOWHERE,
         ),
-        attribute(MatchRow.ply, Phrase("Moves"), "moves", numeric=True),
+        ListColumn("moves", Phrase("Moves"), lambda line: line.match.ply, sort=MatchRow.moves, numeric=True),
         ListColumn(
             "refused",
             Phrase("Refused"),
             lambda line: line.match.violations or None,
-            sort=MatchRow.violations,
+            sort=MatchRow.refused,
             numeric=True,
         ),
         ListColumn(

@@ -31,7 +31,7 @@ _MATCH, _SEAT, _EVENT, _GENERATION, _TEXT = (
 _WHILE_PLAYED = ("violations", "lenient_moves", "ply", "to_move", "model_to_move", "moved_at", "deadline")
 _AT_THE_END = (
     "status", "reason", "winner", "utility_0", "utility_1", "agreed", "pareto_optimal", "words",
-    "first_proposal", "unspoken", "measures", "ended_at",
+    "moves", "refused", "first_proposal", "unspoken", "measures", "ended_at",
 )  # fmt: skip
 # Whoever held the lease of a turn has done what it was for, once there is a move.
 _FREED = {"lease_owner": "NULL", "lease_until": "NULL", "lease_count": "0", "enqueued_at": "NULL"}
@@ -245,6 +245,8 @@ def _row_at_the_end(record: StoredMatch, ended: Ended) -> dict[str, Any]:
         "agreed": ended.facts.get("agreed"),
         "pareto_optimal": ended.facts.get("pareto_optimal"),
         "words": sum(len(event.text.split()) for event in moves),
+        "moves": record.match.ply,
+        "refused": record.match.violations,
         "first_proposal": next((ply for ply, event in enumerate(moves) if event.kind == "proposal"), None),
         "unspoken": measures.get("unspoken"),
         "measures": measures or None,

@@ -34,7 +34,8 @@ class MatchRow(Model):
             postgresql_where=sql("erased_at IS NOT NULL"),
         ),
         # Orders of lists by figures: of a million matches, a page sorts none. Those by scores are indexes of what
-        # app/matches/figures.py computes, which Alembic cannot compare, so that only migrations know them.
+        # app/matches/figures.py computes, which Alembic cannot compare, so that only migrations know them. None is of a
+        # column that each move writes: PostgreSQL would then write into every index of the table with each move.
         Index(
             "ix_match_words",
             "words",
@@ -42,8 +43,20 @@ class MatchRow(Model):
             sqlite_where=sql("words IS NOT NULL"),
             postgresql_where=sql("words IS NOT NULL"),
         ),
-        Index("ix_match_moves", "ply", "id"),
-        Index("ix_match_refused", "violations", "id"),
+        Index(
+            "ix_match_moves",
+            "moves",
+            "id",
+            sqlite_where=sql("moves IS NOT NULL"),
+            postgresql_where=sql("moves IS NOT NULL"),
+        ),
+        Index(
+            "ix_match_refused",
+            "refused",
+            "id",
+            sqlite_where=sql("refused IS NOT NULL"),
+            postgresql_where=sql("refused IS NOT NULL"),
+        ),
         UniqueConstraint("round_id", "index", name="uq_match_round"),
     )
 
@@ -72,6 +85,8 @@ class MatchRow(Model):
     agreed: Mapped[bool | None]
     pareto_optimal: Mapped[bool | None]
     words: Mapped[int | None]  # of all accepted moves, once the match is over
+    moves: Mapped[int | None]  # `ply` once the match is over, for orders of lists
+    refused: Mapped[int | None]  # `violations`, likewise
     first_proposal: Mapped[int | None]  # the ply of the first proposal, likewise
     unspoken: Mapped[bool | None]  # whether the split of a deal was never named in the talk; None: no deal, or not read
     measures: Mapped[dict[str, Any] | None] = mapped_column(Json)  # Game.measures, once it is over; None: not measured

@@ -1,12 +1,12 @@
 """Matches are found by what was said in them and by their figures, and both databases find the same."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from flask import Flask
 from flask_migrate import downgrade, upgrade
-from sqlalchemy import Engine, delete, func, select, text
+from sqlalchemy import Engine, Table, delete, func, select, text
 
 from app.backup.tables import tables_of
 from app.core.errors import Invalid
@@ -14,7 +14,7 @@ from app.core.extensions import db, reading, transact, writing
 from app.matches import live
 from app.matches.erasing import erase_texts
 from app.matches.filter import conditions, read_choice
-from app.matches.stored import StoredMatch, StoredSeat
+from app.matches.stored import StoredMatch, StoredSeat, load
 from app.matches.text_index import rebuild_index
 from app.models import MatchRow, MatchText
 from app.registry import PERSON
@@ -88,6 +88,22 @@ def test_figures_bound_matches(engine: Engine) -> None:
     for wrong in ("refused", "score>1", "refused>=2x", "moves>1;drop", "moves>1e999"):
         with pytest.raises(Invalid, match="figures: expected bounds such as refused>=2, of lower_score, higher_score"):
             found(engine, figures=wrong)
+
+
+def test_moves_write_no_column_that_has_an_index(engine: Engine) -> None:
+    begun = talk(engine, "[message] well", moves=())
+
+    def cells() -> dict[str, object]:
+        with reading(engine) as session:
+            row = session.get_one(MatchRow, begun)
+            return {column.key: getattr(row, column.key) for index in indexes for column in index.columns}
+
+    indexes = cast(Table, MatchRow.__table__).indexes
+    before = cells()
+    with writing(engine) as session:
+        record = load(session, begun)
+    say(engine, say(engine, record, "nonsense"), "[message] no")
+    assert cells() == before  # else PostgreSQL writes into all of the indexes with each move
 
 
 def test_deleted_words_are_found_no_more_and_the_partners_still_are(engine: Engine) -> None:
