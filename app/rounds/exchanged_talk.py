@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from app.core.errors import Invalid, Phrase
 from app.core.validation import whole_number
 from app.games.base import Event, View
+from app.jobs import states
 from app.matches.events import from_json
 from app.models import EventRow, MatchRow, RoundRow
 from app.rounds.job import ROUND
@@ -19,11 +20,15 @@ Messages = tuple[Sequence[str], Sequence[str]]  # of a match, by seat
 
 
 def checked(session: Session, number: str, game: str) -> int:
-    """The number of a round of that game with matches that are over. Raises Invalid, and Conflict if it was removed."""
+    """The number of a round of that game that is over and has matches that are. Raises Invalid, and Conflict if it was
+    removed.
+
+    While others are played, a worker that goes on would read other messages than the one before it.
+    """
     found = whole_number(number, "talk_of", 1, 2**31 - 1)
     row = session.get(RoundRow, found)
-    if row is None or row.game != game or not row.finished:
-        expected = Phrase("the number of a round of %(game)s with matches that are over", game=game)
+    if row is None or row.game != game or not row.finished or row.status in states.LIVE:
+        expected = Phrase("the number of a round of %(game)s that is over and has matches that are", game=game)
         raise Invalid("talk_of", expected=expected, got=found)
     ROUND.check_there(row)
     return found
