@@ -167,6 +167,18 @@ def over_by_models(session: Session) -> Sequence[tuple[str, int | None, int | No
     return [(source, first, second, number) for source, first, second, number in rows]
 
 
+def rounds_with(session: Session, model_ids: Sequence[int], *, same: bool) -> Sequence[int]:
+    """The rounds in which matches are over that one of these models played with itself, or else with another one."""
+    first, second = MatchCount.model_0_id, MatchCount.model_1_id
+    found = session.scalars(
+        select(MatchCount.round_id)
+        .where(first == second if same else first != second, or_(first.in_(model_ids), second.in_(model_ids)))
+        .where(MatchCount.round_id.is_not(None))
+        .distinct()
+    )
+    return [number for number in found if number is not None]
+
+
 def matches_over_of(model_id: Any) -> Any:
     """How many matches of a model are over, without those of bots and previews, as an expression of a statement."""
     of_model = or_(MatchCount.model_0_id == model_id, MatchCount.model_1_id == model_id)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from flask import Flask
-from sqlalchemy import Engine, select, update
+from sqlalchemy import Engine, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.analysis.side_by_side import SideBySide, SideBySideChoice, side_by_side
@@ -20,7 +20,7 @@ from app.core.errors import Invalid
 from app.core.extensions import db, reading, writing
 from app.games import find_game
 from app.matches.events import from_json
-from app.models import EventRow, MatchRow, RecipeStep, SeatRow, TrainingJob, Wave
+from app.models import EventRow, MatchCount, MatchRow, RecipeStep, SeatRow, TrainingJob, Wave
 from app.recipes.side_by_side import choice_of_run
 from app.registry import add_scripted_model
 from app.studies.forget import forget_match_for_good
@@ -233,6 +233,12 @@ def test_a_sample_larger_than_all_shows_the_same(engine: Engine, rounds: dict[st
         [whole], [part] = found(engine, *models), found(engine, *models, most=1000)
         assert {each.setting for each in whole.players} >= {"self-play", "cross-play", "with people"}
         assert part.to_json() == whole.to_json()
+    with writing(engine) as session:  # many more of others, so that those of the models are few
+        session.execute(insert(MatchCount).values(
+            game="negotiation", source="selfplay", imported_0=False, imported_1=False, matches=10_000, scored=0,
+            points_0=0, points_1=0))  # fmt: skip
+    [part] = found(engine, "casual", most=1000)
+    assert part.to_json() == whole.to_json()
 
 
 def rows(flask: Run, *arguments: object) -> list[dict[str, str]]:

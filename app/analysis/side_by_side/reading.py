@@ -152,6 +152,13 @@ def _parts(
             # Of many, the lowest ids are soon found; by an index, all of a million would be sorted to take some.
             either_seat = [or_(first.in_(chosen), second.in_(chosen))] if of_models else []
             yield unindexed([games, *where, *either_seat])
+        elif most_of[setting] and setting in (SELF_PLAY, CROSS_PLAY):
+            # A model has many more matches than these few, which the rounds that have any lead to.
+            rounds = counts.rounds_with(session, chosen, same=setting == SELF_PLAY)
+            yield [
+                MatchRow.round_id.in_(rounds),
+                *unindexed([games, *where, or_(first.in_(chosen), second.in_(chosen))]),
+            ]
         elif most_of[setting]:
             yield [games, *where, *([by_index] if of_models else [])]
 
