@@ -99,7 +99,10 @@ def read_matches(session: Session, choice: SideBySideChoice) -> dict[Kind, dict[
     collected: dict[tuple[Kind, str], _Collected] = {}
     sampled = set()
     for where in _parts(session, choice, chosen):
-        rows = session.execute(_statement(where, choice), execution_options={"yield_per": _AT_ONCE})
+        if choice.most is not None:  # by themselves: PostgreSQL planned both in one badly
+            some = select(MatchRow.id).where(is_over(), *where).order_by(MatchRow.id).limit(choice.most + 1)
+            where = [MatchRow.id.in_(session.scalars(some).all())]
+        rows = session.execute(_statement(where), execution_options={"yield_per": _AT_ONCE})
         for number, row in enumerate(rows):
             setting = _setting(row)
             if choice.most is not None and number >= choice.most:
@@ -180,11 +183,8 @@ def _numbers_over(session: Session, chosen: Sequence[int]) -> tuple[int, Mapping
     return over, found
 
 
-def _statement(where: Sequence[ColumnElement[bool]], choice: SideBySideChoice) -> Select[Any]:
+def _statement(where: Sequence[ColumnElement[bool]]) -> Select[Any]:
     seats = select(SeatRow.participant_id).where(SeatRow.match_id == MatchRow.id).correlate(MatchRow)
-    if choice.most is not None:
-        some = select(MatchRow.id).where(is_over(), *where).order_by(MatchRow.id).limit(choice.most + 1)
-        where = [MatchRow.id.in_(some)]
     return (
         finished()
         .add_columns(
