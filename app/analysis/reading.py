@@ -65,13 +65,16 @@ def _sample(session: Session, choice: MatchFilter, most: int, *columns: Any) -> 
     return drawn(session, [is_over(), *conditions(choice), ~is_blinded()], choice, most).with_only_columns(*columns)
 
 
+_MOST_INDEXES = 20_000  # as values of a statement, of which PostgreSQL takes 65,535 and SQLite 32,766
+
+
 def drawn(session: Session, wanted: Sequence[ColumnElement[bool]], choice: MatchFilter, most: int) -> Select[str]:
     """The ids of at most so many matches that are wanted: the lowest ones, as ids are drawn at random; of a whole round
     the games of `sampled_indexes`.
 
     `choice` says how many that are, as far as that is counted.
     """
-    if (whole := _whole_round(session, choice)) is not None:
+    if most <= _MOST_INDEXES and (whole := _whole_round(session, choice)) is not None:
         indexes = sampled_indexes(whole, most)  # by their places; by ids, all of the round would be sorted
         wanted = [*wanted, *([] if indexes is None else [MatchRow.index.in_(indexes)])]
     many = counts.covers(choice) and 10 * counts.count_over(session, choice) >= counts.count_over(session, EVERYTHING)

@@ -4,6 +4,7 @@ Jobs name models and datasets in columns or, as those of others, by their names 
 doubt keeps a thing: one that a live job names anywhere cannot go.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -176,11 +177,11 @@ def _of_dataset(session: Session, row: Dataset) -> Iterator[Dependent]:
         if job.model_id is not None:
             yield Dependent(_model(session.get_one(LanguageModel, job.model_id)), Phrase("it was trained on this"))
     yield from _of_parents(session, or_(RecipeStep.dataset_id == row.id, RecipeStep.realignment_id == row.id))
-    names = {row.name, row.reference}
+    names = {row.name, row.reference, str(row.id)}
     for kind in JOB_KINDS:
         for job in session.scalars(select(kind.table).where(kind.table.status.in_(states.LIVE))):
-            spec = getattr(job, "spec", None)
-            if spec is not None and _holds(spec, names, "dataset", row.id):
+            written = json.loads(job.document) if isinstance(job, RecipeRun) else None  # its steps, those to come too
+            if any(_holds(each, names, "dataset", row.id) for each in (getattr(job, "spec", None), written)):
                 yield _unfinished(kind.name, job)
 
 

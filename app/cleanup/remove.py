@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import structlog
 from sqlalchemy import Connection, Engine, Table, delete, func, select, text, update
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app import __version__
@@ -129,15 +130,25 @@ def remove(
 
 def finish(home: Path, database: Engine) -> None:
     """Do what a process that was killed has left to do, for who has the `cleanup_lock`."""
+    for row in _settled(home, database):
+        if not row.in_force:
+            drop(home, database, row)
+        elif not row.moved and not folder.archive_path(home, str(row.archive)).exists():
+            log.error("a removal has lost its archive, so nothing more of it is removed", removal=row.id)
+        elif not row.moved:
+            try:
+                _take_rows(database, row)
+                _take_files(home, database, row)
+            except OSError as error:  # its files can still be moved later, and other things have no part in it
+                log.warning("the files of a removal cannot be moved", removal=row.id, error=str(error))
+
+
+def _settled(home: Path, database: Engine) -> Sequence[Removal]:
+    """The removals that have an archive, once those of committed ones have their names and other drafts are deleted."""
     with reading(database) as session:
         rows = session.scalars(select(Removal).where(Removal.archive.is_not(None))).all()
         folder.settle_archives(home, [str(row.archive) for row in rows])
-    for row in rows:
-        if not row.in_force:
-            drop(home, database, row)
-        elif not row.moved:
-            _take_rows(database, row)
-            _take_files(home, database, row)
+        return rows
 
 
 def drop(home: Path, database: Engine, removal: Removal) -> None:
@@ -273,10 +284,10 @@ def _mark(
                     uncount(session, some)
             session.flush()
             return removal.id
-    except BaseException as error:
-        with suppress(OSError):
-            folder.new_path(home, draft.name).unlink(missing_ok=True)
-        if isinstance(error, Exception) and came_second(error):
+    except Exception as error:
+        with suppress(SQLAlchemyError):  # else the next clean-up asks whether the removal was committed all the same
+            _settled(home, database)
+        if came_second(error):
             raise _changed(found) from None
         raise
 

@@ -10,6 +10,7 @@ from app.core.errors import Invalid, Phrase
 from app.core.validation import whole_number
 from app.games.base import Event, View
 from app.jobs import states
+from app.jobs.holding import hold
 from app.matches.events import from_json
 from app.models import EventRow, MatchRow, RoundRow
 from app.rounds.job import ROUND
@@ -20,17 +21,17 @@ Messages = tuple[Sequence[str], Sequence[str]]  # of a match, by seat
 
 
 def checked(session: Session, number: str, game: str) -> int:
-    """The number of a round of that game that is over and has matches that are. Raises Invalid, and Conflict if it was
-    removed.
+    """The number of a round of that game of which all matches are over. Raises Invalid, and Conflict if it was removed.
 
-    While others are played, a worker that goes on would read other messages than the one before it.
+    While others are played, a worker that goes on would read other messages than the one before it; and with some left
+    out, the next match need not be another game.
     """
     found = whole_number(number, "talk_of", 1, 2**31 - 1)
     row = session.get(RoundRow, found)
-    if row is None or row.game != game or not row.finished or row.status in states.LIVE:
-        expected = Phrase("the number of a round of %(game)s that is over and has matches that are", game=game)
+    if row is None or row.game != game or row.status != states.DONE:
+        expected = Phrase("the number of a round of %(game)s that is done", game=game)
         raise Invalid("talk_of", expected=expected, got=found)
-    ROUND.check_there(row)
+    hold(session, [row])
     return found
 
 
@@ -38,9 +39,11 @@ def messages_of(session: Session, round_id: int) -> list[Messages]:
     """The messages of each match of a round that is over, by seat, in their order but beginning with the next game.
 
     With swapped seats, two matches are one game. Raises Invalid for a round without two games, whose models would read
-    what was said about their own.
+    what was said about their own, and Conflict for one that was removed.
     """
-    step = 2 if ROUND.get(session, round_id).swap_seats else 1
+    row = ROUND.get(session, round_id)
+    ROUND.check_there(row)
+    step = 2 if row.swap_seats else 1
     over = select(MatchRow.id).where(MatchRow.round_id == round_id, MatchRow.status == "over").order_by(MatchRow.index)
     found: Mapping[str, tuple[list[str], list[str]]] = {match: ([], []) for match in session.scalars(over)}
     log = (

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple, cast
 
-from sqlalchemy import ColumnElement, Engine, Table, case, delete, func, insert, select
+from sqlalchemy import ColumnElement, Engine, Table, case, delete, func, insert, select, text
 from sqlalchemy.orm import Session
 
 from app.assessments.job import ASSESSMENT
@@ -65,32 +65,34 @@ class SummedCalls(NamedTuple):
 def summed_calls(session: Session, since: datetime | None) -> Iterator[SummedCalls]:
     """All calls since a midnight, or since the start; of those that agree there may be several lines."""
     columns = [getattr(CallSum, name) for name in (*_GROUP, *_COUNTS)]
-    kept = select(*columns, *(getattr(CallSum, name) for name in _SUMS))
+    until = _kept_until(session)
+    kept = select(*columns, *(getattr(CallSum, name) for name in _SUMS)).where(CallSum.last_call <= until)
     if since is not None:
         kept = kept.where(CallSum.day >= since.date())
     for day, model_id, kind, number, calls, failed, costless, *sums in session.execute(kept):
         yield SummedCalls(day, model_id, Purpose(kind, number), calls, failed, costless, CallSums.of(sums))
-    first = _kept_until(session) + 1
+    first = until + 1
     if since is not None:
         first = max(first, first_since(session, since))
     yield from _of_rows(session, GenerationRow.id >= first)
 
 
-def keep_sums(database: Engine) -> int:
-    """Sum earlier calls that are not summed yet, where these are many; how many there were."""
+def recount(database: Engine) -> int:
+    """Sum all earlier calls anew; how many there are."""
+
+    def forget(session: Session) -> None:
+        _lock(session)
+        session.execute(delete(CallSum))
+
+    transact(database)(forget)
     done = 0
-    while some := _keep_some(database):
+    while some := keep_sums(database):
         done += some
     return done
 
 
-def recount(database: Engine) -> int:
-    """Sum all earlier calls anew; how many there are."""
-    transact(database)(lambda session: session.execute(delete(CallSum)))
-    return keep_sums(database)
-
-
-def _keep_some(database: Engine) -> int:
+def keep_sums(database: Engine) -> int:
+    """Sum earlier calls that are not summed yet, at most a hundred thousand and where these are many; how many."""
     with reading(database) as session:
         kept = _kept_until(session)
         settled = first_since(session, datetime.now(UTC) - _SETTLED)
@@ -108,12 +110,19 @@ def _keep_some(database: Engine) -> int:
     ]
 
     def write(session: Session) -> int:
+        _lock(session)
         if _kept_until(session) != kept:  # somebody else was faster
             return 0
         session.execute(insert(_TABLE), rows)
         return int(number)
 
     return transact(database)(write)
+
+
+def _lock(session: Session) -> None:
+    """Let nobody else write sums in this transaction, so that no call is summed twice."""
+    if session.get_bind().dialect.name == "postgresql":  # on SQLite nobody else writes meanwhile anyhow
+        session.execute(text("LOCK TABLE call_sum IN SHARE ROW EXCLUSIVE MODE"))
 
 
 def _kept_until(session: Session) -> int:

@@ -159,13 +159,13 @@ def _lines_of_calls(
     session: Session, since: datetime | None, models: Mapping[int, LanguageModel]
 ) -> Iterable[SpendLine]:
     for each in summed_calls(session, since):
-        model, found = None if each.model_id is None else models[each.model_id], each.sums
+        model, found = None if each.model_id is None else models.get(each.model_id), each.sums
         cost = found.cost(None if model is None else prices_of_model(model))
         unpriced = each.costless if cost is None else 0
         usd = found.stored_cost if cost is None else cost
         tokens = found.prompt_tokens, found.completion_tokens, found.estimated_tokens
         sums = SpendSums(each.calls, each.failed, unpriced, *tokens, 0, usd)
-        yield SpendLine(each.day, each.model_id, each.purpose, sums)
+        yield SpendLine(each.day, None if model is None else model.id, each.purpose, sums)
 
 
 def _lines_of_trainings(session: Session, since: datetime | None) -> Iterable[SpendLine]:

@@ -18,7 +18,7 @@ from app.backup.tables import rows_of, snapshot, tables_of
 from app.benchmarks.files import folder_of
 from app.benchmarks.lifecycle import create as create_benchmark
 from app.benchmarks.spec import BenchmarkSpec
-from app.cleanup.remove import preview, remove, together
+from app.cleanup.remove import finish, preview, remove, together
 from app.cleanup.restore import free_due, restore
 from app.cli.local_model import folder_at
 from app.core.config import Settings
@@ -44,6 +44,7 @@ from app.registry.changes import is_in_use
 from app.spend.figures import ALL, read_spend
 from tests.datasets import cut
 from tests.jobs import make_dataset, make_job, run
+from tests.recipes import make_run
 from tests.rounds import add_models, haggler, make_round, play
 from tests.shell import Shell
 from tests.societies import add_chat_models, make_society, opinion
@@ -203,6 +204,38 @@ def test_without_an_archive_of_its_files_a_thing_can_be_put_back_for_a_day(engin
     assert not [*(settings.home / "archives").glob("*.zip")]
     with pytest.raises(Conflict, match="one whose archive is there, got one without"):
         restore(settings, engine, removal.id, BY)
+
+
+def test_a_file_that_cannot_be_moved_stops_no_other_clean_up(engine: Engine, settings: Settings) -> None:
+    first, second = make_dataset(engine, settings, "first"), make_dataset(engine, settings, "second")
+    before = everything(engine, settings.home)
+    paths = [settings.home / "datasets" / f"{each.sha256}.jsonl" for each in (first, second)]
+    blocked = settings.home / "removed"
+    blocked.write_text("no folder", encoding="utf-8")
+    one = remove(settings, engine, "dataset", first.id, BY)
+    two = remove(settings, engine, "dataset", second.id, BY)
+    assert all(each.is_file() for each in paths)
+    blocked.unlink()
+    finish(settings.home, engine)
+    assert not any(each.exists() for each in paths)
+    for each in (two, one):
+        restore(settings, engine, each.id, BY)
+    assert everything(engine, settings.home) == before
+
+
+@pytest.mark.parametrize("named", ["number", "reference"])
+def test_a_dataset_that_a_later_step_of_a_recipe_names_cannot_go(
+    engine: Engine, settings: Settings, named: str
+) -> None:
+    dataset = make_dataset(engine, settings)
+    called = str(dataset.id) if named == "number" else dataset.reference
+    text = (
+        "recipe: later\nversion: 1\nabout: A training.\nsteps:\n"
+        f'  - {{name: train, do: training, with: {{method: tiny, dataset: "{called}"}}}}\n'
+    )
+    make_run(engine, text)
+    with pytest.raises(Conflict, match="one that can be removed"):
+        remove(settings, engine, "dataset", dataset.id, BY)
 
 
 def test_two_datasets_with_the_same_bytes_share_their_file_until_both_are_gone(
