@@ -51,11 +51,11 @@ def reports(
     JSON is an object a line.
 
     \b
-    flask study reports                                all of them
-    flask study reports STUDY:WAVE --state new         new ones of a wave
-    flask study reports --assign 17 ann                Ann takes care of report 17
-    flask study reports --answer 17 recruiter "Sorry!" its person was answered through the recruiter
-    flask study reports --history 17                   who did what about it
+    flask study reports                            all of them
+    flask study reports STUDY:WAVE --state new     new ones of a wave
+    flask study reports --assign 17 ann            Ann takes care of report 17
+    flask study reports --answer 17 recruiter "…"  answered through the recruiter
+    flask study reports --history 17               who did what about it
     """
     ensure_database()
     asked: list[tuple[Any, Callable[..., None]]] = [

@@ -152,7 +152,7 @@ def test_a_kind_has_its_pages(tallies: JobKind[Any], app: Flask, engine: Engine)
     with writing(engine) as session:
         fail(tallies.get(session, number), "the fingers ran out")
     overview = client.get("/admin/").text
-    assert ("Tally 1 stopped" in overview, "the fingers ran out" in overview) == (True, True)
+    assert ("to 8 (tally 1) stopped" in overview, "the fingers ran out" in overview) == (True, True)
     with writing(engine) as session:
         tallies.get(session, number).status = states.DONE
     refused = client.post(address[0], data={"action": "resume"})
