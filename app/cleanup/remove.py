@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import structlog
-from sqlalchemy import Connection, Engine, Table, delete, func, select, text, update
+from sqlalchemy import Connection, Engine, Table, delete, func, select, update
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
@@ -27,7 +27,7 @@ from app.cleanup.contents import Owners, files_of, get_thing, name_of, row_sets,
 from app.core.config import Settings
 from app.core.disk import MB
 from app.core.errors import Conflict, Invalid, Phrase, Verbatim
-from app.core.extensions import came_second, in_turn, reading, transact, writing
+from app.core.extensions import came_second, in_turn, lock_tables, reading, transact, writing
 from app.core.files import temporary_beside
 from app.core.lists import Reference
 from app.matches.counts import uncount
@@ -334,8 +334,7 @@ def _take_files(home: Path, database: Engine, removal: Removal) -> None:
     """Move the files that no other thing has to where undoing takes them from."""
     with writing(database) as session:
         if removal.files:
-            if session.get_bind().dialect.name == "postgresql":  # on SQLite nobody else registers anything meanwhile
-                session.execute(text("LOCK TABLE dataset, language_model IN SHARE ROW EXCLUSIVE MODE"))
+            lock_tables(session, "dataset", "language_model")
             owners = Owners(session, home)
             own = [name for name in removal.files if not owners.others_of(name, removal.kind, removal.number)]
             folder.move(own, home, folder.removed_path(home, removal.id))

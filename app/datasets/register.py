@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import islice
 
-from sqlalchemy import Delete, delete, func, insert, select, text
+from sqlalchemy import Delete, delete, func, insert, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from app.core.errors import Conflict, Phrase, check_name
-from app.core.extensions import Transact, in_turn
+from app.core.extensions import Transact, in_turn, lock_tables
 from app.datasets.store import UnregisteredDataset
 from app.jobs.holding import hold
 from app.models import Dataset, DatasetRow, MatchRow, RoundRow, SeatRow
@@ -77,8 +77,7 @@ def _holds_withdrawn(session: Session, dataset_id: int) -> bool:
 
 
 def _begun(session: Session, draft: UnregisteredDataset, name: str) -> int:
-    if session.get_bind().dialect.name == "postgresql":  # on SQLite nobody else writes meanwhile anyhow
-        session.execute(text("LOCK TABLE dataset IN SHARE ROW EXCLUSIVE MODE"))
+    lock_tables(session, "dataset")
     latest = session.scalar(select(func.max(Dataset.version)).where(Dataset.name == name)) or 0
     if not draft.path.is_file():
         raise Conflict(

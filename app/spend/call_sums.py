@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple, cast
 
-from sqlalchemy import ColumnElement, Engine, Table, case, delete, func, insert, select, text
+from sqlalchemy import ColumnElement, Engine, Table, case, delete, func, insert, select
 from sqlalchemy.orm import Session
 
 from app.assessments.job import ASSESSMENT
 from app.benchmarks.job import BENCHMARK
-from app.core.extensions import reading, transact
+from app.core.extensions import lock_tables, reading, transact
 from app.models import (
     Arm,
     AssessedAnswer,
@@ -81,7 +81,7 @@ def recount(database: Engine) -> int:
     """Sum all earlier calls anew; how many there are."""
 
     def forget(session: Session) -> None:
-        _lock(session)
+        lock_tables(session, _TABLE.name)
         session.execute(delete(CallSum))
 
     transact(database)(forget)
@@ -110,19 +110,13 @@ def keep_sums(database: Engine) -> int:
     ]
 
     def write(session: Session) -> int:
-        _lock(session)
+        lock_tables(session, _TABLE.name)  # so that no call is summed twice
         if _kept_until(session) != kept:  # somebody else was faster
             return 0
         session.execute(insert(_TABLE), rows)
         return int(number)
 
     return transact(database)(write)
-
-
-def _lock(session: Session) -> None:
-    """Let nobody else write sums in this transaction, so that no call is summed twice."""
-    if session.get_bind().dialect.name == "postgresql":  # on SQLite nobody else writes meanwhile anyhow
-        session.execute(text("LOCK TABLE call_sum IN SHARE ROW EXCLUSIVE MODE"))
 
 
 def _kept_until(session: Session) -> int:
