@@ -12,6 +12,18 @@ from sqlalchemy.orm import Session
 from app.core.errors import Conflict, Phrase
 
 
+def check_not_removed(kind: str, row: Any, subject: Phrase) -> None:
+    """Raises Conflict where the content of a row with a column `removed_at` was removed."""
+    if row.removed_at is not None:
+        raise Conflict(
+            kind,
+            expected=Phrase("one that is still there"),
+            got=Phrase("one that was removed on %(day)s", day=f"{row.removed_at:%Y-%m-%d}"),
+            remedy=Phrase("`flask storage removed` says how to put it back"),
+            subject=subject,
+        )
+
+
 def hold(session: Session, rows: Iterable[Any]) -> None:
     """Hold rows with a column `removed_at` until the transaction ends. Raises Conflict for one that was removed.
 
@@ -19,12 +31,5 @@ def hold(session: Session, rows: Iterable[Any]) -> None:
     """
     for row in sorted({*rows}, key=lambda each: (each.__tablename__, each.id)):
         session.refresh(row, ["removed_at"], with_for_update={"read": True, "key_share": True})
-        if row.removed_at is not None:
-            kind = row.__tablename__.removeprefix("language_")
-            raise Conflict(
-                kind,
-                expected=Phrase("one that is still there"),
-                got=Phrase("one that was removed on %(day)s", day=f"{row.removed_at:%Y-%m-%d}"),
-                remedy=Phrase("`flask storage removed` says how to put it back"),
-                subject=Phrase(f"{kind} %(number)s", number=row.id),
-            )
+        kind = row.__tablename__.removeprefix("language_")
+        check_not_removed(kind, row, Phrase(f"{kind} %(number)s", number=row.id))

@@ -17,6 +17,7 @@ from app.core import queues
 from app.core.config import Settings
 from app.core.errors import Conflict, NotFound, Phrase
 from app.jobs import leases, states
+from app.jobs.holding import check_not_removed
 from app.jobs.spec import JobBudget
 
 LARGEST = 2**31 - 1  # of a job's number
@@ -167,14 +168,7 @@ class JobKind(Generic[R]):
 
     def check_there(self, row: R) -> None:
         """Raises Conflict for a job whose content was removed."""
-        if row.removed_at is not None:
-            raise Conflict(
-                self.name,
-                expected=Phrase("one that is still there"),
-                got=Phrase("one that was removed on %(day)s", day=f"{row.removed_at:%Y-%m-%d}"),
-                remedy=Phrase("`flask storage removed` says how to put it back"),
-                subject=self.subject(row.id),
-            )
+        check_not_removed(self.name, row, self.subject(row.id))
 
     # ---- The lease ---------------------------------------------------------------
 
