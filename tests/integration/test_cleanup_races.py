@@ -84,12 +84,17 @@ def round_id(engine: Engine, settings: Settings, stub: StubServer) -> int:
     return number
 
 
+def drafted(engine: Engine, settings: Settings, round_id: int) -> store.UnregisteredDataset:
+    """The file of all rows of a round, not yet registered."""
+    with reading(engine) as session:
+        found = build.prepare(session, read_spec({"rounds": [round_id], "filter": "all"}))
+        return store.write(settings.home, found, build.training_rows(session, found))
+
+
 def test_no_dataset_is_cut_from_a_round_that_was_removed_meanwhile(
     engine: Engine, settings: Settings, round_id: int
 ) -> None:
-    with reading(engine) as session:
-        found = build.prepare(session, read_spec({"rounds": [round_id], "filter": "all"}))
-        draft = store.write(settings.home, found, build.training_rows(session, found))
+    draft = drafted(engine, settings, round_id)
     removal = remove(settings, engine, "round", round_id, BY)
     with pytest.raises(Conflict, match="expected matches that stay while rows are cut from them"):
         register.save(transact(engine), draft, "mine")
@@ -102,9 +107,7 @@ def test_no_dataset_is_cut_from_a_round_that_was_removed_meanwhile(
 def test_rows_of_a_round_that_is_marked_and_not_yet_taken_are_refused(
     engine: Engine, settings: Settings, round_id: int
 ) -> None:
-    with reading(engine) as session:
-        found = build.prepare(session, read_spec({"rounds": [round_id], "filter": "all"}))
-        draft = store.write(settings.home, found, build.training_rows(session, found))
+    draft = drafted(engine, settings, round_id)
     with writing(engine) as session:
         row = session.get_one(RoundRow, round_id)
         row.removed_at = row.created_at
@@ -116,9 +119,7 @@ def test_a_dataset_whose_bytes_were_removed_while_it_was_cut_is_refused(
     engine: Engine, settings: Settings, round_id: int
 ) -> None:
     first = cut(engine, settings.home, rounds=[round_id], filter="all")
-    with reading(engine) as session:
-        found = build.prepare(session, read_spec({"rounds": [round_id], "filter": "all"}))
-        draft = store.write(settings.home, found, build.training_rows(session, found))
+    draft = drafted(engine, settings, round_id)
     remove(settings, engine, "dataset", first.id, BY)
     with pytest.raises(Conflict, match="got none, as another dataset with the same bytes was just removed; try again"):
         register.save(transact(engine), draft, "again")
