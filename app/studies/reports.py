@@ -119,7 +119,7 @@ def undo_step(session: Session, report_id: int, by: str, step: int | None = None
 
 
 def assign_all(session: Session, report_id: int, to: str, by: str) -> None:
-    """Assign all new reports of whoever sent this one, in its wave. Raises NotFound."""
+    """Assign all new reports of the person who sent this one, in its wave. Raises NotFound."""
     event = _locked_report(session, report_id)
     for each in new_in(session, event.wave_id, event.enrolment_id):
         assign_report(session, each, to, by)

@@ -51,7 +51,7 @@ def frontier(context: Context, lam: Fraction = Fraction(0)) -> list[Split]:
 
 
 def best_joint_score(context: Context) -> int:
-    """The most points that both seats can have together: each type goes to whoever values it more."""
+    """The most points that both seats can have together: each type goes to the seat that values it more."""
     first, second = context.values
     return sum(count * max(a, b) for count, a, b in zip(context.counts, first, second, strict=True))
 

@@ -20,7 +20,7 @@ _LEADING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class TalkReading:
-    """The splits that were named. Every one is seat 0's share, whoever named it; the partner gets the rest."""
+    """The splits that either seat named, each as the share of seat 0; seat 1 gets the rest."""
 
     named: frozenset[Counts]  # by any message, as either seat reads it
     last: tuple[Counts | None, Counts | None]  # the last one, as each seat reads it; None where it reads none

@@ -75,8 +75,8 @@ class SmallCharts(NamedTuple):
         return max(each.people + each.rounds for each in self.days)
 
 
-class _Look(NamedTuple):
-    """What was read of a job, by its state then and the clock of `time.monotonic`."""
+class _KeptCurve(NamedTuple):
+    """What was last read of a job, by its state then and the clock of `time.monotonic`."""
 
     state: tuple[Any, ...]
     at: float
@@ -122,10 +122,10 @@ def _curve(session: Session, kind: JobKind[Any]) -> SmallCurve | None:
 
 def _looked(kind: JobKind[Any], row: Any) -> _Points | None:
     """The points of a job, read off the event loop: once when it is over, else now and then."""
-    kept: dict[str, _Look] = current_app.extensions.setdefault(__name__, {})
+    kept: dict[str, _KeptCurve] = current_app.extensions.setdefault(__name__, {})
     state, last = (row.id, row.status, row.ended_at), kept.get(kind.name)
     if last is None or last.state != state or (row.ended_at is None and time.monotonic() > last.at + _EVERY):
-        last = kept[kind.name] = _Look(state, time.monotonic(), in_worker_thread(db.engine, _points, kind, row.id))
+        last = kept[kind.name] = _KeptCurve(state, time.monotonic(), in_worker_thread(db.engine, _points, kind, row.id))
     return last.points
 
 

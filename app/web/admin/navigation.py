@@ -23,7 +23,7 @@ class NavigationEntry(NamedTuple):
 
     path: str
     title: Any  # text or lazy text
-    waiting: int = 0  # how much waits there for whoever is signed in
+    waiting: int = 0  # how much waits there for the signed-in experimenter
     elsewhere: str = ""  # the path of pages that belong to it, though it is not below its own
 
     @property

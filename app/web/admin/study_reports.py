@@ -134,7 +134,7 @@ def reports_address() -> str:
 
 
 def reports_waiting() -> WaitingReports:
-    """How many reports wait for whoever is signed in, asked once for a page."""
+    """How many reports wait for the signed-in experimenter, asked once for a page."""
     if _WAITING not in request.environ:
         with reading() as session:
             request.environ[_WAITING] = waiting_reports(session, current_user.name)
