@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from app.finetuning.job import TRAINING
 from app.finetuning.listing import figures_of
 from app.finetuning.tinker.address import ADDRESS, KEY_VARIABLE
 from app.jobs import states
+from app.jobs.process import JobProcess
 from app.jobs.spec import JobBudget
 from app.lineage import origin_of
 from app.models import Dataset, LanguageModel, TrainingJob
@@ -33,7 +35,7 @@ from tests.datasets import cut
 from tests.experimenter import signed_in
 from tests.jobs import events_of, model_of, row_of, run
 from tests.rounds import check, make_round, play
-from tests.stack import wait_until
+from tests.stack import PATIENCE, wait_until
 from tests.stub_tinker import KEY, OPEN_MODEL, StubTinker
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -165,14 +167,21 @@ def test_its_page_and_form_say_where_it_is_trained_what_of_and_what_it_costs(
 
 
 def test_a_cancelled_training_saves_its_step_and_goes_on_from_it(
-    engine: Engine, settings: Settings, base: str, tinker: StubTinker
+    engine: Engine, settings: Settings, base: str, tinker: StubTinker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job_id = make_job(engine, played(engine, settings, base, "first"), save_every=100)
+    asked, ask = Event(), JobProcess.cancel
+
+    def noted(process: JobProcess) -> None:
+        ask(process)
+        asked.set()
 
     def cancel() -> None:
         with writing(engine) as session:
             TRAINING.cancel(session, job_id)
-        tinker.on("forward_backward", 3, "before", lambda: None)  # the process is asked to end meanwhile
+        tinker.on("forward_backward", 3, "before", lambda: asked.wait(PATIENCE))  # no step is done until it is
+
+    monkeypatch.setattr(JobProcess, "cancel", noted)
 
     tinker.on("optim_step", 1, "after", cancel)
     run(engine, settings, job_id)
