@@ -8,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from app.training_part import MODULES
@@ -64,8 +65,18 @@ class Environment:
         return (self.folder / "index").as_uri()
 
     def start(self, home: Path, **env: str) -> Stack:
-        own = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.wheels), "PIP_CONFIG_FILE": os.devnull, **env}
-        return Stack(home, {"SMALL_MODELS": "true", "PYTHONPATH": "", **own}, python=str(self.python))
+        return Stack(home, {"SMALL_MODELS": "true", **self._variables(env)}, python=str(self.python))
+
+    def install(self, home: Path, **env: str) -> tuple[int, str]:
+        """Run what a Parlor starts to install the training part, without one; the exit code and what it printed."""
+        line = [str(self.python), "-m", "workers.training_part"]
+        own = {**os.environ, "PARLOR_HOME": str(home), **self._variables(env)}
+        done = subprocess.run(line, cwd=ROOT, env=own, capture_output=True, text=True, timeout=PATIENCE)
+        return done.returncode, done.stdout
+
+    def _variables(self, env: Mapping[str, str]) -> dict[str, str]:
+        pip = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.wheels), "PIP_CONFIG_FILE": os.devnull}
+        return {"PYTHONPATH": "", **pip, **env}
 
     def doctor(self, parlor: Stack) -> dict[str, str]:
         line = [str(self.python), "-m", "flask", "doctor", "--json"]

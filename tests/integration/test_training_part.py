@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.stack import PATIENCE, ROOT, new_home, wait_until
+from tests.new_sqlite import copy_new_sqlite
+from tests.stack import PATIENCE, ROOT, TURNS_ALONE, new_home, wait_until
 from tests.training_environment import PINS, Environment
+from workers.training_part import FAILED
 
 
 @pytest.fixture
@@ -57,6 +59,7 @@ def test_an_installation_that_was_cut_off_is_repeated_and_trainings_start_by_the
     about.mkdir()  # half of what pip writes: it would take the package for a whole one
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: torch\nVersion: {PINS['torch']}\n")
     environment.state.write_text(json.dumps({"step": "writing files", "pid": 2**22}))
+    copy_new_sqlite(empty_home)
     parlor = environment.start(empty_home)
     try:
         wait_until(
@@ -79,13 +82,13 @@ def test_an_installation_that_was_cut_off_is_repeated_and_trainings_start_by_the
 
 def test_who_wants_no_training_part_gets_none(environment: Environment, empty_home: Path) -> None:
     environment.fill()
-    parlor = environment.start(empty_home, PARLOR_TRAINING="off")
+    copy_new_sqlite(empty_home)
+    parlor = environment.start(empty_home, PARLOR_TRAINING="off", **TURNS_ALONE)
     try:
         parlor.wait_until_ready()
         assert parlor.healthy()
-        wait_until(
-            lambda: "PARLOR_TRAINING is off" in environment.doctor(parlor).get("training part", ""), "the doctor"
-        )
+        wait_until(environment.state.exists, "what the supervisor says of the training part")
+        assert "PARLOR_TRAINING is off" in environment.doctor(parlor)["training part"]
         assert not (environment.packages / "torch").exists()
     finally:
         parlor.close()
@@ -98,15 +101,13 @@ def test_pips_own_torch_is_taken_in_place_of_the_cpu_build_only_where_nobody_ask
 ) -> None:
     own = {"PIP_NO_INDEX": "", "PIP_FIND_LINKS": "", "PIP_INDEX_URL": environment.make_index()}
     unreachable = {"HTTPS_PROXY": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
-    parlor = environment.start(empty_home, PARLOR_TRAINING=wish, **own, **unreachable)
-    try:
-        wait_until(lambda: "installed: " in parlor.output() or "installed, " in parlor.output(), "pip's end")
-        if wish == "auto":
-            assert (environment.packages / "torch" / "__init__.py").exists()
-            return
-        [line] = [line for line in parlor.output().splitlines() if "not installed: " in line]
-        assert "PARLOR_TRAINING is cpu, and https://download.pytorch.org/whl/cpu has failed: " in line
-        assert "name another index by TORCH_INDEX_URL, or set PARLOR_TRAINING to auto" in line
-        assert not (environment.packages / "torch").exists()
-    finally:
-        parlor.close()
+    code, printed = environment.install(empty_home, PARLOR_TRAINING=wish, **own, **unreachable)
+    if wish == "auto":
+        assert code == 0, printed
+        assert (environment.packages / "torch" / "__init__.py").exists()
+        return
+    [line] = [line for line in printed.splitlines() if "not installed: " in line]
+    assert "PARLOR_TRAINING is cpu, and https://download.pytorch.org/whl/cpu has failed: " in line
+    assert "name another index by TORCH_INDEX_URL, or set PARLOR_TRAINING to auto" in line
+    assert code == FAILED
+    assert not (environment.packages / "torch").exists()
