@@ -1,32 +1,35 @@
 """Registering a dataset whose file is there: its row, and the origin of each of the file's rows.
 
 A hundred thousand rows take seconds, and on SQLite whoever writes keeps everybody else from it. So they are written in
-short transactions, and the dataset is seen when the last of them is done.
+short transactions, and the dataset is seen when the last of them is done. What is refused leaves neither rows nor file.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import islice
+from pathlib import Path
 
-from sqlalchemy import Delete, delete, func, insert, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Delete, delete, func, insert, or_, select
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as NoConnection
 from sqlalchemy.orm import Session
 
-from app.core.errors import Conflict, Phrase, check_name
-from app.core.extensions import Transact, in_turn, lock_tables
+from app.core.errors import Conflict, Phrase, Unavailable, check_name
+from app.core.extensions import DATABASE_AWAY, Transact, in_turn, lock_tables
 from app.datasets.store import UnregisteredDataset
 from app.jobs.holding import hold
-from app.models import Dataset, DatasetRow, MatchRow, RoundRow, SeatRow
+from app.models import Dataset, DatasetRow, MatchRow, Removal, RoundRow, SeatRow
 
 _ROWS_AT_ONCE = 5_000  # in one transaction
-_FORGOTTEN = timedelta(hours=1)  # after which nobody is at registering a dataset any more
+_FORGOTTEN = timedelta(hours=1)  # without a new row, after which nobody is at registering a dataset any more
 
 
 def save(transact: Transact, draft: UnregisteredDataset, name: str) -> int:
     """Register a draft as the next version of the dataset of that name, with the origin of each row. Its number.
 
-    Raises Invalid for a name that cannot be one.
+    Raises as `add`.
     """
     number = add(transact, draft, name)
     transact(lambda session: publish(session, number))
@@ -37,25 +40,31 @@ def add(transact: Transact, draft: UnregisteredDataset, name: str) -> int:
     """Write a draft down in as many short transactions as it takes. Nobody sees it until `publish`. Its number.
 
     Rows that no match here gave, as those of an imported file, are in no table.
-    What was left of datasets that somebody was killed at goes first. Raises Invalid for a name that cannot be one.
+    What was left of datasets that somebody was killed at goes first. Raises Invalid for a name that cannot be one, and
+    Conflict where the file, a round or a match was removed since the draft was made; nothing of the draft stays then.
     """
-    check_name("name", name)
-    for forgotten in transact(_forgotten):
-        _remove(transact, *forgotten)
-    number = transact(lambda session: _begun(session, draft, name))
-    every = enumerate((match_id, seat) for match_id, seats in draft.origins for seat in seats)
-    rows = (each for each in every if each[1][0] is not None)
+    number = None
     try:
-        while part := list(islice(rows, _ROWS_AT_ONCE)):
+        check_name("name", name)
+        for forgotten, rows, sha256 in transact(_forgotten):
+            _remove(transact, forgotten, rows, None if sha256 == draft.sha256 else draft.path.with_stem(sha256))
+        number = transact(lambda session: _begun(session, draft, name))
+        every = enumerate((match_id, seat) for match_id, seats in draft.origins for seat in seats)
+        origins = (each for each in every if each[1][0] is not None)
+        while part := list(islice(origins, _ROWS_AT_ONCE)):
             in_turn(transact, partial(_insert, dataset_id=number, part=part))
-    except IntegrityError:  # a round was removed meanwhile, and its matches are gone
-        raise Conflict(
-            "dataset",
-            expected=Phrase("matches that stay while rows are cut from them"),
-            got=Phrase("some that were removed"),
-            remedy=Phrase("try again"),
-        ) from None
+    except (Unavailable, *DATABASE_AWAY):
+        raise  # what is left goes when another one is registered
+    except BaseException:
+        with suppress(Unavailable, DBAPIError, NoConnection):
+            discard(transact, draft, number)
+        raise
     return number
+
+
+def discard(transact: Transact, draft: UnregisteredDataset, number: int | None = None) -> None:
+    """Delete the file of a draft, unless a dataset has it, and what `add` has written under that number."""
+    _remove(transact, number, draft.rows, draft.path)
 
 
 def publish(session: Session, dataset_id: int) -> Dataset:
@@ -111,25 +120,49 @@ def _insert(session: Session, dataset_id: int, part: Sequence[tuple[int, tuple[s
         for place, (match_id, seat) in part
     ]
     named = {match_id for _, (match_id, _) in part}
+    session.get_one(Dataset, dataset_id).created_at = datetime.now(UTC)  # so that nobody takes it for forgotten
     rounds = select(MatchRow.round_id).where(MatchRow.id.in_(named)).distinct()
     hold(session, session.scalars(select(RoundRow).where(RoundRow.id.in_(rounds))))
+    there = select(MatchRow.id).where(MatchRow.id.in_(named)).with_for_update(read=True, key_share=True)
+    if gone := len(named) - len(session.scalars(there).all()):
+        raise Conflict(
+            "dataset",
+            expected=Phrase("matches that stay while rows are cut from them"),
+            got=Phrase("%(count)s that were removed", count=gone),
+            remedy=Phrase("try again"),
+        )
     session.execute(insert(DatasetRow), rows)
 
 
-def _forgotten(session: Session) -> list[tuple[int, int]]:
-    """Number and rows of datasets that nobody is registering any more."""
-    left = select(Dataset.id, Dataset.rows).where(
+def _forgotten(session: Session) -> list[tuple[int, int, str]]:
+    """Number, rows and hash of datasets that nobody is registering any more."""
+    left = select(Dataset.id, Dataset.rows, Dataset.sha256).where(
         ~Dataset.complete, Dataset.created_at < datetime.now(UTC) - _FORGOTTEN
     )
-    return [(row.id, row.rows) for row in session.execute(left)]
+    return [(row.id, row.rows, row.sha256) for row in session.execute(left)]
 
 
-def _remove(transact: Transact, dataset_id: int, rows: int) -> None:
-    for first in range(0, rows, _ROWS_AT_ONCE):
-        places = DatasetRow.place.between(first, first + _ROWS_AT_ONCE - 1)
-        in_turn(transact, partial(_delete, which=delete(DatasetRow).where(DatasetRow.dataset_id == dataset_id, places)))
-    transact(lambda session: _delete(session, delete(Dataset).where(Dataset.id == dataset_id)))
+def _remove(transact: Transact, dataset_id: int | None, rows: int, path: Path | None) -> None:
+    if dataset_id is not None:
+        for first in range(0, rows, _ROWS_AT_ONCE):
+            places = DatasetRow.place.between(first, first + _ROWS_AT_ONCE - 1)
+            own = delete(DatasetRow).where(DatasetRow.dataset_id == dataset_id, places)
+            in_turn(transact, partial(_delete, which=own))
+    transact(partial(_delete_with_file, dataset_id=dataset_id, path=path))
 
 
 def _delete(session: Session, which: Delete) -> None:
     session.execute(which)
+
+
+def _delete_with_file(session: Session, dataset_id: int | None, path: Path | None) -> None:
+    """Delete a dataset's row, and its file unless others have the same bytes, or a removal has yet to move them."""
+    lock_tables(session, "dataset")  # as `_begun`, which looks for its file
+    if dataset_id is not None:
+        session.execute(delete(Dataset).where(Dataset.id == dataset_id, ~Dataset.complete))
+    if path is None:
+        return
+    moved = select(Removal.number).where(Removal.kind == "dataset", Removal.in_force.is_(True), Removal.moved)
+    others = or_(Dataset.removed_at.is_(None), Dataset.id.not_in(moved))
+    if session.scalar(select(Dataset.id).where(Dataset.sha256 == path.stem, others).limit(1)) is None:
+        path.unlink(missing_ok=True)

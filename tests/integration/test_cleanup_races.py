@@ -1,16 +1,19 @@
 """Removals at the same moment as others who begin to use what is removed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
 
 import pytest
 from flask import Flask
 from sqlalchemy import Engine, func, select
+from sqlalchemy.orm import Session
 
 from app.cleanup.remove import remove
 from app.cleanup.restore import restore
 from app.core.config import Settings
-from app.core.errors import Conflict
+from app.core.errors import Conflict, Invalid
 from app.core.extensions import reading, transact, writing
 from app.datasets import build, register, store
 from app.datasets.spec import read_spec
@@ -96,9 +99,11 @@ def test_no_dataset_is_cut_from_a_round_that_was_removed_meanwhile(
 ) -> None:
     draft = drafted(engine, settings, round_id)
     removal = remove(settings, engine, "round", round_id, BY)
-    with pytest.raises(Conflict, match="expected matches that stay while rows are cut from them"):
+    with pytest.raises(Conflict, match="expected matches that stay while rows are cut from them, got 4 that were rem"):
         register.save(transact(engine), draft, "mine")
+    assert_nothing_is_left(engine, draft)
     restore(settings, engine, removal.id, BY)
+    draft = drafted(engine, settings, round_id)
     register.save(transact(engine), draft, "mine")
     with reading(engine) as session:
         assert session.scalar(select(func.count()).where(DatasetRow.match_id.is_not(None))) == draft.rows
@@ -113,6 +118,54 @@ def test_rows_of_a_round_that_is_marked_and_not_yet_taken_are_refused(
         row.removed_at = row.created_at
     with pytest.raises(Conflict, match=f"round {round_id}: expected one that is still there"):
         register.save(transact(engine), draft, "mine")
+    assert_nothing_is_left(engine, draft)
+
+
+def test_a_draft_that_is_refused_leaves_the_file_to_a_dataset_with_the_same_bytes(
+    engine: Engine, settings: Settings, round_id: int
+) -> None:
+    cut(engine, settings.home, rounds=[round_id], filter="all")
+    draft = drafted(engine, settings, round_id)
+    with pytest.raises(Invalid, match="name"):
+        register.save(transact(engine), draft, "")
+    assert draft.path.is_file()
+
+
+def test_a_draft_with_a_name_that_cannot_be_one_leaves_no_file(
+    engine: Engine, settings: Settings, round_id: int
+) -> None:
+    draft = drafted(engine, settings, round_id)
+    with pytest.raises(Invalid, match="name"):
+        register.save(transact(engine), draft, "")
+    assert_nothing_is_left(engine, draft)
+
+
+def test_a_registration_that_takes_long_is_not_taken_for_an_abandoned_one(
+    engine: Engine, settings: Settings, round_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(register, "_ROWS_AT_ONCE", 3)
+
+    def slow(work: Callable[[Session], Any]) -> Any:
+        with writing(engine) as session:
+            begun = session.scalars(select(Dataset).where(~Dataset.complete)).all()
+            for row in begun:
+                row.created_at -= timedelta(minutes=40)
+        if begun:
+            register.save(transact(engine), drafted(engine, settings, round_id), "fast")
+        return transact(engine)(work)
+
+    draft = drafted(engine, settings, round_id)
+    number = register.save(slow, draft, "slow")
+    with reading(engine) as session:
+        assert session.get_one(Dataset, number).reference == "slow@1"
+        own = select(func.count()).where(DatasetRow.dataset_id == number)
+        assert session.scalar(own) == draft.rows
+
+
+def assert_nothing_is_left(engine: Engine, draft: store.UnregisteredDataset) -> None:
+    assert not draft.path.exists()
+    with reading(engine) as session:
+        assert [session.scalar(select(func.count()).select_from(each)) for each in (Dataset, DatasetRow)] == [0, 0]
 
 
 def test_a_dataset_whose_bytes_were_removed_while_it_was_cut_is_refused(

@@ -112,6 +112,7 @@ def test_what_cannot_be_done_is_one_line_and_exit_code_2(app: Flask, played: Non
     assert result.stderr.startswith(f"Error: {line}")
     assert result.stderr.count("\n") == 1
     assert flask(app, "dataset", "list").stdout.startswith("No datasets yet: ")
+    assert not [*app.config["SETTINGS"].home.glob("datasets/*")]
 
 
 def test_a_full_disk_leaves_no_half_of_a_dataset(app: Flask, played: None, home: Path) -> None:
