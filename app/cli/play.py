@@ -28,6 +28,7 @@ from app.core.extensions import db, reading, writing
 from app.games import find_game
 from app.games.config import LENIENT
 from app.jobs.event_loop import running_loop
+from app.jobs.holding import hold
 from app.matches import live
 from app.matches.events import Aborted
 from app.matches.lobby import new_seed, person_seat, read_seed
@@ -91,6 +92,7 @@ def play(
     ensure_database()
     with writing() as session:
         model = find_model(session, game, against)
+        hold(session, [model])
         check_not_archived(model)
         check_spending(session, settings(), model)
         opponent = StoredSeat.of(model)

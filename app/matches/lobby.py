@@ -56,7 +56,7 @@ def start_guest_match(session: Session, settings: Settings, request: GuestMatchR
         raise NotAllowed(Phrase("Games start by invitation here. Please use the link that you were sent."))
     game = find_game(request.game)
     _check_open(session, settings.OPEN_MATCHES, request)
-    return _start(session, settings, request, find_partner(session, game.name, request.opponent))
+    return _start(session, settings, request, _held_partner(session, game.name, request.opponent))
 
 
 def start_match_against(session: Session, settings: Settings, game: str, opponent: LanguageModel) -> StoredMatch:
@@ -73,6 +73,18 @@ def start_match_against(session: Session, settings: Settings, game: str, opponen
             got=game,
         )
     return _start(session, settings, GuestMatchRequest(game, {}), opponent)
+
+
+def _held_partner(session: Session, game: str, label: str | None) -> LanguageModel:
+    """The model that `find_partner` finds, held against a removal. Raises NotFound."""
+    partner = find_partner(session, game, label)
+    try:
+        hold(session, [partner])
+    except Conflict:  # which names the model; it was removed at this moment, and before that no longer offered
+        session.expire(partner)
+        partner = find_partner(session, game, label)
+        hold(session, [partner])
+    return partner
 
 
 def _start(session: Session, settings: Settings, request: GuestMatchRequest, opponent: LanguageModel) -> StoredMatch:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,12 +13,14 @@ from sqlalchemy.orm import Session
 from app.cleanup.remove import remove
 from app.cleanup.restore import restore
 from app.core.config import Settings
-from app.core.errors import Conflict, Invalid
+from app.core.errors import Conflict, Invalid, NotFound
 from app.core.extensions import reading, transact, writing
 from app.datasets import build, register, store
 from app.datasets.spec import read_spec
 from app.jobs.holding import hold
-from app.models import Dataset, DatasetRow, Removal, RoundRow
+from app.matches.lobby import GuestMatchRequest, start_guest_match
+from app.matches.stored import StoredMatch
+from app.models import Dataset, DatasetRow, LanguageModel, Removal, RoundRow
 from app.registry import add_local_model, get_model_by_number
 from app.rounds import lifecycle
 from app.rounds.spec import RoundSpec
@@ -77,6 +79,54 @@ def test_who_has_looked_at_a_model_before_it_was_removed_cannot_use_it(
         threads.submit(remove, settings, engine, "model", model, BY).result(20)
         with pytest.raises(Conflict, match=f"model {model}: expected one that is still there"):
             hold(session, [row])
+
+
+def start_as_guest(session: Session, settings: Settings) -> StoredMatch:
+    return start_guest_match(session, settings, GuestMatchRequest("negotiation", {}, "Small one"))
+
+
+def offer(engine: Engine, model: int, *, offered: bool) -> None:
+    with writing(engine) as session:
+        row = get_model_by_number(session, model)
+        row.label, row.offered_to_people = "Small one", offered
+
+
+def test_a_model_that_a_guest_just_starts_a_match_with_stays(engine: Engine, settings: Settings, model: int) -> None:
+    if engine.dialect.name == "sqlite":
+        pytest.skip("nobody else writes in a transaction of SQLite")
+    offer(engine, model, offered=True)
+    with ThreadPoolExecutor() as threads:
+        with writing(engine) as session:
+            record = start_as_guest(session, settings)
+            offer(engine, model, offered=False)
+            removing = threads.submit(remove, settings, engine, "model", model, BY)
+            with pytest.raises(TimeoutError):
+                removing.result(1)  # it waits for this transaction
+        with pytest.raises(Conflict, match=f"kept because of {record.id} .it plays in this match."):
+            removing.result(20)
+
+
+def test_a_guest_gets_no_match_with_a_model_that_is_just_removed_and_learns_no_more_than_its_label(
+    engine: Engine, settings: Settings, model: int
+) -> None:
+    if engine.dialect.name == "sqlite":
+        pytest.skip("nobody else writes in a transaction of SQLite")
+    offer(engine, model, offered=True)
+
+    def start() -> None:
+        with writing(engine) as session:
+            start_as_guest(session, settings)
+
+    with ThreadPoolExecutor() as threads:
+        with writing(engine) as session:
+            row = session.get_one(LanguageModel, model, with_for_update=True)
+            row.offered_to_people, row.removed_at = False, datetime.now(UTC)
+            session.flush()
+            starting = threads.submit(start)
+            with pytest.raises(TimeoutError):
+                starting.result(1)  # it waits for this transaction
+        with pytest.raises(NotFound, match=r"^opponent: expected one who plays negotiation .*, got 'Small one'$"):
+            starting.result(20)
 
 
 @pytest.fixture
