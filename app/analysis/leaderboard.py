@@ -39,7 +39,7 @@ class Standing(NamedTuple):
 class Leaderboard:
     """Players of one game and one weight of the partner's points. `left_out` is how many with fewer matches are not.
 
-    `prices` are US dollars a match by player, of those for whom that is known.
+    `prices` are US dollars a match and seat by player, of those for whom that is known.
     """
 
     game: str

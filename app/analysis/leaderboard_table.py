@@ -37,7 +37,7 @@ LEADERBOARD_COLUMNS = (
             "any; empty without matches"),
     _column("quality", "number", "The same, from the least that a seat can get to the most.", "from 0 to 100"),
     _column("clem_score", "number", "played times quality.", "from 0 to 100"),
-    _column("match_cost_usd", "number", "What the player's calls cost in a match, the mean, in US dollars.",
+    _column("match_cost_usd", "number", "What the calls of the player's seat cost in a match, the mean, in US dollars.",
             "from 0, which is what runs here; empty for people and where it is unknown"),
     _column("pair_value", "number", "Of a pair: points a match, or the share of matches won; a tie is half of one.",
             "any; empty for a player"),

@@ -275,10 +275,10 @@ def _prices(
     models: Mapping[int, LanguageModel],
     settings: Mapping[tuple[str, str], _Setting],
 ) -> dict[Kind, dict[str, float]]:
-    """What a match with each of these models has cost in US dollars, where that is known."""
+    """What a seat of a match with each of these models has cost in US dollars, where that is known."""
     if not models:
         return {}
-    keys = GenerationRow.language_model_id, MatchRow.game, cast(MatchRow.config, Text)
+    keys = GenerationRow.language_model_id, GenerationRow.seat, MatchRow.game, cast(MatchRow.config, Text)
     rows = session.execute(
         select(*keys, func.count(GenerationRow.match_id.distinct()), *CallSums.columns())
         .join(MatchRow, MatchRow.id == GenerationRow.match_id)
@@ -287,7 +287,7 @@ def _prices(
     )
     counts: Counter[tuple[Kind, int]] = Counter()
     costs: dict[tuple[Kind, int], float | None] = {}
-    for number, game, config, matches, *sums in rows:
+    for number, _seat, game, config, matches, *sums in rows:
         setting = settings.get((game, config)) or _setting(game, json.loads(config))
         before, cost = costs.get((setting.kind, number), 0.0), CallSums.of(sums).cost(prices_of_model(models[number]))
         counts[setting.kind, number] += matches

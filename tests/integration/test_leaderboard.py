@@ -123,16 +123,16 @@ def test_a_player_has_the_price_of_its_calls_in_a_match(
     [board] = boards(engine)
     assert matches == board.matches_of("quick") == 72
     assert board.prices["casual"] == board.prices["scripted"] == 0
-    assert board.prices["quick"] == pytest.approx(96 * (0.01 + 0.002) / 72)
-    assert "$0.016" in flask("model", "leaderboard").stdout
+    assert board.prices["quick"] == pytest.approx(0.01 + 0.002)  # as in a match with others
+    assert "$0.012" in flask("model", "leaderboard").stdout
     rows = csv.DictReader(io.StringIO(flask("model", "leaderboard", "--csv").stdout))
     costs = {row["player"]: row["match_cost_usd"] for row in rows if row["scope"] == "player"}
-    assert float(costs["quick"]) == pytest.approx(0.016)
+    assert float(costs["quick"]) == pytest.approx(0.012)
     client = signed_in(app)
-    assert "$0.0160" in client.get("/admin/models/leaderboard").text
+    assert "$0.0120" in client.get("/admin/models/leaderboard").text
     with writing(engine) as session:
         session.execute(update(LanguageModel).where(LanguageModel.name == "quick").values(options={}))
-    assert "$0.0160" not in client.get("/admin/models/leaderboard").text
+    assert "$0.0120" not in client.get("/admin/models/leaderboard").text
     assert "quick" not in boards(engine)[0].prices
 
 
