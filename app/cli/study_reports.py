@@ -59,7 +59,7 @@ def reports(
     """
     ensure_database()
     asked: list[tuple[Any, Callable[..., None]]] = [
-        (assign, steps.assign_report),
+        (assign, _assign),
         (answer, steps.answer_report),
         (close, steps.close_report),
         (reopen, steps.reopen_report),
@@ -90,6 +90,14 @@ def reports(
         in_lines=True,
         **given,
     )
+
+
+def _assign(session: Session, report_id: int, to: str, by: str) -> None:
+    """Assign a report, and say from whom it is taken."""
+    before = steps.assigned_to(session, report_id)
+    steps.assign_report(session, report_id, to, by)
+    if before not in (None, to):
+        click.echo(f"Report {report_id} was assigned to {before} before.", err=True)
 
 
 def _take(step: Callable[..., None], values: tuple[Any, ...]) -> None:

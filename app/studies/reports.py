@@ -67,6 +67,29 @@ def has_reported(session: Session, progress: StudyProgress) -> bool:
     return session.scalar(sent.limit(1)) is not None
 
 
+def check_seen(session: Session, report_id: int, seen: int | None, by: str) -> None:
+    """Raises Conflict where a colleague has changed a report since `by` looked at it: `seen` is the number of the step
+    that had said its state then, None where it was as it came. Raises NotFound as well.
+    """
+    last = _last_mark(session, _locked_report(session, report_id))
+    if last is None or last.id == seen or last.body["by"] == by:
+        return
+    state = _STATES[last.kind]
+    raise Conflict(
+        "report",
+        expected=Phrase("one that is as it was when last seen"),
+        got=Phrase("one that %(name)s takes care of now", name=Verbatim(last.body["to"]))
+        if state == ASSIGNED
+        else Phrase("one that %(name)s has marked as %(state)s", name=Verbatim(last.body["by"]), state=Phrase(state)),
+        remedy=Phrase("look at what was done, and do it again if you still want to"),
+    )
+
+
+def assigned_to(session: Session, report_id: int) -> str | None:
+    """The name of who takes care of a report. Raises NotFound."""
+    return _assigned_to(session, find_event(session, report_id))
+
+
 def assign_report(session: Session, report_id: int, to: str, by: str) -> None:
     """Say that an experimenter takes care of a report: `to` is the name of an account. Raises NotFound."""
     find_user(session, to)

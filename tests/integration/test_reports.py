@@ -416,6 +416,37 @@ def test_a_step_that_two_have_undone_counts_as_undone_once(engine: Engine, known
         assert standing_steps(steps_of(session, found.event)) == []
 
 
+def test_a_report_that_a_colleague_has_taken_meanwhile_is_not_taken_without_a_word(
+    engine: Engine, app: Flask, known: KnownWave
+) -> None:
+    admin = signed_in(app)
+    with writing(engine) as session:
+        create_user(session, "ann", None, datetime.now(UTC))
+        keep_report(session, person(session, known, "P1"), "other", "Once.")
+        keep_report(session, person(session, known, "P2"), "other", "Twice.")
+    with writing(engine) as session:
+        number, other = sorted(each.event.id for each in inbox(session))
+        assign_report(session, number, "ann", "ann")
+    for action in ("take", "take all", "close"):  # in a tab that shows the report as new
+        refused = admin.post("/admin/studies/reports", data={"report": number, "action": action})
+        assert refused.status_code == 409
+        assert "one that ann takes care of now" in text_of(refused)
+    here = f"/admin/studies/reports/{number}"
+    stale = admin.post(here, data={"action": "assign", "to": "admin"})
+    assert stale.status_code == 409
+    with reading(engine) as session:
+        assert {each.event.id: each.assigned_to for each in inbox(session)} == {number: "ann", other: None}
+    seen = re.search(r'name="seen" value="(\d+)"', stale.text)
+    assert seen is not None
+    taken = {"action": "assign", "to": "admin", "seen": seen[1]}  # on the page that says that Ann has it
+    assert admin.post(here, data=taken).status_code == 303
+    assert admin.post(here, data=taken).status_code == 303  # in another tab of the same experimenter
+    with reading(engine) as session:
+        assert {each.event.id: each.assigned_to for each in inbox(session)} == {number: "admin", other: None}
+    told = flask(app, "study", "reports", "--assign", str(number), "ann")
+    assert told.stderr == f"Report {number} was assigned to admin before.\n"
+
+
 def test_reports_of_a_removed_experimenter_are_new_again(engine: Engine, app: Flask, known: KnownWave) -> None:
     signed_in(app)
     with writing(engine) as session:

@@ -22,6 +22,7 @@ from app.studies.reports import (
     answer_report,
     assign_all,
     assign_report,
+    check_seen,
     close_report,
     note_on_report,
     reopen_report,
@@ -86,7 +87,7 @@ def _act(number: int, form: Mapping[str, str]) -> None:
     """Do with a report what the pressed button says. Raises Invalid, NotFound and Conflict."""
     by, action = current_user.name, form.get("action", "")
     given = {name: form.get(name, "") for name in _FIELDS}
-    step = whole_number(form["step"], "step", 1, _LARGEST) if form.get("step") else None
+    step, seen = (whole_number(form[name], name, 1, _LARGEST) if form.get(name) else None for name in ("step", "seen"))
     acts: Mapping[str, Callable[[Session], None]] = {
         "take": lambda session: assign_report(session, number, by, by),
         "take all": lambda session: assign_all(session, number, by, by),
@@ -99,7 +100,13 @@ def _act(number: int, form: Mapping[str, str]) -> None:
     }
     if action not in acts:
         raise Invalid("action", expected=either(acts), got=action)
-    write_once(acts[action])
+
+    def act(session: Session) -> None:
+        if action != "note":
+            check_seen(session, number, seen, by)
+        acts[action](session)
+
+    write_once(act)
 
 
 def _report_page(report_id: int, refused: AppError | None = None, *, show_id: bool = False) -> str:
