@@ -55,9 +55,8 @@ class Overview:
     upkeep_until: datetime | None
 
 
-def overview(session: Session, now: datetime) -> Overview:
-    """The figures at this moment; a day begins at midnight UTC."""
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+def overview(session: Session, now: datetime, midnight: datetime) -> Overview:
+    """The figures at this moment, and of the day that began at that midnight."""
     peoples = select(func.count()).select_from(MatchRow).where(MatchRow.source.in_(PEOPLES))
     open_matches = select(func.count()).select_from(MatchRow).where(*_open_of_people())
     today = peoples.where(MatchRow.started_at >= midnight)

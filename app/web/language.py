@@ -1,7 +1,9 @@
 """Which language a page is in: the one that was switched to, else the browser's, else the first that is offered."""
 
 import re
+from datetime import datetime
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
 
 from babel import Locale, negotiate_locale
 from flask import Blueprint, Flask, Response, g, has_request_context, redirect, request, session, url_for
@@ -64,6 +66,11 @@ def _time_zone() -> str | None:
     """That of the experimenter whose page it is; None, which is UTC, of all other pages."""
     is_for_experimenters = has_request_context() and request.blueprint in ("admin", "auth")
     return current_user.time_zone if is_for_experimenters and current_user.is_authenticated else None
+
+
+def midnight() -> datetime:
+    """When the day began in the time zone of the page."""
+    return datetime.now(ZoneInfo(str(get_timezone()))).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def _select() -> str:

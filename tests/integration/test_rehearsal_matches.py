@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +82,8 @@ def test_bots_and_previews_are_in_no_result_that_did_not_ask_for_them(
         assert chosen(session, source="rehearsal") == {played[BOTS], played[PREVIEW]}
         assert chosen(session, match=played[BOTS]) == {played[BOTS]}
         now = datetime.now(UTC)
-        assert (overview(session, now).today, overview(session, now).broken_off) == (1, 1)
+        found = overview(session, now, now - timedelta(days=1))
+        assert (found.today, found.broken_off) == (1, 1)
         assert {each.match.id for each in (*latest_matches(session), *live_matches(session, now))} == {played[PERSON]}
 
 

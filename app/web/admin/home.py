@@ -32,23 +32,24 @@ from app.web.admin.lists import phrase, table_of
 from app.web.admin.spending_note import used_up_budget
 from app.web.admin.study_reports import reports_waiting
 from app.web.csv_exports import csv_download
+from app.web.language import midnight
 from app.web.seats import settings
 
 
 @blueprint.get("/")
 def home() -> str:
     """What is played now, what went wrong and was played last, and who can be played against."""
-    now = datetime.now(UTC)
+    now, today = datetime.now(UTC), midnight()
     with reading() as session:
-        figures, models, rounds = overview(session, now), list_models(session), open_rounds(session)
+        figures, models, rounds = overview(session, now, today), list_models(session), open_rounds(session)
         quiet = ListColumn("quiet", Phrase("For"), lambda line: _minutes(now, line.match.moved_at), numeric=True)
         live, latest = live_matches(session, now), latest_matches(session)
         causes = _by_cause(_failures(session, now))
         page = {
             "needs": _needs(session, causes),
             "runs": runs(session, rounds),
-            "charts": small_charts(session, now),
-            "people": people_today(session, now),
+            "charts": small_charts(session, today),
+            "people": people_today(session, today),
             "now": now,
             "figures": figures,
             "low_disk": low_disk(settings()),

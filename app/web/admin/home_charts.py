@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 
 from flask import current_app
-from sqlalchemy import or_, select
+from sqlalchemy import case, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.core.errors import Phrase
@@ -34,7 +34,7 @@ _EVERY = 30.0  # seconds between two looks at what changes
 
 
 class DayBar(NamedTuple):
-    """The matches of a day: of people, by when they began, and of rounds, by when the round ended."""
+    """The matches of a day: of people, by when they began, and of rounds, by when they ended."""
 
     day: date
     people: int
@@ -75,31 +75,46 @@ class SmallCharts(NamedTuple):
         return max(each.people + each.rounds for each in self.days)
 
 
-class _KeptCurve(NamedTuple):
-    """What was last read of a job, by its state then and the clock of `time.monotonic`."""
+class _Kept(NamedTuple):
+    """What was last read of something, by its state then and the clock of `time.monotonic`."""
 
-    state: tuple[Any, ...]
+    state: Any
     at: float
-    points: _Points | None
+    found: Any
 
 
-def small_charts(session: Session, now: datetime) -> SmallCharts:
-    """The charts as they are now; a curve may be half a minute old."""
-    return SmallCharts(_days(session, now), [curve for kind in JOB_KINDS if (curve := _curve(session, kind))])
+def small_charts(session: Session, midnight: datetime) -> SmallCharts:
+    """The charts of today, which began at `midnight` of the time zone whose days are shown, and of the days before; a
+    curve, and the matches of a round that was played over several days, may be half a minute old.
+    """
+    return SmallCharts(_days(session, midnight), [curve for kind in JOB_KINDS if (curve := _curve(session, kind))])
 
 
-def _days(session: Session, now: datetime) -> list[DayBar]:
-    first = now.date() - timedelta(days=_DAYS - 1)
-    since = now.replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=_DAYS - 1)
-    began = select(MatchRow.started_at).where(MatchRow.source.in_(PEOPLES), MatchRow.started_at >= since)
-    people = Counter(at.date() for at in session.scalars(began))
-    lately = or_(RoundRow.ended_at >= since, RoundRow.status.in_(states.LIVE))
-    played = select(RoundRow.ended_at, RoundRow.finished).where(RoundRow.source == SELFPLAY, lately)
-    rounds = Counter[date]()
-    for ended, finished in session.execute(played):
-        rounds[(ended or now).date()] += finished
-    days = [first + timedelta(days=number) for number in range(_DAYS)]
-    return [DayBar(day, people[day], rounds[day]) for day in days]
+def _days(session: Session, midnight: datetime) -> list[DayBar]:
+    begins = [midnight - timedelta(days=back) for back in reversed(range(_DAYS))]
+    began = select(MatchRow.started_at).where(MatchRow.source.in_(PEOPLES), MatchRow.started_at >= begins[0])
+    people = Counter(at.astimezone(midnight.tzinfo).date() for at in session.scalars(began))
+    rounds, long = Counter[date](), list[tuple[int, str]]()
+    lately = or_(RoundRow.ended_at >= begins[0], RoundRow.status.in_(states.LIVE))
+    own = RoundRow.id, RoundRow.status, RoundRow.started_at, RoundRow.ended_at, RoundRow.removed_at, RoundRow.finished
+    played = select(*own).where(RoundRow.source == SELFPLAY, lately).order_by(RoundRow.id)
+    for number, status, started, ended, removed, finished in session.execute(played):
+        first, last = ((at or midnight).astimezone(midnight.tzinfo).date() for at in (started or ended, ended))
+        if first == last or removed is not None:  # then no match says when it ended
+            rounds[last] += finished
+        else:
+            long.append((number, status))
+    if long:
+        is_over = not any(status in states.LIVE for _, status in long)
+        rounds += _looked("days", (long, begins), is_over, _by_day, [number for number, _ in long], begins)
+    return [DayBar(each.date(), people[each.date()], rounds[each.date()]) for each in begins]
+
+
+def _by_day(session: Session, numbers: Sequence[int], begins: Sequence[datetime]) -> Counter[date]:
+    """The matches of rounds that have ended, by day; `begins` are when the days begin."""
+    day = case(*((MatchRow.ended_at >= begin, place) for place, begin in reversed([*enumerate(begins)])))
+    ended = select(day, func.count()).where(MatchRow.round_id.in_(numbers), MatchRow.ended_at >= begins[0])
+    return Counter({begins[place].date(): count for place, count in session.execute(ended.group_by(day))})
 
 
 def _curve(session: Session, kind: JobKind[Any]) -> SmallCurve | None:
@@ -108,8 +123,11 @@ def _curve(session: Session, kind: JobKind[Any]) -> SmallCurve | None:
         return None
     begun = select(kind.table).where(kind.table.started_at.is_not(None), kind.table.removed_at.is_(None))
     row = session.scalar(begun.order_by(kind.table.id.desc()).limit(1))
-    found = None if row is None else _looked(kind, row)
-    if row is None or found is None:
+    if row is None:
+        return None
+    state, is_over = (row.id, row.status, row.ended_at), row.ended_at is not None
+    found: _Points | None = _looked(kind.name, state, is_over, _points, kind, row.id)
+    if found is None:
         return None
     [item] = page_of(kind).items_of(session, [row])
     title, x, points = found
@@ -120,13 +138,13 @@ def _curve(session: Session, kind: JobKind[Any]) -> SmallCurve | None:
     return SmallCurve(named_job(kind, item), address, title, x, path, drawn[-1], points[0][1], end, at)
 
 
-def _looked(kind: JobKind[Any], row: Any) -> _Points | None:
-    """The points of a job, read off the event loop: once when it is over, else now and then."""
-    kept: dict[str, _KeptCurve] = current_app.extensions.setdefault(__name__, {})
-    state, last = (row.id, row.status, row.ended_at), kept.get(kind.name)
-    if last is None or last.state != state or (row.ended_at is None and time.monotonic() > last.at + _EVERY):
-        last = kept[kind.name] = _KeptCurve(state, time.monotonic(), in_worker_thread(db.engine, _points, kind, row.id))
-    return last.points
+def _looked(name: str, state: Any, is_over: bool, read: Any, *arguments: Any) -> Any:
+    """What `read(session, *arguments)` gives, off the event loop: once for a state that is over, else now and then."""
+    kept: dict[str, _Kept] = current_app.extensions.setdefault(__name__, {})
+    last = kept.get(name)
+    if last is None or last.state != state or (not is_over and time.monotonic() > last.at + _EVERY):
+        last = kept[name] = _Kept(state, time.monotonic(), in_worker_thread(db.engine, read, *arguments))
+    return last.found
 
 
 def _points(session: Session, kind: JobKind[Any], number: int) -> _Points | None:

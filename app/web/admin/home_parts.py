@@ -198,9 +198,8 @@ def _waves(session: Session) -> list[RunLine]:
     return found
 
 
-def people_today(session: Session, now: datetime) -> ListView:
-    """The people of today by wave, those without a study, and the bots of rehearsals under a line of their own."""
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+def people_today(session: Session, midnight: datetime) -> ListView:
+    """The people since then by wave, those without a study, and the bots of rehearsals under a line of their own."""
     entered = Enrolment.enrolled_at >= midnight
     ended = Enrolment.ended_at >= midnight
     counted: Sequence[ColumnElement[bool]] = (
