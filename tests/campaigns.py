@@ -137,7 +137,7 @@ def change(engine: Engine, campaign_id: int, number: int, **values: Any) -> None
     model, figures = values.get("model_id"), values.get("figures")
     with writing(engine) as session:
         if number and model is not None and "job_id" not in values:
-            values["job_id"] = _training_of(session, model)
+            values["job_id"] = training_of(session, model)
         ending = "" if number else "_base"
         for column, (name, kind) in _STEPS.items():
             made: dict[str, Any] = {}
@@ -171,7 +171,7 @@ def step(session: Session, campaign_id: int, iteration: int, name: str, **made: 
     session.flush()
 
 
-def _training_of(session: Session, model_id: int) -> int:
+def training_of(session: Session, model_id: int) -> int:
     """The training that has made a model, written down if there is none."""
     known = session.scalar(select(TrainingJob.id).where(TrainingJob.model_id == model_id).limit(1))
     if known is not None:

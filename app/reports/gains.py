@@ -139,12 +139,26 @@ def gain_section(game: str, gains: Sequence[ArmGain], differences: Sequence[tupl
         figures=[ReportFigure(chart, caption, has_table=True)] if rows else [],
         tables=[
             plain_table(
-                "gain-parts", "The figures that the gain is split by.",
+                "gain-parts", "The gain and its two parts.",
+                ("Arm", "Gain", "By more agreements", "By better agreements"),
+                [
+                    (each.label, *(signed_in_words(part, unit) for part in (gain.whole, gain.more, gain.better)))
+                    for each in whole
+                    if (gain := each.gain) is not None
+                ],
+            ),
+            plain_table(
+                "gain-agreed", "The figures that the gain is split by.",
                 (
-                    "Arm", "Gain", "By more agreements", "By better agreements", "Agreed before", "Agreed after",
+                    "Arm", "Agreed before", "Agreed after",
                     f"{metrics.agreed.heading} before", f"{metrics.agreed.heading} after",
                 ),
-                [_row(each.label, each.gain, unit) for each in whole if each.gain is not None],
+                [
+                    (each.label, *(number(share, SHARE) for share in gain.shares),
+                     *(number(score, unit) for score in gain.scores))
+                    for each in whole
+                    if (gain := each.gain) is not None
+                ],
             ),
             *([plain_table(
                 "gain-control", "What each has over the control after the training, on the same matches.",
@@ -153,15 +167,6 @@ def gain_section(game: str, gains: Sequence[ArmGain], differences: Sequence[tupl
             )] if differences else []),
         ],
     )  # fmt: skip
-
-
-def _row(label: str, gain: Gain, unit: str) -> tuple[str, ...]:
-    return (
-        label,
-        *(signed_in_words(each, unit) for each in (gain.whole, gain.more, gain.better)),
-        *(number(each, SHARE) for each in gain.shares),
-        *(number(each, unit) for each in gain.scores),
-    )
 
 
 def _sentence(label: str, gain: Gain, unit: str) -> str:

@@ -57,8 +57,10 @@ def _arms(lines: Sequence[RecipeStepLine], sweep: Sweep, origins: Origins) -> di
     """By game: each step that evaluates models in self-play, for each combination of what is swept.
 
     The model before is that of the first evaluation without a loop, or else the first one of the arm; the one after is
-    that of the last evaluation.
+    that of the last evaluation, and is one that the run has trained.
     """
+    made = {each.model_id for each in origins.trainings}
+    of_trained = {each.id for each in origins.rounds if each.model_0_id in made}
     games = {each.id: each.game for each in origins.rounds if each.model_0_id == each.model_1_id}
     swept = [axis.variable for axis in sweep.axes]
     before: dict[tuple[str, Any], int] = {}  # rounds by game and seed
@@ -78,7 +80,7 @@ def _arms(lines: Sequence[RecipeStepLine], sweep: Sweep, origins: Origins) -> di
             seed: (before.get((game, seed)) or before.get((game, None)) or rounds[0], rounds[-1])
             for seed, rounds in by_seed.items()
         }
-        trained = {seed: (first, last) for seed, (first, last) in ends.items() if first != last}
+        trained = {seed: (first, last) for seed, (first, last) in ends.items() if first != last in of_trained}
         if trained:
             arms.setdefault(game, []).append(GainArm(label, trained))
     return arms

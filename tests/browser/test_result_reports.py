@@ -2,11 +2,18 @@
 
 import re
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page
 
+from app.analysis.bootstrap import Figure
+from app.analysis.figure_files import SVG
+from app.analysis.gain import Gain
+from app.reports.files import html_of
+from app.reports.gains import ArmGain, gain_section
+from app.reports.report import Report
 from tests.browser.axe import AXE, faults_in_each_look
 from tests.shell import Shell
 
@@ -44,6 +51,28 @@ def opened(report: Path, chromium: Callable[[bool], Browser], request: pytest.Fi
     yield page
     context.close()
     assert said == []
+
+
+@pytest.mark.parametrize("width", [1280, 1440])
+def test_the_tables_of_gains_are_seen_whole_on_a_usual_screen(
+    chromium: Callable[[bool], Browser], tmp_path: Path, width: int
+) -> None:
+    part = Figure(-1.25, -3.5, 1.75, 96)
+    gains = [
+        ArmGain(label, Gain((0.333, 0.75), (5.0, 7.25), part, part, part))
+        for label in ("measure player=little-base, objective=0.5", "measure player=little-base, objective=-1")
+    ]
+    section = gain_section("negotiation", gains, [(each.label, part) for each in gains])
+    report = Report("r", "Title", "About.", "Finding.", sections=[section])
+    path = tmp_path / "report.html"
+    path.write_bytes(html_of(report, lambda specs, _: [{SVG: b"<svg></svg>"} for _ in specs], datetime.now(UTC)))
+    page = chromium(False).new_page(viewport={"width": width, "height": 800})
+    page.goto(path.as_uri())
+    tables = page.locator(".scroll:has(table)")
+    assert tables.count() > 1
+    for table in tables.all():
+        assert table.evaluate("each => each.scrollWidth - each.clientWidth") == 0, table.inner_text()
+    page.close()
 
 
 def test_it_opens_without_a_network_in_its_own_letters_and_style(opened: Page) -> None:

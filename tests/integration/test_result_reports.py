@@ -18,17 +18,17 @@ from sqlalchemy import Engine, delete, select, update
 from sqlalchemy.orm import Session
 
 from app.core.extensions import reading, writing
-from app.models import GenerationRow, LanguageModel, MatchRow, RecipeRun, RoundRow, StudyVersion, Wave
+from app.models import GenerationRow, LanguageModel, MatchRow, RecipeRun, RecipeStep, RoundRow, StudyVersion, Wave
 from app.recipes.job import RECIPE
 from app.recipes.spec import RecipeSpec
-from app.registry import add_scripted_model
+from app.registry import add_scripted_model, get_model
 from app.reports.files import files_of as report_files
 from app.reports.report import Report, ReportSection, plain_table
 from app.studies.progress import StudyProgress
 from app.studies.waves import close, freeze
 from tests.assessments import carry_on as carry_on_alignment
 from tests.assessments import make_alignment
-from tests.campaigns import add_local, campaign_of, change, made_up, model_named, round_of
+from tests.campaigns import add_local, campaign_of, change, made_up, model_named, round_of, training_of
 from tests.enrolments import DEAL, START, enrol, finish, load_example, open_wave, play
 from tests.integration.test_recipe_sweeps import SWEPT
 from tests.recipes import carry_on, make_run
@@ -201,9 +201,11 @@ def test_a_gain_is_split_and_stands_beside_that_of_a_control(
     assert done.exit_code == 0, done.stderr
     files = files_of(tmp_path / "one.zip")
     page = unescape(files["report.html"])
-    parts = {row["Arm"]: row for row in rows_of(files["data/gain-parts.csv"])}
-    assert [*parts["filtered"].values()][4:] == ["50.0 %", "100.0 %", "5.00", "7.00"]
-    assert [*parts["filtered"]][1] == "Gain", "what stands further right may have to be scrolled to"
+    parts, agreed = (
+        {row["Arm"]: row for row in rows_of(files[f"data/gain-{name}.csv"])} for name in ("parts", "agreed")
+    )
+    assert [*agreed["filtered"].values()][1:] == ["50.0 %", "100.0 %", "5.00", "7.00"]
+    assert parts["filtered"]["Gain"].startswith("+4.50 (")
     drawn = {row["row"]: float(row["value"]) for row in rows_of(files["data/gain.csv"])}
     assert drawn == pytest.approx({
         "filtered: more agreements": 3, "filtered: better agreements": 1.5,
@@ -283,6 +285,19 @@ def test_the_arms_of_a_recipe_are_split_and_compared_by_seed(
         end(engine, rounds[f"before seed={seed}"] or 0, 8, 5)
         end(engine, rounds[f"measure player=scripted, seed={seed}"] or 0, 2 * seed, 5)
         end(engine, rounds[f"measure player=quick, seed={seed}"] or 0, 0, 6)
+    assert "Where the gain comes from" not in _report_of(flask, tmp_path, "--recipe", number), "nothing was trained"
+    with writing(engine) as session:
+        for place, name in enumerate(("scripted", "quick")):
+            job = training_of(session, get_model(session, name).id)
+            step = {
+                "key": f"train {name}",
+                "name": "train",
+                "kind": "training",
+                "number": job,
+                "values": {},
+                "spec": {},
+            }
+            session.add(RecipeStep(run_id=number, place=100 + place, begun_at=datetime.now(UTC), **step))
     page = _report_of(flask, tmp_path, "--recipe", number, "--control", "player=quick")
     assert re.search(r"measure player=scripted: .*the share of agreed matches goes from 33\.3 % to 75\.0 %", page)
     assert re.search(r"measure player=quick: .*the share of agreed matches goes from 33\.3 % to 100\.0 %", page)
