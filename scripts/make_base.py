@@ -24,7 +24,7 @@ from app.core.files import temporary_beside
 from app.games.negotiation.material import Contexts
 from app.rounds.held_out import hash_of
 from bench.last_offers import ITEMS, figures, matches_of, offer_in
-from scripts.make_tiny import MODELS, SIZE, TINY, Kitchen, Lesson, Recipe, negotiations, own_games
+from scripts.make_tiny import MODELS, SIZE, TINY, Kitchen, Recipe, from_scripted, own_games
 from training.hashes import checkpoint_hash
 
 DEVELOPMENT, TEST = 0, 10  # of the hash of a context, modulo 20
@@ -33,10 +33,7 @@ _COUNTS = re.compile(r"(\d+) (?:books|hats|balls) at")  # of the compact prompt
 Row = dict[str, Any]
 Figures = dict[str, float]
 
-SCRIPTED = Recipe(
-    lessons=(Lesson(negotiations(("scripted", "scripted"), {"self": 4_000}), "scripted", 6_000),),
-    training={"max_steps": 1_000, "batch": 16, "epochs": 100, "learning_rate": 2e-3, "seed": 1, **SIZE},
-)
+SCRIPTED = from_scripted(6_000, 1_000)
 EVERY = 50  # steps between the checkpoints of `early`
 
 RULES: dict[str, Callable[[Figures, Figures | None], bool]] = {
@@ -87,8 +84,7 @@ def _early() -> Iterator[Variant]:
 
 def _little() -> Iterator[Variant]:
     for rows in (200, 400, 800, 1_600):
-        lesson = replace(SCRIPTED.lessons[0], rows=rows)
-        yield Variant(f"little-{rows}", Recipe((lesson,), {**SCRIPTED.training, "max_steps": 600}))
+        yield Variant(f"little-{rows}", from_scripted(rows, 600))
 
 
 def _talk() -> Iterator[Variant]:

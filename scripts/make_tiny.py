@@ -8,7 +8,8 @@ again, so it can be interrupted between models.
 partners who write as people do, then from its own games that ended well, and at last also from more scripted games of
 taboo. `tiny-base` is weak on purpose: it goes on from what `tiny` was taught and picks up the habits of
 careless negotiators, so that, like the large models of the papers, it can do more than it does, and a campaign shows
-what it makes of that. Neither ever plays a context that campaigns hold out, in either seat order.
+what it makes of that. `little-base` is weak because it has seen little: 200 transcripts. None of them ever plays a
+context that campaigns hold out, in either seat order.
 """
 
 import argparse
@@ -78,8 +79,8 @@ class Recipe:
 
 SIZE = {"width": 128, "layers": 6, "heads": 4, "length": 512}
 START, TAUGHT, PLAYED, AGAIN = "tiny-start", "tiny-taught", "tiny-played", "tiny-played-again"
-TINY, BASE = "tiny", "tiny-base"
-SHIPPED = (TINY, BASE)
+TINY, BASE, LITTLE = "tiny", "tiny-base", "little-base"
+SHIPPED = (TINY, BASE, LITTLE)
 STUDENT = "student"
 SOME_BROKEN_OFF = 3  # how a round ends in which a model broke the rules too often; the rest of it is as good as any
 
@@ -100,6 +101,12 @@ def own_games(matches: dict[str, tuple[int, int]], rows: int) -> Lesson:
         for partner, number in zip((STUDENT, "casual"), numbers, strict=True)
     )
     return Lesson(tuple(rounds), STUDENT, rows, filter="nonzero")
+
+
+def from_scripted(rows: int, steps: int) -> Recipe:
+    """A model that learns from so many transcripts of the scripted negotiator with itself, in so many steps."""
+    lesson = Lesson(negotiations(("scripted", "scripted"), {"self": 4_000}), "scripted", rows)
+    return Recipe((lesson,), {"max_steps": steps, "batch": 16, "epochs": 100, "learning_rate": 2e-3, "seed": 1, **SIZE})
 
 
 def _taboo(words: str, matches: int, attacker: str = "scripted") -> Round:
@@ -169,6 +176,7 @@ RECIPES = {
         base=TAUGHT,
         again=(TAUGHT, 500),
     ),
+    LITTLE: from_scripted(200, 600),  # docs/headline-plan.md says why so few
 }
 
 
@@ -180,7 +188,7 @@ def main() -> None:
     asked = parser.parse_args()
     work, out = asked.work.resolve(), asked.out.resolve()
     if all((out / name).exists() for name in SHIPPED):
-        print(f"{' and '.join(SHIPPED)} are in {out} already; remove what is to be made anew, or name another --out.")
+        print(f"{', '.join(SHIPPED)} are in {out} already; remove what is to be made anew, or name another --out.")
         return
     for name, recipe in RECIPES.items():
         Kitchen(name, recipe, work, out).make()
