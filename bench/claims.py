@@ -1,0 +1,246 @@
+"""The claims of docs/headline-plan.md: campaigns that differ in the seed alone, measured on the contexts of test.
+
+    python -m scripts.make_base --contexts var/claims/contexts
+    python -m bench.claims --seeds 101 102 103 …
+
+Every campaign has a database of its own in the folder to work in, and goes on from its last step if it was interrupted;
+one that is done is only read. Then the base and the last model play one match on each context of test: with themselves
+as they play and greedily, and with `scripted` in either seat. These matches are exported and scored by
+`bench.last_offers`, which knows nothing of the product. Several of these commands may run side by side with different
+seeds; with all of them named it prints the tables. `--variant NAME -- OPTION …` runs a control: the same campaigns with
+these options of `flask campaign run`.
+"""
+
+import argparse
+import itertools
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.stats
+
+from app.core.config import ROOT
+from app.core.files import temporary_beside
+from bench.last_offers import Match, figures, matches_of
+from scripts.make_tiny import SOME_BROKEN_OFF
+
+BASE = "little-base"
+SPEC = Path(__file__).with_name("claims.yaml")
+PLAYED, GREEDY, SCRIPTED = "at temperature 1", "greedy", "against scripted"
+CONDITIONS = {PLAYED: ("--temperature", "1"), GREEDY: ("--greedy",), SCRIPTED: ("--temperature", "1", "--swap-seats")}
+Result = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """That a figure of the last model, or what it has over the base's, is at or above an aim."""
+
+    condition: str
+    figure: str
+    aim: float
+    over_base: bool = False
+
+    @property
+    def title(self) -> str:
+        return f"{self.figure.replace('_', ' ')}{' minus the base’s' if self.over_base else ''}, {self.condition}"
+
+    def values(self, results: Sequence[Result]) -> list[float]:
+        """One number a campaign."""
+        last = [each["last"][self.condition][self.figure] for each in results]
+        base = [each["base"][self.condition][self.figure] if self.over_base else 0.0 for each in results]
+        return [a - b for a, b in zip(last, base, strict=True)]
+
+
+PRIMARY = Claim(PLAYED, "points", 0.0, over_base=True)
+CLAIMS = (
+    PRIMARY,
+    *(
+        Claim(condition, figure, aim, over_base)
+        for condition in (PLAYED, GREEDY)
+        for figure, aim, over_base in (
+            ("deals", 0.88, False), ("points", 5.4, False), ("agreed_points", 6.2, False), ("agreed_points", 0.0, True),
+            ("agreed_pareto", 0.496, False), ("agreed_pareto", 0.0, True),
+        )
+    ),
+    Claim(SCRIPTED, "own_points", -0.2, over_base=True),
+)  # fmt: skip
+
+
+def main() -> None:
+    """Run the campaigns that are not there yet, one after the other, and print what came of all that were named."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seeds", type=int, nargs="+", required=True)
+    parser.add_argument("--measured-on", choices=("test", "development"), default="test", help="contexts [test]")
+    parser.add_argument("--spec", type=Path, default=SPEC, help="fields of a campaign [bench/claims.yaml]")
+    parser.add_argument("--variant", default="campaign", help="what these campaigns are called [campaign]")
+    parser.add_argument("--work", type=Path, default=ROOT / "var" / "claims", help="folder to work in [var/claims]")
+    parser.add_argument("option", nargs="*", help="of `flask campaign run`, after --")
+    asked = parser.parse_args()
+    work = asked.work.resolve()
+    contexts = work / "contexts"
+    played = contexts / "campaign-development.txt"
+    shared = ["--spec", str(asked.spec.resolve()), "--contexts", str(played), *asked.option]
+    measured = contexts / f"{asked.measured_on}.txt"
+    homes = {seed: work / f"{asked.variant}-{seed}" for seed in asked.seeds}
+    results = [CampaignOfSeed(home, seed, shared, measured).result() for seed, home in homes.items()]
+    print(f"{by_seed(results)}\n\n{of_claims(results)}")
+
+
+class CampaignOfSeed:
+    """A campaign in a folder of its own, and what its base and its last model play afterwards."""
+
+    def __init__(self, home: Path, seed: int, options: Sequence[str], contexts: Path) -> None:
+        self._home, self._seed, self._options, self._contexts = home, seed, options, contexts
+
+    def result(self) -> Result:
+        """Its seed, minutes of processor time and memory in MiB, and all figures of the base and the last model."""
+        kept = self._home / f"{self._contexts.stem}.json"
+        if not kept.exists():
+            self._home.mkdir(parents=True, exist_ok=True)
+            campaign = self._campaign()
+            played = {which: self._measured(which, campaign[which]) for which in ("base", "last")}
+            found = campaign | {"models": [campaign["base"], campaign["last"]]} | played
+            with temporary_beside(kept) as draft:
+                draft.write_text(json.dumps(found, indent=1), encoding="utf-8")
+        return dict(json.loads(kept.read_text(encoding="utf-8")))
+
+    def _campaign(self) -> dict[str, Any]:
+        """Which models it began with and ended with, and what it took; of one that was interrupted, the last part."""
+        kept = self._home / "campaign.json"
+        if not kept.exists():
+            if f'"{BASE}"' not in self._flask("model", "list", "--json"):
+                where = ("--path", str(ROOT / "data" / "models" / BASE), "--prompt-style", "compact")
+                self._flask("model", "add-local", BASE, *where, "--game", "negotiation")
+            began, before = time.monotonic(), _processor_seconds()
+            begun = json.loads(self._flask("campaign", "list", "--json"))
+            if begun:
+                how = "show" if begun[0]["status"] == "done" else "resume"
+                shown = self._flask("campaign", how, str(begun[0]["campaign_id"]), "--json")
+            else:
+                shown = self._flask("campaign", "run", "--seed", str(self._seed), *self._options, "--json")
+            campaign = json.loads(shown)
+            found = {
+                "seed": self._seed,
+                "base": BASE,
+                "last": campaign["results"][-1]["model"],
+                "spec": campaign["spec"],
+                "interrupted": bool(begun),
+                "minutes": (time.monotonic() - began) / 60,
+                "processor_minutes": (_processor_seconds() - before) / 60,
+                "memory_mb": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024,
+                "by_iteration": [each["figures"]["score_mean"]["value"] for each in campaign["results"]],
+            }
+            with temporary_beside(kept) as draft:
+                draft.write_text(json.dumps(found, indent=1), encoding="utf-8")
+        return dict(json.loads(kept.read_text(encoding="utf-8")))
+
+    def _measured(self, which: str, model: str) -> dict[str, dict[str, float]]:
+        """By condition: what `bench.last_offers` makes of the exported matches, and the model's own points."""
+        found = {}
+        for condition, how in CONDITIONS.items():
+            out = self._home / "rounds" / f"{which}-{condition.replace(' ', '-')}-on-{self._contexts.stem}"
+            if not out.exists():
+                out.parent.mkdir(exist_ok=True)
+                matches = len(self._contexts.read_text(encoding="utf-8").splitlines()) // 2
+                against = [SCRIPTED.split()[-1]] if condition == SCRIPTED else []
+                played = self._flask(
+                    "round", "run", "negotiation", "--models", model, *against, "--config", "objective=self",
+                    "--contexts", str(self._contexts), "--pick", "in-order", "--seed", str(self._seed), *how,
+                    "--matches", str(matches * (1 + len(against))), "--json",
+                )  # fmt: skip
+                with temporary_beside(out) as draft:
+                    number = str(json.loads(played)["round_id"])
+                    self._flask("export", "lm-selfplay", "--round", number, "--out", str(draft))
+            matches_played = list(matches_of(out))
+            found[condition] = figures(matches_played) | {
+                "own_points": own_points(matches_played, condition == SCRIPTED)
+            }
+        return found
+
+    def _flask(self, *arguments: str) -> str:
+        environment = {**os.environ, "PARLOR_HOME": str(self._home), "DATABASE_URL": "", "REDIS_URL": ""}
+        command = (sys.executable, "-m", "flask", *arguments)
+        done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, encoding="utf-8", check=False)
+        if done.returncode not in (0, SOME_BROKEN_OFF):
+            raise SystemExit(done.returncode)
+        return done.stdout
+
+
+def own_points(matches: Sequence[Match], swapped: bool) -> float:
+    """Points a match of the model that was measured: in each seat in turn where seats are swapped, else in both."""
+    points = [match.points(match.proposed) or (0, 0) for match in matches]
+    own = [each[number % 2] if swapped else sum(each) / 2 for number, each in enumerate(points)]
+    return sum(own) / len(own)
+
+
+def _processor_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+# ---- Tables --------------------------------------------------------------------
+
+
+def by_seed(results: Sequence[Result]) -> str:
+    """Base and last model of every campaign in every condition."""
+    names = ("deals", "points", "agreed_points", "agreed_pareto", "last_offer_deals", "last_offer_points", "own_points")
+    lines = [["seed", "model", "evaluated", *(name.replace("_", " ") for name in names), "processor minutes"]]
+    for each in results:
+        for which in ("base", "last"):
+            for condition, found in each[which].items():
+                minutes = f"{each['processor_minutes']:.0f}" if (which, condition) == ("last", PLAYED) else ""
+                lines.append([str(each["seed"]), which, condition, *(f"{found[name]:.3f}" for name in names), minutes])
+    return _markdown(lines)
+
+
+def of_claims(results: Sequence[Result]) -> str:
+    """Each claim: mean, interval, the p of the signs, and whether the interval's lower end reaches the aim."""
+    found = [(claim, claim.values(results)) for claim in CLAIMS]
+    adjusted = holm([sign_flip_p([value - claim.aim for value in values]) for claim, values in found])
+    lines = [["claim", "aim", "mean", "95 % interval", "p of signs, by Holm", "met"]]
+    for (claim, values), p in zip(found, adjusted, strict=True):
+        low, high = interval(values)
+        mean = sum(values) / len(values)
+        met = "yes" if low >= claim.aim else "no"
+        lines.append([claim.title, f"{claim.aim:g}", f"{mean:.3f}", f"{low:.3f} to {high:.3f}", f"{p:.4f}", met])
+    return _markdown(lines)
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """The 95 % interval of the mean by Student's t over campaigns; of one campaign it is everything."""
+    if len(values) < 2:
+        return -np.inf, np.inf
+    half = float(scipy.stats.t.ppf(0.975, len(values) - 1) * scipy.stats.sem(values))
+    return float(np.mean(values)) - half, float(np.mean(values)) + half
+
+
+def sign_flip_p(differences: Sequence[float]) -> float:
+    """The share of all signings of the differences whose mean lies as far from 0 as theirs, or further."""
+    signs = np.array(list(itertools.product((1, -1), repeat=len(differences))))
+    means = np.abs(signs @ np.asarray(differences))
+    return float(np.mean(means >= abs(sum(differences)) - 1e-12))
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """p values that are adjusted by Holm's method, in the order in which they came."""
+    adjusted, highest = [0.0] * len(values), 0.0
+    for rank, place in enumerate(sorted(range(len(values)), key=values.__getitem__)):
+        highest = max(highest, min(1.0, (len(values) - rank) * values[place]))
+        adjusted[place] = highest
+    return adjusted
+
+
+def _markdown(lines: Sequence[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in (lines[0], ["---"] * len(lines[0]), *lines[1:]))
+
+
+if __name__ == "__main__":
+    main()
