@@ -174,11 +174,20 @@ def remove_model(session: Session, name: str) -> None:
             got=shown(name),
             remedy=Phrase("`flask model archive %(name)s` or its page takes it out of use", name=row.name),
         )
-    requests = select(ModelRequest.id).where(ModelRequest.language_model_id == row.id)
-    session.execute(delete(GenerationRow).where(GenerationRow.request_id.in_(requests)))
-    session.execute(delete(ModelRequest).where(ModelRequest.language_model_id == row.id))
-    # It was spent all the same.
+    # What its calls have cost was spent all the same. Their rows stay also because SQLite would give their numbers to
+    # later calls, which sums would then take for calls that are counted.
+    texts: dict[str, Any] = {
+        "prompt": [],
+        "text": None,
+        "token_ids": None,
+        "log_probs": None,
+        "reasoning": None,
+        "sampling": {},
+    }
+    calls = update(GenerationRow).where(GenerationRow.language_model_id == row.id)
+    session.execute(calls.values(request_id=None, language_model_id=None, **texts))
     session.execute(update(CallSum).where(CallSum.model_id == row.id).values(model_id=None))
+    session.execute(delete(ModelRequest).where(ModelRequest.language_model_id == row.id))
     session.execute(delete(ReleasePermission).where(ReleasePermission.language_model_id == row.id))
     session.delete(row)
     session.flush()

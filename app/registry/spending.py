@@ -95,13 +95,14 @@ def spent_since(session: Session, moment: datetime) -> float:
 
 
 def spent_on_calls(session: Session, *which: ColumnElement[bool]) -> Spent:
-    """What such calls have come to. Of calls whose cost was not stored, by the prices that models' rows have today."""
+    """What such calls have come to. Of calls whose cost was not stored, by the prices that models' rows have today;
+    models that were removed have none.
+    """
     sums = select(GenerationRow.language_model_id, *CallSums.columns())
-    chosen = sums.where(*which, GenerationRow.language_model_id.is_not(None)).group_by(GenerationRow.language_model_id)
     total = Spent()
-    for number, *row in session.execute(chosen):
+    for number, *row in session.execute(sums.where(*which).group_by(GenerationRow.language_model_id)):
         found = CallSums.of(row)
-        cost = found.cost(prices_of_model(session.get_one(LanguageModel, number)))
+        cost = found.cost(None if number is None else prices_of_model(session.get_one(LanguageModel, number)))
         tokens = found.prompt_tokens + found.completion_tokens + found.estimated_tokens
         total += Spent(found.stored_cost if cost is None else cost, tokens, found.estimated_tokens)
     return total

@@ -21,7 +21,9 @@ from app.core.errors import Conflict
 from app.core.extensions import reading, writing
 from app.jobs import states
 from app.matches.lobby import start_match_against
+from app.model_calls.test_call import request_test
 from app.models import CallSum, Campaign, GenerationRow, LanguageModel, RoundRange, RoundRow, Study, Wave
+from app.registry.changes import remove_model
 from app.registry.spending import spending_limit, spent_since
 from app.spend import call_sums
 from app.spend.figures import ALL, PERIODS, begin_of, read_spend
@@ -127,6 +129,45 @@ def test_sums_of_earlier_calls_change_no_figure(
     assert lines() == before
     assert "Summed 0 calls." in flask("spend", "recount").stdout  # too few for sums of their own
     assert lines() == before
+
+
+def test_calls_of_a_model_that_is_removed_and_all_later_ones_stay_in_the_sums(
+    engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(call_sums, "_LEAST", 1)
+    monkeypatch.setattr(call_sums, "_SETTLED", timedelta(0))
+
+    def call(name: str, cost: float) -> None:
+        with writing(engine) as session:
+            model = session.scalars(select(LanguageModel).where(LanguageModel.name == name)).one()
+            request = request_test(session, model)
+            row = GenerationRow(
+                request_id=request.id, attempt=0, language_model_id=model.id, model=name, prompt=[{"role": "user"}],
+                sampling={}, cost=cost, latency=0.1, retries=0, at=datetime.now(UTC),
+            )  # fmt: skip
+            session.add(row)
+
+    def spent() -> tuple[int, float, float]:
+        with reading(engine) as session:
+            total = read_spend(session, ALL).total
+            return total.calls, total.usd, spent_since(session, datetime.now(UTC) - timedelta(days=1))
+
+    call("haggler", 1.0)
+    call("chatter", 2.0)
+    call("chatter", 4.0)
+    assert call_sums.keep_sums(engine) == 3
+    with writing(engine) as session:
+        remove_model(session, "chatter")
+    assert spent() == (3, 7.0, 7.0)
+    with reading(engine) as session:
+        kept = session.scalars(select(GenerationRow).where(GenerationRow.language_model_id.is_(None))).all()
+        assert [each.prompt for each in kept] == [[], []]
+    call("haggler", 8.0)
+    assert spent() == (4, 15.0, 15.0)
+    assert call_sums.keep_sums(engine) == 1
+    assert spent() == (4, 15.0, 15.0)
+    call_sums.recount(engine)
+    assert spent() == (4, 15.0, 15.0)
 
 
 def test_an_installation_without_calls_has_no_figures(app: Flask, flask: Run) -> None:
