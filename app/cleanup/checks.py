@@ -5,7 +5,7 @@ doubt keeps a thing: one that a live job names anywhere cannot go.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import func, or_, select
@@ -146,7 +146,9 @@ def _names_model(session: Session, kind: str, row: Any, number: int, name: str) 
         if any(key.column.table.name == "language_model" for key in column.foreign_keys):
             if getattr(row, column.key) == number:
                 return True
-        elif column.key not in _LONG and _holds(getattr(row, column.key), {name, f"model:{name}"}, "model_id", number):
+        elif column.key not in _LONG and _holds(
+            getattr(row, column.key), {name, f"model:{name}"}, {"model_id"}, number
+        ):
             return True
     if kind != SOCIETY.name:
         return False
@@ -154,16 +156,22 @@ def _names_model(session: Session, kind: str, row: Any, number: int, name: str) 
     return session.scalar(agents.limit(1)) is not None
 
 
-def _holds(value: Any, names: set[str], key: str, number: int) -> bool:
-    """Whether a JSON value has one of the names in it, or the number under that key."""
+def _holds(value: Any, names: Collection[str], keys: Collection[str], number: int) -> bool:
+    """Whether a JSON value has one of the names in it, or the number under one of the keys or their plurals."""
     if isinstance(value, dict):
         return any(
-            each in names or (each.removesuffix("s") == key and inside in (number, [number])) or
-            _holds(inside, names, key, number) for each, inside in value.items()
-        )  # fmt: skip
+            each in names
+            or (each.removesuffix("s") in keys and str(number) in map(str, _listed(inside)))
+            or _holds(inside, names, keys, number)
+            for each, inside in value.items()
+        )
     if isinstance(value, list):
-        return any(_holds(each, names, key, number) for each in value)
+        return any(_holds(each, names, keys, number) for each in value)
     return isinstance(value, str) and value in names
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 # ---- Datasets and rounds -----------------------------------------------------------
@@ -177,11 +185,15 @@ def _of_dataset(session: Session, row: Dataset) -> Iterator[Dependent]:
         if job.model_id is not None:
             yield Dependent(_model(session.get_one(LanguageModel, job.model_id)), Phrase("it was trained on this"))
     yield from _of_parents(session, or_(RecipeStep.dataset_id == row.id, RecipeStep.realignment_id == row.id))
-    names = {row.name, row.reference, str(row.id)}
+    yield from _of_live_jobs(session, {row.name, row.reference, str(row.id)}, {"dataset"}, row.id)
+
+
+def _of_live_jobs(session: Session, names: Collection[str], keys: Collection[str], number: int) -> Iterator[Dependent]:
+    """The live jobs in whose specs one of the names stands, or the number under one of the keys."""
     for kind in JOB_KINDS:
         for job in session.scalars(select(kind.table).where(kind.table.status.in_(states.LIVE))):
             written = json.loads(job.document) if isinstance(job, RecipeRun) else None  # its steps, those to come too
-            if any(_holds(each, names, "dataset", row.id) for each in (getattr(job, "spec", None), written)):
+            if any(_holds(each, names, keys, number) for each in (getattr(job, "spec", None), written)):
                 yield _unfinished(kind.name, job)
 
 
@@ -207,6 +219,10 @@ def _of_round(session: Session, row: RoundRow, listed: bool) -> Iterator[Depende
         learned = select(TrainingJob.model_id).where(learns_from([dataset.id]), TrainingJob.model_id.is_not(None))
         for model in session.scalars(select(LanguageModel).where(LanguageModel.id.in_(learned))):
             yield Dependent(_model(model), Phrase("it was trained on rows of this round"))
+    yield from _of_live_jobs(session, (), {"round", "talk_of"}, row.id)
+    read_from = (RoundRow.talk_of == row.id, RoundRow.status != states.DONE, RoundRow.removed_at.is_(None))
+    for other in session.scalars(select(RoundRow).where(*read_from).order_by(RoundRow.id)):
+        yield _unfinished(ROUND.name, other)
     if row.matrix_id is not None:
         first = _job(ROUND.name, row.matrix_id)
         yield Dependent(first, Phrase("the cross-play that began with it has this round"))

@@ -35,6 +35,7 @@ from app.models import (
     LanguageModel,
     MatchRow,
     Removal,
+    RoundRow,
     SeatRow,
     TrainingJob,
 )
@@ -221,6 +222,36 @@ def test_a_file_that_cannot_be_moved_stops_no_other_clean_up(engine: Engine, set
     for each in (two, one):
         restore(settings, engine, each.id, BY)
     assert everything(engine, settings.home) == before
+
+
+def test_a_round_whose_messages_another_one_is_to_read_stays_until_that_is_over(
+    engine: Engine, settings: Settings, round_id: int
+) -> None:
+    reader = make_round(engine, "haggler", "scripted", matches=4, queued=True, talk_of=str(round_id))
+    with pytest.raises(Conflict, match=f"kept because of round {reader} "):
+        remove(settings, engine, "round", round_id, BY)
+    with writing(engine) as session:
+        session.get_one(RoundRow, reader).status = states.CANCELLED
+    with reading(engine) as session:
+        [found] = preview(session, settings.home, "round", round_id).dependents
+    assert (found.what.key, str(found.why)) == (reader, "it could not be resumed without this")
+    with writing(engine) as session:
+        session.get_one(RoundRow, reader).status = states.DONE
+    with reading(engine) as session:
+        assert preview(session, settings.home, "round", round_id).dependents == []
+
+
+@pytest.mark.parametrize("step", [
+    "{{name: play, do: round, with: {{game: negotiation, models: [scripted], matches: 4, talk_of: '{number}'}}}}",
+    "{{name: rows, do: keep, with: {{rounds: ['{number}'], filter: all}}}}",
+])  # fmt: skip
+def test_a_round_that_a_later_step_of_a_recipe_names_cannot_go(
+    engine: Engine, settings: Settings, round_id: int, step: str
+) -> None:
+    text = f"recipe: later\nversion: 1\nabout: Of a round.\nsteps:\n  - {step.format(number=round_id)}\n"
+    make_run(engine, text)
+    with pytest.raises(Conflict, match="kept because of recipe run 1 "):
+        remove(settings, engine, "round", round_id, BY)
 
 
 @pytest.mark.parametrize("named", ["number", "reference"])
@@ -468,7 +499,6 @@ def test_an_archive_that_was_changed_is_refused_and_nothing_is_put_back(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from app.cleanup import remove as removing, restore as restoring, folder
 from app.core.config import load_settings
 from app.core.extensions import open_engine
 
