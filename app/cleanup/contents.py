@@ -5,13 +5,14 @@ folder may be in another one, and two paths may lead to the same folder.
 The rows of calls stay too, without their texts, so that what was spent stays true.
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Table, or_, select
+from sqlalchemy import ColumnElement, Table, Text, cast, func, or_, select, true
 from sqlalchemy.orm import Session, defer
 
 from app.alignments.job import ALIGNMENT
@@ -63,6 +64,19 @@ class RowSet(NamedTuple):
         if self.emptied:
             return (*key, *self.emptied)
         return tuple(name for name in map(str, self.table.columns.keys()) if not (self.renumbered and name in key))
+
+    @property
+    def is_left(self) -> ColumnElement[bool]:
+        """Whether a row was not taken yet. Of a thing's own row that cannot be told, which is emptied again."""
+        if self.table.name == "generation":
+            return self.table.columns["removal_id"].is_(None)
+        if self.table.name not in ("society_interaction", "assessed_answer", "model_request"):
+            return true()
+        return or_(*(
+            self.table.columns[name].is_not(None) if value is None
+            else cast(self.table.columns[name], Text) != (value if isinstance(value, str) else json.dumps(value))
+            for name, value in self.emptied.items()
+        ))  # fmt: skip
 
 
 def get_thing(session: Session, kind: str, number: int) -> Any:
@@ -161,10 +175,10 @@ def row_sets(tables: Mapping[str, Table], kind: str, number: int, matches: Seque
 
 
 def _of_model(tables: Mapping[str, Table], number: int) -> Iterator[RowSet]:
-    """Its switches, as nothing can use it any more."""
-    now = datetime.now(UTC).replace(tzinfo=None)
-    switches = {"archived_at": now, "usable_in_rounds": False}
-    yield RowSet(tables["language_model"], tables["language_model"].c.id == number, switches)
+    """Its switches, as nothing can use it any more; emptied again, they stay as they are."""
+    models, now = tables["language_model"], datetime.now(UTC).replace(tzinfo=None)
+    switches = {"archived_at": func.coalesce(models.c.archived_at, now), "usable_in_rounds": False}
+    yield RowSet(models, models.c.id == number, switches)
 
 
 def _of_round(tables: Mapping[str, Table], number: int, matches: Sequence[str] | None) -> Iterator[RowSet]:

@@ -2,7 +2,9 @@
 changes what is there.
 """
 
+import errno
 import fcntl
+import hashlib
 import os
 import shutil
 import time
@@ -76,20 +78,96 @@ def settle_archives(home: Path, known: Iterable[str]) -> None:
         path.unlink(missing_ok=True)
 
 
-def move(names: Iterable[str], source: Path, target: Path) -> None:
-    """Move files, as far as they are at their source, and delete the folders that are empty then."""
-    folders: set[Path] = set()
+def keep_archive(home: Path, name: str) -> None:
+    """Have the disk keep an archive, before what it holds is deleted. Raises OSError."""
+    for path in (archive_path(home, name), home / ARCHIVES, home):
+        sync(path)
+
+
+def copy_ahead(names: Iterable[str], source: Path, target: Path, until: float) -> bool:
+    """Copy files that are to move to another disk, as far as they are at their source, so that `move` only renames.
+
+    False where `until`, of time.monotonic(), came before all were copied: the next call goes on. Raises OSError.
+    """
     for name in names:
-        path = source / name
+        path, draft = source / name, _draft_of(target / name)
         if not path.exists():
             continue
-        (target / name).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path.replace(target / name)
-        folders.update(parent for parent in Path(name).parents if len(parent.parts) > 1)
-    for folder in sorted(folders, key=lambda each: -len(each.parts)):
+        _make_parent(draft)
+        if path.stat().st_dev != draft.parent.stat().st_dev and not _is_copy(draft, path):
+            _copy(path, draft)
+            if time.monotonic() >= until:
+                return False
+    return True
+
+
+def move(names: Iterable[str], source: Path, target: Path) -> None:
+    """Move files, as far as they are at their source, and delete the folders that are empty then.
+
+    Whenever it is killed, each of them is whole at its source or at its target, or at both. Raises OSError.
+    """
+    emptied, filled, copied = set[Path](), set[Path](), list[Path]()
+    for name in names:
+        path, new = source / name, target / name
+        _draft_of(path).unlink(missing_ok=True)  # of a move the other way that was killed
+        if path.exists():
+            _make_parent(new)
+            if not _renamed(path, new):
+                copied.append(path)
+            emptied.update(parent for parent in Path(name).parents if len(parent.parts) > 1)
+            filled.update(target / parent for parent in Path(name).parents)
+        _draft_of(new).unlink(missing_ok=True)
+    if filled and target.parent.is_relative_to(source):
+        filled |= {target.parent, source}  # in which folders may be new
+    for folder in filled:
+        sync(folder)
+    for path in copied:  # once the disk keeps their copies
+        path.unlink()
+    for folder in sorted(emptied, key=lambda each: -len(each.parts)):
         with suppress(OSError):  # which holds something else
             (source / folder).rmdir()
-    _sync(target)
+
+
+def _renamed(path: Path, new: Path) -> bool:
+    """Whether a file has its new name; else it lies on another disk, and its copy has that name."""
+    try:
+        path.replace(new)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        draft = _draft_of(new)
+        if not _is_copy(draft, path):
+            _copy(path, draft)
+        draft.replace(new)
+        return False
+    return True
+
+
+def _draft_of(path: Path) -> Path:
+    """Where a file is while it is copied to `path`: the same each time, so that whoever comes next finds it."""
+    return path.with_name(f".{hashlib.sha256(path.name.encode()).hexdigest()[:32]}.copy")
+
+
+def _make_parent(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+def _copy(path: Path, draft: Path) -> None:
+    draft.unlink(missing_ok=True)
+    try:
+        shutil.copyfile(path, draft)
+        sync(draft)
+        shutil.copystat(path, draft)  # last, as `_is_copy` tells by it that nothing is missing
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _is_copy(draft: Path, path: Path) -> bool:
+    if not draft.exists():
+        return False
+    own, other = draft.stat(), path.stat()
+    return (own.st_size, own.st_mtime_ns) == (other.st_size, other.st_mtime_ns)
 
 
 def delete_folder(path: Path) -> None:
@@ -97,11 +175,9 @@ def delete_folder(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
-def _sync(folder: Path) -> None:
-    """Have the disk keep what was renamed into a folder."""
-    if not folder.is_dir():
-        return
-    number = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Have the disk keep what a file holds, or what was renamed into a folder. Raises OSError."""
+    number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)
     finally:

@@ -4,7 +4,9 @@ That transaction decides. A process that is killed before it has changed nothing
 after it is done by the next clean-up or by upkeep: `finish`.
 """
 
+import math
 import shutil
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import structlog
-from sqlalchemy import Connection, Engine, Table, delete, func, select, update
+from sqlalchemy import Connection, Engine, Table, delete, func, select, tuple_, update
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
@@ -23,11 +25,11 @@ from app.backup.archive import ArchiveReader, ArchiveWriter, Manifest
 from app.backup.tables import revision_of, rows_of, snapshot, tables_of
 from app.cleanup import folder
 from app.cleanup.checks import Dependent, dependents, rows_of_datasets
-from app.cleanup.contents import Owners, files_of, get_thing, name_of, row_sets, subject_of
+from app.cleanup.contents import Owners, RowSet, files_of, get_thing, name_of, row_sets, subject_of
 from app.core.config import Settings
 from app.core.disk import MB
 from app.core.errors import Conflict, Invalid, Phrase, Verbatim
-from app.core.extensions import came_second, in_turn, lock_tables, reading, transact, writing
+from app.core.extensions import came_second, in_turn, lock_tables, reading, sync_commits, transact, writing
 from app.core.files import temporary_beside
 from app.core.lists import Reference
 from app.matches.counts import uncount
@@ -37,6 +39,7 @@ from training.hashes import file_hash
 
 log = structlog.get_logger()
 _AT_ONCE = 200  # matches in one transaction
+_ROWS_AT_ONCE = 1000  # likewise, of what is no round
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +131,12 @@ def remove(
     return removal
 
 
-def finish(home: Path, database: Engine) -> None:
-    """Do what a process that was killed has left to do, for who has the `cleanup_lock`."""
+def finish(home: Path, database: Engine, seconds: float = math.inf) -> None:
+    """Do what a process that was killed has left to do, for who has the `cleanup_lock`.
+
+    After so many seconds it stops between two transactions or files, and the next call goes on.
+    """
+    until = time.monotonic() + seconds
     for row in _settled(home, database):
         if not row.in_force:
             drop(home, database, row)
@@ -137,8 +144,11 @@ def finish(home: Path, database: Engine) -> None:
             log.error("a removal has lost its archive, so nothing more of it is removed", removal=row.id)
         elif not row.moved:
             try:
-                _take_rows(database, row)
-                _take_files(home, database, row)
+                folder.keep_archive(home, str(row.archive))
+                if _take_rows(database, row, until):
+                    _take_files(home, database, row, until)
+                if time.monotonic() >= until:
+                    return
             except OSError as error:  # its files can still be moved later, and other things have no part in it
                 log.warning("the files of a removal cannot be moved", removal=row.id, error=str(error))
 
@@ -153,6 +163,7 @@ def _settled(home: Path, database: Engine) -> Sequence[Removal]:
 
 def drop(home: Path, database: Engine, removal: Removal) -> None:
     """Delete the archive of a removal, and the files that were kept for undoing it."""
+    sync_commits(database)  # what was put back is in the database
     folder.delete_folder(folder.removed_path(home, removal.id))
     folder.archive_path(home, str(removal.archive)).unlink(missing_ok=True)
     with writing(database) as session:
@@ -312,17 +323,34 @@ def _changed(found: RemovalPreview) -> Conflict:
     )
 
 
-def _take_rows(database: Engine, removal: Removal) -> None:
-    """Delete or empty the rows of a removal: of a round those of some matches at a time, between which others write."""
+def _take_rows(database: Engine, removal: Removal, until: float) -> bool:
+    """Delete or empty the rows of a removal, some at a time, between which others write; False where time was up."""
     with reading(database) as session:
         tables = _tables(session.connection())
-        parts = [*matches_of(session, removal.number)] if removal.kind == ROUND.name else [None]
-    for matches in parts:
-        in_turn(transact(database), partial(_take, removal=removal, tables=tables, matches=matches))
+        parts = [*_parts(session, removal, tables)]
+    for place, part in enumerate(parts, 1):
+        in_turn(transact(database), partial(_take, removal=removal, part=part))
+        if place < len(parts) and time.monotonic() >= until:
+            return False
+    return True
 
 
-def _take(session: Session, removal: Removal, tables: Mapping[str, Table], matches: Sequence[str] | None) -> None:
-    for table, which, emptied, _ in reversed(row_sets(tables, removal.kind, removal.number, matches)):
+def _parts(session: Session, removal: Removal, tables: Mapping[str, Table]) -> Iterator[Sequence[RowSet]]:
+    """The rows of a removal that are not taken yet, by what is taken in one transaction."""
+    if removal.kind == ROUND.name:
+        for matches in matches_of(session, removal.number):
+            yield [*reversed(row_sets(tables, removal.kind, removal.number, matches))]
+        return
+    for each in reversed(row_sets(tables, removal.kind, removal.number)):
+        keys = [*each.table.primary_key]
+        found = session.execute(select(*keys).where(each.which, each.is_left)).all()
+        for first in range(0, len(found), _ROWS_AT_ONCE):
+            some = tuple_(*keys).in_([tuple(key) for key in found[first : first + _ROWS_AT_ONCE]])
+            yield [each._replace(which=some)]
+
+
+def _take(session: Session, removal: Removal, part: Sequence[RowSet]) -> None:
+    for table, which, emptied, _ in part:
         if emptied:
             values = {**emptied, **({"removal_id": removal.id} if table.name == "generation" else {})}
             session.execute(update(table).where(which).values(values))
@@ -330,15 +358,25 @@ def _take(session: Session, removal: Removal, tables: Mapping[str, Table], match
             session.execute(delete(table).where(which))
 
 
-def _take_files(home: Path, database: Engine, removal: Removal) -> None:
-    """Move the files that no other thing has to where undoing takes them from."""
+def _take_files(home: Path, database: Engine, removal: Removal, until: float) -> None:
+    """Move the files that no other thing has to where undoing takes them from, if they can be copied in time."""
+    kept = folder.removed_path(home, removal.id)
+    if removal.files:
+        with reading(database) as session:
+            own = _own_files(session, home, removal)
+        if not folder.copy_ahead(own, home, kept, until):
+            return
+    sync_commits(database)  # that they are of this removal
     with writing(database) as session:
         if removal.files:
             lock_tables(session, "dataset", "language_model")
-            owners = Owners(session, home)
-            own = [name for name in removal.files if not owners.others_of(name, removal.kind, removal.number)]
-            folder.move(own, home, folder.removed_path(home, removal.id))
+            folder.move(_own_files(session, home, removal), home, kept)
         session.execute(update(Removal).where(Removal.id == removal.id).values(moved=True))
+
+
+def _own_files(session: Session, home: Path, removal: Removal) -> list[str]:
+    owners = Owners(session, home)
+    return [name for name in removal.files if not owners.others_of(name, removal.kind, removal.number)]
 
 
 def _tables(connection: Connection) -> dict[str, Table]:

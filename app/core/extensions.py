@@ -5,10 +5,12 @@ processes never both believe that they may write; a reading one begins plainly a
 Services take a session and never commit; the edge that opened it does, once.
 """
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import structlog
@@ -158,6 +160,14 @@ class Transact(Protocol):
     """Does `work(session)` in a transaction of its own, and gives what that returned."""
 
     def __call__(self, work: Callable[[Session], T], /) -> T: ...
+
+
+def sync_commits(database: Engine) -> None:
+    """Have the disk keep all that was committed, as PostgreSQL does with each commit and SQLite later."""
+    name = database.url.database
+    if database.dialect.name == "sqlite" and name and (written := Path(f"{name}-wal")).exists():
+        with written.open("rb") as file:
+            os.fsync(file.fileno())
 
 
 def transact(database: Engine) -> Transact:

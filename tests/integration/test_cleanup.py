@@ -8,11 +8,12 @@ import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from flask import Flask
-from sqlalchemy import Engine, func, select, update
+from sqlalchemy import Engine, event, func, select, update
 
 from app.backup.tables import rows_of, snapshot, tables_of
 from app.benchmarks.files import folder_of
@@ -456,6 +457,73 @@ def test_what_a_person_withdraws_goes_from_archives_as_well(engine: Engine, sett
     assert not [*(settings.home / "removed").rglob("*.jsonl")]
     with pytest.raises(AppError):
         restore(settings, engine, removal.id, BY)
+
+
+def test_the_disk_keeps_an_archive_before_anything_of_it_is_deleted(
+    engine: Engine, settings: Settings, round_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    deleted: list[list[str]] = []
+    fsync = os.fsync
+
+    def note(number: int) -> None:
+        fsync(number)
+        synced.append(str(Path(f"/proc/self/fd/{number}").readlink()))
+
+    def look(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if statement.startswith("DELETE"):
+            deleted.append([*synced])
+
+    monkeypatch.setattr(os, "fsync", note)
+    event.listen(engine, "before_cursor_execute", look)
+    remove(settings, engine, "round", round_id, BY)
+    event.remove(engine, "before_cursor_execute", look)
+    [path] = (settings.home / "archives").glob("*.zip")
+    assert deleted
+    assert {str(path), str(path.parent), str(settings.home)} <= {*deleted[0]}
+
+
+@pytest.fixture
+def other_disk(settings: Settings) -> Iterator[None]:
+    """What is kept for undoing lies on another disk than PARLOR_HOME."""
+    shared = Path("/dev/shm")  # noqa: S108 - memory, which is no disk of PARLOR_HOME
+    if not shared.is_dir() or shared.stat().st_dev == settings.home.stat().st_dev:
+        pytest.skip("there is no other disk")
+    with TemporaryDirectory(dir=shared) as folder:
+        (settings.home / "removed").symlink_to(folder)
+        yield
+
+
+# Before a copy is whole, and when it is where it belongs while the file is still where it was.
+@pytest.mark.parametrize(("owner", "name"), [("folder.shutil", "copystat"), ("folder", "_renamed")])
+@pytest.mark.parametrize("undoing", [False, True])
+@pytest.mark.usefixtures("other_disk")
+def test_files_on_another_disk_are_whole_in_one_place_whenever_moving_is_killed(
+    shell: Shell, engine: Engine, settings: Settings, owner: str, name: str, undoing: bool
+) -> None:
+    home = settings.home
+    model = add_checkpoint(engine, home, "big", "checkpoints/big")
+    (home / "checkpoints" / "big" / "config.json").write_text("{}")
+    before = everything(engine, home)
+    if undoing:
+        removal = remove(settings, engine, "model", model, BY, archive_files=False)
+        call = f"restoring.restore(settings, database, {removal.id}, 'ann')"
+    else:
+        call = f"removing.remove(settings, database, 'model', {model}, 'ann', archive_files=False)"
+    killed(shell, settings.database_url, home, owner, name, after=owner == "folder", call=call)
+    with reading(engine) as session:
+        removal = session.scalars(select(Removal)).one()
+        session.expunge(removal)
+    kept = home / "removed" / str(removal.id) / "checkpoints" / "big"
+    for file, content in (("config.json", "{}"), ("model.safetensors", "big")):
+        assert content in [
+            (folder / file).read_text() for folder in (kept, home / "checkpoints" / "big") if (folder / file).exists()
+        ]
+    free_due(home, engine)
+    assert (files_in(home, "checkpoints"), len(files_in(kept, "."))) == (set(), 2)
+    restore(settings, engine, removal.id, BY)
+    assert everything(engine, home) == before
+    assert not kept.exists()
 
 
 def test_of_two_who_clean_up_at_once_one_wins(engine: Engine, settings: Settings, round_id: int) -> None:
