@@ -38,6 +38,7 @@ from app.studies.forget import delete_unusable_files
 from workers import heartbeat
 
 log = structlog.get_logger()
+_CLEANUP_SECONDS = 1.0  # in one round, for what clean-ups that were killed have left to do
 
 
 def main() -> None:
@@ -184,7 +185,7 @@ def _remove_what_is_due(database: Engine, settings: Settings) -> None:
     """
     if files := delete_unusable_files(database, settings.home):
         log.info("deleted the files of unusable datasets", files=len(files))
-    if freed := free_due(settings.home, database):
+    if freed := free_due(settings.home, database, seconds=_CLEANUP_SECONDS):
         log.info("freed the disk of what was removed", removals=freed)
     until = datetime.now(UTC) + retention.EVERY
     with writing(database) as session:

@@ -1,7 +1,7 @@
 """Putting back what was removed, from its archive: the same rows and bytes. And what becomes of archives later."""
 
 import contextlib
-import os
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -16,17 +16,19 @@ from sqlalchemy.orm import Session
 from app.backup.archive import ArchiveReader
 from app.backup.tables import read_rows, tables_of
 from app.cleanup import folder
-from app.cleanup.contents import DATASET, get_thing, row_sets, subject_of
+from app.cleanup.contents import DATASET, MODEL, get_thing, row_sets, subject_of
 from app.cleanup.remove import drop, finish, matches_of
 from app.core.config import Settings
 from app.core.disk import is_full
 from app.core.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
 from app.core.extensions import in_turn, reading, transact, writing
-from app.core.files import temporary_beside
+from app.core.files import replace_file
 from app.datasets.store import FOLDER as DATASETS
 from app.datasets.store import pieces_of
+from app.inference.weights import base_of
 from app.matches.counts import count_ended
 from app.models import Dataset, Removal
+from app.players.local.options import resolve
 from app.rounds.job import ROUND
 from training.hashes import file_hash
 
@@ -55,6 +57,8 @@ def restore(settings: Settings, database: Engine, removal_id: int, by: str) -> R
             session.execute(update(Removal).where(Removal.id == removal_id).values(moved=False, freed_at=None))
         try:
             _put_files_back(home, removal, reader, others)
+            with reading(database) as session:
+                _refuse_without_base(session, home, removal)
             _load_rows(database, removal, reader, tables)
             with writing(database) as session:
                 _unmark(session, removal, by)
@@ -79,21 +83,24 @@ def get_removal(session: Session, removal_id: int) -> Removal:
     return row
 
 
-def free_due(home: Path, database: Engine, now: datetime | None = None) -> int:
+def free_due(home: Path, database: Engine, now: datetime | None = None, seconds: float = math.inf) -> int:
     """Delete the files of removals that can no longer be undone, and their archives where these hold no files; and
     what is left of datasets that hold what a person has withdrawn. How many removals; 0 while somebody cleans up.
+
+    Before, it does for so many seconds what `finish` does.
     """
     now = now or datetime.now(UTC)
     try:
         with folder.cleanup_lock(home, patience=0):
-            finish(home, database)
+            finish(home, database, seconds)
             with reading(database) as session:
                 open_ = select(Removal).where(Removal.in_force.is_(True), Removal.archive.is_not(None))
                 due = [row for row in session.scalars(open_) if _is_withdrawn(session, row)]
-                over = open_.where(Removal.freed_at.is_(None), Removal.undo_until <= now)
+                over = open_.where(Removal.moved, Removal.freed_at.is_(None), Removal.undo_until <= now)
                 passed = [row for row in session.scalars(over) if row not in due]
                 session.expunge_all()
             for row in (*due, *(row for row in passed if not row.has_files)):
+                _hand_over(home, database, row)
                 drop(home, database, row)
             for row in passed:
                 if row.has_files:
@@ -117,7 +124,28 @@ def delete_archive(settings: Settings, database: Engine, removal_id: int) -> Non
                 got=Phrase("one without"),
                 subject=_subject(removal),
             )
+        _hand_over(settings.home, database, removal)
         drop(settings.home, database, removal)
+
+
+def _hand_over(home: Path, database: Engine, removal: Removal) -> None:
+    """Leave to another removal what only this one keeps of the bytes that undoing that one needs."""
+    with reading(database) as session:
+        others = [each for each in _others_with(session, removal) if not _is_withdrawn(session, each)]
+    kept, archive = folder.removed_path(home, removal.id), folder.archive_path(home, str(removal.archive))
+    for name in removal.files:
+        needing = [each for each in others if name in each.files]
+        if not needing or (home / name).is_file() or any(_keeps(home, each, name) for each in needing):
+            continue
+        target = folder.removed_path(home, needing[0].id)
+        if (kept / name).is_file():
+            folder.move([name], kept, target)
+        elif removal.has_files:
+            _write_kept(target, name, ArchiveReader(archive).file(name))
+
+
+def _keeps(home: Path, removal: Removal, name: str) -> bool:
+    return removal.has_files or (folder.removed_path(home, removal.id) / name).is_file()
 
 
 def _delete_kept(home: Path, database: Engine, removal: Removal) -> None:
@@ -139,6 +167,27 @@ def _refuse_unusable(session: Session, removal: Removal) -> None:
             got=Phrase("a dataset that holds what a person has withdrawn"),
             subject=_subject(removal),
         )
+
+
+def _refuse_without_base(session: Session, home: Path, removal: Removal) -> None:
+    """Raises Conflict for adapters over a checkpoint that was removed, without which nothing can load them."""
+    if removal.kind != MODEL:
+        return
+    row = get_thing(session, MODEL, removal.number)
+    base = base_of(resolve(home, str(row.options["path"])).resolve())
+    taken = select(Removal).where(Removal.kind == MODEL, Removal.in_force.is_(True), Removal.id != removal.id)
+    for other in session.scalars(taken.order_by(Removal.id)):
+        lost = (home / name for name in other.files if not (home / name).exists())
+        if other.number == row.adapter_base_id or (
+            base is not None and any(path.is_relative_to(base.folder.resolve()) for path in lost)
+        ):
+            raise Conflict(
+                "removal",
+                expected=Phrase("adapters whose checkpoint is there"),
+                got=Phrase("some over %(name)s, which was removed", name=other.name),
+                remedy=Phrase("put back removal %(number)s first", number=other.id),
+                subject=_subject(removal),
+            )
 
 
 # ---- The archive and the files -------------------------------------------------------
@@ -203,15 +252,9 @@ def _put_files_back(home: Path, removal: Removal, reader: ArchiveReader, others:
     kept = folder.removed_path(home, removal.id)
     try:
         for name in removal.files:
-            path = kept / name
-            if path.is_file() or (home / name).is_file():
-                continue
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with temporary_beside(path) as part, part.open("xb") as file:
-                file.writelines(_content(home, name, removal, reader, others))
-                file.flush()
-                os.fsync(file.fileno())
-            path.chmod(0o400 if name.startswith(f"{DATASETS}/") else 0o600)
+            if not (kept / name).is_file() and not (home / name).is_file():
+                _write_kept(kept, name, _content(home, name, removal, reader, others))
+        folder.move(removal.files, kept, home)
     except OSError as error:
         with contextlib.suppress(OSError):
             if removal.freed_at is not None:
@@ -224,7 +267,16 @@ def _put_files_back(home: Path, removal: Removal, reader: ArchiveReader, others:
             remedy=Phrase("nothing was put back"),
             subject=kept,
         ) from None
-    folder.move(removal.files, kept, home)
+
+
+def _write_kept(kept: Path, name: str, pieces: Iterable[bytes]) -> None:
+    """Write a file where undoing takes it from. Raises OSError."""
+    path = kept / name
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    replace_file(path, pieces)
+    path.chmod(0o400 if name.startswith(f"{DATASETS}/") else 0o600)
+    for each in (path.parent, kept, kept.parent):
+        folder.sync(each)
 
 
 def _content(
@@ -258,7 +310,8 @@ def _load_rows(database: Engine, removal: Removal, reader: ArchiveReader, tables
             statement = _filling(table, columns) if emptied else insert(table)
             mark = "own_" if emptied else ""
             for rows in read_rows(table, columns, reader.table(table.name)):
-                values = [{f"{mark}{name}": value for name, value in row.items()} for row in rows]
+                full = (row | _later(table, row) for row in rows)
+                values = [{f"{mark}{name}": value for name, value in row.items()} for row in full]
                 in_turn(run, partial(_execute, statement=statement, values=values))
     except IntegrityError:
         raise Conflict(
@@ -269,6 +322,14 @@ def _load_rows(database: Engine, removal: Removal, reader: ArchiveReader, tables
         ) from None
 
 
+def _later(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
+    """What a row lacks that an earlier version has archived, as migrations have filled it in rows that were there."""
+    if table.name != "match" or "moves" in row:
+        return {}
+    over = row["status"] == "over"
+    return {"moves": row["ply"] if over else None, "refused": row["violations"] if over else None}
+
+
 def _execute(session: Session, statement: Executable, values: list[dict[str, Any]]) -> None:
     session.connection().execute(statement, values)
 
@@ -276,6 +337,7 @@ def _execute(session: Session, statement: Executable, values: list[dict[str, Any
 def _unmark(session: Session, removal: Removal, by: str) -> None:
     row = get_thing(session, removal.kind, removal.number)
     session.refresh(row, with_for_update=True)
+    _refuse_unusable(session, removal)  # a person may have withdrawn meanwhile
     own = session.get_one(Removal, removal.id)
     if removal.kind == ROUND.name:
         for some in matches_of(session, removal.number):

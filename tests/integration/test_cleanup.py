@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,12 +16,15 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, event, func, select, update
 
+from app.backup.archive import ArchiveReader, ArchiveWriter
 from app.backup.tables import rows_of, snapshot, tables_of
 from app.benchmarks.files import folder_of
 from app.benchmarks.lifecycle import create as create_benchmark
 from app.benchmarks.spec import BenchmarkSpec
+from app.cleanup import remove as removing
+from app.cleanup import restore as restoring
 from app.cleanup.remove import finish, preview, remove, together
-from app.cleanup.restore import free_due, restore
+from app.cleanup.restore import delete_archive, free_due, restore
 from app.cli.local_model import folder_at
 from app.core.config import Settings
 from app.core.errors import AppError, Conflict, Invalid
@@ -52,6 +56,7 @@ from tests.shell import Shell
 from tests.societies import add_chat_models, make_society, opinion
 from tests.societies import run as run_society
 from tests.stub_openai import Reply, StubServer
+from training.hashes import file_hash
 
 BY = "ann"
 
@@ -298,6 +303,26 @@ def test_a_dataset_comes_back_though_only_another_removal_keeps_its_bytes(engine
     assert everything(engine, settings.home) == before
 
 
+@pytest.mark.parametrize("freed", [False, True])
+def test_deleting_an_archive_leaves_what_undoing_another_removal_needs(
+    engine: Engine, settings: Settings, freed: bool
+) -> None:
+    first = make_dataset(engine, settings, "first")
+    second = cut(engine, settings.home, "second", rounds=first.spec["rounds"], filter="all", style="compact")
+    path = settings.home / "datasets" / f"{first.sha256}.jsonl"
+    content = path.read_bytes()
+    one = remove(settings, engine, "dataset", first.id, BY, archive_files=False)
+    other = remove(settings, engine, "dataset", second.id, BY, archive_files=freed)
+    if freed:  # so that its archive alone has the bytes
+        with writing(engine) as session:
+            session.get_one(Removal, other.id).undo_until = datetime.now(UTC)
+        assert free_due(settings.home, engine) == 1
+    delete_archive(settings, engine, other.id)
+    restore(settings, engine, one.id, BY)
+    assert path.read_bytes() == content
+    assert not [path for folder in ("archives", "removed") for path in (settings.home / folder).glob("[!.]*")]
+
+
 def add_checkpoint(engine: Engine, home: Path, name: str, path: str, base: str | None = None) -> int:
     """Register a folder with one file, or adapters that say that they lie over `base`, which is not looked for."""
     folder = home / path
@@ -341,6 +366,28 @@ def test_files_of_another_model_stay_whichever_way_its_path_leads_there(
     assert files_in(home, "checkpoints/big") == {name for name in every if "/big/" in name}
     restore(settings, engine, removal.id, BY)
     assert files_in(home, "checkpoints") == every
+
+
+@pytest.mark.parametrize("linked", [True, False])
+def test_adapters_come_back_only_after_the_checkpoint_that_they_lie_over(
+    engine: Engine, settings: Settings, linked: bool
+) -> None:
+    home = settings.home
+    big = add_checkpoint(engine, home, "big", "checkpoints/big")
+    over = add_checkpoint(engine, home, "over", "checkpoints/over", None if linked else "checkpoints/big")
+    if linked:
+        with writing(engine) as session:
+            session.get_one(LanguageModel, over).adapter_base_id = big
+    before = everything(engine, home)
+    adapters, base = (remove(settings, engine, "model", number, BY) for number in (over, big))
+    without = state_of(engine, home)
+    said = f"got some over big, which was removed; put back removal {base.id} first"
+    with pytest.raises(Conflict, match=said):
+        restore(settings, engine, adapters.id, BY)
+    assert state_of(engine, home) == without
+    for removal in (base, adapters):
+        restore(settings, engine, removal.id, BY)
+    assert everything(engine, home) == before
 
 
 def test_a_checkpoint_among_the_files_of_a_training_stays_when_that_goes(engine: Engine, settings: Settings) -> None:
@@ -459,6 +506,29 @@ def test_what_a_person_withdraws_goes_from_archives_as_well(engine: Engine, sett
         restore(settings, engine, removal.id, BY)
 
 
+def test_what_a_person_withdraws_while_it_is_put_back_stays_withdrawn(
+    engine: Engine, settings: Settings, round_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = cut(engine, settings.home, rounds=[round_id], filter="all")
+    removal = remove(settings, engine, "dataset", dataset.id, BY)
+    load_rows = restoring._load_rows
+
+    def withdraw_first(*args: Any) -> None:
+        with writing(engine) as session:
+            mark_unusable(session, [str(session.scalars(select(DatasetRow.match_id)).first())])
+        load_rows(*args)
+
+    monkeypatch.setattr(restoring, "_load_rows", withdraw_first)
+    with pytest.raises(Conflict, match="got a dataset that holds what a person has withdrawn"):
+        restore(settings, engine, removal.id, BY)
+    with reading(engine) as session:
+        delete_files(session, settings.home)
+        assert session.get_one(Dataset, dataset.id).removed_at is not None
+    assert free_due(settings.home, engine) == 1
+    assert not [*(settings.home / "datasets").glob("*.jsonl"), *(settings.home / "archives").glob("*.zip")]
+    assert not [*(settings.home / "removed").rglob("*.jsonl")]
+
+
 def test_the_disk_keeps_an_archive_before_anything_of_it_is_deleted(
     engine: Engine, settings: Settings, round_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -481,6 +551,41 @@ def test_the_disk_keeps_an_archive_before_anything_of_it_is_deleted(
     [path] = (settings.home / "archives").glob("*.zip")
     assert deleted
     assert {str(path), str(path.parent), str(settings.home)} <= {*deleted[0]}
+
+
+@pytest.mark.parametrize("kind", ["round", "society"])
+def test_a_removal_that_was_killed_is_finished_in_steps_between_which_upkeep_does_other_things(
+    engine: Engine, settings: Settings, stub: StubServer, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_chat_models(engine, stub.url, "chatter")
+    if kind == "round":
+        number = make_round(engine, "haggler", "scripted", matches=4)
+        play(engine, settings, number)
+    else:
+        number = make_society(engine, "chatter", observers=["scripted-observer"])
+        run_society(engine, settings, number)
+    before = everything(engine, settings.home)
+    with monkeypatch.context() as patch:
+        patch.setattr(removing, "finish", lambda *_: None)  # as if it was killed then
+        removal = remove(settings, engine, kind, number, BY)
+    monkeypatch.setattr(removing, "_AT_ONCE", 1)
+    monkeypatch.setattr(removing, "_ROWS_AT_ONCE", 5)
+
+    def left() -> int:
+        with reading(engine) as session:
+            return session.scalar(select(func.count()).where(GenerationRow.removal_id.is_(None))) or 0
+
+    counts = [left()]
+    for _ in range(200):
+        free_due(settings.home, engine, seconds=0)
+        counts.append(left())
+        with reading(engine) as session:
+            if session.get_one(Removal, removal.id).moved:
+                break
+    assert len({*counts}) > 3  # some with each step
+    assert counts[-1] == 0
+    restore(settings, engine, removal.id, BY)
+    assert everything(engine, settings.home) == before
 
 
 @pytest.fixture
@@ -562,11 +667,36 @@ def test_an_archive_that_was_changed_is_refused_and_nothing_is_put_back(
         assert session.scalar(select(func.count()).select_from(MatchRow)) == 0
 
 
+def test_a_round_of_an_earlier_version_comes_back_with_the_figures_that_its_matches_have_now(
+    engine: Engine, settings: Settings, round_id: int
+) -> None:
+    with writing(engine) as session:
+        session.execute(update(MatchRow).where(MatchRow.index == 0).values(status="playing", moves=None, refused=None))
+    before = everything(engine, settings.home)
+    removal = remove(settings, engine, "round", round_id, BY)
+    [path] = (settings.home / "archives").glob("*.zip")
+    reader = ArchiveReader(path)
+    manifest = replace(reader.manifest, tables={}, files={})
+    writer = ArchiveWriter(path.with_name("older"), manifest)
+    for name, entry in reader.manifest.tables.items():
+        later = {"moves", "refused"} if name == "match" else set()
+        kept = [place for place, column in enumerate(entry.columns) if column not in later]
+        rows = ([row[place] for place in kept] for some in reader.table(name) for row in some)
+        writer.add_table(name, tuple(entry.columns[place] for place in kept), rows)
+    writer.close()
+    path.with_name("older").replace(path)
+    with writing(engine) as session:
+        session.get_one(Removal, removal.id).sha256 = file_hash(path)
+    restore(settings, engine, removal.id, BY)
+    assert everything(engine, settings.home) == before
+
+
 # ---- kill -9 -----------------------------------------------------------------------
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
+from app.cleanup import remove as removing, restore as restoring, folder
 from app.core.config import load_settings
 from app.core.extensions import open_engine
 

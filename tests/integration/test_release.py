@@ -10,6 +10,8 @@ from flask import Flask
 from sqlalchemy import Engine, update
 from sqlalchemy.orm import Session
 
+from app.cleanup.remove import remove
+from app.cleanup.restore import restore
 from app.core.errors import Conflict, Invalid
 from app.core.extensions import reading, transact, writing
 from app.datasets import register
@@ -111,6 +113,20 @@ def test_a_dataset_may_leave_once_everybody_in_its_games_agrees_and_no_longer_on
     assert not of_dataset(engine, dataset).is_allowed
     with writing(engine) as session:  # which is another question
         assert consents.training_consent(session, people.person(ann))
+
+
+def test_what_was_withdrawn_while_a_dataset_was_removed_stays_so_when_that_is_undone(
+    engine: Engine, app: Flask, home: Path, people: People
+) -> None:
+    enrolment = come(people, "ann", publication=True)
+    people.play(enrolment)
+    number = cut_all(engine, home).id
+    assert of_dataset(engine, number).is_allowed
+    removal = remove(app.config["SETTINGS"], engine, "dataset", number, "bob")
+    with writing(engine) as session:
+        consents.withdraw_publication(session, people.person(enrolment))
+    restore(app.config["SETTINGS"], engine, removal.id, "bob")
+    assert not of_dataset(engine, number).is_allowed
 
 
 def test_who_was_never_asked_and_guests_let_nothing_leave(engine: Engine, home: Path, people: People) -> None:
