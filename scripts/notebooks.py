@@ -74,13 +74,10 @@ def running_lab(*, with_study: bool) -> Iterator[dict[str, str]]:
     """
     with running_parlor(SMALL_MODELS="true", WORK_NICENESS="0") as parlor:
         shell = Shell()
-        try:
-            if with_study:
-                _run_study(parlor, shell)
-            scopes = [part for scope in ("read", "run", "people") for part in ("--scope", scope)]
-            made = _flask(shell, parlor, "token", "create", "notebooks", *scopes, "--json")
-        finally:
-            shell.close()
+        if with_study:
+            _run_study(parlor, shell)
+        scopes = [part for scope in ("read", "run", "people") for part in ("--scope", scope)]
+        made = _flask(shell, parlor, "token", "create", "notebooks", *scopes, "--json")
         yield {"PARLOR_URL": parlor.url, "PARLOR_TOKEN": json.loads(made)["token"]}
 
 

@@ -201,11 +201,9 @@ def emptied_database(_lasting_database: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def shell() -> Iterator[Shell]:
+def shell() -> Shell:
     """Runs commands of `flask`, each in a process of its own."""
-    running = Shell()
-    yield running
-    running.close()
+    return Shell()
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
-"""The SQLite file that a first start makes, made once in a process: that takes a second of processor time."""
+"""The SQLite file that a first start makes, made once in a run of tests: that takes a second of processor time."""
 
-import atexit
 import shutil
 import sqlite3
-import tempfile
 from contextlib import closing
 from functools import cache
 from pathlib import Path
@@ -11,12 +9,21 @@ from pathlib import Path
 from app.core.config import load_settings
 from app.core.extensions import db
 from app.schema import bare_app, upgrade
+from tests.fork_server import once, run_of_tests
 
 
 @cache
 def _new_sqlite() -> Path:
-    home = Path(tempfile.mkdtemp(prefix="parlor-", dir="/tmp"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    _, folder = run_of_tests()
+    with once(folder):
+        path = folder / "parlor.db"
+        if not path.exists():
+            _make(folder / "new").rename(path)
+    return path
+
+
+def _make(home: Path) -> Path:
+    home.mkdir(exist_ok=True)
     app = bare_app(load_settings({"PARLOR_HOME": home, "DATABASE_URL": "", "SMALL_MODELS": False}))
     upgrade(app)
     with app.app_context():

@@ -1,22 +1,20 @@
 """`flask` as a shell starts it: a command in a process of its own, in which no other command was ever loaded.
 
 The processes are forked from one that has loaded the app and no command, because to load the app takes two seconds of
-processor time, and to fork a hundredth of one. `python -m tests.shell` is that process: it reads a JSON object a line,
-and answers with the exit code.
+processor time, and to fork a hundredth of one.
 """
 
 import gc
 import json
 import os
-import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NoReturn
+from tempfile import TemporaryFile
 
-from tests.stack import PATIENCE, ROOT
+from tests.fork_server import ForkServer, serve
+
+_commands = ForkServer("tests.shell")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,57 +42,35 @@ class Finished:
 class Shell:
     """Runs commands of `flask`."""
 
-    def __init__(self) -> None:
-        command = [sys.executable, "-m", "tests.shell"]
-        self._server = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
     def flask(self, *lines: Sequence[object], env: Mapping[str, str] | None = None, typed: bytes = b"") -> Finished:
         """Run the command lines, without `flask` at their head, in one process, up to the first that fails."""
-        with tempfile.TemporaryDirectory(prefix="parlor-") as folder:
-            (Path(folder) / "in").write_bytes(typed)
-            request = {"lines": [[*map(str, line)] for line in lines], "env": {**os.environ, **(env or {})}}
-            assert self._server.stdin
-            assert self._server.stdout
-            self._server.stdin.write(json.dumps({**request, "folder": folder}).encode() + b"\n")
-            self._server.stdin.flush()
-            code = int(self._server.stdout.readline())
-            return Finished(code, *((Path(folder) / name).read_bytes() for name in ("out", "err")))
+        with TemporaryFile() as written, TemporaryFile() as output, TemporaryFile() as errors:
+            written.write(typed)
+            files = (output, errors, written)
+            for file in files:
+                file.seek(0)
+            process = _commands.fork(
+                [json.dumps([*map(str, line)]) for line in lines],
+                {**os.environ, **(env or {})},
+                [file.fileno() for file in files],
+                errors_apart=True,
+                reads_last=True,
+            )
+            code = process.wait()
+            for file in files:
+                file.seek(0)
+            return Finished(code, output.read(), errors.read())
 
     def python(self, program: str, *arguments: str, env: Mapping[str, str] | None = None) -> Finished:
         """Run a program, as `python -c` does, in a process that has loaded the app."""
         return self.flask(["-c", program, *arguments], env=env)
 
-    def close(self) -> None:
-        assert self._server.stdin
-        self._server.stdin.close()
-        self._server.wait(PATIENCE)
-
 
 # ---- The process that is forked ---------------------------------------------
 
 
-def _serve() -> None:
-    import app.factory  # noqa: F401 - what every command needs
-
-    gc.freeze()  # a fork that looks through what it shares has to copy it
-    for line in sys.stdin.buffer:
-        request = json.loads(line)
-        child = os.fork() or _run(**request)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-
-
-def _run(lines: Sequence[Sequence[str]], env: Mapping[str, str], folder: str) -> NoReturn:
-    code: Any = 1
-    try:
-        for number, (name, flags) in enumerate({"in": os.O_RDONLY, "out": _NEW, "err": _NEW}.items()):
-            os.dup2(os.open(f"{folder}/{name}", flags, 0o600), number)
-        os.environ.clear()
-        os.environ.update(env)
-        code = next(filter(None, map(run_flask, lines)), 0)
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+def _run(lines: list[str]) -> int:
+    return next(filter(None, (run_flask(json.loads(line)) for line in lines)), 0)
 
 
 def run_flask(line: Sequence[str]) -> int:
@@ -112,7 +88,8 @@ def run_flask(line: Sequence[str]) -> int:
     return 0
 
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-
 if __name__ == "__main__":
-    _serve()
+    import app.factory  # noqa: F401 - what every command needs
+
+    gc.freeze()  # a fork that looks through what it shares has to copy it
+    serve(_run)

@@ -1,6 +1,5 @@
 """Parlor as it really runs, for tests: the supervisor in a process of its own, on a free port."""
 
-import atexit
 import contextlib
 import itertools
 import os
@@ -91,8 +90,7 @@ def readable_by_others(home: Path) -> list[Path]:
     return found
 
 
-supervisors = ForkServer("tests.supervisors")  # of this process; the first makes it load
-atexit.register(supervisors.close)
+supervisors = ForkServer("tests.supervisors")
 
 TURNS_ALONE = {"WORKER_QUEUES": "turns"}  # for what plays no rounds and trains nothing: a worker takes 1.4 s to load
 

@@ -4,7 +4,6 @@ takes one and a half seconds of processor time.
 
 import gc
 import os
-import socket
 import sys
 from importlib import import_module
 
@@ -28,4 +27,4 @@ if __name__ == "__main__":
         if each != READS_SETTINGS:
             import_module(each)
     gc.freeze()
-    serve(socket.socket(fileno=int(sys.argv[1])), _supervise)
+    serve(_supervise)

@@ -2,10 +2,7 @@
 training needs: that takes three seconds of processor time.
 """
 
-import atexit
 import os
-import socket
-import sys
 from collections.abc import Mapping
 from importlib import import_module
 
@@ -20,8 +17,7 @@ _LOADED = (
     "app.finetuning.openai.vendor",
     "app.finetuning.together.vendor",
 )
-_terminals = ForkServer("tests.terminals")  # of this process; the first makes it load
-atexit.register(_terminals.close)
+_terminals = ForkServer("tests.terminals")
 
 
 def start_flask(*line: object, env: Mapping[str, str]) -> Forked:
@@ -33,4 +29,4 @@ def start_flask(*line: object, env: Mapping[str, str]) -> Forked:
 if __name__ == "__main__":
     for each in _LOADED:
         import_module(each)
-    serve(socket.socket(fileno=int(sys.argv[1])), run_flask)
+    serve(run_flask)

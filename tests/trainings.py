@@ -6,9 +6,7 @@ A training holds the job's lock, writes into the job's log, and can be signalled
 
 import gc
 import os
-import socket
 import subprocess
-import sys
 from collections.abc import Sequence
 from importlib import import_module
 from tempfile import TemporaryFile
@@ -67,4 +65,4 @@ if __name__ == "__main__":
     import_module("training.recipe")
     import_module("training.benchmarks.run")
     gc.freeze()  # a fork that looks through what it shares has to copy it
-    serve(socket.socket(fileno=int(sys.argv[1])), _train)
+    serve(_train)

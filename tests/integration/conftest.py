@@ -112,19 +112,15 @@ def flask(shell: Shell, app: Flask) -> Callable[..., Finished]:
     return lambda *line, **more: shell.flask(line, env=env, **more)
 
 
-@pytest.fixture(scope="session")
-def _training_server() -> Iterator[ForkServer]:
-    server = ForkServer("tests.trainings")
-    yield server
-    server.close()
+_trainings = ForkServer("tests.trainings")
 
 
 @pytest.fixture(autouse=True)
-def _forked_trainings(monkeypatch: pytest.MonkeyPatch, _training_server: ForkServer) -> None:
+def _forked_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trainings, benchmarks and looks at checkpoints need not load torch each where a test runs them in its process;
     those of whole Parlors do.
     """
-    forking = ForkingSubprocess(_training_server, local.PROGRAM, tinker.PROGRAM, tasks.PROGRAM)
+    forking = ForkingSubprocess(_trainings, local.PROGRAM, tinker.PROGRAM, tasks.PROGRAM)
     monkeypatch.setattr(process, "subprocess", forking)
     monkeypatch.setattr(local_model, "subprocess", forking)
 
