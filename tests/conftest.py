@@ -19,7 +19,7 @@ import pytest
 from redis import Redis
 
 from app.core.config import Settings, load_settings
-from tests import order, selection
+from tests import forked_workers, order, selection
 from tests import stack as stacks
 from tests.services import emptied_redis, empty, new_database, redis_of
 from tests.shell import Shell
@@ -107,6 +107,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = [each for name in ("passed", "failed") for each in terminalreporter.stats.get(name, ())]
     if any(each.nodeid.startswith(_SEEDED) for each in reports):
         terminalreporter.write_line(f"What was killed at random was drawn with CHAOS_SEED={CHAOS_SEED}.")
+
+
+def pytest_keyboard_interrupt() -> None:
+    forked_workers.interrupt()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """Have `pytest -n` fork its processes."""
+    forked_workers.install()
 
 
 @pytest.hookimpl(optionalhook=True)
