@@ -9,13 +9,16 @@ from importlib import import_module
 
 from setproctitle import getproctitle, setproctitle
 
+from app.jobs import process
 from tests.fork_server import serve
+from tests.trainings import ForkingSubprocess
 from workers import shared_modules, supervisor
 
 READS_SETTINGS = "workers.celery_app"  # when it is loaded, and each Parlor has its own
 
 
 def _supervise(_arguments: list[str]) -> int:
+    vars(process)["subprocess"] = ForkingSubprocess()  # of trainings, which the workers begin
     setproctitle(f"{sys.executable} -m {supervisor.__name__}")
     return supervisor.main()
 

@@ -12,17 +12,16 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, inspect
 
-from app.benchmarks import tasks
 from app.cli import local_model
 from app.cli.commands import Commands
 from app.core import reading_process
 from app.core.extensions import db, writing
 from app.core.queues import Typing
 from app.factory import create_app
-from app.finetuning.backends import local, tinker
 from app.jobs import process
 from app.jobs.kind import JobKind
 from app.matches.turns import WorkerContext
+from app.publication import runner
 from app.recipes import recipe_command, yaml_command
 from app.registry import ensure_baselines
 from app.schema import upgrade
@@ -30,7 +29,6 @@ from app.studies import design_command
 from app.web import form_writes
 from tests import compiled
 from tests.enrolments import KnownWave, load_example, open_wave
-from tests.fork_server import ForkServer
 from tests.new_sqlite import copy_new_sqlite
 from tests.shell import Finished, Shell
 from tests.stack import PATIENCE, TURNS_ALONE, Stack, running_parlor
@@ -112,17 +110,13 @@ def flask(shell: Shell, app: Flask) -> Callable[..., Finished]:
     return lambda *line, **more: shell.flask(line, env=env, **more)
 
 
-_trainings = ForkServer("tests.trainings")
-
-
 @pytest.fixture(autouse=True)
 def _forked_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trainings, benchmarks and looks at checkpoints need not load torch each where a test runs them in its process;
-    those of whole Parlors do.
+    """Trainings, benchmarks, looks at checkpoints and what sends to the hub need not load torch and the hub's library
+    each.
     """
-    forking = ForkingSubprocess(_trainings, local.PROGRAM, tinker.PROGRAM, tasks.PROGRAM)
-    monkeypatch.setattr(process, "subprocess", forking)
-    monkeypatch.setattr(local_model, "subprocess", forking)
+    for each in (process, local_model, runner):
+        monkeypatch.setattr(each, "subprocess", ForkingSubprocess())
 
 
 class _Designs:

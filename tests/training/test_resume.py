@@ -3,29 +3,29 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.fork_server import Forked
 from tests.stack import PATIENCE
 from tests.training.conftest import events_in
+from tests.trainings import trainings
 from training.errors import TrainingFailed
 from training.trainer import TokenTrainer, is_over
 
 STEPS = {"batch": 4, "accumulation": 2, "epochs": 25, "save_every": 20, "eval_share": 0.1, "eval_every": 50}
-ROOT = Path(__file__).parents[2]
 
 
-def started(config: Path, events: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "training", "sft", "--config", str(config), "--progress", str(events)]
-    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
+def started(config: Path, events: Path) -> Forked:
+    command = ["training", "sft", "--config", str(config), "--progress", str(events)]
+    with open(os.devnull, "wb") as output:  # noqa: PTH123 - not a path of the project
+        return trainings.fork(command, os.environ, (output.fileno(),))
 
 
-def wait_for_step(step: int, events: Path, process: subprocess.Popen[bytes]) -> None:
+def wait_for_step(step: int, events: Path, process: Forked) -> None:
     until = time.monotonic() + PATIENCE
     while not any(each.get("step", 0) >= step for each in _whole_lines(events)):
         assert process.poll() is None, "the training ended before it could be killed"
