@@ -17,7 +17,9 @@ from app.core.extensions import reading, writing
 from app.models import LanguageModel
 from app.players.local.serving import READY, STARTING, WATCHED_FOR, ServedModel, TokenizerFacts, read_served
 from app.registry import add_local_model, serving
+from tests.fork_server import Forked
 from tests.stack import PATIENCE, wait_until
+from tests.terminals import start_flask
 from training.marks import OwnMarks
 
 WATCHER = "the watcher of a test"
@@ -71,6 +73,17 @@ def running(command: Sequence[str], env: Mapping[str, str], log: Path) -> Iterat
     """A process that is killed in the end, if it has not ended by itself; what it prints is in `log`."""
     with log.open("ab") as out:
         process = subprocess.Popen(command, cwd=ROOT, env=dict(env), stdout=out, stderr=out)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(PATIENCE)
+
+
+@contextmanager
+def served_by_command(env: Mapping[str, str], log: Path, *line: object) -> Iterator[Forked]:
+    """`flask model serve` with these arguments, as `running` has a process."""
+    process = start_flask("model", "serve", *line, env=env, output=log)
     try:
         yield process
     finally:

@@ -4,7 +4,6 @@ import asyncio
 import os
 import random
 import signal
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,7 +29,7 @@ from tests.adapters import adapters_over
 from tests.checkpoints import register
 from tests.datasets import cut, rows_of
 from tests.rounds import check, make_round, play, row_of
-from tests.served_models import engine_pid, environment, running, served_of
+from tests.served_models import engine_pid, environment, served_by_command, served_of
 from tests.shell import Finished
 from tests.stack import PATIENCE, alive, wait_until
 from tests.transformers_server import TransformersServer
@@ -67,8 +66,7 @@ def test_a_round_through_a_served_model_outlives_the_death_of_its_engine(
 ) -> None:
     """The one test of the whole way with a real engine, whose libraries take seconds to load."""
     register(engine, "local", TINY, checkpoint_hash(TINY), temperature=0.5, max_tokens=48)
-    command = [str(Path(sys.executable).with_name("flask")), "model", "serve", "local", "--every", "0.5"]
-    with running(command, environment(app), tmp_path / "log") as process:
+    with served_by_command(environment(app), tmp_path / "log", "local", "--every", "0.5") as process:
         wait_until(
             lambda: (
                 "local is served by transformers serve at http://" in (tmp_path / "log").read_text()
@@ -125,8 +123,7 @@ def test_adapters_are_served_merged_and_say_what_a_worker_has_them_say(
             player = cast(ChatPlayer, make_player(player_spec(get_model(session, "lora")), settings.home))
         return asyncio.run(player.complete(chat, ChatSampling(max_tokens=12)))
 
-    command = [str(Path(sys.executable).with_name("flask")), "model", "serve", "lora", "--every", "0.5"]
-    with running(command, environment(app), tmp_path / "log") as process:
+    with served_by_command(environment(app), tmp_path / "log", "lora", "--every", "0.5") as process:
         wait_until(
             lambda: "lora is served" in (tmp_path / "log").read_text() or process.poll() is not None, "an engine"
         )

@@ -45,7 +45,7 @@ from tests.served_models import (
     begin,
     environment,
     row_named,
-    running,
+    served_by_command,
     served_model,
     served_of,
 )
@@ -254,9 +254,8 @@ def test_vllm_is_started_so_that_it_takes_adapters(app: Flask, engine: Engine, b
     program.chmod(0o755)
     env = environment(app)
     env |= {"PATH": f"{program.parent}:{env['PATH']}", "PYTHONPATH": str(ROOT)}
-    flask = [str(Path(sys.executable).with_name("flask")), "model", "serve", "base", "--engine", "vllm"]
-    with running([*flask, "--lora-rank", "3", "--every", "0.5"], env, tmp_path / "log") as process:
-        log = tmp_path / "log"
+    log = tmp_path / "log"
+    with served_by_command(env, log, "base", "--engine", "vllm", "--lora-rank", "3", "--every", "0.5") as process:
         wait_until(lambda: "base is served by vLLM" in log.read_text() or process.poll() is not None, "an engine")
         assert process.poll() is None, log.read_text()
         served = served_of(engine, "base")
