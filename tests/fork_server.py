@@ -155,7 +155,7 @@ def serve(main: Main) -> None:
     a process that is over before is told to end.
     """
     listening, run, server = socket.socket(fileno=int(sys.argv[1])), os.pidfd_open(int(sys.argv[2])), os.getpid()
-    while run not in select.select([listening, run], [], [])[0]:
+    while run not in select.select([listening.fileno(), run], [], [])[0]:
         connection, _ = listening.accept()
         _reap()
         if os.fork() == 0:
