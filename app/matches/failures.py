@@ -39,14 +39,19 @@ def last_failures(session: Session, now: datetime) -> list[ModelFailure]:
 
 
 def _broken_off(session: Session, now: datetime) -> list[ModelFailure]:
+    latest = (
+        select(MatchRow.id)
+        .where(MatchRow.started_at >= now - LATELY, MatchRow.reason == "aborted", MatchRow.source.in_(PEOPLES))
+        .order_by(MatchRow.started_at.desc())
+        .limit(MOST)
+    )
     rows = session.execute(
         select(EventRow.at, EventRow.body, MatchRow.id, LanguageModel.id.label("model_id"), LanguageModel.name)
         .join(EventRow, (EventRow.match_id == MatchRow.id) & (EventRow.kind == "aborted"))
         .outerjoin(SeatRow, (SeatRow.match_id == MatchRow.id) & (SeatRow.seat == EventRow.seat))
         .outerjoin(LanguageModel, LanguageModel.id == SeatRow.language_model_id)
-        .where(MatchRow.started_at >= now - LATELY, MatchRow.reason == "aborted", MatchRow.source.in_(PEOPLES))
+        .where(MatchRow.id.in_(latest))
         .order_by(MatchRow.started_at.desc())
-        .limit(MOST)
     )
     failures = []
     for row in rows:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import cast
 
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, Select, case, func, select
 from sqlalchemy.orm import Session
 
 from app.matches.blinding import blinded_of
@@ -57,14 +57,16 @@ class Overview:
 
 def overview(session: Session, now: datetime, midnight: datetime) -> Overview:
     """The figures at this moment, and of the day that began at that midnight."""
-    peoples = select(func.count()).select_from(MatchRow).where(MatchRow.source.in_(PEOPLES))
     open_matches = select(func.count()).select_from(MatchRow).where(*_open_of_people())
-    today = peoples.where(MatchRow.started_at >= midnight)
+    # From the index alone, as the charts and the people of the day are: no row is read of a day with many matches.
+    aborted = func.count(case((MatchRow.reason == "aborted", 1)))
+    began_today = MatchRow.source.in_(PEOPLES), MatchRow.started_at >= midnight
+    today, broken_off = session.execute(select(func.count(), aborted).where(*began_today)).one()
     return Overview(
         live=_count(session, open_matches.where(MatchRow.moved_at >= now - QUIET)),
         left_open=_count(session, open_matches.where(MatchRow.moved_at < now - QUIET)),
-        today=_count(session, today),
-        broken_off=_count(session, today.where(MatchRow.reason == "aborted")),
+        today=today,
+        broken_off=broken_off,
         upkeep_until=held_until(session, UPKEEP),
     )
 

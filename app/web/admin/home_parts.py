@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from flask import current_app, get_template_attribute, url_for
 from flask_babel import gettext
 from markupsafe import Markup
-from sqlalchemy import ColumnElement, case, exists, func, select
+from sqlalchemy import ColumnElement, case, func, select
 from sqlalchemy.orm import Session
 
 from app.core.errors import Phrase, Verbatim
@@ -18,7 +18,7 @@ from app.job_kinds import kinds_with_live_jobs
 from app.jobs import states
 from app.jobs.kind import JobKind
 from app.jobs.listing import list_of
-from app.matches.filter import PEOPLES, REHEARSAL, is_over
+from app.matches.filter import PEOPLES, REHEARSAL
 from app.models import Enrolment, MatchRow, PaymentBatch, SeatRow, Study, Wave
 from app.notices.causes import NoticeCause, near_limits
 from app.rounds.job import ROUND
@@ -235,23 +235,23 @@ def people_today(session: Session, midnight: datetime) -> ListView:
 
 def _matches_today(session: Session, midnight: datetime) -> Mapping[int | None, tuple[int, int]]:
     """The matches that began today and are over, and those of them that were aborted, by wave; None: of no study."""
-    aborted = func.sum(case((MatchRow.reason == "aborted", 1), else_=0))
-    over = (MatchRow.started_at >= midnight, is_over())
-    first = (  # of today's matches, in place of all seats
+    aborted = func.count(case((MatchRow.reason == "aborted", 1)))
+    # All by one index: a match has a reason once it is over, and an arm if it is of a study.
+    over = MatchRow.started_at >= midnight, MatchRow.reason.is_not(None)
+    others = select(func.count(), aborted).where(*over, MatchRow.source.in_(PEOPLES), MatchRow.arm_id.is_(None))
+    in_studies = select(MatchRow.id).where(
+        *over, MatchRow.source.in_((*PEOPLES, REHEARSAL)), MatchRow.arm_id.is_not(None)
+    )
+    first = (
         select(SeatRow.match_id, func.max(Enrolment.wave_id).label("wave"))
         .join(Enrolment, Enrolment.id == SeatRow.enrolment_id)
-        .where(SeatRow.match_id.in_(select(MatchRow.id).where(*over, MatchRow.source.in_((*PEOPLES, REHEARSAL)))))
+        .where(SeatRow.match_id.in_(in_studies))
         .group_by(SeatRow.match_id)
         .subquery()
     )
     of_waves = select(first.c.wave, func.count(), aborted).join(MatchRow, MatchRow.id == first.c.match_id)
-    in_study = exists().where(SeatRow.match_id == MatchRow.id, SeatRow.enrolment_id.is_not(None))
-    others = select(func.count(), aborted).where(*over, MatchRow.source.in_(PEOPLES), ~in_study)
-    count, broken = session.execute(others).one()
-    found: dict[int | None, tuple[int, int]] = {None: (count, broken or 0)}
-    for wave, count, broken in session.execute(of_waves.group_by(first.c.wave)):
-        found[wave] = (count, broken or 0)
-    return found
+    rows = [(None, *session.execute(others).one()), *session.execute(of_waves.group_by(first.c.wave))]
+    return {wave: (count, broken) for wave, count, broken in rows}
 
 
 def _buttons(address: str, acts: Sequence[tuple[str, str]], name: str) -> Markup:
