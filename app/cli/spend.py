@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from decimal import Decimal
 from typing import Any
 
@@ -130,13 +129,15 @@ def _described(
     return {
         "period": period,
         "since": found.since and found.since.isoformat(),
-        "total": asdict(found.total),
+        "total": found.total._asdict(),
         "usd_a_day": pace,
-        "by_model": [{"model": model and model.name, **asdict(sums)} for model, sums in found.by_model()],
-        "by_day": [{"day": day.isoformat(), **asdict(sums)} for day, sums in found.by_day()],
-        "by_run": [{**each._asdict(), "name": found.names.get(each), **asdict(sums)} for each, sums in found.by_run()],
+        "by_model": [{"model": model and model.name, **sums._asdict()} for model, sums in found.by_model()],
+        "by_day": [{"day": day.isoformat(), **sums._asdict()} for day, sums in found.by_day()],
+        "by_run": [
+            {**each._asdict(), "name": found.names.get(each), **sums._asdict()} for each, sums in found.by_run()
+        ],
         "by_study": [
-            {**each._asdict(), "name": found.names.get(each), **asdict(sums)} for each, sums in found.by_study()
+            {**each._asdict(), "name": found.names.get(each), **sums._asdict()} for each, sums in found.by_study()
         ],
         "limits": [
             {**each._asdict(), "title": str(each.title), "reached": str(each.reached), "effect": str(each.effect)}

@@ -138,9 +138,9 @@ class CallSums(NamedTuple):
 
     def cost(self, prices: Prices | None) -> float | None:
         """US dollars, with these prices for calls without a cost; None where there are some and prices are unknown."""
-        if prices is None:
-            return None if any(self.unpriced) or self.unpriced_estimate else self.stored_cost
-        return self.stored_cost + cost_of(prices, self.unpriced)
+        if not any(self.unpriced):
+            return None if prices is None and self.unpriced_estimate else self.stored_cost
+        return None if prices is None else self.stored_cost + cost_of(prices, self.unpriced)
 
 
 def first_since(session: Session, moment: datetime) -> int:

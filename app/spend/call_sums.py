@@ -71,10 +71,11 @@ def summed_calls(session: Session, since: datetime | None) -> Iterator[SummedCal
         kept = kept.where(CallSum.day >= since.date())
     for day, model_id, kind, number, calls, failed, costless, *sums in session.execute(kept):
         yield SummedCalls(day, model_id, Purpose(kind, number), calls, failed, costless, CallSums.of(sums))
-    first = until + 1
-    if since is not None:
-        first = max(first, first_since(session, since))
-    yield from _of_rows(session, GenerationRow.id >= first)
+    further = GenerationRow.id > until
+    first = select(GenerationRow.at).where(further).order_by(GenerationRow.id).limit(1)
+    if since is not None and (at := session.scalar(first)) is not None and at < since:
+        further = GenerationRow.id >= first_since(session, since)  # which takes as many statements as its logarithm
+    yield from _of_rows(session, further)
 
 
 def recount(database: Engine) -> int:

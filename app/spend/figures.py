@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import select
@@ -44,8 +45,7 @@ OTHERS: Mapping[str, Phrase] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SpendSums:
+class SpendSums(NamedTuple):
     """What several calls come to, in US dollars and tokens.
 
     `unpriced` are those of them whose cost nobody knows; `estimated` is how many tokens servers did not count.
@@ -60,17 +60,10 @@ class SpendSums:
     trained_tokens: int = 0
     usd: float = 0.0
 
-    def __add__(self, other: "SpendSums") -> "SpendSums":
-        return SpendSums(
-            self.calls + other.calls,
-            self.failed + other.failed,
-            self.unpriced + other.unpriced,
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.estimated + other.estimated,
-            self.trained_tokens + other.trained_tokens,
-            self.usd + other.usd,
-        )
+    @classmethod
+    def of(cls, several: Sequence["SpendSums"]) -> "SpendSums":
+        """The sum of several, which may be thousands in a week with as many rounds."""
+        return cls(*map(sum, zip(*several, strict=True))) if len(several) != 1 else several[0]
 
     @property
     def tokens(self) -> int:
@@ -99,7 +92,7 @@ class Spend:
 
     @property
     def total(self) -> SpendSums:
-        return sum((line.sums for line in self.lines), SpendSums())
+        return SpendSums.of([line.sums for line in self.lines])
 
     def by_model(self) -> list[tuple[LanguageModel | None, SpendSums]]:
         """By model, the dearest first."""
@@ -108,11 +101,11 @@ class Spend:
 
     def by_run(self) -> list[tuple[Purpose, SpendSums]]:
         """By run, without studies, the dearest first."""
-        return [each for each in self._by(lambda line: line.purpose) if each[0].kind != STUDY]
+        return [each for each in self._by_purpose if each[0].kind != STUDY]
 
     def by_study(self) -> list[tuple[Purpose, SpendSums]]:
         """By study, the dearest first."""
-        return [each for each in self._by(lambda line: line.purpose) if each[0].kind == STUDY]
+        return [each for each in self._by_purpose if each[0].kind == STUDY]
 
     def by_day(self) -> list[tuple[date, SpendSums]]:
         """By day, the latest first; a day of the period without calls has a line as well."""
@@ -124,10 +117,12 @@ class Spend:
         every = [self.until.date() - timedelta(days=back) for back in range(days)]
         return [(day, found.get(day, SpendSums())) for day in every]
 
+    @cached_property
+    def _by_purpose(self) -> list[tuple[Purpose, SpendSums]]:
+        return self._by(lambda line: line.purpose)
+
     def _by(self, key: Callable[[SpendLine], K]) -> list[tuple[K, SpendSums]]:
-        found: dict[K, SpendSums] = defaultdict(SpendSums)
-        for line in self.lines:
-            found[key(line)] += line.sums
+        found = _added((key(line), line.sums) for line in self.lines)
         return sorted(found.items(), key=lambda each: (-each[1].usd, -each[1].tokens))
 
     def title(self, purpose: Purpose) -> str | Phrase:
@@ -135,6 +130,14 @@ class Spend:
         return self.names.get(purpose) or (
             OTHERS[purpose.kind] if purpose.number is None else RUNS[purpose.kind].subject(purpose.number)
         )
+
+
+def _added(pairs: Iterable[tuple[K, SpendSums]]) -> dict[K, SpendSums]:
+    """The sums by key."""
+    found: dict[K, list[SpendSums]] = defaultdict(list)
+    for key, sums in pairs:
+        found[key].append(sums)
+    return {key: SpendSums.of(several) for key, several in found.items()}
 
 
 def begin_of(period: str, now: datetime) -> datetime | None:
@@ -148,9 +151,8 @@ def read_spend(session: Session, period: str, now: datetime | None = None) -> Sp
     now = now or datetime.now(UTC)
     since = begin_of(period, now)
     models = {row.id: row for row in session.scalars(select(LanguageModel))}
-    found: dict[tuple[date, int | None, Purpose], SpendSums] = defaultdict(SpendSums)
-    for line in (*_lines_of_calls(session, since, models), *_lines_of_trainings(session, since)):
-        found[line.day, line.model_id, line.purpose] += line.sums
+    every = (*_lines_of_calls(session, since, models), *_lines_of_trainings(session, since))
+    found = _added(((line.day, line.model_id, line.purpose), line.sums) for line in every)
     lines = [SpendLine(*key, sums) for key, sums in found.items()]
     return Spend(since, now, lines, models, _names(session, {line.purpose for line in lines}))
 
@@ -158,14 +160,15 @@ def read_spend(session: Session, period: str, now: datetime | None = None) -> Sp
 def _lines_of_calls(
     session: Session, since: datetime | None, models: Mapping[int, LanguageModel]
 ) -> Iterable[SpendLine]:
+    prices = {number: prices_of_model(model) for number, model in models.items()}
     for each in summed_calls(session, since):
-        model, found = None if each.model_id is None else models.get(each.model_id), each.sums
-        cost = found.cost(None if model is None else prices_of_model(model))
+        model_id, found = each.model_id if each.model_id in prices else None, each.sums
+        cost = found.cost(None if model_id is None else prices[model_id])
         unpriced = each.costless if cost is None else 0
         usd = found.stored_cost if cost is None else cost
         tokens = found.prompt_tokens, found.completion_tokens, found.estimated_tokens
         sums = SpendSums(each.calls, each.failed, unpriced, *tokens, 0, usd)
-        yield SpendLine(each.day, None if model is None else model.id, each.purpose, sums)
+        yield SpendLine(each.day, model_id, each.purpose, sums)
 
 
 def _lines_of_trainings(session: Session, since: datetime | None) -> Iterable[SpendLine]:

@@ -6,7 +6,6 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -114,7 +113,7 @@ def test_sums_of_earlier_calls_change_no_figure(
         with reading(engine) as session:
             spent = [read_spend(session, period).lines for period in PERIODS]
         exact = [
-            [line._replace(sums=replace(line.sums, usd=round(line.sums.usd, 9))) for line in each] for each in spent
+            [line._replace(sums=line.sums._replace(usd=round(line.sums.usd, 9))) for line in each] for each in spent
         ]
         return [sorted(map(repr, each)) for each in exact]
 
