@@ -7,11 +7,12 @@ No page counts a million matches: those that are over are counted as they end (`
 not tell, such as what was said, the latest MOST_COUNTED are counted.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, case, distinct, func, select
+from sqlalchemy import ColumnElement, ScalarSelect, Subquery, case, func, select
 from sqlalchemy.orm import Session
 
 from app.core.errors import Invalid, either
@@ -32,6 +33,7 @@ PAGE = 20  # matches
 MOST_PAGES = 250
 MOST_COUNTED = 5_000  # matches, of those that have to be counted for a page
 _OVER = "over"
+_PERSONS = 0  # in the place of a model's number
 FACETS = ("game", "player", "source", "reason")
 NEWEST = "-began"
 _SHOWN_LINES = 2  # of a match in the list
@@ -202,35 +204,47 @@ def _facet(session: Session, name: str, choice: MatchFilter) -> dict[str, int]:
     hides = name in ("player", "reason")
     where = [*blinded_conditions(choice), *([~is_blinded()] if hides else [])]
     if not counts.covers(choice):
-        latest = select(MatchRow.id).where(*where).order_by(MatchRow.started_at.desc()).limit(MOST_COUNTED)
-        found = _count_by(session, name, [MatchRow.id.in_(latest)])
-    else:
-        found = counts.count_over_by(session, name, choice)
-        for value, number in _count_by(session, name, [*unindexed(where), _is_open()]).items():
-            found[value] = found.get(value, 0) + number
-        if hides or would_reveal(choice):
-            hidden = [*unindexed([*conditions(choice), MatchRow.status == _OVER]), is_blinded()]
-            for value, number in _count_by(session, name, hidden).items():
-                found[value] -= number
+        return _count_by(session, name, where, latest=MOST_COUNTED)
+    found = counts.count_over_by(session, name, choice)
+    for value, number in _count_by(session, name, [*unindexed(where), _is_open()]).items():
+        found[value] = found.get(value, 0) + number
+    if hides or would_reveal(choice):
+        hidden = [*unindexed([*conditions(choice), MatchRow.status == _OVER]), is_blinded()]
+        for value, number in _count_by(session, name, hidden).items():
+            found[value] -= number
     return found
 
 
-def _count_by(session: Session, name: str, where: Sequence[ColumnElement[bool]]) -> dict[str, int]:
-    """Matches by game, player, source or reason."""
-    number = func.count(distinct(MatchRow.id))
+def _count_by(
+    session: Session, name: str, where: Sequence[ColumnElement[bool]], latest: int | None = None
+) -> dict[str, int]:
+    """Matches by game, player, source or reason: so many of the latest ones, if that is given."""
+    chosen = select(MatchRow.id, MatchRow.game, MatchRow.source, MatchRow.reason).where(*where)
+    if latest is not None:
+        chosen = chosen.order_by(MatchRow.started_at.desc()).limit(latest)
+    some = chosen.subquery()
     if name == "player":
-        value: Any = func.coalesce(LanguageModel.name, SeatRow.player, PERSON)
-        chosen = (
-            select(value, number)
-            .select_from(MatchRow)
-            .join(SeatRow, SeatRow.match_id == MatchRow.id)
-            .outerjoin(LanguageModel, LanguageModel.id == SeatRow.language_model_id)
-            .where(SeatRow.player.is_(None))  # imported players are in no registry, by which the filter knows them
-        )
-    else:
-        value = getattr(MatchRow, name)
-        chosen = select(value, number).where(value.is_not(None))
-    return dict(session.execute(chosen.where(*where).group_by(value)).all())
+        return _players_of(session, some)
+    value = some.c[name]
+    return dict(session.execute(select(value, func.count()).where(value.is_not(None)).group_by(value)).all())
+
+
+def _players_of(session: Session, some: Subquery) -> dict[str, int]:
+    """Matches by player, of some by their `id`; imported players, who are in no registry, are none of them."""
+
+    def sat(seat: int) -> ScalarSelect[int | None]:
+        # Looked for by each match: joined with some thousands, PostgreSQL would read the seats of all matches.
+        model = case((SeatRow.player.is_(None), func.coalesce(SeatRow.language_model_id, _PERSONS)))
+        return select(model).where(SeatRow.match_id == some.c.id, SeatRow.seat == seat).scalar_subquery()
+
+    names = {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
+    names[_PERSONS] = PERSON
+    # Grouped here, as SQLite would look for each seat twice to group by it.
+    pairs = Counter(map(tuple, session.execute(select(sat(0), sat(1)).select_from(some))))
+    found = Counter[str]()
+    for models, number in pairs.items():
+        found.update(dict.fromkeys({names[model] for model in models if model is not None}, number))
+    return found
 
 
 def _count(session: Session, choice: MatchFilter, hidden: int) -> int:

@@ -1,0 +1,145 @@
+"""What pages read of many matches and rounds: by their plans and rows, as seconds are of no use to a test."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy import Engine, event, select, text
+
+from app.core.extensions import reading, writing
+from app.matches import transcripts
+from app.matches.filter import MatchFilter
+from app.matches.overview import overview
+from app.models import LanguageModel
+from app.registry import add_scripted_model
+from app.rounds.listing import open_rounds
+from app.spend import call_sums
+from app.web.admin.home_charts import small_charts
+from app.web.admin.home_parts import people_today
+from bench.page_costs import fill
+
+
+@pytest.fixture
+def many(app: Flask, engine: Engine) -> Engine:
+    """A database with ten thousand matches and 52 rounds, all over."""
+    with writing(engine) as session:
+        add_scripted_model(session, "second", None, session.scalars(select(LanguageModel).limit(1)).one().options)
+    with engine.begin() as connection:
+        fill(connection)
+        if engine.dialect.name == "postgresql":
+            connection.execute(text("ANALYZE"))
+    return engine
+
+
+@contextmanager
+def asked(engine: Engine) -> Iterator[list[tuple[str, Any]]]:
+    """The statements that are made meanwhile, with their values."""
+    found: list[tuple[str, Any]] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, values: Any, *_rest: Any) -> None:
+        if statement.startswith("SELECT"):
+            found.append((statement, values))
+
+    event.listen(engine, "before_cursor_execute", note)
+    try:
+        yield found
+    finally:
+        event.remove(engine, "before_cursor_execute", note)
+
+
+def plan_of(engine: Engine, statement: str, values: Any) -> Any:
+    """How the database makes a statement: lines on SQLite, and on PostgreSQL the nodes of the plan, with their rows."""
+    with engine.connect() as connection:
+        if engine.dialect.name == "sqlite":
+            return [row[-1] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values)]
+        found = connection.exec_driver_sql(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", values).scalar_one()
+        return list(_nodes((json.loads(found) if isinstance(found, str) else found)[0]["Plan"]))
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for part in plan.get("Plans", ()):
+        yield from _nodes(part)
+
+
+def rows_read(nodes: list[dict[str, Any]], table: str) -> int:
+    """The rows of a table that PostgreSQL looks at."""
+    return sum(
+        (each["Actual Rows"] + each.get("Rows Removed by Filter", 0)) * each["Actual Loops"]
+        for each in nodes
+        if each.get("Relation Name") == table
+    )
+
+
+@pytest.mark.parametrize("read", [overview, people_today], ids=["figures", "people"])
+def test_todays_matches_of_people_are_counted_without_their_rows(
+    many: Engine, app: Flask, read: Callable[..., Any]
+) -> None:
+    with app.test_request_context(), reading(many) as session, asked(many) as statements:
+        read(session, datetime.now(UTC))
+    today = [each for each in statements if "match.started_at >=" in each[0].replace('"', "") and "seat" not in each[0]]
+    assert today
+    for statement, values in today:
+        plan = plan_of(many, statement, values)
+        if many.dialect.name == "sqlite":
+            assert plan == ["SEARCH match USING COVERING INDEX ix_match_source_started (source=? AND started_at>?)"]
+        else:
+            assert {each["Index Name"] for each in plan if "Index Name" in each} == {"ix_match_source_started"}
+
+
+def test_the_days_of_the_overview_are_counted_without_the_rows_of_matches_and_of_the_rounds_of_these_days_alone(
+    many: Engine, app: Flask
+) -> None:
+    with app.test_request_context(), reading(many) as session, asked(many) as statements:
+        small_charts(session, datetime.now(UTC))
+    [people] = [each for each in statements if "match.started_at" in each[0].replace('"', "")]
+    [rounds] = [each for each in statements if "ended_at >=" in each[0] and "finished" in each[0]]
+    if many.dialect.name == "sqlite":
+        lines = [line for line in plan_of(many, *people) if "match" in line]
+        assert len(lines) == 14
+        assert all("COVERING INDEX ix_match_source_started" in line for line in lines)
+        lines = [line for line in plan_of(many, *rounds) if "round" in line]
+        assert len(lines) == 14
+        assert all("INDEX ix_round_ended_at (ended_at>? AND ended_at<?)" in line for line in lines)
+
+
+def test_open_rounds_are_found_without_reading_those_that_are_over(many: Engine) -> None:
+    with reading(many) as session, asked(many) as statements:
+        assert open_rounds(session) == []
+    if many.dialect.name == "sqlite":
+        lines = [line for statement in statements for line in plan_of(many, *statement)]
+        assert lines
+        assert not [line for line in lines if line.startswith("SCAN round")]
+
+
+def test_players_of_the_latest_matches_are_counted_by_the_seats_of_these_alone(
+    many: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transcripts, "MOST_COUNTED", 500)
+    with reading(many) as session, asked(many) as statements:
+        found = transcripts.facets(session, MatchFilter(since=datetime(2020, 1, 1, tzinfo=UTC).date()))
+    assert len(found["player"]) == 3
+    assert sum(found["source"].values()) == 500
+    [seats] = [each for each in statements if "seat.seat" in each[0] and "LIMIT" in each[0]]
+    plan = plan_of(many, *seats)
+    if many.dialect.name == "postgresql":
+        assert rows_read(plan, "seat") == 1_000
+        assert rows_read(plan, "match") <= 1_000
+    else:
+        lines = [line for line in plan if line.startswith("SEARCH seat") and "enrolment_id" not in line]
+        assert len(lines) == 2, plan
+        assert all("(match_id=? AND seat=?)" in line for line in lines)
+
+
+def test_calls_since_a_day_are_not_searched_for_where_earlier_ones_are_summed(many: Engine) -> None:
+    call_sums.recount(many)
+    midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    with writing(many) as session:
+        session.execute(text("UPDATE generation SET at = :now WHERE id > 9900"), {"now": midnight.replace(tzinfo=None)})
+    with reading(many) as session, asked(many) as statements:
+        list(call_sums.summed_calls(session, midnight))
+    assert len(statements) <= 5
