@@ -117,6 +117,7 @@ def fill(connection: Connection) -> None:
         (number, index) for number, size in _SIZES.items() for index in range(size)
     ]
     places += [(None, None)] * (BASE - len(places))
+    draw.shuffle(places)  # so that each day has matches of all rounds and of people, however few matches there are
     for place, (number, index) in enumerate(places):
         swapped = number == 2 and place % 2 == 1
         players = (None, first) if number is None else (second, first) if swapped else (first, second)
@@ -234,6 +235,9 @@ def _put_in_time(connection: Connection) -> None:
                      WHERE {table}.id = written.of"""),  # noqa: S608
             {"since": time.time() - _DAYS * 86_400, "seconds": _DAYS * 86_400.0},
         )
+    ended = "SELECT max(match.ended_at) FROM match WHERE match.round_id = round.id"
+    # All rounds of the table: the one that is played comes later.
+    connection.execute(text(f"UPDATE round SET created_at = ({ended}), ended_at = ({ended})"))  # noqa: S608
 
 
 def _fill_to(wanted: int, present: int) -> None:
