@@ -6,9 +6,10 @@
 
 Of each ten thousand matches half are of a round whose seats stay (the first such round grows to 100,000 matches), an
 eighth of one that swaps seats, an eighth of fifty small rounds, so that lists of rounds are full among the fewest
-matches, too, and a quarter were played by people. All were played within the same hundred days. Each page is looked at
-as if nobody had before.
-With PostgreSQL the seconds of its processes are added, as far as they run on this machine. The ratio is that of the
+matches, too, and a quarter were played by people, in mixed order. All were played within the same hundred days. Each
+page is looked at as if nobody had before.
+With PostgreSQL the seconds of its processes are added, as far as they run on this machine and still do after the page:
+those of connections that a page opens in a thread of its own are lost. The ratio is that of the
 largest size to the smallest. It ends with exit code 1 if a page costs more than a third more among the most matches.
 """
 
