@@ -60,7 +60,7 @@ SAMPLING = ChatSampling(temperature=0.7, max_tokens=80)
 ALIGNED, PLACEBO, BASE = "aligned", "placebo", "base"
 
 
-class Laboratory:
+class BenchedParlor:
     """A Parlor in a fresh folder, within the context of its app."""
 
     def __init__(self, home: Path, threads: int) -> None:
@@ -184,7 +184,7 @@ def measure(seeds: int, preset: str, threads: int) -> dict[str, Any]:
     by_seed: list[dict[str, list[float]]] = []
     for seed in range(1, seeds + 1):
         with fresh_parlor(SMALL_MODELS=False) as settings:
-            by_seed.append(Laboratory(settings.PARLOR_HOME, threads).measure(seed, preset))
+            by_seed.append(BenchedParlor(settings.PARLOR_HOME, threads).measure(seed, preset))
         difference = np.mean(by_seed[-1][f"{ALIGNED} - {PLACEBO}, {ASPECTS[0]}"])
         print(f"seed {seed}: {ALIGNED} - {PLACEBO} {difference:+.2f}", file=sys.stderr, flush=True)
     names = list(by_seed[0])

@@ -54,13 +54,13 @@ class Tally:
 class Player:
     """One person: plays one match after the other."""
 
-    def __init__(self, house: "House", number: int) -> None:
-        self._house = house
-        self._tally = house.tally
-        self._name = f"{house.task['seed']}-{number}"
+    def __init__(self, process: "PlayerProcess", number: int) -> None:
+        self._process = process
+        self._tally = process.tally
+        self._name = f"{process.task['seed']}-{number}"
         self._rng = random.Random(self._name)
-        self._say = SAY[house.task["game"]]
-        self._every: float = house.task["every"]
+        self._say = SAY[process.task["game"]]
+        self._every: float = process.task["every"]
         self._due = 0.0
         self._view: dict[str, Any] = {}
         self._moves = 0
@@ -72,10 +72,10 @@ class Player:
     async def play(self) -> None:
         """Play until there is no more time, or no more match."""
         while time.monotonic() < self._tally.until:
-            if not self._house.matches:
+            if not self._process.matches:
                 self._tally.errors["no match was left; ask for more with --matches"] += 1
                 return
-            match, ticket = self._house.matches.popleft()
+            match, ticket = self._process.matches.popleft()
             try:
                 await self._play_match(match, ticket)
             except (aiohttp.ClientError, OSError) as error:
@@ -89,7 +89,7 @@ class Player:
     async def _play_match(self, match: str, ticket: str) -> None:
         begun = time.monotonic()
         self._view = {}
-        async with self._house.session.ws_connect(framing.path(match), max_msg_size=0) as socket:
+        async with self._process.session.ws_connect(framing.path(match), max_msg_size=0) as socket:
             async for message in socket:
                 if message.type is not aiohttp.WSMsgType.TEXT:
                     break
@@ -100,7 +100,7 @@ class Player:
                     case "view":
                         self._view = packet.body
                         self._tally.time(self._tally.connect_ms, begun, time.monotonic())
-                        self._house.enter()
+                        self._process.enter()
                     case "open":
                         await socket.send_str(framing.connect(ticket))
                     case "ping":
@@ -139,13 +139,13 @@ class Player:
 
     async def _take_turn(self, socket: aiohttp.ClientWebSocketResponse, match: str) -> None:
         """Move now, or when it is time to; the socket is read meanwhile, as a ping may come."""
-        if self._house.begun.is_set() and not self._every:
+        if self._process.begun.is_set() and not self._every:
             await self._move(socket, match, time.monotonic())
         else:
             self._planned = asyncio.create_task(self._move_later(socket, match))
 
     async def _move_later(self, socket: aiohttp.ClientWebSocketResponse, match: str) -> None:
-        await self._house.begun.wait()
+        await self._process.begun.wait()
         due = now = time.monotonic()
         if self._every:
             # The first move of each player comes at a moment of its own.
@@ -167,7 +167,7 @@ class Player:
         await socket.send_str(framing.move(self._moves, move_id, self._view["ply"], text))
 
 
-class House:
+class PlayerProcess:
     """All players of this process, and what they share."""
 
     def __init__(self, task: dict[str, Any], session: aiohttp.ClientSession) -> None:
@@ -224,7 +224,7 @@ async def main() -> None:
     async with aiohttp.ClientSession(
         task["url"], connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar()
     ) as session:
-        say(await House(task, session).run())
+        say(await PlayerProcess(task, session).run())
 
 
 if __name__ == "__main__":

@@ -35,8 +35,8 @@ _BY_MODEL = 200  # matches of each model behind the stub
 _CODED = 20
 
 
-class Hand:
-    """Who does the tasks at a page, and how much it took them."""
+class TaskRun:
+    """Does tasks at a page, and counts the clicks, keys and fields that they took."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -86,154 +86,154 @@ class Hand:
 # ---- The tasks ---------------------------------------------------------------------
 
 
-def search_transcripts(hand: Hand) -> str:
-    hand.section("Matches")
-    hand.section("Transcripts")
-    hand.write("Said", '"both hats"')
-    hand.button("Search")
-    marked = hand.page.locator("mark").first
+def search_transcripts(run: TaskRun) -> str:
+    run.section("Matches")
+    run.section("Transcripts")
+    run.write("Said", '"both hats"')
+    run.button("Search")
+    marked = run.page.locator("mark").first
     expect(marked).to_have_text(re.compile("both hats", re.IGNORECASE))
-    return hand.page.get_by_role("status").first.inner_text().split(".")[0]
+    return run.page.get_by_role("status").first.inner_text().split(".")[0]
 
 
-def find_worst_five(hand: Hand) -> str:
-    hand.section("Matches")
-    hand.section("Transcripts")
-    hand.link("Lowest scores")
-    return " ".join(hand.page.locator(".hit-score").all_inner_texts()[:5])
+def find_worst_five(run: TaskRun) -> str:
+    run.section("Matches")
+    run.section("Transcripts")
+    run.link("Lowest scores")
+    return " ".join(run.page.locator(".hit-score").all_inner_texts()[:5])
 
 
-def see_spend(hand: Hand) -> str:
-    hand.section("Overview")
-    hand.section("Spend")
-    rows = hand.page.get_by_role("table", name="By model").get_by_role("row")
+def see_spend(run: TaskRun) -> str:
+    run.section("Overview")
+    run.section("Spend")
+    rows = run.page.get_by_role("table", name="By model").get_by_role("row")
     found = [row for row in rows.all_inner_texts() if row.startswith(MODELS)]
     if len(found) != len(MODELS):
         raise ValueError(f"expected a row of each model, got {found}")
     return "; ".join(" ".join(row.split()) for row in found)
 
 
-def save_figure(hand: Hand) -> str:
-    hand.section("Rounds")
-    hand.link("harbour-7b and scripted")
-    hand.link("Charts")
-    file = hand.download(hand.page.get_by_role("button", name="Save as PDF").first)
+def save_figure(run: TaskRun) -> str:
+    run.section("Rounds")
+    run.link("harbour-7b and scripted")
+    run.link("Charts")
+    file = run.download(run.page.get_by_role("button", name="Save as PDF").first)
     head = Path(file.path()).read_bytes()[:5]
     if head != b"%PDF-":
         raise ValueError(f"expected a PDF, got {head!r}")
     return file.suggested_filename
 
 
-def compare_curves(hand: Hand) -> str:
-    hand.section("Rounds")
+def compare_curves(run: TaskRun) -> str:
+    run.section("Rounds")
     for number in (2, 3):
-        hand.press(hand.page.get_by_role("checkbox", name=re.compile(f"Round {number}$|Compare .*{number}$")))
-    hand.button(re.compile("Compare"))
-    hand.link("Curves over each other")
-    hand.choose("Smoothing", "exponential")
-    hand.press(hand.page.get_by_label("Log axis"))
-    hand.button("Show")
-    expect(hand.page.locator("figure.chart svg").first).to_be_visible()
-    return hand.page.url
+        run.press(run.page.get_by_role("checkbox", name=re.compile(f"Round {number}$|Compare .*{number}$")))
+    run.button(re.compile("Compare"))
+    run.link("Curves over each other")
+    run.choose("Smoothing", "exponential")
+    run.press(run.page.get_by_label("Log axis"))
+    run.button("Show")
+    expect(run.page.locator("figure.chart svg").first).to_be_visible()
+    return run.page.url
 
 
-def launch_round(hand: Hand) -> str:
-    hand.section("Rounds")
-    hand.link("New round")
-    hand.choose("First seat", "harbour-7b")
-    hand.choose("Second seat", "harbour-13b")
-    hand.button("Start")
-    expect(hand.page.locator("main")).to_contain_text("harbour-7b against harbour-13b")
-    return hand.page.get_by_role("heading", level=1).inner_text()
+def launch_round(run: TaskRun) -> str:
+    run.section("Rounds")
+    run.link("New round")
+    run.choose("First seat", "harbour-7b")
+    run.choose("Second seat", "harbour-13b")
+    run.button("Start")
+    expect(run.page.locator("main")).to_contain_text("harbour-7b against harbour-13b")
+    return run.page.get_by_role("heading", level=1).inner_text()
 
 
-def watch_round(hand: Hand) -> str:
-    hand.section("Rounds")
-    hand.link("harbour-7b and harbour-13b")
-    expect(hand.page.locator(".head")).to_contain_text("done", timeout=120_000)
-    return " ".join(hand.page.locator(".verdict").inner_text().split())
+def watch_round(run: TaskRun) -> str:
+    run.section("Rounds")
+    run.link("harbour-7b and harbour-13b")
+    expect(run.page.locator(".head")).to_contain_text("done", timeout=120_000)
+    return " ".join(run.page.locator(".verdict").inner_text().split())
 
 
-def write_report(hand: Hand) -> str:
-    hand.section("Models")
-    hand.section("Leaderboard")
-    hand.link("Report")
-    file = hand.download(hand.page.get_by_role("link", name="Archive with data and figures"))
+def write_report(run: TaskRun) -> str:
+    run.section("Models")
+    run.section("Leaderboard")
+    run.link("Report")
+    file = run.download(run.page.get_by_role("link", name="Archive with data and figures"))
     with zipfile.ZipFile(file.path()) as archive:
         names = archive.namelist()
     return ", ".join(f"{count} {kind}" for kind, count in sorted(Counter(Path(name).suffix for name in names).items()))
 
 
-def compare_models(hand: Hand) -> str:
-    hand.section("Models")
-    hand.section("Side by side")
-    hand.choose("Models", list(MODELS))
-    hand.choose("Base", "harbour-7b")
-    hand.button("Show")
-    row = hand.page.get_by_role("row", name=re.compile("^harbour-13b")).first
+def compare_models(run: TaskRun) -> str:
+    run.section("Models")
+    run.section("Side by side")
+    run.choose("Models", list(MODELS))
+    run.choose("Base", "harbour-7b")
+    run.button("Show")
+    row = run.page.get_by_role("row", name=re.compile("^harbour-13b")).first
     return " ".join(row.inner_text().split())
 
 
-def code_twenty(hand: Hand) -> str:
-    hand.section("Matches")
-    hand.section("Codings")
-    hand.write("Name", f"Offers {random.randrange(10**6)}")
-    hand.write("Codes", "asks: asks for everything\nfair: proposes an equal split")
-    hand.button("Make this coding")
-    hand.link("Transcripts")
-    hand.write("Said", '"both hats"')
-    hand.button("Search")
-    hand.button("Add them")
-    expect(hand.page.locator(".hits a")).to_have_count(_CODED)
+def code_twenty(run: TaskRun) -> str:
+    run.section("Matches")
+    run.section("Codings")
+    run.write("Name", f"Offers {random.randrange(10**6)}")
+    run.write("Codes", "asks: asks for everything\nfair: proposes an equal split")
+    run.button("Make this coding")
+    run.link("Transcripts")
+    run.write("Said", '"both hats"')
+    run.button("Search")
+    run.button("Add them")
+    expect(run.page.locator(".hits a")).to_have_count(_CODED)
     for number in range(_CODED):
         if not number:
-            hand.press(hand.page.locator("#reading"))
-        hand.key("ArrowDown")
-        expect(hand.page.locator("#read .lines a[aria-current=true]")).to_be_visible()
-        hand.key("1" if number % 2 else "2")
-        expect(hand.page.locator("#read [aria-pressed=true]")).to_have_count(1)
+            run.press(run.page.locator("#reading"))
+        run.key("ArrowDown")
+        expect(run.page.locator("#read .lines a[aria-current=true]")).to_be_visible()
+        run.key("1" if number % 2 else "2")
+        expect(run.page.locator("#read [aria-pressed=true]")).to_have_count(1)
         if number + 1 < _CODED:
-            hand.key("j")
-            expect(hand.page.locator(".hits a[aria-current=true]")).to_have_text(re.compile(rf"^{number + 2}\."))
-    hand.button(re.compile("I am done"))
-    return hand.page.locator(".head p").inner_text()
+            run.key("j")
+            expect(run.page.locator(".hits a[aria-current=true]")).to_have_text(re.compile(rf"^{number + 2}\."))
+    run.button(re.compile("I am done"))
+    return run.page.locator(".head p").inner_text()
 
 
-def free_disk(hand: Hand) -> str:
-    hand.section("Overview")
-    hand.section("Storage")
-    hand.press(hand.page.get_by_role("checkbox", name=re.compile("harbour-13b and scripted")).first)
-    hand.button("Remove the ticked ones")
-    hand.button(re.compile("^Remove"))
-    row = hand.page.get_by_role("row", name=re.compile("harbour-13b and scripted"))
+def free_disk(run: TaskRun) -> str:
+    run.section("Overview")
+    run.section("Storage")
+    run.press(run.page.get_by_role("checkbox", name=re.compile("harbour-13b and scripted")).first)
+    run.button("Remove the ticked ones")
+    run.button(re.compile("^Remove"))
+    row = run.page.get_by_role("row", name=re.compile("harbour-13b and scripted"))
     expect(row).to_contain_text("can be undone")
     return " ".join(row.inner_text().split())
 
 
-def undo_removal(hand: Hand) -> str:
-    hand.section("Overview")
-    hand.section("Storage")
-    hand.link("What was removed")
-    hand.link("harbour-13b and scripted")
-    hand.button("Put it back")
-    hand.section("Rounds")
-    expect(hand.page.get_by_role("link", name="harbour-13b and scripted").first).to_be_visible()
+def undo_removal(run: TaskRun) -> str:
+    run.section("Overview")
+    run.section("Storage")
+    run.link("What was removed")
+    run.link("harbour-13b and scripted")
+    run.button("Put it back")
+    run.section("Rounds")
+    expect(run.page.get_by_role("link", name="harbour-13b and scripted").first).to_be_visible()
     return "the round is in the list again"
 
 
-def annotate_run(hand: Hand) -> str:
-    hand.section("Rounds")
-    hand.link("harbour-7b and scripted")
-    hand.press(hand.page.get_by_text("Tags and notes"))
-    hand.write("Tag", "baseline")
-    hand.button("Add a tag")
-    hand.write("Note", "Before the prompt was changed.")
-    hand.button("Add a note")
-    expect(hand.page.locator(".note.breaks")).to_contain_text("Before the prompt was changed.")
-    return " ".join(hand.page.locator("#tags summary").inner_text().split())
+def annotate_run(run: TaskRun) -> str:
+    run.section("Rounds")
+    run.link("harbour-7b and scripted")
+    run.press(run.page.get_by_text("Tags and notes"))
+    run.write("Tag", "baseline")
+    run.button("Add a tag")
+    run.write("Note", "Before the prompt was changed.")
+    run.button("Add a note")
+    expect(run.page.locator(".note.breaks")).to_contain_text("Before the prompt was changed.")
+    return " ".join(run.page.locator("#tags summary").inner_text().split())
 
 
-Task = Callable[[Hand], str]
+Task = Callable[[TaskRun], str]
 TASKS: dict[str, Task] = {
     "search transcripts by their text": search_transcripts,
     "find the worst five matches": find_worst_five,
@@ -309,14 +309,14 @@ class Outcome(NamedTuple):
     seen: str
 
 
-def attempt(hand: Hand, name: str, task: Task) -> Outcome:
+def attempt(run: TaskRun, name: str, task: Task) -> Outcome:
     """Do a task from the overview on."""
-    hand.clicks = hand.keys = hand.fields = 0
+    run.clicks = run.keys = run.fields = 0
     try:
-        seen, done = task(hand), True
+        seen, done = task(run), True
     except Exception:  # whatever it is that stood in the way, the other tasks can be done
         seen, done = traceback.format_exc(limit=2).strip().splitlines()[-1], False
-    return Outcome(name, done, hand.clicks, hand.keys, hand.fields, seen)
+    return Outcome(name, done, run.clicks, run.keys, run.fields, seen)
 
 
 def main() -> int:
@@ -343,7 +343,7 @@ def done_in_browser(parlor: Stack, visitor: Visitor, folder: Path, only: str | N
         if only not in (None, name):
             continue
         page.goto(parlor.url + "/admin/")
-        found = attempt(Hand(page), name, task)
+        found = attempt(TaskRun(page), name, task)
         page.screenshot(path=folder / f"{name.replace(' ', '-')}.png", full_page=True)
         seen = found.seen if found.done else f"NOT DONE: {found.seen}"
         print(f"{name:44}{found.clicks:>8}{found.keys:>6}{found.fields:>8}  {seen}")

@@ -24,7 +24,7 @@ from app.core.files import temporary_beside
 from app.games.negotiation.material import Contexts
 from app.rounds.held_out import hash_of
 from bench.last_offers import ITEMS, figures, matches_of, offer_in
-from scripts.make_tiny import MODELS, SIZE, TINY, Kitchen, Recipe, from_scripted, own_games
+from scripts.make_tiny import MODELS, SIZE, TINY, ModelBuilder, Recipe, from_scripted, own_games
 from training.hashes import checkpoint_hash
 
 DEVELOPMENT, TEST = 0, 10  # of the hash of a context, modulo 20
@@ -136,19 +136,19 @@ class Measurement:
 
     def __init__(self, variant: Variant, work: Path) -> None:
         self._name, self._training = variant.name, variant.recipe.training
-        self._kitchen = Kitchen(variant.name, variant.recipe, work, MODELS)
+        self._builder = ModelBuilder(variant.name, variant.recipe, work, MODELS)
         self._folder = work / "measured" / variant.name
         self._contexts = work / "contexts"
 
     def run(self) -> dict[str, Any]:
         """What `main` prints of the variant."""
-        self._kitchen.make()
+        self._builder.make()
         if not self._contexts.exists():
             with temporary_beside(self._contexts) as draft:
                 write_contexts(draft)
-        model, registered = self._kitchen.output, self._folder / "registered"
+        model, registered = self._builder.output, self._folder / "registered"
         if not registered.exists():
-            self._kitchen.flask("model", "add-local", self._name, "--path", str(model), "--prompt-style", "compact")
+            self._builder.flask("model", "add-local", self._name, "--path", str(model), "--prompt-style", "compact")
             self._folder.mkdir(parents=True, exist_ok=True)
             registered.touch()
         found: dict[str, Figures] = {PLAYED: self._figures(PLAYED, "--temperature", "1")}
@@ -165,14 +165,14 @@ class Measurement:
         if not kept.exists():
             contexts = self._contexts / "development.txt"
             matches = len(contexts.read_text(encoding="utf-8").splitlines()) // 2
-            played = self._kitchen.flask(
+            played = self._builder.flask(
                 "round", "run", "negotiation", "--models", self._name, "--config", "objective=self", "--contexts",
                 str(contexts), "--pick", "in-order", "--matches", str(matches), "--seed", "1", *sampling, "--json",
             )  # fmt: skip
             exported = self._folder / how
             shutil.rmtree(exported, ignore_errors=True)
             number = str(json.loads(played)["round_id"])
-            self._kitchen.flask("export", "lm-selfplay", "--round", number, "--out", str(exported))
+            self._builder.flask("export", "lm-selfplay", "--round", number, "--out", str(exported))
             with temporary_beside(kept) as draft:
                 draft.write_text(json.dumps(figures(list(matches_of(exported)))), encoding="utf-8")
         found: Figures = json.loads(kept.read_text(encoding="utf-8"))

@@ -191,10 +191,10 @@ def main() -> None:
         print(f"{', '.join(SHIPPED)} are in {out} already; remove what is to be made anew, or name another --out.")
         return
     for name, recipe in RECIPES.items():
-        Kitchen(name, recipe, work, out).make()
+        ModelBuilder(name, recipe, work, out).make()
 
 
-class Kitchen:
+class ModelBuilder:
     """A folder in which one model is made."""
 
     def __init__(self, name: str, recipe: Recipe, work: Path, out: Path) -> None:

@@ -56,7 +56,7 @@ SPEAKERS: dict[str, tuple[str, ...]] = {
 }
 
 
-class Studio:
+class ScreenshotSession:
     """A Parlor to photograph, and one visitor who looks at it in one look."""
 
     def __init__(self, parlor: Stack, furnished: Furnished, visitor: Visitor, look: str, folder: Path) -> None:
@@ -111,12 +111,12 @@ class Studio:
 # ---- Scenes ----------------------------------------------------------------------
 
 
-def plain_pages(studio: Studio) -> None:
-    page = studio.go("/")
-    studio.shoot("home")
+def plain_pages(session: ScreenshotSession) -> None:
+    page = session.go("/")
+    session.shoot("home")
     for details in page.locator("details.options").all():
         details.locator("summary").click()
-    studio.shoot("home-options")
+    session.shoot("home-options")
     pages = {
         "rules-negotiation": "/rules/negotiation",
         "rules-taboo": "/rules/taboo",
@@ -126,133 +126,133 @@ def plain_pages(studio: Studio) -> None:
         "error-403": "/play/AAAAAAAAAAAAAAAAAAAAAA",
     }
     for name, path in pages.items():
-        studio.go(path)
-        studio.shoot(name)
-    with another_web(studio.parlor, {"GUEST_PLAY": "false"}) as server:
-        studio.go(server)
-        studio.shoot("home-guests-off")
+        session.go(path)
+        session.shoot(name)
+    with another_web(session.parlor, {"GUEST_PLAY": "false"}) as server:
+        session.go(server)
+        session.shoot("home-guests-off")
 
 
-def negotiation_in_play(studio: Studio) -> None:
-    page = studio.sit_down(negotiation(studio.parlor, opponent="Sharer", config=TABLE))
-    studio.shoot("negotiation-first-word")
-    page = studio.share()
-    studio.shoot("negotiation-your-turn")
+def negotiation_in_play(session: ScreenshotSession) -> None:
+    page = session.sit_down(negotiation(session.parlor, opponent="Sharer", config=TABLE))
+    session.shoot("negotiation-first-word")
+    page = session.share()
+    session.shoot("negotiation-your-turn")
     say(page, "Again [propose] (1 books, 0 hats, 0 balls)")
     expect(page.locator("#message-error")).not_to_be_empty()
-    studio.shoot("negotiation-refused")
+    session.shoot("negotiation-refused")
     page.locator("#leave").click()
-    studio.shoot("negotiation-leave")
+    session.shoot("negotiation-leave")
     page.keyboard.press("Escape")
     page.locator("#rules-link").click()
-    studio.shoot("negotiation-rules")
+    session.shoot("negotiation-rules")
     page.keyboard.press("Escape")
     plan(page, 0, 1, 1)
-    studio.shoot("negotiation-plan")
+    session.shoot("negotiation-plan")
     page.locator("#offer [type=submit]").click()
-    studio.shoot("negotiation-confirm")
+    session.shoot("negotiation-confirm")
     page.locator("#offer-dialog button[value=yes]").click()
     expect(page.locator("#over")).to_be_visible()
-    studio.shoot("negotiation-over")
+    session.shoot("negotiation-over")
     see_result(page)
-    studio.shoot("result-deal")
-    page = studio.share(0, "Thinker")
+    session.shoot("result-deal")
+    page = session.share(0, "Thinker")
     say(page, SHARING[0][0])
     expect(page.locator("#typing")).not_to_be_empty()
-    studio.shoot("negotiation-partner-types")
-    studio.visitor.context.set_offline(True)
+    session.shoot("negotiation-partner-types")
+    session.visitor.context.set_offline(True)
     expect(page.locator("#turn.turn-lost")).to_be_visible()
-    studio.shoot("negotiation-reconnecting")
-    studio.visitor.context.set_offline(False)
+    session.shoot("negotiation-reconnecting")
+    session.visitor.context.set_offline(False)
 
 
-def negotiation_endings(studio: Studio) -> None:
-    page = studio.share(1, "Offerer")
+def negotiation_endings(session: ScreenshotSession) -> None:
+    page = session.share(1, "Offerer")
     say(page, "All right.")
     expect(page.locator("#composer")).to_be_hidden()
-    studio.shoot("negotiation-partner-offered")
+    session.shoot("negotiation-partner-offered")
     offer(page, 2, 1, 1)
     expect(page).to_have_url(RESULT)
-    studio.shoot("result-no-deal")
-    page = studio.share(0, "Failing")
+    session.shoot("result-no-deal")
+    page = session.share(0, "Failing")
     say(page, "Hello!")
     expect(page.locator("#over")).to_be_visible()
-    studio.shoot("negotiation-aborted")
+    session.shoot("negotiation-aborted")
     see_result(page)
-    studio.shoot("result-aborted")
-    page = studio.share(1)
+    session.shoot("result-aborted")
+    page = session.share(1)
     page.locator("#leave").click()
     page.locator("#leave-dialog [value=yes]").click()
     expect(page).to_have_url(RESULT)
-    studio.shoot("result-left")
+    session.shoot("result-left")
 
 
-def taboo_with_the_word(studio: Studio) -> None:
-    page = studio.hint()
-    studio.shoot("taboo-attacker")
+def taboo_with_the_word(session: ScreenshotSession) -> None:
+    page = session.hint()
+    session.shoot("taboo-attacker")
     say(page, "So you have no candles at home?")
     expect(page.locator("#message-error")).not_to_be_empty()
-    studio.shoot("taboo-warning")
-    page = studio.hint(1, "Sayer")
+    session.shoot("taboo-warning")
+    page = session.hint(1, "Sayer")
     say(page, HINTING[1][0])
     expect(page.locator("#over")).to_be_visible()
-    studio.shoot("taboo-over")
+    session.shoot("taboo-over")
     see_result(page)
-    studio.shoot("result-taboo-won")
-    page = studio.hint(1, max_turns=2)
+    session.shoot("result-taboo-won")
+    page = session.hint(1, max_turns=2)
     say(page, HINTING[1][0])
     expect(page.locator("#over")).to_be_visible()
     see_result(page)
-    studio.shoot("result-taboo-tie")
+    session.shoot("result-taboo-tie")
 
 
-def taboo_without_the_word(studio: Studio) -> None:
-    page = studio.seek()
-    studio.shoot("taboo-defender")
+def taboo_without_the_word(session: ScreenshotSession) -> None:
+    page = session.seek()
+    session.shoot("taboo-defender")
     page.locator("#guess").fill("lantern")
     page.locator("#guess-form [type=submit]").click()
-    studio.shoot("taboo-guess")
+    session.shoot("taboo-guess")
     page.keyboard.press("Escape")
     guess(page, "lantern")
     expect(page).to_have_url(RESULT)
-    studio.shoot("result-taboo-lost")
+    session.shoot("result-taboo-lost")
 
 
-def open_game(studio: Studio) -> None:
-    studio.hint(1)
-    studio.go("/")
-    studio.shoot("home-open-game")
+def open_game(session: ScreenshotSession) -> None:
+    session.hint(1)
+    session.go("/")
+    session.shoot("home-open-game")
 
 
-def admin(studio: Studio) -> None:
+def admin(session: ScreenshotSession) -> None:
     """For experimenters: before anything has happened, before signing in, and everything else."""
-    page, parlor = studio.page, studio.parlor
+    page, parlor = session.page, session.parlor
     for name in empty_states(parlor, page):
-        studio.shoot(f"admin-{name}")
+        session.shoot(f"admin-{name}")
     for name in signed_out_states(parlor, page):
-        studio.shoot(f"admin-{name}")
+        session.shoot(f"admin-{name}")
     sign_in(parlor, page)
-    for name in states(parlor, page, studio.furnished):
-        studio.shoot(f"admin-{name}")
+    for name in states(parlor, page, session.furnished):
+        session.shoot(f"admin-{name}")
 
 
-def campaigns(studio: Studio) -> None:
+def campaigns(session: ScreenshotSession) -> None:
     """For experimenters: campaigns, and the lineages of models."""
-    page, parlor = studio.page, studio.parlor
+    page, parlor = session.page, session.parlor
     sign_in(parlor, page)
     for name in campaign_states(parlor, page, furnish_campaigns(parlor)):
-        studio.shoot(f"admin-{name}")
+        session.shoot(f"admin-{name}")
 
 
-def alignments(studio: Studio) -> None:
+def alignments(session: ScreenshotSession) -> None:
     """For experimenters: assessments and alignments."""
-    page, parlor = studio.page, studio.parlor
+    page, parlor = session.page, session.parlor
     sign_in(parlor, page)
     for name in alignment_states(parlor, page, furnish_alignments(parlor)):
-        studio.shoot(f"admin-{name}")
+        session.shoot(f"admin-{name}")
 
 
-Scene = Callable[[Studio], None]
+Scene = Callable[[ScreenshotSession], None]
 SCENES: tuple[Scene, ...] = (
     plain_pages,
     negotiation_in_play,
@@ -275,7 +275,7 @@ def plan(page: Page, book: int, hat: int, ball: int) -> None:
     page.locator("#message").focus()
 
 
-# ---- The studio --------------------------------------------------------------------
+# ---- The session --------------------------------------------------------------------
 
 
 @contextmanager
@@ -311,7 +311,7 @@ def photograph(parlor: Stack, furnished: Furnished, browser: Browser, folder: Pa
             if scene in (admin, campaigns, alignments) and "locale" in options:
                 continue  # they find their way by English names
             visitor = Visitor(browser, **options)
-            scene(Studio(parlor, furnished, visitor, look, folder))
+            scene(ScreenshotSession(parlor, furnished, visitor, look, folder))
             visitor.close()
         print(f"{look}: {len(list(folder.glob(f'*-{look}.png')))} pictures in {folder}")
 
@@ -320,11 +320,11 @@ def photograph_for_readme(parlor: Stack, furnished: Furnished, browser: Browser,
     """A match of each game in the middle, as the README shows them."""
     folder.mkdir(parents=True, exist_ok=True)
     visitor = Visitor(browser, viewport={"width": 1280, "height": 800})
-    studio = Studio(parlor, furnished, visitor, "light", folder)
-    page = studio.share()
+    session = ScreenshotSession(parlor, furnished, visitor, "light", folder)
+    page = session.share()
     plan(page, 0, 1, 1)
     page.screenshot(path=folder / "negotiation.png", animations="disabled")
-    page = studio.hint()
+    page = session.hint()
     page.screenshot(path=folder / "taboo.png", animations="disabled")
     visitor.close()
 
