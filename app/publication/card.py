@@ -28,7 +28,7 @@ from app.lineage import TRAINED, ModelOrigin, ancestors
 from app.models import Assessment, BenchmarkResult, Dataset, LanguageModel, RoundRow
 from app.players.local.options import read_options, resolve
 from app.publication.licences import warnings
-from app.publication.release import Release, called, release_of_dataset, release_of_model
+from app.publication.release import Release, release_of_dataset, release_of_model
 from training.hashes import PROVENANCE
 
 ROWS = "rows.jsonl"  # the rows of a dataset, as they are called where they are published
@@ -87,7 +87,7 @@ def dataset_card(session: Session, row: Dataset, licence: str = "", licence_link
     size = next((name for most, name in _SIZES if row.rows < most), "n>10M")
     data = DatasetCardData(
         **_licence_fields(licence, licence_link, row.name),
-        pretty_name=str(called(row)),
+        pretty_name=row.reference,
         task_categories=["text-generation"],
         size_categories=size,
         tags=["parlor", row.kind],
@@ -103,7 +103,7 @@ def dataset_card(session: Session, row: Dataset, licence: str = "", licence_link
         ("Licence", _licence(licence, licence_link, found)),
         ("How to make it again", f"Cut by this:\n\n{_json(row.spec)}"),
     ]
-    return _card(data, str(called(row)), sections)
+    return _card(data, row.reference, sections)
 
 
 def _card(data: CardData, title: str, sections: Iterable[tuple[str, str]]) -> str:
@@ -136,7 +136,7 @@ def _lineage(origins: Sequence[ModelOrigin]) -> str:
     rows = []
     for each in origins:
         job = each.job
-        datasets = [called(row) for row in (each.dataset, each.sft_dataset) if row is not None]
+        datasets = [row.reference for row in (each.dataset, each.sft_dataset) if row is not None]
         made = each.origin if job is None else f"{job.method}, step {job.registered_step or job.steps or '–'}"
         rows.append((
             each.model.name, made, each.base.name if each.base else "–", ", ".join(datasets) or "–",
@@ -147,7 +147,7 @@ def _lineage(origins: Sequence[ModelOrigin]) -> str:
 
 def _data(found: Release) -> str:
     rows = [
-        (called(each), str(each.rows), _source_of(each), each.sha256)
+        (each.reference, str(each.rows), _source_of(each), each.sha256)
         for each in found.datasets
     ]  # fmt: skip
     parts = [_table(("Dataset", "Rows", "Cut from", "Rows (sha256)"), rows)] if rows else ["None."]

@@ -15,7 +15,7 @@ from app.publication.bundle import Bundle, bundle_of_dataset, bundle_of_model
 from app.publication.card import dataset_card, model_card
 from app.publication.job import PUBLICATION
 from app.publication.licences import warnings
-from app.publication.release import Release, called, check_allowed, release_of_dataset, release_of_model
+from app.publication.release import Release, check_allowed, release_of_dataset, release_of_model
 from app.publication.spec import PublicationSpec
 from app.registry import get_model
 
@@ -32,7 +32,7 @@ class PlannedPush:
     @property
     def name(self) -> str:
         """What it is called: NAME of a model, NAME@VERSION of a dataset."""
-        return self.row.name if isinstance(self.row, LanguageModel) else called(self.row)
+        return self.row.name if isinstance(self.row, LanguageModel) else self.row.reference
 
 
 def plan(session: Session, home: Path, spec: PublicationSpec) -> PlannedPush:
@@ -50,7 +50,7 @@ def plan(session: Session, home: Path, spec: PublicationSpec) -> PlannedPush:
         return PlannedPush(model, bundle, release, warnings(spec.licence, release.inherited))
     dataset = find_dataset(session, spec.dataset or "")
     release = release_of_dataset(session, dataset)
-    check_allowed(release, called(dataset), "dataset")
+    check_allowed(release, dataset.reference, "dataset")
     bundle = bundle_of_dataset(home, dataset, dataset_card(session, dataset, spec.licence, link))
     return PlannedPush(dataset, bundle, release, warnings(spec.licence, release.inherited))
 

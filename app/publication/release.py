@@ -182,14 +182,16 @@ class _Lineage:
             further.datasets.add(best["dataset_id"])
         self.gone += [
             Phrase(
-                "dataset %(name)s: round %(number)s, which it has rows of, was removed", name=called(row), number=each
+                "dataset %(name)s: round %(number)s, which it has rows of, was removed",
+                name=Verbatim(row.reference),
+                number=each,
             )
             for each in removed_rounds(self._session, [row.id])
         ]
         if (society := row.spec.get("society")) is not None:
             found = self._session.get(Society, society["society_id"])
             if found is None:
-                self.gone.append(Phrase("dataset %(name)s: its society is gone", name=called(row)))
+                self.gone.append(Phrase("dataset %(name)s: its society is gone", name=Verbatim(row.reference)))
             else:
                 further.models.update(each["model_id"] for each in (*found.agents, *found.observers))
 
@@ -300,7 +302,7 @@ def _of_withdrawn(datasets: Sequence[Dataset]) -> Iterator[Phrase]:
         if row.unusable_at is not None:
             yield Phrase(
                 "dataset %(name)s holds what a person withdrew on %(day)s",
-                name=called(row), day=Verbatim(f"{row.unusable_at:%Y-%m-%d}"),
+                name=Verbatim(row.reference), day=Verbatim(f"{row.unusable_at:%Y-%m-%d}"),
             )  # fmt: skip
 
 
@@ -311,9 +313,7 @@ def _permissions(
     session: Session, models: Sequence[LanguageModel], datasets: Sequence[Dataset]
 ) -> Mapping[tuple[str, int], Inherited]:
     """The latest declared licence of each model and dataset that has one, by its kind and number."""
-    names = {("model", row.id): row.name for row in models} | {
-        ("dataset", row.id): str(called(row)) for row in datasets
-    }
+    names = {("model", row.id): row.name for row in models} | {("dataset", row.id): row.reference for row in datasets}
     found: dict[tuple[str, int], Inherited] = {}
     for each in session.scalars(select(ReleasePermission).order_by(ReleasePermission.id)):
         key = ("model", each.language_model_id) if each.dataset_id is None else ("dataset", each.dataset_id)
@@ -343,16 +343,11 @@ def _of_elsewhere(
             yield Phrase(
                 "dataset %(name)s was imported from %(file)s, under no declared licence"
                 " (`flask dataset permit %(number)s`)",
-                name=called(data), file=Verbatim(imported["file"]), number=data.id,
+                name=Verbatim(data.reference), file=Verbatim(imported["file"]), number=data.id,
             )  # fmt: skip
         elif number := sources.imported.get(data.id):
             yield Phrase(
                 "dataset %(name)s has %(count)s imported games, under no declared licence"
                 " (`flask dataset permit %(number)s`)",
-                name=called(data), count=number, number=data.id,
+                name=Verbatim(data.reference), count=number, number=data.id,
             )  # fmt: skip
-
-
-def called(row: Dataset) -> Verbatim:
-    """What a dataset is called: NAME@VERSION."""
-    return Verbatim(row.reference)

@@ -243,8 +243,9 @@ def test_what_is_much_is_asked_for_once_more(
     assert row_of(engine, 1).name == "All & one"
 
 
-def test_contexts_come_from_a_file(client: FlaskClient, engine: Engine, enqueued: list[int]) -> None:
-    file = (io.BytesIO(CONTEXT.encode()), "mine.txt")
+@pytest.mark.parametrize("encoding", ["UTF-8", "UTF-8-sig", "UTF-16"])
+def test_contexts_come_from_a_file(client: FlaskClient, engine: Engine, enqueued: list[int], encoding: str) -> None:
+    file = (io.BytesIO(CONTEXT.encode(encoding)), "mine.txt")
     answer = client.post("/admin/rounds/new", data=form(contexts_file=file), content_type="multipart/form-data")
     assert answer.status_code == 303
     with reading(engine) as session:

@@ -6,7 +6,7 @@ Both forms of rounds and campaigns have these fields. Their values are text, as 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from flask import Request, request
+from flask import request
 from sqlalchemy.orm import Session
 
 from app.core.config import Settings
@@ -18,6 +18,7 @@ from app.matches.material import server_file
 from app.registry import round_models
 from app.rounds.lifecycle import Material
 from app.rounds.material import material_of_file, material_of_text, own_material
+from app.web.admin.uploaded_texts import AGAIN, UPLOAD, read_uploads, uploaded_text
 from app.web.forms import RefusedField, one_of
 from app.web.game_options import option_fields
 from app.web.seats import settings
@@ -25,7 +26,7 @@ from app.web.threads import off_loop
 
 GAME, MATERIAL = "game", "material"  # widgets, and the fields of a spec that have them
 MOST_UPLOADED = 400_000  # characters of a file of material
-GENERATED, LIST, SERVER, UPLOAD, AGAIN = "generated", "list", "server", "upload", "again"
+GENERATED, LIST, SERVER = "generated", "list", "server"
 
 
 # ---- Options --------------------------------------------------------------------
@@ -116,23 +117,13 @@ def material_defaults(game: Game[Any]) -> JSON:
 def sent_material(game: Game[Any]) -> JSON:
     """These fields as they were sent; what came as a file is in its text field."""
     texts = {name: request.form.get(name, "").strip() for name in material_defaults(game)}
-    return {**texts, **material_files(game, request)}
+    return texts if game.material is None else {**texts, **read_uploads(request, [game.material.name], MOST_UPLOADED)}
 
 
 def shown_material(game: Game[Any], source: str | None, like: bool) -> JSON:
     """These fields, for material from `source` where the form is filled in like an earlier job."""
     again = {material_field(game): AGAIN} if like and source is not None and game.material is not None else {}
     return {**material_defaults(game), **again}
-
-
-def material_files(game: Game[Any], request: Request) -> JSON:
-    """The field that a file was chosen for: its text, its name, and that it is what is meant."""
-    kind = game.material
-    file = None if kind is None else request.files.get(f"{kind.name}_file")
-    if kind is None or file is None or not file.filename:
-        return {}
-    text = file.read(4 * MOST_UPLOADED).decode("utf-8", errors="replace").replace("\0", "\ufffd")
-    return {f"{kind.name}_text": text, f"{kind.name}_name": file.filename, kind.name: UPLOAD}
 
 
 def material_field(game: Game[Any]) -> str:
@@ -172,17 +163,7 @@ def read_material(
 
 def _uploaded(name: str, form: Mapping[str, Any], read_text: Callable[[str, str], Material]) -> Material:
     """Material that was uploaded or typed, read by `read_text`. Raises Invalid and RefusedField."""
-    text = form[f"{name}_text"]
-    if not text.strip():
-        raise Invalid(name, expected=Phrase("a file or lines of text"), got=Phrase("nothing"))
-    if len(text) > MOST_UPLOADED:
-        raise Invalid(
-            name,
-            expected=Phrase("at most %(most)s characters here", most=MOST_UPLOADED),
-            got=len(text),
-            remedy=Phrase("the command line takes longer files by --%(name)s FILE", name=name),
-        )
-    source = form.get(f"{name}_name") or f"the {name} of the form"
+    text, source = uploaded_text(name, form, MOST_UPLOADED)
     return _about(name, lambda: off_loop(read_text, text, source))
 
 

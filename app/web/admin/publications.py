@@ -16,7 +16,7 @@ from app.publication.card import dataset_card, model_card
 from app.publication.creation import check_repository
 from app.publication.job import PUBLICATION
 from app.publication.lifecycle import PlannedPush, plan
-from app.publication.release import Release, called, release_of_dataset, release_of_model
+from app.publication.release import Release, release_of_dataset, release_of_model
 from app.publication.spec import PublicationSpec
 from app.registry import get_model_by_number
 from app.web.admin.blueprint import blueprint
@@ -77,7 +77,7 @@ def _read(session: Session, home: Path, kind: str, number: int) -> tuple[str, st
     """Its name, its card, and what stands against publishing it; no card, and why, where it has no weights here."""
     if kind == DATASET:
         dataset = get_dataset(session, number)
-        return called(dataset), dataset_card(session, dataset), release_of_dataset(session, dataset), None
+        return dataset.reference, dataset_card(session, dataset), release_of_dataset(session, dataset), None
     row = get_model_by_number(session, number)
     try:
         card = model_card(session, home, row)

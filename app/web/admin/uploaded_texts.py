@@ -13,13 +13,16 @@ MOST_UPLOADED = 200_000  # characters of one text
 UPLOAD, AGAIN = "upload", "again"  # which of them beside what ships: one's own, that of an earlier job
 
 
-def read_uploads(request: Request, names: Sequence[str]) -> JSON:
-    """The fields of a form that uploaded files fill in: what came as a file is in its text field."""
+def read_uploads(request: Request, names: Sequence[str], most: int = MOST_UPLOADED) -> JSON:
+    """The fields of a form that uploaded files fill in: what came as a file is in its text field.
+
+    Of a file with more than `most` characters no more is read than shows that it is too long.
+    """
     found: JSON = {}
     for name in names:
         file = request.files.get(f"{name}_file")
         if file is not None and file.filename:
-            text = _decoded(file.read(4 * MOST_UPLOADED)).replace("\0", "\ufffd")
+            text = _decoded(file.read(4 * most)).replace("\0", "\ufffd")
             found |= {f"{name}_text": text, f"{name}_name": file.filename, name: UPLOAD}
     return found
 
@@ -31,16 +34,16 @@ def _decoded(content: bytes) -> str:
         return content.decode("utf-8", errors="replace")
 
 
-def uploaded_text(name: str, form: Mapping[str, Any]) -> tuple[bytes, str]:
-    """What was uploaded or typed, and what errors call it. Raises Invalid."""
+def uploaded_text(name: str, form: Mapping[str, Any], most: int = MOST_UPLOADED) -> tuple[str, str]:
+    """What was uploaded or typed, of at most so many characters, and what errors call it. Raises Invalid."""
     text, option = form[f"{name}_text"], name.replace("_", "-")
     if not text.strip():
         raise Invalid(name, expected=Phrase("a file or lines of text"), got=Phrase("nothing"))
-    if len(text) > MOST_UPLOADED:
+    if len(text) > most:
         raise Invalid(
             name,
-            expected=Phrase("at most %(most)s characters here", most=MOST_UPLOADED),
+            expected=Phrase("at most %(most)s characters here", most=most),
             got=len(text),
             remedy=Phrase("the command line takes longer files by --%(name)s FILE", name=option),
         )
-    return text.encode("utf-8", "replace"), form[f"{name}_name"] or f"the {option} of the form"
+    return text, form.get(f"{name}_name") or f"the {option} of the form"
