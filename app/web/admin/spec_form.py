@@ -304,7 +304,8 @@ def files_of(spec: type[JobSpec], form: Form, again: Mapping[str, Any] | None) -
             found[name] = again[name]
         elif chosen == UPLOAD:
             try:
-                found[name] = file.parse(*uploaded_text(name, form))
+                text, source = uploaded_text(name, form)
+                found[name] = file.parse(text.encode("utf-8", "replace"), source)
             except FieldError as error:
                 raise type(error)(name, **error.parts) from None
         else:
