@@ -32,7 +32,7 @@ from app.web.admin.blueprint import blueprint
 from app.web.admin.datasets_new import check_size
 from app.web.admin.lists import ListPage, add_address, add_list
 from app.web.admin.rounds_analysis import with_specs
-from app.web.admin.spec_choices import called
+from app.web.admin.spec_choices import word_label
 from app.web.admin.tags import tag_filter
 from app.web.chart_language import page_language
 from app.web.downloads import download
@@ -67,7 +67,7 @@ add_list(
 @blueprint.app_template_global()
 def dataset_word(field: str, word: str) -> str:
     """What a word is called that a field of the spec of datasets may be."""
-    return called(fields_of(DatasetRequestSpec)[field], word)
+    return word_label(fields_of(DatasetRequestSpec)[field], word)
 
 
 @blueprint.get("/datasets/<int:dataset_id>")

@@ -79,15 +79,15 @@ def chart_of(row: TrainingJob, events: Any) -> Chart:
     """The loss curve of a job."""
     name, language = f"loss-{row.id}", page_language()
     by_token = listing.is_by_token(row)
-    return loss_curve(name, called(row), events, row.steps, row.registered_step, language, by_token=by_token)
+    return loss_curve(name, chart_name(row), events, row.steps, row.registered_step, language, by_token=by_token)
 
 
 def method_chart_of(row: TrainingJob, events: Any) -> Chart | None:
     """The extra training metrics of a job's method, if it has any."""
-    return method_curves(f"method-{row.id}", called(row), events, page_language())
+    return method_curves(f"method-{row.id}", chart_name(row), events, page_language())
 
 
-def called(row: TrainingJob) -> str:
+def chart_name(row: TrainingJob) -> str:
     """What a chart calls a job."""
     return str(gettext("job %(number)s", number=row.id))
 

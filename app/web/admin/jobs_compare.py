@@ -17,7 +17,7 @@ from app.games.base import JSON
 from app.models import TrainingJob
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import read_compared
-from app.web.admin.jobs import called
+from app.web.admin.jobs import chart_name
 from app.web.admin.rounds_analysis import with_specs
 from app.web.chart_language import page_language
 
@@ -33,7 +33,7 @@ def compare_jobs() -> ResponseReturnValue:
 
 
 def _compared(session: Session, rows: Sequence[TrainingJob]) -> str:
-    events = [(called(row), listing.events_of(session, row.id)) for row in rows]
+    events = [(chart_name(row), listing.events_of(session, row.id)) for row in rows]
     by_token = all(map(listing.is_by_token, rows))
     return render_template(
         "admin/jobs-compare.html",

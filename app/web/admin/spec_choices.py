@@ -69,7 +69,7 @@ def _by_method(rows: Sequence[Dataset], named: Choices, lost: Choices) -> list[t
 
 def word_choices(schema: Schema, words: Sequence[str]) -> Choices:
     """Words that a field may be, with what they are called."""
-    return [(word, called(schema, word)) for word in words]
+    return [(word, word_label(schema, word)) for word in words]
 
 
 def preset_choices(schema: Schema) -> Choices:
@@ -83,7 +83,7 @@ def _unset(schema: Schema) -> str:
     return str(gettext(said)) if said else ""
 
 
-def called(schema: Schema, word: str) -> str:
+def word_label(schema: Schema, word: str) -> str:
     """What a word is called that a field may be."""
     label = schema.get("labels", {}).get(word)
     return gettext(label) if label else word
@@ -159,7 +159,7 @@ def choices_of(
             return _REGISTRIES[schema["registry"]]()
         case "choice" | "radio":
             found = word_choices(schema, words_of(schema))
-            return [("", unset), *found] if (unset := called(schema, "") or _unset(schema)) else found, None
+            return [("", unset), *found] if (unset := word_label(schema, "") or _unset(schema)) else found, None
         case "known":
             known = _KNOWN[schema["of"]](session)
             lost = [(value, value)] if value and value not in (each[0] for each in known) else []

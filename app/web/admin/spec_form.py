@@ -22,7 +22,7 @@ from app.models import LanguageModel
 from app.registry import list_models, round_models
 from app.registry.named import LEARNER, PLAYER, SCORED, TRAINED, USES
 from app.web.admin.game_fields import GAME, GAME_WIDGETS, MATERIAL, hidden_material, of_game, read_material
-from app.web.admin.spec_choices import Choices, called, choices_of
+from app.web.admin.spec_choices import Choices, choices_of, word_label
 from app.web.admin.training_fields import (
     TrainingField,
     boxes,
@@ -365,7 +365,7 @@ def presets_of(spec: type[JobSpec]) -> tuple[str, str, Sequence[tuple[str, str]]
         schema = fields_of(spec)[name]
         if schema.get("fills"):
             argument = schema[PRESET].replace("-", "_")
-            return name, argument, [(each, called(schema, each)) for each in part.presets]
+            return name, argument, [(each, word_label(schema, each)) for each in part.presets]
     return None
 
 
