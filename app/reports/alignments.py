@@ -9,29 +9,25 @@ from app.alignments.comparison import SocietyDifference
 from app.alignments.job import ALIGNMENT
 from app.alignments.listing import AlignmentListItem, figures_of, jobs_of, list_items, society_figures
 from app.alignments.spec import AlignmentSpec
-from app.analysis.wording import in_words, number, signed, signed_beside, signed_in_words
+from app.analysis.wording import in_words, number, signed_in_words
 from app.assessments.figures import COLUMNS, AssessmentFigures
 from app.core.csv_tables import to_csv
-from app.core.errors import Conflict, Phrase
+from app.core.errors import Phrase
 from app.games.metrics import POINTS
+from app.reports.common_sections import commands_of_recipe, key_difference, nothing_yet, whole_report
 from app.reports.interval_charts import interval_chart
 from app.reports.origins import (
     NONE,
     Origins,
     ReportContext,
     as_json,
-    chat_prompts,
     limits_of,
     origins_of_steps,
-    report_of_run,
-    reproduction_section,
+    prompts_and_configs,
     seeds_sentence,
     settings_table,
-    training_configs,
-    training_section,
-    versions_section,
 )
-from app.reports.report import FoldedText, KeyFigure, Report, ReportFigure, ReportSection, ReportTable, plain_table
+from app.reports.report import FoldedText, Report, ReportFigure, ReportSection, ReportTable, plain_table
 
 _UNIT = "points from 1 to 7"
 
@@ -43,58 +39,32 @@ def alignment_report(session: Session, number: int, context: ReportContext) -> R
     rated = [each for each in figures_of(session, item) if each.difference.value is not None]
     societies = society_figures(session, item)
     if not rated and not societies:
-        raise Conflict(
-            "alignment",
-            expected=Phrase("one with a second society or an assessment"),
-            got=Phrase("none so far"),
-            remedy=Phrase("wait for its last steps"),
-            subject=Phrase("alignment %(number)s", number=number),
-        )
+        expected = Phrase("one with a second society or an assessment")
+        raise nothing_yet(ALIGNMENT, number, expected, Phrase("wait for its last steps"))
     origins = origins_of_steps(session, ALIGNMENT.steps_of(session, number), [row.base_id])
     spec, state = AlignmentSpec.of_json(row.spec), ALIGNMENT.state_of(session, row)
     made = item.model.name if item.model else "no model yet"
-    return Report(
-        name=f"report-alignment-{number}",
+    return whole_report(
+        session, context, origins,
+        name=f"alignment-{number}",
         title=f"Alignment {row.name}",
         about=f"Report of alignment {number}, {state}: {made}, from {item.base.name}.",
         finding=_finding(rated, societies),
         more="Differences are of the same questions, on a scale from 1 to 7.",
-        beside=[
-            KeyFigure(
-                f"{each.aspect.capitalize()}, {_rater(each)}", signed(each.difference.value, POINTS),
-                signed_beside(each.difference, POINTS),
-            )
+        key_figures=[
+            key_difference(f"{each.aspect.capitalize()}, {_rater(each)}", each.difference, POINTS)
             for each in rated[:6]
         ],
-        sections=[
+        results=[
             ReportSection("result", "Result", figures=_rated_figures(rated), tables=_rated_tables(rated)),
             *(_society_section(who, found) for who, found in societies),
-            training_section(session, origins),
-            ReportSection(
-                "methods", "Methods",
-                paragraphs=[*_methods(item, spec), seeds_sentence(origins, f"alignment: {spec.seed}")],
-                tables=[_steps_table(session, item), settings_table("settings", "What was asked for.", spec)],
-            ),
-            versions_section(session, origins, context),
-            ReportSection(
-                "prompts", "Prompts and settings",
-                folded=[
-                    *chat_prompts(origins), *training_configs(origins),
-                    FoldedText("The alignment as JSON", as_json(row.spec)),
-                ],
-            ),
-            ReportSection("limits", "Limits", points=_limits(rated, origins)),
-            reproduction_section(
-                [
-                    f"flask alignment export {number} --out alignment-{number}.zip",
-                    f"unzip alignment-{number}.zip",
-                    f"flask recipe run {quote(row.name)}/*.yaml",
-                    report_of_run(),
-                ],
-                context,
-                "The first command writes the alignment as a recipe with its questions and first memories.",
-            ),
         ],
+        methods=[*_methods(item, spec), seeds_sentence(origins, f"alignment: {spec.seed}")],
+        tables=[_steps_table(session, item), settings_table("settings", "What was asked for.", spec)],
+        texts=[*prompts_and_configs(session, origins), FoldedText("The alignment as JSON", as_json(row.spec))],
+        limits=_limits(rated, origins),
+        commands=commands_of_recipe(ALIGNMENT, number, f"alignment-{number}", f"{quote(row.name)}/*.yaml"),
+        before_commands=["The first command writes the alignment as a recipe with its questions and first memories."],
     )  # fmt: skip
 
 

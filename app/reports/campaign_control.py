@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from app.analysis.bootstrap import Figure
-from app.analysis.wording import number, signed, signed_beside, signed_in_words
+from app.analysis.wording import number, signed_in_words
 from app.campaigns.iterations import IterationResult, results
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.lifecycle import spec_of
@@ -15,6 +15,7 @@ from app.core.validation import whole_number
 from app.games import metrics_of
 from app.jobs.kind import LARGEST
 from app.models import Campaign
+from app.reports.common_sections import key_difference
 from app.reports.gains import GainArm, difference_of, same_matches
 from app.reports.origins import differing_settings
 from app.reports.report import KeyFigure, ReportTable
@@ -72,10 +73,8 @@ def control_figures(game: str, control: CampaignControl) -> list[KeyFigure]:
     """The figures of a control that stand beside those of the campaign."""
     unit, last = metrics_of(game).headline.unit, control.found[-1].number
     return [
-        KeyFigure(
-            f"Control: iteration {last} minus base", signed(control.gain.value, unit), signed_beside(control.gain, unit)
-        ),
-        KeyFigure("Campaign minus control", signed(control.apart.value, unit), signed_beside(control.apart, unit)),
+        key_difference(f"Control: iteration {last} minus base", control.gain, unit),
+        key_difference("Campaign minus control", control.apart, unit),
     ]
 
 

@@ -8,13 +8,13 @@ from sqlalchemy.orm import Session
 
 from app.analysis.bootstrap import Figure, mean_figure
 from app.analysis.reading import matches_of
-from app.analysis.wording import beside, heading, in_words, number, signed, signed_beside
+from app.analysis.wording import beside, heading, in_words, number
 from app.campaigns.iterations import IterationResult
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.lifecycle import spec_of
 from app.campaigns.listing import figure_of
 from app.campaigns.spec import CampaignSpec
-from app.core.errors import Conflict, Phrase
+from app.core.errors import Phrase
 from app.games import find_game, metrics_of, partner_weight_of
 from app.games.metrics import AS_PLAYED, Metric, Use
 from app.games.rewards import NO_REWARDS
@@ -28,6 +28,7 @@ from app.reports.campaign_control import (
     evaluated_iterations,
     read_control,
 )
+from app.reports.common_sections import commands_of_recipe, key_difference, key_figure, nothing_yet, whole_report
 from app.reports.gains import gain_section, gains_of
 from app.reports.origins import (
     NONE,
@@ -36,15 +37,10 @@ from app.reports.origins import (
     as_json,
     limits_of,
     origins_of_steps,
-    prompts_of,
-    report_of_run,
-    reproduction_section,
+    prompts_and_configs,
     rounds_table,
     seeds_sentence,
     settings_table,
-    training_configs,
-    training_section,
-    versions_section,
 )
 from app.reports.partners import partners_section
 from app.reports.report import FoldedText, KeyFigure, Report, ReportFigure, ReportSection, ReportTable, plain_table
@@ -76,13 +72,8 @@ def campaign_report(session: Session, number: int, context: ReportContext) -> Re
     found = evaluated_iterations(session, number)
     chart = figure_of(session, number)
     if chart is None:
-        raise Conflict(
-            "campaign",
-            expected=Phrase("one whose base was evaluated"),
-            got=Phrase("none so far"),
-            remedy=Phrase("wait for its first evaluation"),
-            subject=Phrase("campaign %(number)s", number=number),
-        )
+        expected = Phrase("one whose base was evaluated")
+        raise nothing_yet(CAMPAIGN, number, expected, Phrase("wait for its first evaluation"))
     control = None if context.control is None else read_control(session, row, found, context.control)
     campaigns = {each.id: each for each in (row, *([control.row] if control else []))}
     steps = [step for each in campaigns for step in CAMPAIGN.steps_of(session, each)]
@@ -95,14 +86,15 @@ def campaign_report(session: Session, number: int, context: ReportContext) -> Re
     )
     finding, more, key_figures = _result(row, found, gain)
     state = CAMPAIGN.state_of(session, row)
-    return Report(
-        name=f"report-campaign-{number}",
+    return whole_report(
+        session, context, origins,
+        name=f"campaign-{number}",
         title=f"Campaign {row.name}: {game}",
         about=f"Report of campaign {number}, {state}: {len(found) - 1} of {row.iterations} iterations evaluated.",
         finding=finding,
         more=more if control is None else f"{more} {control_finding(row.game, control)}".lstrip(),
-        beside=key_figures if control is None else [*key_figures, *control_figures(row.game, control)],
-        sections=[
+        key_figures=key_figures if control is None else [*key_figures, *control_figures(row.game, control)],
+        results=[
             ReportSection(
                 "result", "Result",
                 figures=[ReportFigure(chart, figure_caption, has_table=True)],
@@ -110,43 +102,28 @@ def campaign_report(session: Session, number: int, context: ReportContext) -> Re
             ),
             _gain_section(session, row, found, control),
             _partners_section(session, row, found),
-            training_section(session, origins),
-            ReportSection(
-                "methods", "Methods",
-                paragraphs=[
-                    *_methods(spec), *([] if control is None else [_CONTROL]),
-                    seeds_sentence(origins, f"campaign: {spec.seed}"),
-                ],
-                tables=[
-                    *rounds_table(origins), settings_table("settings", "What was asked for.", spec),
-                    *([] if control is None else [control_settings(row, control)]),
-                ],
-            ),
-            versions_section(session, origins, context),
-            ReportSection(
-                "prompts", "Prompts and settings",
-                folded=[
-                    *prompts_of(session, origins.rounds), *training_configs(origins),
-                    FoldedText("The campaign as JSON", as_json(row.spec)),
-                ],
-            ),
-            ReportSection("limits", "Limits", points=_limits(row, found, gain, origins, control)),
-            reproduction_section(
-                [
-                    command
-                    for each in campaigns.values()
-                    for command in (
-                        f"flask campaign export {each.id} --out campaign-{each.id}.zip",
-                        f"unzip campaign-{each.id}.zip",
-                        f"flask recipe run {quote(each.name)}/*.yaml",
-                        report_of_run(),
-                    )
-                ],
-                context,
-                "The first command writes the campaign as a recipe with its contexts and seeds. On another machine only"
-                " that archive is needed, and the base under the same name.",
-                *([] if control is None else [_CONTROL_AGAIN]),
-            ),
+        ],
+        methods=[
+            *_methods(spec), *([] if control is None else [_CONTROL]),
+            seeds_sentence(origins, f"campaign: {spec.seed}"),
+        ],
+        tables=[
+            *rounds_table(origins), settings_table("settings", "What was asked for.", spec),
+            *([] if control is None else [control_settings(row, control)]),
+        ],
+        texts=[*prompts_and_configs(session, origins), FoldedText("The campaign as JSON", as_json(row.spec))],
+        limits=_limits(row, found, gain, origins, control),
+        commands=[
+            command
+            for each in campaigns.values()
+            for command in commands_of_recipe(
+                CAMPAIGN, each.id, f"campaign-{each.id}", f"{quote(each.name)}/*.yaml"
+            )
+        ],
+        before_commands=[
+            ("The first command writes the campaign as a recipe with its contexts and seeds. On another machine only"
+            " that archive is needed, and the base under the same name."),
+            *([] if control is None else [_CONTROL_AGAIN]),
         ],
     )  # fmt: skip
 
@@ -175,21 +152,20 @@ def _result(
         return f"Campaign {row.name} has evaluated {after + 1} models.", "", ()
     unit, title = gain.metric.unit, gain.metric.title
     old, new = number(gain.first.value, unit), number(gain.last.value, unit)
-    key = [KeyFigure(f"Base: {title}", old, beside(gain.first, unit))]
+    key = [key_figure(f"Base: {title}", gain.first, unit)]
     if not after:
         return f"The base has {title} {old} before any training.", f"({beside(gain.first, unit)})", key
     times = "1 iteration" if after == 1 else f"{after} iterations"
-    key.append(KeyFigure(f"Iteration {found[-1].number}: {title}", new, beside(gain.last, unit)))
+    key.append(key_figure(f"Iteration {found[-1].number}: {title}", gain.last, unit))
     if gain.difference is None:
         return f"After {times}, {title} is {new}; it was {old} at first.", "", key
     low, high = gain.difference.low, gain.difference.high
     verb = "raise" if (low or 0) > 0 else "lower" if (high or 0) < 0 else "do not clearly change"
     if after == 1:
         verb = {"raise": "raises", "lower": "lowers"}.get(verb, "does not clearly change")
-    apart = signed(gain.difference.value, unit)
-    key.append(KeyFigure("Difference on the same matches", apart, signed_beside(gain.difference, unit)))
+    key.append(key_difference("Difference on the same matches", gain.difference, unit))
     finding = f"{times[0].upper()}{times[1:]} {verb} {title} in self-play: from {old} to {new}"
-    return finding, f"({apart}, 95 % interval {signed_beside(gain.difference, unit)}).", key
+    return finding, f"({key[-1].value}, 95 % interval {key[-1].beside}).", key
 
 
 def _iterations_table(game: str, found: Sequence[IterationResult], control: CampaignControl | None) -> ReportTable:

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -241,7 +240,16 @@ def _in_words(value: Any) -> str:
     return str(value)
 
 
-def prompts_of(session: Session, rounds: Sequence[RoundRow]) -> list[FoldedText]:
+def prompts_and_configs(session: Session, origins: Origins) -> list[FoldedText]:
+    """The prompts of rounds, societies and assessments, and what each training was given, as JSON."""
+    configs = [
+        FoldedText(f"Training {row.id}: {row.name}, {row.method}", as_json({"method": row.method, **row.config}))
+        for row in origins.trainings
+    ]
+    return [*_prompts_of(session, origins.rounds), *_chat_prompts(origins), *configs]
+
+
+def _prompts_of(session: Session, rounds: Sequence[RoundRow]) -> list[FoldedText]:
     """The first prompts of models in the first match of each round, exactly, as each role begins and follows: those of
     who begins by their wording, whatever the numbers are, and one of who follows.
 
@@ -276,7 +284,7 @@ def prompts_of(session: Session, rounds: Sequence[RoundRow]) -> list[FoldedText]
     return [*found.values()]
 
 
-def chat_prompts(origins: Origins) -> list[FoldedText]:
+def _chat_prompts(origins: Origins) -> list[FoldedText]:
     """The prompts of societies and assessments with their blanks, each template once."""
     rows: list[Any] = [*origins.societies, *origins.assessments]
     paths = {row.template: FOLDER / "society" / f"{row.template}.txt" for row in rows}
@@ -284,14 +292,6 @@ def chat_prompts(origins: Origins) -> list[FoldedText]:
         FoldedText(f"Prompts of agents and raters, {name}", path.read_text(encoding="utf-8"))
         for name, path in paths.items()
         if path.exists()
-    ]
-
-
-def training_configs(origins: Origins) -> list[FoldedText]:
-    """What each training was given, as JSON."""
-    return [
-        FoldedText(f"Training {row.id}: {row.name}, {row.method}", as_json({"method": row.method, **row.config}))
-        for row in origins.trainings
     ]
 
 
@@ -370,27 +370,3 @@ def limits_of(origins: Origins, *, trained_once: bool = True) -> list[str]:
     if failed:
         found.append(f"{failed} interactions failed because a model refused to answer; they are in no mean.")
     return found
-
-
-def report_of_run(control: str | None = None) -> str:
-    """The command that reports a run which a reader has made again."""
-    beside = f" --control {shlex.quote(control)}" if control else ""
-    return f"flask report --recipe N{beside}    # the number that the run printed"
-
-
-def reproduction_section(commands: Sequence[str], context: ReportContext, *paragraphs: str) -> ReportSection:
-    """How to reproduce it: the program as it was, then these commands."""
-    checkout = [] if context.commit is None else [f"git checkout {context.commit.sha}"]
-    return ReportSection(
-        "again",
-        "How to reproduce it",
-        paragraphs=[
-            *paragraphs,
-            "Run this in a checkout of Parlor. The same data give the same report, apart from the line with its date.",
-        ],
-        commands=[
-            *checkout,
-            "make install",
-            *(f".venv/bin/{each}" if each.startswith("flask ") else each for each in commands),
-        ],
-    )

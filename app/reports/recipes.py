@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from sqlalchemy.orm import Session
 
 from app.analysis.bootstrap import Figure
-from app.analysis.wording import beside, figure_in_words, number
+from app.analysis.wording import figure_in_words, number
 from app.core.csv_tables import to_csv
-from app.core.errors import Conflict, Phrase
+from app.core.errors import Phrase
 from app.games import GAMES, metrics_of, partner_weight_of
 from app.games.metrics import SHARE, Metric
 from app.jobs.spec import command_words
@@ -21,23 +21,18 @@ from app.recipes.listing import RecipeStepLine, in_words, lines_of, shown_tables
 from app.recipes.spec import RecipeSpec
 from app.recipes.sweep import SEED, read_sweep, swept_inputs
 from app.recipes.sweep_results import SweepResults, results_of, table_in_words
+from app.reports.common_sections import commands_of_recipe, key_figure, nothing_yet, whole_report
 from app.reports.interval_charts import interval_chart
 from app.reports.origins import (
     NONE,
     Origins,
     ReportContext,
     as_json,
-    chat_prompts,
     limits_of,
     origins_of_steps,
-    prompts_of,
-    report_of_run,
-    reproduction_section,
+    prompts_and_configs,
     rounds_table,
     seeds_sentence,
-    training_configs,
-    training_section,
-    versions_section,
 )
 from app.reports.partners import partners_section
 from app.reports.recipe_gains import EVALUATE, recipe_gains
@@ -67,64 +62,43 @@ def recipe_report(session: Session, number: int, context: ReportContext) -> Repo
     tables = [_Table(step.key, step.figures or {}) for step in tables_of(session, row)]
     tables += _sweep_table(session, row) if sweep.variables else [] if tables else _own_table(steps)
     if not tables:
-        raise Conflict(
-            "recipe",
-            expected=Phrase("a run with a step that gave figures"),
-            got=Phrase("none so far"),
-            remedy=Phrase("wait for its first evaluation"),
-            subject=Phrase("recipe run %(number)s", number=number),
-        )
+        expected = Phrase("a run with a step that gave figures")
+        raise nothing_yet(RECIPE, number, expected, Phrase("wait for its first evaluation"))
     origins = origins_of_steps(session, steps)
     finding, key_figures = _finding(tables[-1].figures)
     state = RECIPE.state_of(session, row)
     done = sum(step.ended_at is not None for step in steps)
     inputs = {name: value for name, value in given.items() if name not in swept_inputs(sweep)}
-    return Report(
-        name=f"report-recipe-{number}",
+    return whole_report(
+        session, context, origins,
+        name=f"recipe-{number}",
         title=f"Recipe {row.recipe}: {row.name}",
         about=f"Report of recipe run {number}, {state}: {done} of {row.steps} steps over. {file.about or ''}".rstrip(),
         finding=finding,
-        beside=key_figures,
-        sections=[
+        key_figures=key_figures,
+        results=[
             *(_table_section(session, row, step, place) for place, step in enumerate(reversed(tables))),
             *recipe_gains(session, lines_of(session, row), sweep, origins, context.control),
             _partners_section(session, row, origins),
-            training_section(session, origins),
-            ReportSection(
-                "methods", "Methods",
-                paragraphs=[
-                    (f"The recipe {row.recipe}, version {file.version}, was run with these inputs:"
-                    f" {_pairs(inputs) or 'none'}. Its"
-                    " steps are run one after another; each is a job, a dataset or a table."),
-                    *([f"Swept: {_pairs(file.sweep)}. Each combination of these is done by itself."]
-                    if sweep.variables else []),
-                    ("Intervals of a step are those of its job: Wilson's of shares, bootstrap of means. A mean over the"
-                    " turns of a loop, such as seeds, has an interval by Student's t over these turns."),
-                    seeds_sentence(origins),
-                ],
-                tables=[_steps_table(session, row), *rounds_table(origins)],
-            ),
-            versions_section(session, origins, context, *_files(row)),
-            ReportSection(
-                "prompts", "Prompts and settings",
-                folded=[
-                    FoldedText(f"{row.recipe}.yaml", row.text), *prompts_of(session, origins.rounds),
-                    *chat_prompts(origins), *training_configs(origins),
-                    FoldedText("Inputs as JSON", as_json(row.spec["inputs"])),
-                ],
-            ),
-            ReportSection("limits", "Limits", points=_limits(session, row, tables, done, origins)),
-            reproduction_section(
-                [
-                    f"flask recipe export {number} --out {row.name}.zip",
-                    f"unzip {row.name}.zip",
-                    f"flask recipe run {_words_again(row)}",
-                    report_of_run(context.control),
-                ],
-                context,
-                "The archive of the run holds the recipe with the files that it names.",
-            ),
         ],
+        methods=[
+            (f"The recipe {row.recipe}, version {file.version}, was run with these inputs: {_pairs(inputs) or 'none'}."
+            " Its steps are run one after another; each is a job, a dataset or a table."),
+            *([f"Swept: {_pairs(file.sweep)}. Each combination of these is done by itself."]
+            if sweep.variables else []),
+            ("Intervals of a step are those of its job: Wilson's of shares, bootstrap of means. A mean over the turns"
+            " of a loop, such as seeds, has an interval by Student's t over these turns."),
+            seeds_sentence(origins),
+        ],
+        tables=[_steps_table(session, row), *rounds_table(origins)],
+        versions=_files(row),
+        texts=[
+            FoldedText(f"{row.recipe}.yaml", row.text), *prompts_and_configs(session, origins),
+            FoldedText("Inputs as JSON", as_json(row.spec["inputs"])),
+        ],
+        limits=_limits(session, row, tables, done, origins),
+        commands=commands_of_recipe(RECIPE, number, row.name, _words_again(row), context.control),
+        before_commands=["The archive of the run holds the recipe with the files that it names."],
     )  # fmt: skip
 
 
@@ -262,7 +236,7 @@ def _finding(table: Mapping[str, Any]) -> tuple[str, Sequence[KeyFigure]]:
     found = [(_label(row), figure) for row in table["rows"] if (figure := _figure(row, column)) is not None]
     unit = _unit(column)
     words = [f"{number(figure.value, unit)} for {label}" for label, figure in (found[0], found[-1])]
-    key = [KeyFigure(label, number(figure.value, unit), beside(figure, unit)) for label, figure in found[:_MOST_KEY]]
+    key = [key_figure(label, figure, unit) for label, figure in found[:_MOST_KEY]]
     return f"{_title(column)} is {' and '.join(dict.fromkeys(words))}.", key
 
 

@@ -4,24 +4,24 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
-from app.analysis.wording import in_words, signed, signed_beside, signed_in_words
+from app.analysis.wording import in_words, signed_in_words
 from app.core.csv_tables import to_csv
-from app.core.errors import Conflict, Phrase
+from app.core.errors import Phrase
 from app.games.metrics import POINTS
 from app.models import Society
+from app.reports.common_sections import key_difference, nothing_yet, whole_report
 from app.reports.origins import (
+    NONE,
     Origins,
     ReportContext,
     as_json,
-    chat_prompts,
     limits_of,
     origins_of,
-    reproduction_section,
+    prompts_and_configs,
     seeds_sentence,
     settings_table,
-    versions_section,
 )
-from app.reports.report import FoldedText, KeyFigure, Report, ReportFigure, ReportSection, ReportTable
+from app.reports.report import FoldedText, Report, ReportFigure, ReportSection, ReportTable
 from app.society.charts import society_charts
 from app.society.config import SETTINGS, SocietyConfig
 from app.society.job import SOCIETY
@@ -35,13 +35,8 @@ def society_report(session: Session, number: int, context: ReportContext) -> Rep
     figures = iteration_figures(read_ratings(session, number))
     charts = society_charts(str(number), figures, SocietyConfig.model_validate(row.config).iterations)
     if not charts:
-        raise Conflict(
-            "society",
-            expected=Phrase("one with an answer that was rated"),
-            got=Phrase("none so far"),
-            remedy=Phrase("wait for its first iteration"),
-            subject=Phrase("society %(number)s", number=number),
-        )
+        expected = Phrase("one with an answer that was rated")
+        raise nothing_yet(SOCIETY, number, expected, Phrase("wait for its first iteration"))
     origins = origins_of(session, {SOCIETY.name: [number]})
     whole = figures[-1]
     config = SocietyConfig.model_validate(row.config)
@@ -50,37 +45,36 @@ def society_report(session: Session, number: int, context: ReportContext) -> Rep
         f"{charts[1].described.sentence} Drafts are circles, revisions squares.",
     )
     state = SOCIETY.state_of(session, row)
-    return Report(
-        name=f"report-society-{number}",
+    return whole_report(
+        session, context, origins,
+        name=f"society-{number}",
         title=f"Society {row.name}",
         about=f"Report of society {number}, {state}: {whole.interactions} interactions of {config.agents} agents in"
         f" {len(figures) - 1} of {config.iterations} iterations, {SETTINGS[config.setting]}.",
         finding=_finding(whole),
         more="Both are means of paired differences, revision minus draft, on a scale from 1 to 7.",
-        beside=[
-            KeyFigure(
-                f"{aspect.capitalize()}, revision minus draft", signed(change.value, POINTS),
-                signed_beside(change, POINTS),
-            )
+        key_figures=[
+            key_difference(f"{aspect.capitalize()}, revision minus draft", getattr(whole, aspect).change, POINTS)
             for aspect in ASPECTS
-            for change in [getattr(whole, aspect).change]
         ],
-        sections=[
+        results=[
             ReportSection(
                 "result", "Result",
                 figures=[ReportFigure(*each) for each in zip(charts, captions, strict=True)],
                 tables=[_ratings_table(figures)],
             ),
-            ReportSection(
-                "methods", "Methods",
-                paragraphs=[*_methods(row, config), seeds_sentence(origins)],
-                tables=[settings_table("settings", "Settings of the society.", config)],
-            ),
-            versions_section(session, origins, context, *_members(row)),
-            ReportSection("prompts", "Prompts and settings", folded=_texts(row, origins)),
-            ReportSection("limits", "Limits", points=_limits(whole, config, origins)),
-            reproduction_section(_commands(row), context),
         ],
+        methods=[*_methods(row, config), seeds_sentence(origins)],
+        tables=[settings_table("settings", "Settings of the society.", config)],
+        versions=[("Prompts of the society", row.template, NONE), ("Embedder", row.embedder or "none", NONE)],
+        # The questions are in the export of the society.
+        texts=[
+            *prompts_and_configs(session, origins),
+            FoldedText("Members", as_json({"agents": row.agents, "observers": row.observers})),
+            FoldedText("The society as JSON", as_json(row.spec or row.config)),
+        ],
+        limits=_limits(whole, config, origins),
+        commands=_commands(row),
     )  # fmt: skip
 
 
@@ -122,19 +116,6 @@ def _methods(row: Society, config: SocietyConfig) -> list[str]:
             "A rating that held no number from 1 to 7 is in no mean. Intervals are percentiles of 1,000 bootstrap"
             " resamples: of interactions within an iteration, of agents over all of them."
         ),
-    ]
-
-
-def _members(row: Society) -> list[tuple[str, str, str]]:
-    return [("Prompts of the society", row.template, "–"), ("Embedder", row.embedder or "none", "–")]
-
-
-def _texts(row: Society, origins: Origins) -> list[FoldedText]:
-    """The prompts, and what was asked for; the questions are in the export of the society."""
-    return [
-        *chat_prompts(origins),
-        FoldedText("Members", as_json({"agents": row.agents, "observers": row.observers})),
-        FoldedText("The society as JSON", as_json(row.spec or row.config)),
     ]
 
 

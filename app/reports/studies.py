@@ -15,9 +15,10 @@ from app.core.errors import Conflict, Phrase, Verbatim
 from app.games import find_game
 from app.games.metrics import POINTS
 from app.models import StudyVersion, Wave
+from app.reports.common_sections import key_difference, whole_report
 from app.reports.interval_charts import interval_chart
-from app.reports.origins import NONE, ReportContext, as_json, origins_of, reproduction_section, versions_section
-from app.reports.report import FoldedText, KeyFigure, Report, ReportFigure, ReportSection, ReportTable, plain_table
+from app.reports.origins import NONE, ReportContext, as_json, origins_of
+from app.reports.report import FoldedText, Report, ReportFigure, ReportSection, ReportTable, plain_table
 from app.studies.arms import Condition, conditions
 from app.studies.column_names import UTILITY
 from app.studies.design import StudyDesign
@@ -59,37 +60,34 @@ def study_report(session: Session, reference: str, context: ReportContext) -> Re
     differences = _differences(design, outcome, counted)
     models = {row.id for version in versions.values() for row in models_of(session, version).values()}
     hidden = f" Not in it, as they are not frozen: {', '.join(left_out)}." if left_out else ""
-    return Report(
-        name=f"report-study-{reference.replace(':', '-')}",
+    return whole_report(
+        session, context, origins_of(session, {}, models),
+        name=f"study-{reference.replace(':', '-')}",
         title=design.title,
         about=f"Report of the study {scope.study.name}, {_named(frozen.values())}: {len(people)} people came,"
         f" {len(counted)} are in the figures.{hidden}",
         finding=_finding(design, outcome, means, differences),
-        beside=[
-            KeyFigure(f"{title}", signed(figure.value, _unit(design, outcome)), _apart(figure, design, outcome))
-            for title, figure in differences
+        key_figures=[
+            key_difference(title, figure, _unit(design, outcome)) for title, figure in differences
         ],
-        sections=[
+        results=[
             _result_section(design, outcome, means, differences),
             ReportSection("people", "Who took part", tables=[_flow_table(people, frozen), _measures_table(counted)]),
-            ReportSection("methods", "Methods", paragraphs=_methods(design, outcome, scope)),
-            versions_section(session, origins_of(session, {}, models), context, *_versions(scope)),
-            ReportSection(
-                "prompts", "Design",
-                folded=[
-                    FoldedText(f"{scope.study.name}@{version.number} as it was loaded", _written(version))
-                    for version in versions.values()
-                ],
-            ),
-            ReportSection("limits", "Limits", points=_limits(people, design, left_out, means)),
-            reproduction_section(
-                [
-                    f"flask study export-data {reference} --out data.zip    # analysis.csv has a row a person",
-                    f"flask report --study {reference}",
-                ],
-                context,
-                "Data of people are not in this file: what they wrote and answered stays in the archive of the study.",
-            ),
+        ],
+        methods=_methods(design, outcome, scope),
+        versions=_versions(scope),
+        texts=[
+            FoldedText(f"{scope.study.name}@{version.number} as it was loaded", _written(version))
+            for version in versions.values()
+        ],
+        texts_title="Design",
+        limits=_limits(people, design, left_out, means),
+        commands=[
+            f"flask study export-data {reference} --out data.zip    # analysis.csv has a row a person",
+            f"flask report --study {reference}",
+        ],
+        before_commands=[
+            "Data of people are not in this file: what they wrote and answered stays in the archive of the study."
         ],
     )  # fmt: skip
 
@@ -134,12 +132,12 @@ def _values(condition: Condition, outcome: str, people: Sequence[AnalysedPerson]
 def _means(design: StudyDesign, outcome: str, people: Sequence[AnalysedPerson]) -> list[tuple[str, Figure]]:
     """The mean of the outcome under each condition, over people."""
     return [
-        (_called(design, each), mean_figure(np.array(_values(each, outcome, people), float), reason=FEW_PEOPLE))
+        (_condition_name(design, each), mean_figure(np.array(_values(each, outcome, people), float), reason=FEW_PEOPLE))
         for each in conditions(design)
     ]
 
 
-def _called(design: StudyDesign, condition: Condition) -> str:
+def _condition_name(design: StudyDesign, condition: Condition) -> str:
     named = [f"{factor} {design.levels(factor)[label]}" for factor, label in condition.items()]
     return ", ".join(named) or "everybody"
 
@@ -193,10 +191,6 @@ def _between(first: Sequence[float], second: Sequence[float]) -> Figure:
 
 def _unit(design: StudyDesign, outcome: str) -> str:
     return POINTS if outcome == UTILITY else find_game(design.game).metrics.columns[outcome].unit
-
-
-def _apart(figure: Figure, design: StudyDesign, outcome: str) -> str:
-    return signed_beside(figure, _unit(design, outcome))
 
 
 def _result_section(

@@ -17,6 +17,7 @@ from app.core.errors import Conflict, Invalid, Phrase, Verbatim
 from app.core.typed_numbers import is_plain_whole
 from app.games import GAMES, find_game
 from app.models import LanguageModel, RoundRow
+from app.reports.common_sections import whole_report
 from app.reports.interval_charts import interval_chart
 from app.reports.origins import (
     NONE,
@@ -24,11 +25,9 @@ from app.reports.origins import (
     ReportContext,
     limits_of,
     origins_of,
-    prompts_of,
-    reproduction_section,
+    prompts_and_configs,
     rounds_table,
     seeds_sentence,
-    versions_section,
 )
 from app.reports.partners import partners_section
 from app.reports.report import KeyFigure, Report, ReportFigure, ReportSection, ReportTable, plain_table
@@ -60,29 +59,26 @@ def tournament_report(session: Session, reference: str, context: ReportContext) 
     origins = _origins(session, choice, shown)
     called = f"cross-play {choice.matrix}" if choice.matrix is not None else reference
     names = dict.fromkeys(name for each in shown for name in each.names)
-    return Report(
-        name=f"report-tournament-{reference.replace(':', '-')}",
+    return whole_report(
+        session, context, origins,
+        name=f"tournament-{reference.replace(':', '-')}",
         title=f"Tournament: {find_game(main.game).title}",
         about=f"Report of {called}: {len(names)} players, {sum(each.matches for each in shown)} matches.",
         finding=_finding(main),
-        beside=[
+        key_figures=[
             KeyFigure(each.player, _value(main, each.value), _between(main, each))
             for each in main.ratings.ratings[:_MOST_KEY]
         ],
-        sections=[
+        results=[
             *(_board_section(each, place) for place, each in enumerate(shown)),
             *_cross_play_section(session, choice),
             _partners_section(session, choice, main, origins),
-            ReportSection(
-                "methods", "Methods",
-                paragraphs=[*_methods(shown), seeds_sentence(origins)],
-                tables=rounds_table(origins),
-            ),
-            versions_section(session, origins, context),
-            ReportSection("prompts", "Prompts and settings", folded=prompts_of(session, origins.rounds)),
-            ReportSection("limits", "Limits", points=_limits(shown, origins)),
-            reproduction_section(_commands(reference, choice), context),
         ],
+        methods=[*_methods(shown), seeds_sentence(origins)],
+        tables=rounds_table(origins),
+        texts=prompts_and_configs(session, origins),
+        limits=_limits(shown, origins),
+        commands=_commands(reference, choice),
     )  # fmt: skip
 
 
