@@ -13,7 +13,7 @@ import numpy as np
 
 from app.analysis.bootstrap import Figure, Floats, interval_ends, mean_figure, resampled_sums
 from app.games.match_table import MatchTable
-from app.games.metrics import MEAN, PART, GameMetrics, Metric
+from app.games.metrics import MEAN, PART, GameMetrics, Metric, Value
 
 HARDLY_AGREED = "models that hardly agree"
 
@@ -50,6 +50,11 @@ def split_metrics(defined: GameMetrics) -> SplitMetrics | None:
     return None
 
 
+def mean_difference(value: Value, before: MatchTable, after: MatchTable) -> Figure:
+    """What a metric has in matches over the same ones before, match by match."""
+    return mean_figure(_by_match(value, after) - _by_match(value, before), after.units)
+
+
 def gain_of(metrics: SplitMetrics, before: MatchTable, after: MatchTable) -> Gain:
     """The gain from the matches `before` to the same ones `after`, in their order, split.
 
@@ -84,12 +89,17 @@ def _columns(metrics: SplitMetrics, matches: MatchTable) -> tuple[Floats, Floats
     """The score of each match, the mean of its seats, and 1 for an agreed one: (n,) each."""
     if metrics.score.value is None or metrics.share.value is None:
         raise ValueError("expected metrics with values")
-    scores = metrics.score.value(matches).astype(float)
-    scores = scores.mean(1) if scores.ndim > 1 else scores
+    scores = _by_match(metrics.score.value, matches)
     agreed = metrics.share.value(matches).astype(float)
     if scores[agreed == 0].any():
         raise ValueError("expected no points without an agreement")
     return scores, agreed
+
+
+def _by_match(value: Value, matches: MatchTable) -> Floats:
+    """The value of each match, the mean of its seats: (n,)."""
+    found = value(matches).astype(float)
+    return found.mean(1) if found.ndim > 1 else found
 
 
 def _split(means: Floats) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats], tuple[Floats, Floats]]:

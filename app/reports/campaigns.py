@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
-from app.analysis.bootstrap import Figure, mean_figure
+from app.analysis.bootstrap import Figure
+from app.analysis.gain import mean_difference
 from app.analysis.reading import matches_of
 from app.analysis.wording import beside, heading, in_words, number
 from app.campaigns.iterations import IterationResult
@@ -137,9 +138,7 @@ def _gain(session: Session, row: Campaign, found: Sequence[IterationResult]) -> 
     if len(found) > 1 and found[0].evaluation_id and found[-1].evaluation_id and metric.value and not metric.among:
         before, after = (matches_of(session, [each.evaluation_id or 0]) for each in (found[0], found[-1]))
         if len(before) == len(after) > 0:
-            values = [metric.value(each).astype(float) for each in (before, after)]
-            old, new = (each.mean(1) if each.ndim > 1 else each for each in values)
-            difference = mean_figure(new - old, after.units)
+            difference = mean_difference(metric.value, before, after)
     return _Gain(metric, Figure(**first), Figure(**last), difference)
 
 

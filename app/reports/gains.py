@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
-from app.analysis.bootstrap import Figure, mean_figure
-from app.analysis.gain import Gain, SplitMetrics, gain_of, split_metrics
+from app.analysis.bootstrap import Figure
+from app.analysis.gain import Gain, SplitMetrics, gain_of, mean_difference, split_metrics
 from app.analysis.reading import matches_of
 from app.analysis.wording import number, signed, signed_in_words
 from app.games import metrics_of
@@ -53,10 +53,7 @@ def difference_of(session: Session, game: str, arm: GainArm, control: GainArm) -
         own, other = arm.evaluations[seed][1], control.evaluations[seed][1]
         if value is None or not same_matches(session, own, other):
             continue
-        tables = [matches_of(session, [each]) for each in (other, own)]
-        scores = [value(table).astype(float) for table in tables]
-        old, new = (each.mean(1) if each.ndim > 1 else each for each in scores)
-        found.append(mean_figure(new - old, tables[1].units))
+        found.append(mean_difference(value, *(matches_of(session, [each]) for each in (other, own))))
     return _mean(found)
 
 
