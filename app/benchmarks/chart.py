@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from app.analysis.bootstrap import Figure
 from app.analysis.chart import HEIGHT, WIDTH, Chart, Description, Spec
 from app.analysis.language import ENGLISH, Language
 from app.analysis.themes import Palette
+from app.analysis.wording import interval
 from app.benchmarks.listing import BenchmarkedModel
 from app.benchmarks.scores import MeasuredScore
 
@@ -38,7 +40,7 @@ def benchmark_figure(
             each["model"],
             language.decimals(each["value"], 2),
             _score_label(each["stderr"], language),
-            _range(each, language),
+            interval(Figure(each["value"], each["low"], each["high"]), "", language),
         )
         for each in values
     ]
@@ -124,10 +126,3 @@ def _means_in_words(called: str, tasks: Sequence[str], values: Sequence[Mapping[
 
 def _score_label(value: float | None, language: Language) -> str:
     return "" if value is None else language.decimals(value, 2)
-
-
-def _range(value: Mapping[str, Any], language: Language) -> str:
-    if value["low"] is None:
-        return ""
-    low, high = (language.decimals(value[name], 2) for name in ("low", "high"))
-    return language.gettext("%(low)s to %(high)s", low=low, high=high)

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from app.analysis.bootstrap import Figure
+from app.analysis.wording import interval, number
 from app.cli.base import (
     WHOLE,
     Command,
@@ -23,6 +24,7 @@ from app.core.csv_tables import Column
 from app.core.errors import check_name
 from app.core.extensions import db, reading, transact, writing
 from app.datasets import register
+from app.games.metrics import POINTS
 from app.matches.lobby import read_seed
 from app.society import dataset as service
 from app.society import folders, store
@@ -171,7 +173,5 @@ def _in_words(row: IterationFigures) -> Sequence[str]:
 
 
 def _figure_words(figure: Figure) -> str:
-    if figure.value is None:
-        return "–"
-    ends = "" if figure.low is None else f" ({figure.low:.2f} to {figure.high:.2f})"
-    return f"{figure.value:.2f}{ends}"
+    ends = interval(figure, POINTS)
+    return number(figure.value, POINTS) + (f" ({ends})" if ends else "")
