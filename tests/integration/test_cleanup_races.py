@@ -19,7 +19,6 @@ from app.datasets import build, register, store
 from app.datasets.spec import read_spec
 from app.jobs.holding import hold
 from app.matches.lobby import GuestMatchRequest, start_guest_match
-from app.matches.stored import StoredMatch
 from app.models import Dataset, DatasetRow, LanguageModel, Removal, RoundRow
 from app.registry import add_local_model, get_model_by_number
 from app.rounds import lifecycle
@@ -81,41 +80,18 @@ def test_who_has_looked_at_a_model_before_it_was_removed_cannot_use_it(
             hold(session, [row])
 
 
-def start_as_guest(session: Session, settings: Settings) -> StoredMatch:
-    return start_guest_match(session, settings, GuestMatchRequest("negotiation", {}, "Small one"))
-
-
-def offer(engine: Engine, model: int, *, offered: bool) -> None:
-    with writing(engine) as session:
-        row = get_model_by_number(session, model)
-        row.label, row.offered_to_people = "Small one", offered
-
-
-def test_a_model_that_a_guest_just_starts_a_match_with_stays(engine: Engine, settings: Settings, model: int) -> None:
-    if engine.dialect.name == "sqlite":
-        pytest.skip("nobody else writes in a transaction of SQLite")
-    offer(engine, model, offered=True)
-    with ThreadPoolExecutor() as threads:
-        with writing(engine) as session:
-            record = start_as_guest(session, settings)
-            offer(engine, model, offered=False)
-            removing = threads.submit(remove, settings, engine, "model", model, BY)
-            with pytest.raises(TimeoutError):
-                removing.result(1)  # it waits for this transaction
-        with pytest.raises(Conflict, match=f"kept because of {record.id} .it plays in this match."):
-            removing.result(20)
-
-
 def test_a_guest_gets_no_match_with_a_model_that_is_just_removed_and_learns_no_more_than_its_label(
     engine: Engine, settings: Settings, model: int
 ) -> None:
     if engine.dialect.name == "sqlite":
         pytest.skip("nobody else writes in a transaction of SQLite")
-    offer(engine, model, offered=True)
+    with writing(engine) as session:
+        row = get_model_by_number(session, model)
+        row.label, row.offered_to_people = "Small one", True
 
     def start() -> None:
         with writing(engine) as session:
-            start_as_guest(session, settings)
+            start_guest_match(session, settings, GuestMatchRequest("negotiation", {}, "Small one"))
 
     with ThreadPoolExecutor() as threads:
         with writing(engine) as session:
