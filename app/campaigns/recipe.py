@@ -20,7 +20,8 @@ from app.campaigns.step_names import (
     TRAIN,
     TRAIN_FIRST,
 )
-from app.datasets.filters import NO_CONTROL, NONZERO
+from app.datasets.filters import NONZERO
+from app.datasets.row_fields import is_drawn
 from app.games.base import JSON
 from app.games.rewards import NO_REWARDS
 from app.recipes.expressions import literal
@@ -132,7 +133,7 @@ class _Writer:
             **self._kept(spec.kept),
             **spec.of_rows,
         }
-        if spec.control != NO_CONTROL:
+        if is_drawn(kept):
             kept["seed"] = f"${{training_seeds[{ITERATION}]}}"
         if spec.matches_against:
             kept["models"] = self._learners()

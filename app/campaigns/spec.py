@@ -13,9 +13,16 @@ from app.campaigns.sampling import NONE, CampaignSampling, Temperature
 from app.core.errors import FieldError, Invalid, Phrase, either
 from app.core.validation import LARGEST_SEED
 from app.datasets.filters import ABOVE_AVG, ALL
-from app.datasets.row_fields import OF_ROWS, asked_control, asked_grounded, asked_weight, check_control
+from app.datasets.row_fields import (
+    OF_ROWS,
+    asked_control,
+    asked_grounded,
+    asked_permutations,
+    asked_weight,
+    check_control,
+)
 from app.finetuning.config import SFT_DATA, read_config
-from app.games import find_game, formula_of
+from app.games import find_game, formula_of, permutations_of
 from app.games.base import JSON
 from app.games.rewards import DECAY, NO_REWARDS, SPAG
 from app.jobs.spec import PRESET, JobBudget, JobSpec, asked, asked_budget
@@ -199,6 +206,7 @@ class CampaignSpec(JobSpec):
     proposal_weight: float = asked_weight(
         "proposals", "Proposals are all moves that are no messages; declarations, too."
     )
+    permutations: int = asked_permutations()
     rewards: Literal["none", "spag"] | None = asked(
         "Rewards",
         "What moves are worth.",
@@ -338,6 +346,8 @@ class CampaignSpec(JobSpec):
         if drawn := set(game.drawn) & set(self.config):
             got = Phrase("%(value)s, of which each match has its own", value=min(drawn))
             raise Invalid("config", expected=Phrase("what all matches share"), got=got)
+        if self.permutations:
+            permutations_of(self.game)
         self._check_rewards()
         self._check_start()
         _ = self.shares

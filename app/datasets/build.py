@@ -8,7 +8,7 @@ import json
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -22,8 +22,9 @@ from app.datasets import filters
 from app.datasets.rewards import MoveRewards, RewardCounts, move_rewards
 from app.datasets.spec import DatasetSpec
 from app.datasets.transcripts import PromptedTranscript, SampledTurn, TranscriptRequest, transcripts
-from app.games import find_game, formula_of, partner_weight_of
+from app.games import find_game, formula_of, partner_weight_of, permutations_of
 from app.games.base import GROUNDED, JSON
+from app.games.permutations import Order
 from app.games.rewards import RewardTotals, SeatResult
 from app.matches.filter import EVERYTHING, check_known, conditions, in_words, is_over
 from app.matches.held_out import held_out_keys, is_on
@@ -31,6 +32,7 @@ from app.models import LanguageModel, MatchRow, RoundRow, SeatRow
 from app.models.types import rounded_log_probs
 from app.players.prompts import USUAL_STYLE, default_prompt, wordings
 from app.registry import get_model
+from app.rounds.held_out import is_held_out
 from app.rounds.job import ROUND
 
 AT_ONCE = 200  # matches in memory
@@ -66,6 +68,7 @@ class TrainingRow(NamedTuple):
     rewards: tuple[float, ...] = ()  # of the moves to be learned, if the dataset has any
     weight: float = 1.0  # of the moves to be learned
     policy: str | None = None  # the checkpoint_sha256 of the local model that played, if the dataset has rewards
+    order: Order | None = None  # of the item types, if it is not the one that was played
 
 
 @dataclass(slots=True)
@@ -120,7 +123,7 @@ def prepare(session: Session, spec: DatasetSpec) -> DatasetBuild:
         for pool, counted in scores.items()
     }
     style = spec.style or _style(session, spec)
-    prompts = {game: default_prompt(game, style) for game in sorted({game for _, game, _ in scores})}
+    prompts = {game: default_prompt(game, style) for game in _games(spec, scores)}
     matches = session.scalar(select(func.count()).select_from(MatchRow).where(*_over(spec), *_alike(spec))) or 0
     wordings = {} if spec.wordings is None else {game: _wordings(game, each, spec) for game, each in prompts.items()}
     held_out = {} if spec.matches.study is not None else {game: held_out_keys(session, game) for game in prompts}
@@ -146,12 +149,17 @@ def training_rows(session: Session, reading: DatasetBuild) -> Iterator[list[Trai
             for row, kept in zip(matches, _filtered(reading, pool, matches), strict=True):
                 seats = _chosen_seats(reading, row, models, kept, reading.left)
                 request = TranscriptRequest(
-                    seats, reading.prompts[row.game], _drawn_wordings(reading, row), reading.spec.keeps_reasoning
+                    seats,
+                    reading.prompts[row.game],
+                    _drawn_wordings(reading, row),
+                    reading.spec.keeps_reasoning,
+                    _drawn_orders(reading, row),
                 )
                 chosen[row.id] = row, pool[2], request
         transcript = transcripts(session, {match: wanted for match, (_, _, wanted) in chosen.items() if wanted.seats})
         for match, (row, partner_weight, _) in chosen.items():
             found = list(_training_rows(reading, row, partner_weight, models, transcript.get(match, ())))
+            reading.left["permuted"] += len({(each.seat, each.order) for each in found if each.order is not None})
             reading.left["moves"] += len(found)
             reading.left["rewards"] += sum(bool(each.rewards) for each in found)
             yield found
@@ -180,6 +188,27 @@ def _drawn_wordings(reading: DatasetBuild, match: Row[Any]) -> Mapping[int, JSON
         return {}
     known, seed = reading.wordings[match.game], reading.spec.seed
     return {seat: random.Random(f"{seed}:{match.id}:{seat}").choice(known) for seat in (0, 1)}
+
+
+def _drawn_orders(reading: DatasetBuild, match: Row[Any]) -> Sequence[Order]:
+    """The orders of the item types in which a match is added, which seed and match alone decide.
+
+    In none of them is it on held-out material, that of campaigns and recipes or that of studies; so there may be fewer
+    than are asked for.
+    """
+    if not reading.spec.permutations:
+        return ()
+    permutations, kind = permutations_of(match.game), find_game(match.game).material
+
+    def may_be_learnt(order: Order) -> bool:
+        config = permutations.of_config(match.config, order)
+        piece = None if kind is None else kind.piece_of(config)
+        held_out = kind is not None and piece is not None and is_held_out(kind, piece)
+        return not held_out and not is_on(match.game, config, reading.held_out.get(match.game, ()))
+
+    allowed = [order for order in permutations.orders if may_be_learnt(order)]
+    rng = random.Random(f"{reading.spec.seed}:{match.id}:orders")
+    return rng.sample(allowed, min(reading.spec.permutations, len(allowed)))
 
 
 def refuse_nothing(reading: DatasetBuild) -> None:
@@ -256,6 +285,15 @@ def _score_counts(session: Session, spec: DatasetSpec) -> dict[Pool, Counter[flo
     found: dict[Pool, Counter[float]] = {}
     for row in session.execute(statement.where(*_over(spec)), execution_options={"yield_per": _SCORES_AT_ONCE}):
         found.setdefault(_pool(row), Counter()).update((row.utility_0 or 0, row.utility_1 or 0))
+    return found
+
+
+def _games(spec: DatasetSpec, pools: Iterable[Pool]) -> list[str]:
+    """The games of these matches. Raises Invalid for other orders of the item types of a game without."""
+    found = sorted({game for _, game, _ in pools})
+    if spec.permutations:
+        for game in found:
+            permutations_of(game)
     return found
 
 
@@ -446,8 +484,8 @@ def _training_rows(
     models: Mapping[int, SeatModel],
     found: Sequence[PromptedTranscript],
 ) -> Iterator[TrainingRow]:
-    """The rows of a match. A seat's reward is shared among its moves in all of its chats."""
-    for seat, chats in groupby(found, lambda each: each.seat):
+    """The rows of a match. A seat's reward is shared among its moves in all of its chats in one order of the items."""
+    for (seat, _), chats in groupby(found, lambda each: (each.seat, each.order)):
         transcript = list(chats)
         rewards = None
         if reading.spec.has_rewards:
@@ -478,6 +516,8 @@ def _training_row(
     row |= _add_sampled(chat, transcript.sampled)
     if transcript.wording is not None:
         row["wording"] = transcript.wording
+    if transcript.order is not None:
+        row["order"] = [*transcript.order]
     weight = 1.0
     given: tuple[float, ...] = ()
     if rewards is not None:
@@ -507,6 +547,7 @@ def _training_row(
         rewards=given if weight else (),
         weight=weight,
         policy=None if rewards is None else policy,
+        order=transcript.order,
     )
 
 

@@ -9,7 +9,14 @@ from app.games.rewards import NO_REWARDS
 from app.jobs.spec import asked
 
 MOST_WEIGHT = 100.0
-OF_ROWS: Mapping[str, Any] = {"grounded": False, "control": NO_CONTROL, "message_weight": 1.0, "proposal_weight": 1.0}
+MOST_PERMUTATIONS = 5  # of three item types, beside the order in which they were played
+OF_ROWS: Mapping[str, Any] = {
+    "grounded": False,
+    "control": NO_CONTROL,
+    "message_weight": 1.0,
+    "proposal_weight": 1.0,
+    "permutations": 0,
+}
 
 
 def asked_grounded() -> Any:
@@ -41,6 +48,25 @@ def asked_control() -> Any:
 def asked_weight(what: str, more: str) -> Any:
     """How much some moves weigh in the loss."""
     return asked(f"Weight of {what}", f"In the loss. {more}", 1.0, metavar="W", ge=0, le=MOST_WEIGHT)
+
+
+def asked_permutations() -> Any:
+    """In how many other orders of the item types each kept transcript is added."""
+    return asked(
+        "Other orders of the item types",
+        "Adds each kept transcript in so many other orders, as if books had been hats: counts, values and words. Orders"
+        " that would be held-out material are left out.",
+        0,
+        metavar="N",
+        ge=0,
+        le=MOST_PERMUTATIONS,
+    )
+
+
+def is_drawn(fields: Mapping[str, Any]) -> bool:
+    """Whether anything in a dataset of these fields is drawn by a seed; what is not given is as usual."""
+    drawn = {"wordings": None, "control": NO_CONTROL, "permutations": 0}
+    return any(fields.get(name, usual) != usual for name, usual in drawn.items())
 
 
 def check_control(control: str, rewards: str, filter_name: str, *, grounded: bool) -> None:

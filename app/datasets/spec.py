@@ -9,7 +9,15 @@ from pydantic import model_validator
 from app.core.errors import Invalid, Phrase
 from app.core.validation import whole_number
 from app.datasets.filters import ABOVE_AVG, ALL, BOTH, MODELS, NO_CONTROL, NONZERO, PEOPLE, SPEAKERS
-from app.datasets.row_fields import OF_ROWS, asked_control, asked_grounded, asked_weight, check_control
+from app.datasets.row_fields import (
+    OF_ROWS,
+    asked_control,
+    asked_grounded,
+    asked_permutations,
+    asked_weight,
+    check_control,
+    is_drawn,
+)
 from app.games.base import JSON
 from app.games.rewards import DECAY, NO_REWARDS, SPAG
 from app.jobs.spec import JobSpec, asked, fields_of
@@ -39,7 +47,8 @@ class DatasetSpec:
     the prompt of `style`, drawn by `seed`, whatever prompt the move was made with. `reasoning` is KEEP where moves are
     to have what their model thought before them, which is learnt with them. With `grounded`, the filter keeps of its
     seats only those that proposed their share of the last split named. A `control` keeps or rewards at random, by
-    `seed`. The weight of a move is multiplied by `message_weight` or, if it is no message, by `proposal_weight`.
+    `seed`. The weight of a move is multiplied by `message_weight` or, if it is no message, by `proposal_weight`. Each
+    kept transcript is added in `permutations` other orders of its game's item types, drawn by `seed`.
     """
 
     rounds: tuple[int, ...]
@@ -59,6 +68,7 @@ class DatasetSpec:
     control: str = NO_CONTROL
     message_weight: float = 1.0
     proposal_weight: float = 1.0
+    permutations: int = 0
 
     @property
     def keeps_reasoning(self) -> bool:
@@ -68,7 +78,7 @@ class DatasetSpec:
     @property
     def is_drawn(self) -> bool:
         """Whether anything follows from the seed."""
-        return self.wordings is not None or self.control != NO_CONTROL
+        return is_drawn({"wordings": self.wordings, "control": self.control, "permutations": self.permutations})
 
     @property
     def has_rewards(self) -> bool:
@@ -116,6 +126,7 @@ class DatasetSpec:
             **({} if self.wordings is None else {"wordings": self.wordings}),
             **({"grounded": True} if self.grounded else {}),
             **({} if self.control == NO_CONTROL else {"control": self.control}),
+            **({"permutations": self.permutations} if self.permutations else {}),
             **({"seed": self.seed} if self.is_drawn else {}),
             **({} if self.message_weight == 1 else {"message_weight": self.message_weight}),
             **({} if self.proposal_weight == 1 else {"proposal_weight": self.proposal_weight}),
@@ -229,7 +240,10 @@ class DatasetRequestSpec(JobSpec):
         ge=2,
         le=MOST_WORDINGS,
     )
-    seed: int | None = asked("Seed", "Of the wordings and of a control.", None, unset="0", metavar="S", ge=0, lt=2**32)
+    permutations: int = asked_permutations()
+    seed: int | None = asked(
+        "Seed", "Of the wordings, of a control and of other orders.", None, unset="0", metavar="S", ge=0, lt=2**32
+    )
     reasoning: Literal["drop", "keep"] = asked(
         "Reasoning",
         "Whether a move has what its model thought before it, which is then learnt with it.",
@@ -248,8 +262,9 @@ class DatasetRequestSpec(JobSpec):
 
     @model_validator(mode="after")
     def _fields_fit_each_other(self) -> Self:
-        if self.seed is not None and self.wordings is None and self.control == NO_CONTROL:
-            raise Invalid("seed", expected=Phrase("wordings or a control beside it"), got=Phrase("neither"))
+        if self.seed is not None and not is_drawn(self.model_dump(include={"wordings", "control", "permutations"})):
+            expected = Phrase("wordings, a control or other orders of the item types beside it")
+            raise Invalid("seed", expected=expected, got=Phrase("none of them"))
         check_control(self.control, self.rewards, self.given_filter, grounded=self.grounded)
         alone = {"decay": self.decay is not None, "role_weights": not self.role_weights}
         for field in (name for name, given in {**alone, "positive_only": self.positive_only}.items() if given):

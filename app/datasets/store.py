@@ -151,6 +151,7 @@ class _Tally(DatasetTally):
     def figures(self, reading: DatasetBuild) -> JSON:
         """Counts as lists, because JSON has no numbers for names."""
         rewards = {"rewards": self.rewards.figures()} if reading.spec.has_rewards else {}
+        permuted = {"permuted": reading.left["permuted"]} if reading.spec.permutations else {}
         return {
             "matches": len(self.origins),
             "seats": reading.seats.total(),
@@ -159,6 +160,7 @@ class _Tally(DatasetTally):
             "scores": [[score, number, self._kept[score]] for score, number in sorted(reading.seats.items())],
             **self.lengths(),
             "rounds": [[number, rows] for number, rows in sorted(self._rounds.items(), key=lambda each: each[0] or 0)],
+            **permuted,
             **rewards,
         }
 

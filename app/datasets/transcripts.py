@@ -8,13 +8,15 @@ under its prompt has their tokens, too. What a model thought before a move is to
 
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from sqlalchemy import select, tuple_
 from sqlalchemy.orm import Session
 
-from app.games import find_game
+from app.games import find_game, permutations_of
 from app.games.base import JSON, Event
+from app.games.permutations import Order
 from app.matches.events import LogEvent, Started, from_json
 from app.models import EventRow, GenerationRow, LanguageModel
 from app.players.prompts import Message, asking_for_text, messages, rendered_as, renderer_of
@@ -46,7 +48,8 @@ class PromptedTranscript(NamedTuple):
     """A seat, its chat, and the kinds of its own moves in it.
 
     `sampled` has these moves in order where a model of one tokenizer drew all of them. `wording` is the template in
-    which it is told, where one was asked for. Where reasoning was, own moves have `reasoning`.
+    which it is told, where one was asked for. Where reasoning was, own moves have `reasoning`. `order` is that of the
+    item types, None for the one that was played.
     """
 
     seat: int
@@ -54,6 +57,7 @@ class PromptedTranscript(NamedTuple):
     kinds: Sequence[str]
     sampled: Sequence[SampledTurn] = ()
     wording: str | None = None
+    order: Order | None = None
 
 
 class TranscriptRequest(NamedTuple):
@@ -61,13 +65,15 @@ class TranscriptRequest(NamedTuple):
 
     `wordings` are prompts in which seats are told whatever they were prompted with: what was sampled under another
     prompt has no tokens then, and a chat holds all moves. Tokens that are reasoning are left out with their chat's, but
-    with `keeps_reasoning`.
+    with `keeps_reasoning`. In each of `orders` of its item types the match is told once more, without tokens, if its
+    words can be exchanged.
     """
 
     seats: Sequence[int]
     prompt: JSON
     wordings: Mapping[int, JSON] = {}
     keeps_reasoning: bool = False
+    orders: Sequence[Order] = ()
 
 
 def transcripts(session: Session, wanted: Mapping[str, TranscriptRequest]) -> dict[str, list[PromptedTranscript]]:
@@ -87,6 +93,7 @@ def transcripts(session: Session, wanted: Mapping[str, TranscriptRequest]) -> di
     thoughts = _thoughts(session, {match for match, request in wanted.items() if request.keeps_reasoning})
     found: dict[str, list[PromptedTranscript]] = {match: [] for match in logs}
     for match, log in logs.items():
+        permuted = [(order, other) for order in wanted[match].orders if (other := _permuted(log, order)) is not None]
         for seat in wanted[match].seats:
             prompt = _prompt_of(log, seat, wanted[match])
             sampled = drawn if prompt == log.started.prompts[seat] else {}
@@ -100,7 +107,33 @@ def transcripts(session: Session, wanted: Mapping[str, TranscriptRequest]) -> di
                 told = _with_thoughts(chat, [thoughts.get((match, ply, _written(log.moves[ply]))) for ply in own])
                 transcript.append(PromptedTranscript(seat, told, [log.moves[ply].kind for ply in own], tokens, wording))
             found[match] += reversed(transcript)
+            thought = [thoughts.get((match, ply, _written(log.moves[ply]))) for ply in _plies(log, seat)]
+            for order, other in permuted:
+                if (renamed := _renamed(log, thought, order)) is not None:
+                    for chat, own in _chats(session, match, other, seat, prompt, None):
+                        kinds = [log.moves[ply].kind for ply in own]
+                        told = _with_thoughts(chat, renamed)
+                        found[match].append(PromptedTranscript(seat, told, kinds, wording=wording, order=order))
     return found
+
+
+def _permuted(log: "_Log", order: Order) -> "_Log | None":
+    """A match as if its item types had been others; None where its words do not say for sure which they name."""
+    permutations = permutations_of(log.started.game)
+    moves = []
+    for move in log.moves:
+        told = permutations.of_move(move.kind, move.text, move.data, order)
+        if told is None:
+            return None
+        moves.append(Event(move.kind, move.seat, *told))
+    return _Log(replace(log.started, config=permutations.of_config(log.started.config, order)), moves)
+
+
+def _renamed(log: "_Log", thoughts: Sequence[str | None], order: Order) -> list[str | None] | None:
+    """What was thought, in an order of the item types; None where it does not say for sure which it names."""
+    of_text = permutations_of(log.started.game).of_text
+    renamed = [thought and of_text(thought, order) for thought in thoughts]
+    return None if any(b is None for a, b in zip(thoughts, renamed, strict=True) if a) else renamed
 
 
 def _prompt_of(log: "_Log", seat: int, request: TranscriptRequest) -> JSON:
@@ -222,15 +255,17 @@ def _tokens(match: str, log: _Log, own: Sequence[int], drawn: Mapping[Turn, Samp
 
 
 def _chats(
-    session: Session, match: str, log: _Log, seat: int, prompt: JSON, stored: Mapping[Turn, list[Message]]
+    session: Session, match: str, log: _Log, seat: int, prompt: JSON, stored: Mapping[Turn, list[Message]] | None
 ) -> Iterator[tuple[list[Message], list[int]]]:
     """The chat up to the seat's last move, and, where its prompt does not reach back so far, those of earlier ones; and
-    the plies of the own moves in each.
+    the plies of the own moves in each. Without `stored` prompts it is what no model was prompted with.
     """
     own, prompted = _plies(log, seat), prompt == log.started.prompts[seat]
     while own:
         turn = match, own[-1]
-        base = (stored.get(turn) or _stored_prompts(session, [turn]).get(turn)) if prompted else None
+        base = None
+        if stored is not None and prompted:
+            base = stored.get(turn) or _stored_prompts(session, [turn]).get(turn)
         if base is None:
             base = _rebuilt(log, seat, own[-1], prompt)
         move = {"role": "assistant", "content": log.moves[own[-1]].text or ""}

@@ -8,6 +8,7 @@ from typing import Any
 from app.core.errors import Invalid, NotFound, Phrase, Verbatim, either
 from app.games.base import Game
 from app.games.metrics import COMMON, GameMetrics
+from app.games.permutations import Permutations
 from app.games.rewards import RewardFormula
 
 
@@ -50,6 +51,19 @@ def formula_of(game: str) -> RewardFormula:
             "rewards",
             expected=Phrase("matches of %(games)s", games=either(name for name, each in GAMES.items() if each.rewards)),
             got=Phrase("some of %(game)s, which gives its moves no rewards", game=Verbatim(game)),
+        )
+    return found
+
+
+def permutations_of(game: str) -> Permutations:
+    """The orders of a game's item types. Raises Invalid for a game that has none."""
+    found = find_game(game).permutations
+    if found is None:
+        known = either(name for name, each in GAMES.items() if each.permutations)
+        raise Invalid(
+            "permutations",
+            expected=Phrase("matches of %(games)s", games=known),
+            got=Phrase("some of %(game)s, which has no item types to exchange", game=Verbatim(game)),
         )
     return found
 

@@ -17,6 +17,7 @@ from app.core.validation import Schema, fields_of
 from app.games.config import GameConfig
 from app.games.material import MaterialKind
 from app.games.metrics import COMMON, GameMetrics
+from app.games.permutations import Permutations
 from app.games.rewards import RewardFormula
 from app.games.talk import Talk, words_of
 
@@ -122,6 +123,7 @@ class Game(ABC, Generic[S]):
     material: ClassVar[MaterialKind | None] = None
     metrics: ClassVar[GameMetrics] = COMMON
     rewards: ClassVar[RewardFormula | None] = None  # of moves, for methods that learn from them
+    permutations: ClassVar[Permutations | None] = None  # of its item types, where it stays the same game in them
     first_field: ClassVar[str | None] = None  # of the config: which seat begins, where that is no matter of its role
     # Of the config: what bounds a match, and how many moves of both seats together one of it stands for.
     limit_field: ClassVar[tuple[str, int] | None] = None

@@ -12,11 +12,12 @@ from app.benchmarks.tasks import read_tasks
 from app.core.errors import Invalid, Phrase
 from app.datasets.importers.spec import DatasetImportSpec
 from app.datasets.importers.training_rows import FORMATS
+from app.datasets.row_fields import is_drawn
 from app.datasets.spec import DatasetRequestSpec
 from app.finetuning.backends import all_backends
 from app.finetuning.config import LOCAL
 from app.finetuning.spec import TrainingSpec
-from app.games import find_game, formula_of
+from app.games import find_game, formula_of, permutations_of
 from app.games.rewards import NO_REWARDS
 from app.jobs.spec import JobSpec
 from app.recipes.operations import BestResponsesSpec, CompareSpec, ComparisonsSpec, EvaluateSpec
@@ -104,6 +105,8 @@ def _check_round(spec: RoundSpec) -> None:
 def _check_kept(spec: DatasetRequestSpec) -> None:
     if spec.rewards != NO_REWARDS and spec.matches.game is not None:
         formula_of(spec.matches.game)
+    if spec.permutations and spec.matches.game is not None:
+        permutations_of(spec.matches.game)
 
 
 def _check_benchmark(spec: BenchmarkSpec) -> None:
@@ -141,7 +144,7 @@ _KINDS = (
         DatasetRequestSpec,
         lambda _fields: {"rounds": (ROUND,), "models": (MODEL,)},
         _kept,
-        seed=lambda fields: ("seed",) if "wordings" in fields else (),
+        seed=lambda fields: ("seed",) if is_drawn(fields) else (),
         check=_check_kept,
     ),
     StepKind(

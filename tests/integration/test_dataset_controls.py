@@ -1,11 +1,13 @@
-"""Datasets of grounded seats alone, their controls, and moves that weigh more or less than others."""
+"""Datasets of grounded seats alone, their controls, moves that weigh more or less than others, and other orders."""
 
+import itertools
+import random
 from collections import Counter
 from typing import Any
 
 import pytest
 from flask import Flask
-from sqlalchemy import Engine, update
+from sqlalchemy import Engine, select, update
 
 from app.campaigns.recipe import document_of
 from app.campaigns.spec import CampaignSpec
@@ -13,8 +15,13 @@ from app.core.config import Settings
 from app.core.errors import Invalid
 from app.core.extensions import writing
 from app.datasets.spec import read_spec
-from app.models import MatchRow
-from tests.datasets import cut, rows_of, seat_of
+from app.games.negotiation.contexts import ITEMS, generate_context
+from app.games.negotiation.material import pieces_of
+from app.games.negotiation.rules import NEGOTIATION
+from app.models import EventRow, MatchRow
+from app.rounds.held_out import is_held_out
+from app.rounds.lifecycle import Material
+from tests.datasets import cut, matches_of, rows_of, seat_of
 from tests.rounds import make_round, play
 
 
@@ -108,7 +115,7 @@ def test_a_seat_without_a_move_to_learn_gives_no_row(engine: Engine, settings: S
 
 def test_a_campaign_asks_its_datasets_for_the_same() -> None:
     spec = {"game": "negotiation", "base": "base", "iterations": 1, "matches": 10, "seed": 1}
-    asked = {"grounded": True, "control": "random_rows", "proposal_weight": 3.0}
+    asked = {"grounded": True, "control": "random_rows", "proposal_weight": 3.0, "permutations": 2}
     plain, controlled = (
         next(
             step["with"] for step in document_of(CampaignSpec.read(each), "loop", None)["steps"] if step["do"] == "keep"
@@ -116,3 +123,74 @@ def test_a_campaign_asks_its_datasets_for_the_same() -> None:
         for each in (spec, {**spec, **asked})
     )
     assert controlled == {**plain, **asked, "seed": "${training_seeds[iteration]}"}
+
+
+# ---- Other orders of the item types ------------------------------------------------
+
+
+def test_each_transcript_is_added_in_all_orders_but_those_on_held_out_contexts(
+    engine: Engine, settings: Settings
+) -> None:
+    rng = random.Random(1)
+    contexts = Material("a test", pieces_of(generate_context(rng) for _ in range(12)))
+    number = make_round(engine, "scripted", matches=12, material=contexts)
+    play(engine, settings, number)
+    spec = {"rounds": [number], "filter": "all", "rewards": "spag", "style": "compact"}
+    plain = rows_of(settings.home, cut(engine, settings.home, **spec))
+    dataset = cut(engine, settings.home, **spec, permutations=5)
+    found: dict[tuple[str, int], dict[tuple[int, ...], dict[str, Any]]] = {}
+    for row in rows_of(settings.home, dataset):
+        found.setdefault(seat_of(row), {})[tuple(row.pop("order", (0, 1, 2)))] = row
+    assert [each[0, 1, 2] for each in found.values()] == plain
+    assert dataset.figures["permuted"] == dataset.rows - len(plain)
+    held_out = 0
+    for match, played in matches_of(engine, number).items():
+        for order in itertools.permutations(range(3)):
+            numbers = [played.config["counts"], *played.config["values"]]
+            counts, *values = ([each[order.index(item)] for item in range(3)] for each in numbers)
+            if order != (0, 1, 2) and is_held_out(NEGOTIATION.material, [counts, *values]):
+                assert all(order not in found[match, seat] for seat in (0, 1))
+                held_out += 1
+                continue
+            for seat in (0, 1):
+                row = found[match, seat][order]
+                told = zip(counts, ITEMS, values[seat], strict=True)
+                assert row["messages"][0]["content"].startswith(", ".join(f"{n} {item}s at {v}" for n, item, v in told))
+                assert reward(row) == reward(found[match, seat][0, 1, 2])
+    assert held_out  # of some: a tenth of all contexts
+
+
+def test_orders_are_drawn_by_the_seed(engine: Engine, settings: Settings, number: int) -> None:
+    def orders(**spec: Any) -> list[tuple[str, tuple[int, ...]]]:
+        found = rows_of(settings.home, cut(engine, settings.home, rounds=[number], filter="all", **spec))
+        return [(row["group"], tuple(row["order"])) for row in found if "order" in row]
+
+    first, again, other = (orders(permutations=2, seed=seed) for seed in (1, 1, 2))
+    assert first == again != other
+    assert len({*first}) == len(first) == len(other)
+    assert {*Counter(seat for seat, _ in first).values()} == {2}
+
+
+def test_a_match_whose_words_cannot_be_exchanged_is_there_as_it_was_played(
+    engine: Engine, settings: Settings, number: int
+) -> None:
+    match = min(matches_of(engine, number))
+    with writing(engine) as session:
+        said = session.scalars(
+            select(EventRow).where(EventRow.match_id == match, EventRow.kind == "message").order_by(EventRow.seq)
+        ).first()
+        assert said is not None
+        said.body = {**said.body, "text": "[message] I would like (1, 0, 0)."}
+    found = rows_of(settings.home, cut(engine, settings.home, rounds=[number], filter="all", permutations=1))
+    assert Counter(seat_of(row)[0] for row in found if "order" in row).keys() == {*matches_of(engine, number)} - {match}
+    assert sum(seat_of(row)[0] == match for row in found) == 2
+
+
+def test_a_game_without_item_types_has_no_other_orders(engine: Engine, settings: Settings) -> None:
+    number = make_round(engine, "scripted", game="taboo", matches=2)
+    play(engine, settings, number)
+    refusal = "permutations: expected matches of negotiation, got some of taboo, which has no item types to exchange"
+    with pytest.raises(Invalid, match=refusal):
+        rows(engine, settings, number, filter="all", permutations=1)
+    with pytest.raises(Invalid, match=refusal):
+        CampaignSpec.read({"game": "taboo", "base": "base", "permutations": 1})

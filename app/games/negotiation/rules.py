@@ -22,6 +22,7 @@ from app.games.answers import object_schema
 from app.games.base import JSON, Event, Game, Outcome, TypicalCalls, View, Violation, transcript
 from app.games.config import GameConfig
 from app.games.negotiation.contexts import ITEMS, POINTS, Context, Counts, context_of, generate_context, three
+from app.games.negotiation.item_orders import ITEM_ORDERS
 from app.games.negotiation.material import Contexts
 from app.games.negotiation.measures import measures_of
 from app.games.negotiation.metrics import METRICS
@@ -154,6 +155,7 @@ class Negotiation(Game[State]):
     material = Contexts()
     metrics = METRICS
     rewards = REWARDS
+    permutations = ITEM_ORDERS
     first_field = "first"
     limit_field = ("limit", 1)
     most_tokens = 200  # Source: docs/papers.md

@@ -173,3 +173,14 @@ def test_examples_have_the_settings_of_the_papers() -> None:
     assert published["training"].items() <= spag["train epoch=3"]["config"].items()
     assert spag["play epoch=3"]["sampling"] == published["sampling"]
     assert sum(key.startswith("score epoch") for key in spag) == published["iterations"]
+
+
+def test_what_a_dataset_draws_follows_from_the_seed_of_the_run_and_else_it_has_none() -> None:
+    def seeds(fields: str, **given: str) -> list[Any]:
+        keep = f"  - name: rows\n    do: keep\n    with: {{rounds: ['1'], {fields}}}\n"
+        return [each.fields.get("seed") for each in steps_of(keep, **given)]
+
+    for fields in ("control: random_rows", "permutations: 2", "wordings: 2"):
+        assert seeds(fields) == [seed_of(7, "rows")] != seeds(fields, seed="8")
+        assert seeds(f"{fields}, seed: 3") == [3]
+    assert seeds("control: none, permutations: 0") == [None]
