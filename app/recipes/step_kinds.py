@@ -134,7 +134,7 @@ _KINDS = (
     StepKind(
         "round",
         RoundSpec,
-        lambda _fields: {"models": (MODEL,)},
+        lambda _fields: {"models": (MODEL,), "talk_of": (ROUND,)},
         lambda _fields: {"round": ROUND},
         files=("material",),
         check=_check_round,
@@ -172,7 +172,7 @@ _KINDS = (
     StepKind(
         "evaluate",
         EvaluateSpec,
-        lambda _fields: {"model": (MODEL,), "against": (MODEL,), "beside": (FIGURES,)},
+        lambda _fields: {"model": (MODEL,), "against": (MODEL,), "beside": (FIGURES,), "talk_of": (ROUND,)},
         lambda _fields: {"figures": FIGURES, "round": ROUND},
         files=("material",),
         same_seed=True,

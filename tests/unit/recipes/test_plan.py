@@ -1,5 +1,6 @@
 """What the steps of a recipe come to: the order of loops, what references name, and seeds."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,12 +8,13 @@ import pytest
 
 from app.campaigns.presets import PRESETS
 from app.core.config import ROOT
+from app.core.errors import Invalid
 from app.recipes.made import Made
 from app.recipes.plan import PlannedStep, seed_of
 from app.recipes.reader import load_recipe, parse_recipe
 
 EXAMPLES = sorted((ROOT / "data" / "recipes").glob("**/*.yaml"))
-HEAD = "recipe: tried\nversion: 1\ninputs: {base: tiny, seed: 7, seeds: [1, 2]}\nsteps:\n"
+HEAD = "recipe: tried\nversion: 1\ninputs: {base: tiny, iterations: 2, seed: 7, seeds: [1, 2]}\nsteps:\n"
 
 
 def steps_of(text: str, **given: str) -> Sequence[PlannedStep]:
@@ -158,7 +160,7 @@ def test_an_example_that_ships_is_right(path: Any) -> None:
 
 
 def test_examples_have_the_settings_of_the_papers() -> None:
-    assert len(EXAMPLES) == 8
+    assert len(EXAMPLES) == 9
     selfplay = load_recipe(ROOT / "data" / "recipes" / "lm-selfplay.yaml").plan
     published = PRESETS["lm-selfplay"].fields
     rounds = [each for each in selfplay.steps if each.step.name == "play"]
@@ -184,3 +186,34 @@ def test_what_a_dataset_draws_follows_from_the_seed_of_the_run_and_else_it_has_n
         assert seeds(fields) == [seed_of(7, "rows")] != seeds(fields, seed="8")
         assert seeds(f"{fields}, seed: 3") == [3]
     assert seeds("control: none, permutations: 0") == [None]
+
+
+def test_a_round_can_read_the_talk_of_a_round_that_an_earlier_step_has_played() -> None:
+    measured = "  - name: measure\n    do: evaluate\n    with: {game: taboo, model: tiny}\n"
+
+    def with_talk_of(what: str) -> str:
+        talk = f'matches: 2, talk_of: "${{{what}}}"'
+        return measured + step("exchanged", playing("tiny").replace("matches: 2", talk))
+
+    assert steps_of(with_talk_of("measure.round"))[1].fields["talk_of"].what == "a round"
+    with pytest.raises(Invalid, match=r"talk_of: expected a round, got measure\.figures, which is figures"):
+        steps_of(with_talk_of("measure.figures"))
+
+
+def test_the_commands_of_controls_in_the_docs_and_the_steps_beside_them_are_right() -> None:
+    text = (ROOT / "docs" / "campaigns.md").read_text(encoding="utf-8")
+    commands = re.findall(r"flask recipe run \$R --set (.+) --seeds (\S+) --sweep (\S+)=(\S+)$", text, re.MULTILINE)
+    assert len(commands) == 5
+    for given, seeds, field, values in commands:
+        inputs = dict(each.split("=") for each in given.replace("base=mine", "base=tiny").split())
+        swept = {field: values, "seeds": seeds}
+        plan = load_recipe(ROOT / "data" / "recipes" / "controls.yaml", inputs, swept).plan
+        assert len({each.values["seed"] for each in plan.steps if each.step.name == "exchanged"}) == 3
+    (written,) = re.findall(r"```yaml\n(.+?)```", text, re.DOTALL)
+    loop = "for: iteration in 1..iterations"
+    play = step("play", loop, playing('"${previous.train.model or base}"'))
+    train = trained("train", loop, base='"${previous.train.model or base}"')
+    planned = steps_of(play + written + train.replace('"5"', '"${keep}"'), iterations="2")
+    kept = [each.fields for each in planned if each.step.name == "keep"]
+    assert [made.keys for made in kept[1]["rounds"]] == [("play iteration=2",), ("play_base iteration=2",)]
+    assert kept[1]["models"][0].keys == ("train iteration=1",)
