@@ -14,6 +14,7 @@ from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.support import NullTranslations, Translations
+from flask import Flask, g
 from flask_babel import Babel, Domain, get_locale, gettext
 
 from app.core.config import ENGLISH, TRANSLATIONS
@@ -111,7 +112,17 @@ def _translations(language: str) -> NullTranslations:
 
 class _Domain(Domain):
     def get_translations(self) -> NullTranslations:
-        return _translations(str(get_locale() or ENGLISH))
+        """Those of the request, which are looked up once: a page asks for some 700 words.
+
+        Flask-Babel forgets this attribute of its own when the language of a request changes.
+        """
+        kept = g.get("_flask_babel")
+        found: NullTranslations | None = getattr(kept, "babel_translations", None)
+        if found is None:
+            found = _translations(str(get_locale() or ENGLISH))
+            if kept is not None:
+                kept.babel_translations = found
+        return found
 
 
 class PageTranslations(Babel):
@@ -120,6 +131,16 @@ class PageTranslations(Babel):
     @cached_property
     def domain_instance(self) -> Domain:
         return _Domain()
+
+    def init_app(self, app: Flask, *arguments: Any, **named: Any) -> None:
+        """Have templates ask our catalogs, and not Flask-Babel at every word which ones those are."""
+        super().init_app(app, *arguments, **named)
+        ours = self.domain_instance
+        app.jinja_env.install_gettext_callables(  # type: ignore[attr-defined]  # of an extension
+            gettext=lambda text: ours.get_translations().ugettext(text),
+            ngettext=lambda one, many, n: ours.get_translations().ungettext(one, many, n),
+            newstyle=True,
+        )
 
 
 @lru_cache
