@@ -22,13 +22,14 @@ from app.assessments import job as assessment_job
 from app.assessments import listing as assessments
 from app.assessments.figures import AssessmentFigures
 from app.core.errors import Phrase
-from app.core.lists import Listing, of_other
+from app.core.lists import Listing, Reference, of_other
 from app.finetuning import job as trainings
 from app.games.base import JSON
 from app.jobs import states
 from app.jobs.chained import AwaitedJob
 from app.jobs.listing import JobListItem, job_columns, job_figures, job_items
 from app.models import Alignment, Dataset, LanguageModel, RecipeStep, TrainingJob
+from app.recipes.listing import cells_of_jobs
 from app.recipes.stepped import JOBS_OF_STEPS, job_of
 from app.registry.listing import model_column
 from app.society.store import agents_of, read_ratings
@@ -69,14 +70,16 @@ class AlignmentStep(NamedTuple):
 
     part: AlignmentPart
     item: JobListItem | None
+    job: Reference | None
     model: LanguageModel | None  # that a training made
     datasets: Sequence[Dataset]  # demonstrations, or what was cut from the first society
 
 
 class AlignmentJob(NamedTuple):
-    """A part of an alignment: the kind, number and status of its job, as far as it was begun, and the model made."""
+    """A part of an alignment: its job, its kind, number and status, as far as it was begun, and the model made."""
 
     part: str
+    job: Reference | None
     kind: str
     number: int | None
     status: str | None
@@ -112,7 +115,7 @@ def _steps_by_name(session: Session, rows: Sequence[Alignment]) -> dict[int, dic
 
 def steps_of(session: Session, item: AlignmentListItem) -> list[AlignmentStep]:
     """The parts of an alignment in their order, as far as they have come."""
-    found = []
+    found, cells = [], cells_of_jobs(session, item.steps.values())
     for part in parts_of(item.row):
         number = item.number_of(part.step)
         job = None if number is None else part.kind.get(session, number)
@@ -121,6 +124,7 @@ def steps_of(session: Session, item: AlignmentListItem) -> list[AlignmentStep]:
             AlignmentStep(
                 part,
                 None if job is None else job_items(session, part.kind, [job])[0],
+                None if number is None else cells[AwaitedJob(part.kind, number)],
                 None if made is None else session.get_one(LanguageModel, made),
                 [session.get_one(Dataset, each) for each in _datasets_of(item, part) if each is not None],
             )
@@ -201,14 +205,22 @@ def jobs_of(session: Session, items: Sequence[AlignmentListItem]) -> list[list[A
         those = session.scalars(select(kind.table).where(kind.table.id.in_(numbers))).all()
         called = kind.states_of(session, those)
         jobs |= {AwaitedJob(kind, row.id): (row, called[row.id]) for row in those}
-    return [[_job(jobs, item, part) for part in parts_of(item.row)] for item in items]
+    cells = cells_of_jobs(session, (step for item in items for step in item.steps.values()))
+    return [[_job(jobs, cells, item, part) for part in parts_of(item.row)] for item in items]
 
 
-def _job(jobs: Mapping[AwaitedJob, tuple[Any, str]], item: AlignmentListItem, part: AlignmentPart) -> AlignmentJob:
+def _job(
+    jobs: Mapping[AwaitedJob, tuple[Any, str]],
+    cells: Mapping[AwaitedJob | None, Reference],
+    item: AlignmentListItem,
+    part: AlignmentPart,
+) -> AlignmentJob:
     number = item.number_of(part.step)
-    found, status = (None, None) if number is None else jobs.get(AwaitedJob(part.kind, number), (None, None))
+    job = None if number is None else AwaitedJob(part.kind, number)
+    found, status = (None, None) if job is None else jobs.get(job, (None, None))
     is_model = part.kind is trainings.TRAINING and found is not None and found.model_id is not None
-    return AlignmentJob(part.title, part.kind.name, number, status, found.name if is_model and found else None)
+    made = found.name if is_model and found else None
+    return AlignmentJob(part.title, cells.get(job), part.kind.name, number, status, made)
 
 
 _OWN = RecipeStep.alignment_id == Alignment.id

@@ -7,7 +7,7 @@ from app.alignments.listing import AlignmentListItem, figures_of, jobs_of, progr
 from app.alignments.spec import AlignmentSpec
 from app.assessments.page import FIGURES
 from app.core.errors import Phrase, Verbatim
-from app.core.lists import PAGES, ListColumn, Reference
+from app.core.lists import COMMANDS, PAGES, ListColumn, Reference
 from app.jobs.page import ASKED, JobPage, JobTable, Section, fact, json_fact, spec_facts
 from app.models import Alignment
 from app.registry.listing import model_cell
@@ -17,8 +17,9 @@ JOBS = JobTable(
     "Its steps",
     [
         fact("part", "Step"),
-        fact("kind", "Job"),
-        fact("number", "Number", numeric=True),
+        fact("job", "Job", seen=COMMANDS),
+        json_fact("kind"),
+        json_fact("number"),
         fact("status", "Status", none=Phrase("not begun")),
         fact("made", "Model"),
     ],

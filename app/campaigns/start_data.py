@@ -14,9 +14,11 @@ from app.datasets.removed import removed_rounds
 from app.finetuning.config import check_policies, check_rows
 from app.finetuning.lifecycle import find_supervised
 from app.games import find_game
+from app.jobs.page import job_references
 from app.models import Dataset, DatasetRow, MatchRow
 from app.registry import find_round_model
 from app.rounds.held_out import is_held_out
+from app.rounds.job import ROUND
 
 FIELD = "start_data"
 _AT_ONCE = 5_000  # matches in memory
@@ -60,10 +62,11 @@ def read_start_data(session: Session, home: Path, spec: CampaignSpec) -> StartDa
 def _check_start(session: Session, home: Path, spec: CampaignSpec, row: Dataset) -> None:
     called = row.reference
     if gone := removed_rounds(session, [row.id]):
+        of = job_references(session, ROUND, gone)[gone[0]]
         raise Invalid(
             FIELD,
             expected=Phrase("rows of matches that are there"),
-            got=Phrase("%(name)s, which has rows of round %(number)s, which was removed", name=called, number=gone[0]),
+            got=Phrase("%(name)s, which has rows of %(round)s, which was removed", name=called, round=of.words),
             remedy=Phrase("put that round back"),
         )
     check_rows(spec.start_method, row.kind, store.first_row(home, row), called)

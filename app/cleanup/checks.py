@@ -18,6 +18,7 @@ from app.finetuning.job import TRAINING
 from app.finetuning.listing import learns_from
 from app.job_kinds import JOB_KINDS, find_kind
 from app.jobs import states
+from app.jobs.page import job_references
 from app.lineage import descendants
 from app.matches.filter import unindexed
 from app.models import (
@@ -74,7 +75,7 @@ def _of_kind(session: Session, kind: str, row: Any, listed: bool) -> Iterator[De
         yield from _of_dataset(session, row)
     else:
         if row.status in states.LIVE:
-            yield Dependent(_job(kind, row.id), Phrase("it is not over; cancel it first"), keeps=True)
+            yield Dependent(_job(session, kind, row.id), Phrase("it is not over; cancel it first"), keeps=True)
         yield from _of_parents(session, RecipeStep.kind == kind, RecipeStep.number == row.id)
         if kind == ROUND.name:
             yield from _of_round(session, row, listed)
@@ -107,8 +108,10 @@ def _of_model(session: Session, row: LanguageModel) -> Iterator[Dependent]:
         yield Dependent(_model(heir.model), Phrase("it was made from this model"))
     for dataset in made.datasets:
         yield Dependent(_dataset(dataset), Phrase("it has rows of this model's matches"))
-    for number in session.scalars(select(BenchmarkJob.id).where(BenchmarkJob.model_id == row.id)):
-        yield Dependent(_job("benchmark", number), Phrase("it scored this model"))
+    scored = session.scalars(select(BenchmarkJob.id).where(BenchmarkJob.model_id == row.id)).all()
+    benchmarks = job_references(session, find_kind("benchmark"), scored)
+    for number in scored:
+        yield Dependent(benchmarks[number], Phrase("it scored this model"))
 
 
 def _of_matches_and_waves(session: Session, row: LanguageModel) -> Iterator[Dependent]:
@@ -138,7 +141,7 @@ def _of_jobs(session: Session, number: int, name: str) -> Iterator[Dependent]:
         short = [defer(getattr(kind.table, column)) for column in _LONG if hasattr(kind.table, column)]
         for row in session.scalars(select(kind.table).where(kind.table.status != states.DONE).options(*short)):
             if row.removed_at is None and _names_model(session, kind.name, row, number, name):
-                yield _unfinished(kind.name, row)
+                yield _unfinished(session, kind.name, row)
 
 
 def _names_model(session: Session, kind: str, row: Any, number: int, name: str) -> bool:
@@ -181,7 +184,7 @@ def _of_dataset(session: Session, row: Dataset) -> Iterator[Dependent]:
     jobs = select(TrainingJob).where(learns_from([row.id])).options(defer(TrainingJob.log)).order_by(TrainingJob.id)
     for job in session.scalars(jobs):
         if job.status != states.DONE:
-            yield _unfinished(TRAINING.name, job)
+            yield _unfinished(session, TRAINING.name, job)
         if job.model_id is not None:
             yield Dependent(_model(session.get_one(LanguageModel, job.model_id)), Phrase("it was trained on this"))
     yield from _of_parents(session, or_(RecipeStep.dataset_id == row.id, RecipeStep.realignment_id == row.id))
@@ -194,11 +197,11 @@ def _of_live_jobs(session: Session, names: Collection[str], keys: Collection[str
         for job in session.scalars(select(kind.table).where(kind.table.status.in_(states.LIVE))):
             written = json.loads(job.document) if isinstance(job, RecipeRun) else None  # its steps, those to come too
             if any(_holds(each, names, keys, number) for each in (getattr(job, "spec", None), written)):
-                yield _unfinished(kind.name, job)
+                yield _unfinished(session, kind.name, job)
 
 
 def _of_round(session: Session, row: RoundRow, listed: bool) -> Iterator[Dependent]:
-    own = _job(ROUND.name, row.id)
+    own = _job(session, ROUND.name, row.id)
     people = select(MatchRow.id).join(SeatRow).where(MatchRow.round_id == row.id, SeatRow.kind == "person").limit(1)
     if not (listed and row.source == SELFPLAY) and session.scalar(people) is not None:
         yield Dependent(own, Phrase("people wrote in its matches, which is never deleted this way"), keeps=True)
@@ -222,9 +225,9 @@ def _of_round(session: Session, row: RoundRow, listed: bool) -> Iterator[Depende
     yield from _of_live_jobs(session, (), {"round", "talk_of"}, row.id)
     read_from = (RoundRow.talk_of == row.id, RoundRow.status != states.DONE, RoundRow.removed_at.is_(None))
     for other in session.scalars(select(RoundRow).where(*read_from).order_by(RoundRow.id)):
-        yield _unfinished(ROUND.name, other)
+        yield _unfinished(session, ROUND.name, other)
     if row.matrix_id is not None:
-        first = _job(ROUND.name, row.matrix_id)
+        first = _job(session, ROUND.name, row.matrix_id)
         yield Dependent(first, Phrase("the cross-play that began with it has this round"))
 
 
@@ -254,15 +257,15 @@ def _of_parents(session: Session, *which: Any) -> Iterator[Dependent]:
         parents = select(table).where(table.id.in_(select(column).where(column.is_not(None), *which)))
         for parent in session.scalars(parents.order_by(table.id)):
             if parent.status == states.DONE:
-                yield Dependent(_job(kind.name, parent.id), Phrase("it has this as a step"))
+                yield Dependent(_job(session, kind.name, parent.id), Phrase("it has this as a step"))
             elif parent.removed_at is None:
-                yield _unfinished(kind.name, parent)
+                yield _unfinished(session, kind.name, parent)
 
 
-def _unfinished(kind: str, row: Any) -> Dependent:
+def _unfinished(session: Session, kind: str, row: Any) -> Dependent:
     if row.status in states.LIVE:
-        return Dependent(_job(kind, row.id), Phrase("it is not over and needs this"), keeps=True)
-    return Dependent(_job(kind, row.id), Phrase("it could not be resumed without this"))
+        return Dependent(_job(session, kind, row.id), Phrase("it is not over and needs this"), keeps=True)
+    return Dependent(_job(session, kind, row.id), Phrase("it could not be resumed without this"))
 
 
 def _datasets(rows: Iterable[Dataset]) -> Iterator[Dependent]:
@@ -270,8 +273,8 @@ def _datasets(rows: Iterable[Dataset]) -> Iterator[Dependent]:
         yield Dependent(_dataset(row), Phrase("it was cut from this"))
 
 
-def _job(kind: str, number: int) -> Reference:
-    return Reference(kind, number, find_kind(kind).subject(number))
+def _job(session: Session, kind: str, number: int) -> Reference:
+    return job_references(session, find_kind(kind), [number])[number]
 
 
 def _model(row: LanguageModel) -> Reference:

@@ -205,7 +205,7 @@ def refuse_kept(found: RemovalPreview) -> None:
         raise Conflict(
             "storage",
             expected=Phrase("one that can be removed"),
-            got=Phrase("one that is kept because of %(what)s (%(why)s)", what=first.what.name, why=first.why),
+            got=Phrase("one that is kept because of %(what)s (%(why)s)", what=first.what.words, why=first.why),
             subject=subject_of(found.kind, found.number),
         )
 

@@ -111,16 +111,16 @@ def resume(as_json: bool) -> None:
         found = end_stop(session)
     found.enqueue(settings().broker_url)
     said = {
-        "resumed": [[kind.name, number] for kind, number, _ in found.jobs],
+        "resumed": [[job.kind.name, job.number] for job, _ in found.jobs],
         "left": [{"kind": job.kind.name, "number": job.number, "error": job.refused} for job in found.left],
     }
-    resumed = _names([JobRef(kind, number) for kind, number, _ in found.jobs])
-    left = [f"Not resumed: {job.subject()}: {job.refused}" for job in found.left]
+    resumed = _names([job for job, _ in found.jobs])
+    left = [f"Not resumed: {job.cell}: {job.refused}" for job in found.left]
     print_result(as_json, said, f"Resumed: {resumed}.", *left)
 
 
 def _names(jobs: Sequence[JobRef]) -> str:
-    return ", ".join(str(job.subject()) for job in jobs) or "no job"
+    return ", ".join(str(job.cell) for job in jobs) or "no job"
 
 
 def _described(
@@ -171,8 +171,8 @@ def _in_words(found: Spend, period: str, pace: float, caps: Sequence[SpendingLim
         yield f"{PERIODS[period]}: {dollars(found.total.usd)} for {counted(found.total.calls, 'call')}."
         yield from _table("model", [(model.name if model else "none", sums) for model, sums in found.by_model()])
         yield from _table("day", [(day.isoformat(), sums) for day, sums in found.by_day()])
-        yield from _table("run", [(str(found.title(each)), sums) for each, sums in found.by_run()[:_AT_MOST]])
-        yield from _table("study", [(str(found.title(each)), sums) for each, sums in found.by_study()])
+        yield from _table("run", [(str(found.cell(each)), sums) for each, sums in found.by_run()[:_AT_MOST]])
+        yield from _table("study", [(str(found.cell(each)), sums) for each, sums in found.by_study()])
     yield f"Pace: {dollars(pace)} a day, the mean of the seven whole days before today."
     for each in caps:
         if each.currency is not None:

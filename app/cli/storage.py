@@ -178,5 +178,6 @@ def _lines(found: Sequence[RemovalPreview]) -> list[str]:
         lines.append(f"{each.kind}:{each.number}  {each.name}: {size}{shared}")
         for one in each.dependents:
             lead = "cannot go" if one.keeps else "needed"
-            lines.append(f"  {lead}: {one.what.kind} {one.what.key} ({one.why})")
+            what = one.what if one.what.numbered else f"{one.what.kind} {one.what}"
+            lines.append(f"  {lead}: {what} ({one.why})")
     return lines

@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Select, and_, func, literal, or_, select
 from sqlalchemy.orm import Session
 
 from app.core.csv_tables import Column
-from app.core.errors import Invalid, Phrase, either
+from app.core.errors import Invalid, Phrase, Verbatim, either
 
 R = TypeVar("R", bound=Any)  # a row of a table
 _AT_ONCE = 200  # rows of a file
@@ -29,16 +29,32 @@ DESCENDING = "-"  # before the name of a column to sort by
 class Reference(NamedTuple):
     """A cell that leads to something: its kind, such as "model", by which pages know the address; its key and name.
 
-    `title` is what pages call it, where that is something else.
+    `title` is what pages call it, where that is something else. `numbered` follows the name of a job: "round 3", by
+    which programs know it.
     """
 
     kind: str
     key: Any
     name: str | int | Phrase
     title: str | Phrase | None = None
+    numbered: Phrase | None = None
 
     def __str__(self) -> str:
-        return str(self.name)
+        return str(self.words)
+
+    @property
+    def words(self) -> str | int | Phrase:
+        """What it is called in a sentence."""
+        if self.numbered is None:
+            return self.name
+        return Phrase("%(name)s (%(job)s)", name=Verbatim(self.name), job=self.numbered)
+
+
+def job_cell(kind: str, number: int, name: str | Phrase | None, numbered: Phrase) -> Reference:
+    """A cell that leads to a job, called by its name with its number behind it, or by its number alone."""
+    if isinstance(name, str) and name:
+        return Reference(kind, number, name, numbered=numbered)
+    return Reference(kind, number, numbered)
 
 
 class Done(NamedTuple):
@@ -360,7 +376,7 @@ def plain(cell: Cell) -> Any:
     """A cell as JSON has it; a moment stays one."""
     match cell:
         case Reference():
-            return plain(cell.name)
+            return plain(cell.numbered or cell.name)
         case Done():
             return cell.done
         case State():

@@ -26,6 +26,7 @@ from app.games import find_game, formula_of, partner_weight_of, permutations_of
 from app.games.base import GROUNDED, JSON
 from app.games.permutations import Order
 from app.games.rewards import RewardTotals, SeatResult
+from app.jobs.page import job_references
 from app.matches.filter import EVERYTHING, check_known, conditions, in_words, is_over
 from app.matches.held_out import held_out_keys, is_on
 from app.models import LanguageModel, MatchRow, RoundRow, SeatRow
@@ -109,7 +110,7 @@ def prepare(session: Session, spec: DatasetSpec) -> DatasetBuild:
     for number in spec.rounds:
         row = ROUND.get(session, number)
         ROUND.check_there(row)
-        _check_talk(row)
+        _check_talk(session, row)
     for name in spec.models:
         get_model(session, name)
     check_known(session, spec.matches)
@@ -236,14 +237,17 @@ def refuse_nothing(reading: DatasetBuild) -> None:
         before = left[step]
 
 
-def _check_talk(row: RoundRow) -> None:
+def _check_talk(session: Session, row: RoundRow) -> None:
     """Raises Invalid for a round whose models read the talk of another one: rows would have what no model read."""
     if row.talk_of is not None:
+        cells = job_references(session, ROUND, [row.id, row.talk_of])
         raise Invalid(
             "rounds",
             expected=Phrase("rounds whose models read what their partners said"),
             got=Phrase(
-                "round %(number)s, whose models read messages of round %(other)s", number=row.id, other=row.talk_of
+                "%(round)s, whose models read messages of %(other)s",
+                round=cells[row.id].words,
+                other=cells[row.talk_of].words,
             ),
         )
 

@@ -1,15 +1,21 @@
 """The list of datasets, the latest first, each with what it was cut from."""
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy.orm import Session
 
 from app.core.errors import Phrase, Verbatim
-from app.core.lists import COMMANDS, NOWHERE, Labelled, ListColumn, Listing, Reference, attribute, computed
+from app.core.lists import COMMANDS, NOWHERE, Labelled, ListColumn, Listing, Reference, attribute, computed, job_cell
 from app.datasets.spec import DatasetRequestSpec
 from app.datasets.store import LATEST_FIRST
+from app.jobs.page import job_references
 from app.jobs.spec import fields_of
 from app.jobs.tags import DATASET, tag_columns
 from app.models import Dataset
+from app.rounds.job import ROUND
 
+JSON = dict[str, Any]
 _ROUNDS = 6  # that a line names
 _KEPT = {
     **{name: Phrase(label) for name, label in fields_of(DatasetRequestSpec)["filter"]["labels"].items()},
@@ -28,14 +34,24 @@ class DatasetListItem(NamedTuple):
         return "filter" in self.row.spec
 
 
-def origin_of(row: Dataset) -> list[Phrase | Reference]:
-    """What a dataset was cut from."""
-    spec = row.spec
+def origins_of(session: Session, rows: Sequence[Dataset]) -> list[list[Phrase | Reference]]:
+    """What each dataset was cut from; of many rounds the first."""
+    numbers = {number for row in rows for number in row.spec.get("rounds", ())[:_ROUNDS]}
+    cells = job_references(session, ROUND, numbers)
+    return [_origin(row.spec, cells) for row in rows]
+
+
+def society_origin(society: JSON) -> Reference:
+    """The society that a dataset was cut from, by what its spec says of it."""
+    number = society["society_id"]
+    return job_cell("society", number, society["name"], Phrase("society %(number)s", number=number))
+
+
+def _origin(spec: JSON, cells: Mapping[int, Reference]) -> list[Phrase | Reference]:
     if imported := spec.get("imported"):
         return [Phrase("the file %(file)s", file=Verbatim(imported["file"]))]
     if society := spec.get("society"):
-        number, name = society["society_id"], Verbatim(society["name"])
-        return [Phrase("society %(number)s, %(name)s", number=number, name=name)]
+        return [society_origin(society)]
     if best := spec.get("best_of"):
         words = Phrase("the best responses of %(dataset)s", dataset=Verbatim(best["dataset"]))
         return [Reference("dataset", best["dataset_id"], words)]
@@ -46,7 +62,7 @@ def origin_of(row: Dataset) -> list[Phrase | Reference]:
         return [Phrase("chosen matches") if named else Phrase("matches outside rounds")]
     more = len(rounds) - _ROUNDS
     return [
-        *(Reference("round", number, Phrase("round %(number)s", number=number)) for number in rounds[:_ROUNDS]),
+        *(cells[number] for number in rounds[:_ROUNDS]),
         *([Phrase("and %(count)s more", count=more)] if more > 0 else []),
     ]
 
@@ -73,7 +89,11 @@ LIST: Listing[Dataset] = Listing(
         ),
         attribute(Dataset.id, Phrase("Number"), "dataset_id", numeric=True, seen=COMMANDS),
         attribute(Dataset.version, Phrase("Version"), numeric=True, seen=COMMANDS),
-        ListColumn("origin", Phrase("From"), lambda each: origin_of(each.row)),
+        ListColumn(
+            "origin",
+            Phrase("From"),
+            values=lambda session, items: origins_of(session, [each.row for each in items]),
+        ),
         ListColumn("kept", Phrase("Kept"), _kept),
         attribute(Dataset.rows, Phrase("Rows"), numeric=True),
         computed(

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.core.errors import Phrase, Verbatim
-from app.core.lists import COMMANDS, NOWHERE, Done, English, ListColumn, Listing, Reference, State, attribute
+from app.core.lists import COMMANDS, NOWHERE, Done, English, ListColumn, Listing, Reference, State, attribute, job_cell
 from app.jobs import states
 from app.jobs.kind import JobKind
 from app.jobs.tags import tag_columns
@@ -117,8 +117,12 @@ def called(kind: JobKind[Any], item: Any) -> str | Phrase:
 
 def named(kind: JobKind[Any], item: Any) -> Phrase:
     """A job by its name with its number behind it, or by its number alone."""
-    name, numbered = called(kind, item), kind.subject(item.row.id)
-    return Phrase("%(name)s (%(job)s)", name=Verbatim(name), job=numbered) if isinstance(name, str) else numbered
+    return cast(Phrase, job_reference(kind, item).words)
+
+
+def job_reference(kind: JobKind[Any], item: Any) -> Reference:
+    """A job as a cell of another's list or page; `item` is one of its own list."""
+    return job_cell(kind.name, item.row.id, called(kind, item), kind.subject(item.row.id))
 
 
 def job_columns(

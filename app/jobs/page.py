@@ -5,17 +5,18 @@ The `page.py` of a kind declares a JobPage, and its JobKind names it. Facts and 
 JSON, which has all but those of pages. app/web/admin/job_pages.py makes the page, app/cli/jobs.py the command.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.core.errors import Phrase, Verbatim
-from app.core.lists import COMMANDS, EVERYWHERE, NOWHERE, PAGES, Cell, ListColumn, Reference, plain, printed
+from app.core.lists import COMMANDS, EVERYWHERE, NOWHERE, PAGES, Cell, ListColumn, Reference, job_cell, plain, printed
 from app.jobs.kind import JobKind
 from app.jobs.listing import called, job_facts, job_figures, list_of
 from app.jobs.spec import SpecPart, fields_of, parts_of
@@ -195,6 +196,21 @@ def page_of(kind: JobKind[R]) -> JobPage[R]:
         declared: JobPage[R] = getattr(import_module(module), name)
         return declared
     return JobPage(kind=kind, sections=[Section(ASKED, "What was asked for")])
+
+
+def job_references(session: Session, kind: JobKind[Any], numbers: Iterable[int | None]) -> dict[int, Reference]:
+    """Jobs as cells of other lists and pages, by number, with a few statements for many.
+
+    A number of no job has a cell as well.
+    """
+    wanted, table = {number for number in numbers if number is not None}, kind.table
+    names: dict[int, str | Phrase] = {}
+    if hasattr(table, "name"):
+        names |= session.execute(select(table.id, table.name).where(table.id.in_(wanted), table.name != "")).all()
+    if nameless := wanted - {*names}:
+        rows = session.scalars(select(table).where(table.id.in_(nameless))).all()
+        names |= {item.row.id: called(kind, item) for item in page_of(kind).items_of(session, rows)}
+    return {number: job_cell(kind.name, number, names.get(number), kind.subject(number)) for number in wanted}
 
 
 def is_on_pages(column: ListColumn) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from app.core.errors import Phrase, Verbatim
-from app.core.lists import NOWHERE, ListColumn, Listing, Reference, State, attribute
+from app.core.lists import NOWHERE, ListColumn, Listing, Reference, State, attribute, job_cell
 from app.matches.figures import FIGURES
 from app.matches.overview import ListedPlayer, MatchListItem, match_items
 from app.models import LanguageModel, MatchRow, SeatRow
@@ -41,7 +41,7 @@ def _source(line: MatchListItem) -> list[Phrase | Reference]:
         found.append(Phrase("study %(name)s", name=Verbatim(line.study)))
     if line.match.round_id is not None:
         number = line.match.round_id
-        found.append(Reference("round", number, Phrase("round %(number)s", number=number)))
+        found.append(job_cell("round", number, line.round_name, Phrase("round %(number)s", number=number)))
         found.append(Phrase("match %(index)s", index=line.match.index))
     return found
 

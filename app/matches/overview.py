@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from app.matches.blinding import blinded_of
 from app.matches.filter import PEOPLES, REHEARSAL, MatchFilter, asks_for_rehearsals
 from app.matches.sweep import UPKEEP, held_until
-from app.models import LanguageModel, MatchRow, Participant, SeatRow, Study
+from app.models import LanguageModel, MatchRow, Participant, RoundRow, SeatRow, Study
 
 OPEN = ("waiting", "playing")
 QUIET = timedelta(minutes=10)  # a match in which nothing has happened for so long is open, not live
@@ -28,7 +28,7 @@ class ListedPlayer:
 
 @dataclass(frozen=True, slots=True)
 class MatchListItem:
-    """A match in a list, with its players by seat, and the name of the study whose people played it.
+    """A match in a list, with its players by seat, and the names of the study whose people played it and of its round.
 
     One that is blinded has no players here, and its row is not asked for how it ended.
     """
@@ -37,6 +37,7 @@ class MatchListItem:
     players: tuple[ListedPlayer, ...]
     study: str | None
     blinded: bool = False
+    round_name: str | None = None
 
     @property
     def row(self) -> MatchRow:
@@ -126,9 +127,15 @@ def match_items(session: Session, matches: Sequence[MatchRow]) -> list[MatchList
     )
     studies = {row.match_id: row.name for row in session.execute(of_studies)}
     blinded = blinded_of(session, [*studies])
+    rounds = {match.round_id for match in matches} - {None}
+    names = dict(session.execute(select(RoundRow.id, RoundRow.name).where(RoundRow.id.in_(rounds))).all())
     return [
         MatchListItem(
-            match, () if match.id in blinded else tuple(players[match.id]), studies.get(match.id), match.id in blinded
+            match,
+            () if match.id in blinded else tuple(players[match.id]),
+            studies.get(match.id),
+            match.id in blinded,
+            None if match.round_id is None else names.get(match.round_id),
         )
         for match in matches
     ]

@@ -18,6 +18,7 @@ from app.core.errors import Conflict, Phrase, Verbatim
 from app.datasets.removed import removed_rounds
 from app.finetuning.config import REFERENCE
 from app.finetuning.listing import datasets_of
+from app.jobs.page import job_references
 from app.lineage import ADDED, origin_of
 from app.models import (
     Consent,
@@ -34,6 +35,7 @@ from app.models import (
     TrainingJob,
 )
 from app.registry import PERSON
+from app.rounds.job import ROUND
 from app.studies.consents import PUBLICATION
 
 IMPORTED = "import"  # the source of matches that were played elsewhere
@@ -180,13 +182,11 @@ class _Lineage:
         further.datasets.update(self._session.scalars(same))
         if (best := row.spec.get("best_of")) is not None:
             further.datasets.add(best["dataset_id"])
+        name = Verbatim(row.reference)
+        rounds = job_references(self._session, ROUND, removed_rounds(self._session, [row.id]))
         self.gone += [
-            Phrase(
-                "dataset %(name)s: round %(number)s, which it has rows of, was removed",
-                name=Verbatim(row.reference),
-                number=each,
-            )
-            for each in removed_rounds(self._session, [row.id])
+            Phrase("dataset %(name)s: %(round)s, which it has rows of, was removed", name=name, round=each.words)
+            for each in rounds.values()
         ]
         if (society := row.spec.get("society")) is not None:
             found = self._session.get(Society, society["society_id"])

@@ -12,7 +12,9 @@ from app.core.lists import ListColumn, Listing, Reference
 from app.finetuning.job import TRAINING
 from app.jobs import states
 from app.jobs.chained import AwaitedJob
+from app.jobs.kind import JobKind
 from app.jobs.listing import JobListItem, job_columns, job_figures, job_items
+from app.jobs.page import job_references
 from app.models import Dataset, LanguageModel, RecipeRun, RecipeStep, TrainingJob
 from app.recipes import lifecycle
 from app.recipes.job import RECIPE
@@ -31,6 +33,7 @@ class RecipeStepLine(NamedTuple):
     values: Mapping[str, Any]  # of its loops' variables, those of a sweep included
     step: RecipeStep | None  # None: not begun
     item: JobListItem | None  # its job
+    job: Reference | None
     made: Sequence[Reference]  # a model, or datasets
 
     @property
@@ -39,13 +42,6 @@ class RecipeStepLine(NamedTuple):
         if self.item is not None:
             return self.item.state
         return None if self.step is None else states.DONE
-
-    @property
-    def job(self) -> Reference | None:
-        """Its job, by kind and number."""
-        if self.item is None or self.step is None or self.step.kind is None:
-            return None
-        return Reference(self.step.kind, self.step.number, JOBS_OF_STEPS[self.step.kind].subject(self.step.number or 0))
 
     @property
     def result(self) -> JSON:
@@ -77,10 +73,12 @@ def lines_of(session: Session, row: RecipeRun) -> list[RecipeStepLine]:
     """All steps of a run in their order, with a few statements however many there are."""
     begun = {step.key: step for step in RECIPE.steps_of(session, row.id)}
     jobs, made = _jobs(session, begun.values()), _made(session, begun.values())
+    cells = cells_of_jobs(session, begun.values())
     return [
-        RecipeStepLine(key, do, values, step, None if step is None else jobs.get(job_of(step)), made.get(key, ()))
+        RecipeStepLine(key, do, values, step, jobs.get(job), cells.get(job), made.get(key, ()))
         for key, do, values in steps_of(row)
         for step in [begun.get(key)]
+        for job in [None if step is None else job_of(step)]
     ]
 
 
@@ -123,6 +121,18 @@ def in_words(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(in_words, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def cells_of_jobs(session: Session, steps: Iterable[RecipeStep]) -> dict[AwaitedJob | None, Reference]:
+    """The jobs of steps, as cells that lead to them."""
+    numbers: dict[JobKind[Any], list[int]] = {}
+    for kind, number in (job for step in steps if (job := job_of(step)) is not None):
+        numbers.setdefault(kind, []).append(number)
+    return {
+        AwaitedJob(kind, number): cell
+        for kind, those in numbers.items()
+        for number, cell in job_references(session, kind, those).items()
+    }
 
 
 def _jobs(session: Session, steps: Iterable[RecipeStep]) -> dict[AwaitedJob | None, JobListItem]:

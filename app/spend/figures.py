@@ -17,6 +17,7 @@ from app.assessments.job import ASSESSMENT
 from app.benchmarks.job import BENCHMARK
 from app.core.csv_tables import Column
 from app.core.errors import Phrase
+from app.core.lists import Reference, job_cell
 from app.finetuning.job import TRAINING
 from app.jobs.kind import JobKind
 from app.models import (
@@ -125,11 +126,14 @@ class Spend:
         found = _added((key(line), line.sums) for line in self.lines)
         return sorted(found.items(), key=lambda each: (-each[1].usd, -each[1].tokens))
 
-    def title(self, purpose: Purpose) -> str | Phrase:
-        """What a purpose is called: by its name where it has one."""
-        return self.names.get(purpose) or (
-            OTHERS[purpose.kind] if purpose.number is None else RUNS[purpose.kind].subject(purpose.number)
-        )
+    def cell(self, purpose: Purpose) -> Reference | Phrase:
+        """What a purpose is called, with what it leads to where it is one run or study."""
+        kind, number, name = purpose.kind, purpose.number, self.names.get(purpose)
+        if number is None:
+            return OTHERS[kind]
+        if kind == STUDY:
+            return Reference(STUDY, number, name or "")
+        return job_cell(kind, number, name, RUNS[kind].subject(number))
 
 
 def _added(pairs: Iterable[tuple[K, SpendSums]]) -> dict[K, SpendSums]:

@@ -11,10 +11,12 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.core.errors import AppError, Conflict, Phrase
+from app.core.lists import Reference
 from app.job_kinds import JOB_KINDS, find_kind
 from app.jobs import states
 from app.jobs.chained import ChainedKind
 from app.jobs.kind import JobKind
+from app.jobs.page import job_references
 from app.models import MatchRow, SpendingStop
 from app.registry.spending import open_stop
 
@@ -22,15 +24,12 @@ COMMAND_LINE = "the command line"
 
 
 class JobRef(NamedTuple):
-    """A job, and why it was not resumed where it was not."""
+    """A job, what it is called, and why it was not resumed where it was not."""
 
     kind: JobKind[Any]
     number: int
+    cell: Reference
     refused: str = ""
-
-    def subject(self) -> Phrase:
-        """What it is called."""
-        return self.kind.subject(self.number)
 
 
 class StopEffect(NamedTuple):
@@ -47,8 +46,10 @@ def effect_of_stop(session: Session) -> StopEffect:
     goes_on: list[JobRef] = []
     for kind in _parents_first():
         live = select(kind.table).where(kind.table.status.in_(states.OPEN)).order_by(kind.table.id)
-        for row in session.scalars(live):
-            (stops if kind.may_spend(row) else goes_on).append(JobRef(kind, row.id))
+        rows = session.scalars(live).all()
+        cells = job_references(session, kind, [row.id for row in rows])
+        for row in rows:
+            (stops if kind.may_spend(row) else goes_on).append(JobRef(kind, row.id, cells[row.id]))
     # Found by their status, as few go on, and not by their source.
     playing = select(func.count()).where(MatchRow.status == "playing", func.coalesce(MatchRow.source, "") == "live")
     return StopEffect(stops, goes_on, session.scalar(playing) or 0)
@@ -70,7 +71,7 @@ def stop_spending(session: Session, by: str) -> SpendingStop:
     session.add(stop)
     session.flush()  # first, so that another one who stops waits before any job is locked
     cancelled: list[list[str | int]] = []
-    for kind, number, _ in effect_of_stop(session).stops:
+    for kind, number, *_ in effect_of_stop(session).stops:
         row = session.get(kind.table, number, with_for_update=True, populate_existing=True)
         # A job may have ended meanwhile, and what a job waits for is cancelled with it.
         if row is not None and row.status in states.OPEN and kind.may_cancel(row):
@@ -84,13 +85,13 @@ def stop_spending(session: Session, by: str) -> SpendingStop:
 class Resumed(NamedTuple):
     """What came of the jobs of a stop that has ended: those that go on with their queues, and those that do not."""
 
-    jobs: Sequence[tuple[JobKind[Any], int, str]]
+    jobs: Sequence[tuple[JobRef, str]]
     left: Sequence[JobRef]
 
     def enqueue(self, broker_url: str) -> None:
         """Call the workers of those that go on, once the transaction is committed."""
-        for kind, number, queue in self.jobs:
-            kind.enqueue(broker_url, number, queue=queue)
+        for job, queue in self.jobs:
+            job.kind.enqueue(broker_url, job.number, queue=queue)
 
 
 def end_stop(session: Session) -> Resumed:
@@ -111,7 +112,7 @@ def end_stop(session: Session) -> Resumed:
             raise Conflict(
                 "spend",
                 expected=Phrase("jobs that have stopped"),
-                got=Phrase("%(job)s, which a worker is just ending", job=kind.subject(number)),
+                got=Phrase("%(job)s, which a worker is just ending", job=_ref(session, kind, number).cell.words),
                 remedy=Phrase("try again in half a minute"),
             )
     stop.ended_at, stop.in_force = datetime.now(UTC), None
@@ -123,10 +124,14 @@ def end_stop(session: Session) -> Resumed:
                 row = kind.get(session, number)
                 if kind.may_resume(row, kind.state_of(session, row)):
                     kind.resume(session, number, queued=True)
-                    resumed.append((kind, number, kind.queue_of(session, number)))
+                    resumed.append((_ref(session, kind, number), kind.queue_of(session, number)))
         except AppError as error:  # such as a budget that is used up: the others go on
-            left.append(JobRef(kind, number, error.message))
+            left.append(_ref(session, kind, number)._replace(refused=error.message))
     return Resumed(resumed, left)
+
+
+def _ref(session: Session, kind: JobKind[Any], number: int) -> JobRef:
+    return JobRef(kind, number, job_references(session, kind, [number])[number])
 
 
 def _with_awaited(session: Session, kind: JobKind[Any], number: int) -> Iterator[tuple[JobKind[Any], int]]:

@@ -8,8 +8,10 @@ from sqlalchemy.orm import Session
 from app.core.errors import Invalid, Phrase
 from app.datasets.removed import removed_rounds
 from app.finetuning.listing import datasets_of
+from app.jobs.page import job_references
 from app.matches.held_out import is_on, piece_key
 from app.models import DatasetRow, LanguageModel, MatchRow, StudyVersion, TrainingJob
+from app.rounds.job import ROUND
 from app.studies.checks import MODEL
 from app.studies.design import StudyDesign
 from app.studies.store import models_of
@@ -31,12 +33,11 @@ def check_untrained(session: Session, version: StudyVersion, design: StudyDesign
             continue
         datasets = set(_datasets(session, model))
         if gone := removed_rounds(session, datasets):
+            of = job_references(session, ROUND, gone)[gone[0]]
             raise Invalid(
                 "of",
                 expected=Phrase("models of which is known what they were trained on"),
-                got=Phrase(
-                    "%(name)s, which learned from round %(number)s, which was removed", name=name, number=gone[0]
-                ),
+                got=Phrase("%(name)s, which learned from %(round)s, which was removed", name=name, round=of.words),
                 remedy=Phrase("put that round back, or set held_out: false"),
             )
         count = _learned_on(session, datasets, design.game, keys)

@@ -138,7 +138,7 @@ def test_what_models_come_to_in_other_conditions_stands_beside_what_they_were_tr
     assert "10.80 8.10 to 16.80" in table
     assert "base against scripted … … … … … … … … … Round 3" in table
     assert "The base is being evaluated" in text_of(page)
-    assert "Round 3 : 1 of 4 matches" in text_of(page)
+    assert "round 3 : 1 of 4 matches" in text_of(page)
     assert "Also evaluated greedy (temperature 0); against scripted" in text_of(page)
     spec = client.get(f"/admin/campaigns/{number}/figure.json").json or {}
     assert {each["line"] for each in spec["concat"][0]["data"]["values"]} == {"as played", "greedy"}
@@ -201,10 +201,11 @@ def test_a_campaign_shows_what_it_is_at_and_what_its_models_have_come_to(
     page = client.get(f"/admin/campaigns/{half_done}").text
     told = text_of(page)
     assert "Iteration 2 of 3: the model plays against itself" in told
-    assert "Round 3 : 1 of 4 matches" in told
+    assert "round 3 : 1 of 4 matches" in told
     assert '<li aria-current="step">plays</li>' in page
     assert "1 of 3 iterations are done." in told
-    assert re.search(r"1 loop-1 3\.45 3\.25 to 3\.65 57\.5 % 54\.5 to 60\.5 % .* Round 2 8 rows Job 1 Round 1", told)
+    figures, made = r"3\.45 3\.25 to 3\.65 57\.5 % 54\.5 to 60\.5 %", "round 2 8 rows loop-1 job 1"
+    assert re.search(f"1 loop-1 {figures} .* {made} .* round 1", told)
     assert "– not measured" in told  # how many deals were never said in the talk: what was kept is without
     assert "none" not in told
     lineage = f"models/{model_named(engine, 'loop-1').id}/lineage"
@@ -309,7 +310,7 @@ def test_its_lists_of_contexts_are_on_no_page(client: FlaskClient, engine: Engin
     ("stage", "says"),
     [
         ({"round_id": "done"}, "Iteration 2 of 3: its better transcripts are cut out"),
-        ({"round_id": "done", "dataset_id": 1, "job_id": "new"}, "Job 2 : step 30 of 120"),
+        ({"round_id": "done", "dataset_id": 1, "job_id": "new"}, "job 2 : step 30 of 120"),
         ({"round_id": "done", "dataset_id": 1, "job_id": 1, "evaluation_id": 3}, "the new model is evaluated"),
     ],
 )
@@ -531,7 +532,10 @@ def test_rounds_with_partners_are_linked_in_the_iterations(
         with_scripted = {"kind": "round", "number": number, "spec": {"models": ["base", "scripted"]}}
         step(session, half_done, 1, "play_with_1", **with_scripted)
     page = client.get(f"/admin/campaigns/{half_done}").text
-    assert f"Round 2 Round {number} with scripted 8 rows Job 1" in text_of(page)
+    with reading(engine) as session:
+        names = {each: session.get_one(RoundRow, each).name for each in (2, number)}
+    played = f"{names[2]} round 2 {names[number]} round {number} with scripted"
+    assert f"{played} 8 rows loop-1 job 1" in text_of(page)
     assert "Campaign loop, iteration 1" in text_of(client.get(f"/admin/rounds/{number}").text)
     shown = client.application.test_cli_runner().invoke(args=["campaign", "show", str(half_done), "--json"]).stdout
     assert json.loads(shown)["results"][1]["rounds_with"] == {"scripted": number}

@@ -14,7 +14,7 @@ from sqlalchemy import Engine, event, func, select
 
 from app.analysis.themes import LIGHT, palette
 from app.core.extensions import reading
-from app.models import Dataset
+from app.models import Dataset, RoundRow
 from app.web.admin import datasets, datasets_new
 from tests.datasets import cut, matches_of, rows_of, said, seat_of
 from tests.experimenter import leafed_through, signed_in
@@ -71,6 +71,13 @@ def test_a_dataset_is_made_from_a_rounds_page(
     with reading(engine) as session:
         row = session.get_one(Dataset, 1)
         assert (row.name, row.version, row.spec["filter"]) == (f"round {number} above_avg", 1, "above_avg")
+        name = session.get_one(RoundRow, number).name
+    called = f'<a href="/admin/rounds/{number}">{name}</a> <span class="soft small nowrap">round {number}</span>'
+    for path in ("/admin/datasets", "/admin/datasets/1", "/admin/matches?source=selfplay"):
+        assert called in client.get(path).text
+    assert f"of {name}</a>" in client.get("/admin/datasets/1/rows").text
+    [listed] = json.loads(client.get("/admin/datasets?format=json").text)
+    assert listed["origin"] == [f"round {number}"]  # programs know it by its number
     assert row.sha256 in shown
     assert f'<dd class="figure">{row.rows}</dd>' in shown
     assert f'href="/admin/rounds/{number}"' in shown

@@ -328,7 +328,8 @@ def test_a_round_is_duplicated_with_all_that_it_was_played_with(client: FlaskCli
         sampling={"temperature": 0, "max_tokens": 40},
     )  # fmt: skip
     page = client.get(f"/admin/rounds/new?like={number}").text
-    assert f'Filled in as it was for <a href="/admin/rounds/{number}">Round {number}</a>.' in page
+    named = f'<a href="/admin/rounds/{number}">scripted and scripted (round {number})</a>'
+    assert f"Filled in as it was for {named}." in page
     for kept in (
         'name="matches" type="text" value="8"', 'name="lam" type="text" value="0.25"', 'value="lambda" selected',
         'name="limit" type="text" value="9"', 'name="swap_seats" value="1" checked',

@@ -164,7 +164,7 @@ def test_the_command_lists_removes_and_puts_back(
     }  # fmt: skip
     listed = flask("storage", "list", "--older-than", "30").stdout
     assert "dataset:" not in listed
-    assert f"cannot go: dataset {dataset.id} (" in listed
+    assert f"cannot go: dataset {dataset.reference} (" in listed
     checked = flask("storage", "clean", "--older-than", "30", "--check")
     assert checked.stdout.splitlines()[-1] == "Would remove 1 thing with 0.0 MB of files."
     assert removals(engine) == []

@@ -61,7 +61,7 @@ def test_a_model_that_a_round_is_just_created_with_stays(engine: Engine, setting
             removing = threads.submit(remove, settings, engine, "model", model, BY)
             with pytest.raises(TimeoutError):
                 removing.result(1)  # it waits for this transaction
-        with pytest.raises(Conflict, match="kept because of round 1"):
+        with pytest.raises(Conflict, match=r"kept because of small and small \(round 1\)"):
             removing.result(20)
     assert (settings.home / "checkpoints" / "small" / "model.safetensors").is_file()
     with reading(engine) as session:

@@ -185,7 +185,10 @@ def test_a_stop_ends_jobs_and_calls_and_can_be_undone(
     done = make_round(engine, "haggler", "scripted", matches=2)
     play(engine, settings, done)
     client = signed_in(app)
-    assert "Stop everything that spends" in client.get("/admin/spend").text
+    page = client.get("/admin/spend").text
+    assert "Stop everything that spends" in page
+    name = row_of(engine, waiting).name
+    assert f'{name}</a> <span class="soft small nowrap">round {waiting}</span>' in page
     assert client.post("/admin/spend", data={"action": "stop"}).status_code == 303
     assert row_of(engine, waiting).status == states.CANCELLED
     assert row_of(engine, done).status == states.DONE
@@ -202,7 +205,7 @@ def test_a_stop_ends_jobs_and_calls_and_can_be_undone(
     refused = client.post("/admin/spend", data={"action": "stop"})
     assert refused.status_code == 409
     assert "flask spend resume" in refused.text
-    assert f"round {waiting}" in flask("spend", "resume").stdout
+    assert f"{name} (round {waiting})" in flask("spend", "resume").stdout
     assert row_of(engine, waiting).status == states.WAITING
     assert row_of(engine, done).status == states.DONE
     with reading(engine) as session:

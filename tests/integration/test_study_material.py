@@ -70,7 +70,7 @@ def test_a_wave_is_refused_whose_model_was_removed_or_learned_from_matches_that_
     remove(settings, engine, "dataset", same.id, "ann")
     remove(settings, engine, "round", played, "ann")
     with (
-        pytest.raises(FieldError, match=f"learned, which learned from round {played}, which was"),
+        pytest.raises(FieldError, match=rf"learned, which learned from .* \(round {played}\), which was"),
         writing(engine) as session,
     ):
         new_wave(session)

@@ -13,8 +13,12 @@ from app.campaigns.iterations import IterationResult, results
 from app.campaigns.job import CAMPAIGN
 from app.core.errors import AppError, NotFound, Phrase
 from app.core.extensions import reading
+from app.finetuning.job import TRAINING
 from app.games import metrics_of
 from app.games.metrics import RATIO, Use
+from app.jobs.kind import JobKind
+from app.jobs.page import job_references
+from app.rounds.job import ROUND
 from app.web.admin.archives import archive_response
 from app.web.admin.benchmarks_of_campaign import benchmarks_of
 from app.web.admin.blueprint import blueprint
@@ -58,6 +62,7 @@ def _campaign_page(campaign_id: int, refused: AppError | None = None) -> str:
         row = CAMPAIGN.get(session, campaign_id)
         asked = lifecycle.spec_of(row.spec)
         line, found = listing.list_items(session, [row])[0], results(session, campaign_id)
+        now = listing.now_of(session, row)
         shown, compared = (metrics_of(row.game).shown(use) for use in (Use.EVALUATION, Use.CONDITION))
         return render_template(
             "admin/campaign.html",
@@ -68,8 +73,10 @@ def _campaign_page(campaign_id: int, refused: AppError | None = None) -> str:
             start_matches=row.spec.get(lifecycle.START_MATCHES),
             conditions=asked.further,
             figures=listing.figures_of(session, row),
-            now=listing.now_of(session, row),
+            now=now,
             results=found,
+            rounds=job_references(session, ROUND, _rounds_of(found, now)),
+            trainings=job_references(session, TRAINING, [*(each.job_id for each in found), *_number(now, TRAINING)]),
             columns=labels_of(shown),
             notes=notes_of(each for each in shown if each.aggregate != RATIO),
             further=_further(found),
@@ -92,6 +99,21 @@ register_pages(
     ),
     first=lazy_gettext("Start the first campaign"),
 )
+
+
+def _rounds_of(found: Sequence[IterationResult], now: listing.CurrentStep | None) -> list[int | None]:
+    """The numbers of all rounds that the page names."""
+    numbers = _number(now, ROUND)
+    for each in found:
+        numbers += [each.round_id, each.evaluation_id, *each.with_partners.values()]
+        numbers += [own.round_id for own in each.further.values()]
+    return numbers
+
+
+def _number(now: listing.CurrentStep | None, kind: JobKind[Any]) -> list[int | None]:
+    """The number of the job that it is at, where that is of a kind."""
+    part = None if now is None else now.part
+    return [part.number] if part is not None and part.kind is kind else []
 
 
 class _Compared(NamedTuple):

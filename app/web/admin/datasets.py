@@ -21,13 +21,15 @@ from app.core.extensions import db, reading
 from app.core.validation import whole_number
 from app.datasets import rebuild, register, store
 from app.datasets.export import export_dataset, form_of, formats_of
-from app.datasets.listing import LIST, origin_of
+from app.datasets.listing import LIST, origins_of, society_origin
 from app.datasets.spec import DatasetRequestSpec
 from app.finetuning.listing import jobs_of_dataset
 from app.games.base import JSON
+from app.jobs.page import job_references
 from app.jobs.spec import fields_of
 from app.jobs.tags import DATASET
 from app.models import Dataset, DatasetRow, MatchRow
+from app.rounds.job import ROUND
 from app.web.admin.blueprint import blueprint
 from app.web.admin.datasets_new import check_size
 from app.web.admin.lists import ListPage, add_address, add_list
@@ -70,6 +72,9 @@ def dataset_word(field: str, word: str) -> str:
     return word_label(fields_of(DatasetRequestSpec)[field], word)
 
 
+blueprint.add_app_template_global(society_origin)
+
+
 @blueprint.get("/datasets/<int:dataset_id>")
 def dataset_page(dataset_id: int) -> str:
     """One dataset: what it was cut from, its figures, and ten of its rows as conversations."""
@@ -80,6 +85,9 @@ def _dataset_page(dataset_id: int, refused: AppError | None = None) -> str:
     with reading() as session:
         row = store.get_dataset(session, dataset_id)
         samples, missing = _samples(session, row)
+        rounds = [each[0] for name in ("rounds", "means") for each in row.figures.get(name, ())]
+        rounds += [each["match"].round_id for each in samples if each["match"] is not None]
+        [parts] = origins_of(session, [row])
         return render_template(
             "admin/dataset.html",
             dataset=row,
@@ -92,7 +100,8 @@ def _dataset_page(dataset_id: int, refused: AppError | None = None) -> str:
             formats=[] if missing else formats_of(row),
             again=request.args.get("imported") == "before",
             like=store.can_be_asked_for(row),
-            parts=origin_of(row),
+            parts=parts,
+            rounds=job_references(session, ROUND, rounds),
             refused=refused,
         )
 
@@ -153,10 +162,12 @@ def dataset_rows(dataset_id: int) -> ResponseReturnValue:
             first = whole_number(request.args.get("from") or 0, "from", 0, max(0, row.rows - 1))
         except Invalid as error:
             first, refused = 0, error
+        lines = [] if refused else _origins(session, row, first)
         page = render_template(
             "admin/dataset-rows.html",
             dataset=row,
-            rows=[] if refused else _origins(session, row, first),
+            rows=lines,
+            rounds=job_references(session, ROUND, [match.round_id for _, _, match in lines]),
             refused=refused,
             first=first,
             later=first + PAGE if first + PAGE < row.rows else None,

@@ -13,8 +13,9 @@ from app.core.errors import Invalid, Phrase
 from app.core.validation import whole_number
 from app.games.base import JSON
 from app.jobs.kind import LARGEST, JobKind, R
+from app.jobs.page import page_of
 from app.web.admin.blueprint import blueprint
-from app.web.admin.job_pages import job_address, job_name, pages_of, requester
+from app.web.admin.job_pages import job_address, named_job, pages_of, requester
 from app.web.admin.spec_page import Asked as Asked
 from app.web.admin.spec_page import FormWords as FormWords
 from app.web.admin.spec_page import Link, S, SpecPage
@@ -58,7 +59,8 @@ class JobForm(SpecPage[S], Generic[R, S]):
 
     def earlier(self, session: Session, number: str) -> tuple[Link, JSON, JSON]:
         row = self.kind.get(session, whole_number(number, "like", 1, LARGEST))
-        link = Link(job_name(self.kind, row.id), job_address(self.kind, row.id))
+        [item] = page_of(self.kind).items_of(session, [row])
+        link = Link(named_job(self.kind, item), job_address(self.kind, row.id))
         return link, self.spec_of(session, row), self.files_of(row)
 
     def make(self, asked: Asked[S]) -> str:

@@ -236,7 +236,7 @@ def list_page(kind: JobKind[Any], pages: JobPages, **fields: Any) -> ListPage:
         pages.title,
         pages.path,
         is_live=lambda item: any(row.status in states.LIVE for row in getattr(item, "rows", (item.row,))),
-        subject=kind.subject,
+        called=partial(named, kind),
         **{"compare": "admin.compare", "compared": {"jobs": kind.plural}, "ticked": "run", **fields},
     )
 

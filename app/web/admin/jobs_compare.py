@@ -14,6 +14,7 @@ from app.finetuning import listing
 from app.finetuning.config import SFT_DATA
 from app.finetuning.job import TRAINING
 from app.games.base import JSON
+from app.jobs.listing import job_reference
 from app.models import TrainingJob
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import read_compared
@@ -37,7 +38,8 @@ def _compared(session: Session, rows: Sequence[TrainingJob]) -> str:
     by_token = all(map(listing.is_by_token, rows))
     return render_template(
         "admin/jobs-compare.html",
-        jobs=listing.training_items(session, rows),
+        jobs=(items := listing.training_items(session, rows)),
+        cells=[job_reference(TRAINING, each) for each in items],
         figures=listing.figures_of(session, rows),
         chart=with_specs(compared_losses("losses", events, page_language(), by_token=by_token)),
         settings=_differing(rows, listing.recipes_of(session, rows)),

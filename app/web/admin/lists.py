@@ -77,7 +77,7 @@ class ListPage:
     several lists. new: what leads to forms: endpoints, and what each button says. about: what is in the list, where
     nothing is yet, and `first` the button there. command: the same in a terminal. compare: where ticked lines are
     compared, an endpoint that takes `compared` in its address and their numbers as `ticked`.
-    subject: what a line is called by its number.
+    called: what a line is called where its tick is described.
     counts: whether it says how many lines there are. values: cells of columns that pages have otherwise. fixed:
     what each address of the list has. filters: the fields of the form above, and `where` the conditions of those
     that were given. fields: what a template of the list's own needs besides.
@@ -95,7 +95,7 @@ class ListPage:
     compare: str = ""
     compared: Mapping[str, str] = field(default_factory=dict)
     ticked: str = ""
-    subject: Callable[[int], Phrase] = lambda number: Phrase(str(number))
+    called: Callable[[Any], Phrase] = lambda item: Phrase(str(item.row.id))
     template: str = "admin/list.html"
     counts: bool = False
     is_live: Callable[[Any], bool] = lambda _item: False
@@ -211,7 +211,10 @@ def linked(text: Any) -> Markup:
     """The same, with links to what a phrase refers to."""
     match text:
         case Reference():
-            return Markup('<a href="{}">{}</a>').format(cell_address(text), cell_name(text))
+            link = Markup('<a href="{}">{}</a>').format(cell_address(text), cell_name(text))
+            if text.numbered is not None:
+                link += Markup(' <span class="soft small nowrap">{}</span>').format(phrase(text.numbered))
+            return link
         case Code():
             return Markup("<code>{}</code>").format(text)
         case Phrase() if text.values:

@@ -21,6 +21,7 @@ from app.datasets.store import datasets_of_round
 from app.games import find_game, metrics_of
 from app.games.metrics import SHARE
 from app.jobs import states
+from app.jobs.page import job_references
 from app.models import MatchRow, RoundRow
 from app.registry import list_models
 from app.rounds import lifecycle, transcripts
@@ -95,7 +96,7 @@ def _round_page(round_id: int, tab: str, refused: AppError | None = None) -> tup
             current_prices=has_current_prices(row, models),
             figures=figures(row, line.state, mean_pace(row, now), prices_of_round(session, row)),
             refused=refused,
-            behind=waits_behind(session, [row])[round_id],
+            behind=[*job_references(session, ROUND, waits_behind(session, [row])[round_id]).values()],
             campaign=place_of(session, round_id=round_id),
             **part,
             **job_actions(ROUND, row, line.state),

@@ -16,7 +16,7 @@ from app.core.extensions import reading
 from app.games import metrics_of
 from app.games.metrics import Metric, Use
 from app.jobs import states
-from app.jobs.listing import called
+from app.jobs.listing import called, job_reference
 from app.models import RoundRow
 from app.rounds import matrix
 from app.rounds.job import ROUND
@@ -73,7 +73,7 @@ def _compared(session: Session, rows: Sequence[RoundRow], analyses: Sequence[Rou
     return render_template(
         "admin/rounds-compare.html",
         rounds=[
-            {"line": line, "analysis": each, "result": result_of(each)}
+            {"line": line, "cell": job_reference(ROUND, line), "analysis": each, "result": result_of(each)}
             for line, each in zip(list_items(session, rows), analyses, strict=True)
         ],
         game=game,
@@ -136,7 +136,7 @@ def _matrix_page(round_id: int, refused: AppError | None = None) -> str:
             first=rows[0],
             charts=[with_specs(chart) for chart in cross_plays(found, page_language())],
             tables=[(role, _cells(found, role, pairs)) for role in found.roles],
-            rounds=members,
+            rounds=[(line, job_reference(ROUND, line)) for line in members],
             line=(line := cross_play_item(members)),
             name=called(ROUND, line),
             can_cancel=any(row.status in states.OPEN for row in rows),

@@ -14,7 +14,7 @@ from app.core.extensions import db
 from app.core.lists import Reference
 from app.registry.spending import open_stop
 from app.spend.call_sums import STUDY, Purpose
-from app.spend.figures import OTHERS, PERIODS, WEEK, Spend, SpendSums, begin_of, read_spend, spend_columns
+from app.spend.figures import PERIODS, WEEK, Spend, SpendSums, begin_of, read_spend, spend_columns
 from app.spend.limits import SpendingLimit, limits, pace_of
 from app.spend.people import PeoplesPay, in_words, pay_columns, read_pay, wave_caps
 from app.spend.stop import effect_of_stop, end_stop, stop_spending
@@ -50,7 +50,7 @@ def act_on_spend() -> ResponseReturnValue:
                 raise Conflict(
                     "spend",
                     expected=Phrase("jobs that can go on; all others do"),
-                    got=Phrase("%(count)s that cannot, such as %(job)s", count=len(resumed.left), job=job.subject()),
+                    got=Phrase("%(count)s that cannot, such as %(job)s", count=len(resumed.left), job=job.cell.words),
                     remedy=Phrase("its page says why and has a button to resume it"),
                 )
         else:
@@ -90,13 +90,12 @@ def _read(session: Session, period: str, known: Settings) -> dict[str, Any]:
 
 
 def _figures(found: Spend) -> dict[str, Any]:
-    runs, days = found.by_run(), found.by_day()
+    runs = found.by_run()
     return {
         "total": found.total,
         "by_model": found.by_model(),
-        "by_day": days,
-        "most_a_day": max((sums.usd for _, sums in days), default=0.0),
-        "by_run": [(_reference(found, purpose), sums) for purpose, sums in runs[:_AT_MOST]],
+        "by_day": found.by_day(),
+        "by_run": [(found.cell(purpose), sums) for purpose, sums in runs[:_AT_MOST]],
         "further_runs": len(runs[_AT_MOST:]),
     }
 
@@ -123,16 +122,8 @@ def _people(found: Spend, pay: PeoplesPay) -> dict[str, Any]:
 
 def _stop(session: Session) -> dict[str, Any]:
     effect = effect_of_stop(session)
-    stops, goes_on = (
-        [Reference(job.kind.name, job.number, job.subject()) for job in jobs] for jobs in (effect.stops, effect.goes_on)
-    )
+    stops, goes_on = ([job.cell for job in jobs] for jobs in (effect.stops, effect.goes_on))
     return {"stop": open_stop(session), "stops": stops, "goes_on": goes_on, "people": effect.people}
-
-
-def _reference(found: Spend, purpose: Purpose) -> Reference | Phrase:
-    if purpose.number is None:
-        return OTHERS[purpose.kind]
-    return Reference(purpose.kind, purpose.number, found.title(purpose))
 
 
 def _of_limit(limit: SpendingLimit) -> Reference | Phrase:
