@@ -22,10 +22,13 @@ from app.jobs import states
 from app.matches.lobby import start_match_against
 from app.model_calls.test_call import request_test
 from app.models import CallSum, Campaign, GenerationRow, LanguageModel, RoundRange, RoundRow, Study, Wave
+from app.registry import get_model
 from app.registry.changes import remove_model
 from app.registry.spending import spending_limit, spent_since
 from app.spend import call_sums
-from app.spend.figures import ALL, PERIODS, begin_of, read_spend
+from app.spend.call_sums import Purpose
+from app.spend.chart import spend_chart
+from app.spend.figures import ALL, PERIODS, SpendLine, SpendSums, begin_of, read_spend
 from app.spend.stop import end_stop, stop_spending
 from app.studies import payments
 from app.studies.cost import most_a_place
@@ -178,6 +181,36 @@ def test_an_installation_without_calls_has_no_figures(app: Flask, flask: Run) ->
     assert begin_of("week", datetime(2026, 3, 3, 12, tzinfo=UTC)) == datetime(2026, 2, 24, tzinfo=UTC)
 
 
+def test_the_chart_tells_apart_the_dearest_models_of_each_day(app: Flask, engine: Engine, settings: Settings) -> None:
+    names = [f"m{number}" for number in range(8)]
+    add_models(engine, "http://127.0.0.1:9/v1", *names)
+    now = datetime.now(UTC)
+    with writing(engine) as session:
+        ids = [get_model(session, name).id for name in names]
+    lines = [
+        SpendLine(
+            (now - timedelta(days=number % 2)).date(), ids[number], Purpose("round", 1), SpendSums(usd=8.0 - number)
+        )
+        for number in range(8)
+    ]
+    with reading(engine) as session:
+        found = replace(read_spend(session, "week", now), lines=lines)
+    chart = spend_chart(found)
+    today, yesterday = now.date().isoformat(), (now - timedelta(days=1)).date().isoformat()
+    assert sum(row["usd"] for row in chart.data) == 36
+    assert {row["model"] for row in chart.data if row["day"] == yesterday} == {"m1", "m3", "m5", "m7"}
+    others = "6 other models"
+    assert chart.described.header[1:] == ("1 m0", "2 m1", "3 m2", "4 m3", "5 m4", others, "All models")
+    assert chart.described.rows[-1] == (today, "8.00", "0.00", "6.00", "0.00", "4.00", "2.00", "20.00")
+    assert f"36.00 US dollars from {begin_of('week', now):%Y-%m-%d} to {today}, UTC; 20.00 of them on {today}." in (
+        chart.described.sentence
+    )
+    drawn = chart.spec()["data"]["values"]
+    assert {row["mark"] for row in drawn if row["model"] == "1 m0"} == {"1"}  # whoever sees no colours reads these
+    client = signed_in(app)
+    assert "has cost anything in this time." in client.get("/admin/spend").text
+
+
 def test_a_stop_ends_jobs_and_calls_and_can_be_undone(
     app: Flask, engine: Engine, settings: Settings, flask: Run
 ) -> None:
@@ -189,6 +222,7 @@ def test_a_stop_ends_jobs_and_calls_and_can_be_undone(
     assert "Stop everything that spends" in page
     name = row_of(engine, waiting).name
     assert f'{name}</a> <span class="soft small nowrap">round {waiting}</span>' in page
+    assert 'data-name="spend-by-day"' in page
     assert client.post("/admin/spend", data={"action": "stop"}).status_code == 303
     assert row_of(engine, waiting).status == states.CANCELLED
     assert row_of(engine, done).status == states.DONE

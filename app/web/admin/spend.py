@@ -14,6 +14,7 @@ from app.core.extensions import db
 from app.core.lists import Reference
 from app.registry.spending import open_stop
 from app.spend.call_sums import STUDY, Purpose
+from app.spend.chart import spend_chart
 from app.spend.figures import PERIODS, WEEK, Spend, SpendSums, begin_of, read_spend, spend_columns
 from app.spend.limits import SpendingLimit, limits, pace_of
 from app.spend.people import PeoplesPay, in_words, pay_columns, read_pay, wave_caps
@@ -21,6 +22,8 @@ from app.spend.stop import effect_of_stop, end_stop, stop_spending
 from app.spend.storage import KINDS, read_storage
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import requester
+from app.web.admin.rounds_analysis import with_specs
+from app.web.chart_language import page_language
 from app.web.downloads import download
 from app.web.form_writes import write
 from app.web.seats import settings
@@ -70,7 +73,10 @@ def _spend_page(refused: AppError | None = None) -> ResponseReturnValue:
     if request.args.get("format") == "csv" and refused is None:
         return _spend_csv(in_worker_thread(db.engine, read_spend, period), period)
     shown = in_worker_thread(db.engine, _read, period, settings())
-    page = render_template("admin/spend.html", **shown, period=period, periods=PERIODS, kinds=KINDS, refused=refused)
+    chart = with_specs(spend_chart(shown.pop("spend"), page_language()))
+    page = render_template(
+        "admin/spend.html", **shown, chart=chart, period=period, periods=PERIODS, kinds=KINDS, refused=refused
+    )
     return page, 200 if refused is None else refused.status
 
 
@@ -80,6 +86,7 @@ def _read(session: Session, period: str, known: Settings) -> dict[str, Any]:
     pace, pay = pace_of(session, found, period), read_pay(session, found.since)
     caps = [*limits(session, known, pace), *wave_caps(session)]
     return {
+        "spend": found,
         **_figures(found),
         **_people(found, pay),
         "pace": pace,

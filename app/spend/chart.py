@@ -1,0 +1,151 @@
+"""The chart of spend: US dollars by day, stacked by model."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from datetime import date
+
+from app.analysis.chart import HEIGHT, WIDTH, Chart, Description, Spec
+from app.analysis.language import ENGLISH, Language
+from app.analysis.themes import Palette
+from app.models import LanguageModel
+from app.spend.figures import Spend
+
+MOST_MODELS = 6  # that are told apart, as many as there are colours: of more the dearest, and the others together
+_MOST_MARKED_DAYS = 35  # whose bars are wide enough for the numbers of models
+_LEAST_MARKED = 0.08  # of the dearest day: a smaller part of a bar has no room for a number
+_TICKS = 6  # days that the axis names
+
+
+def spend_chart(found: Spend, language: Language = ENGLISH) -> Chart:
+    """What each model has cost on each day of a period, in US dollars; without data where nothing has cost anything.
+
+    Models are numbered in the legend and in their parts of the bars, so that nobody needs the colours.
+    """
+    gettext = language.gettext
+    names = {_key(model): _called(model, language) for model, sums in found.by_model() if sums.usd > 0}
+    told_apart = [*names][: MOST_MODELS if len(names) <= MOST_MODELS else MOST_MODELS - 1]
+    labels = {key: f"{place} {names[key]}" for place, key in enumerate(told_apart, 1)}
+    others = gettext("%(place)s other models", place=len(labels) + 1)
+    groups = [*labels.values(), *([others] if len(labels) < len(names) else [])]
+    usd: dict[tuple[date, int | None], float] = defaultdict(float)
+    for line in found.lines:
+        if line.sums.usd > 0:
+            usd[line.day, line.model_id] += line.sums.usd
+    bars = {day: dict.fromkeys(groups, 0.0) for day, _ in reversed(found.by_day())}
+    for (day, key), amount in usd.items():
+        bars[day][labels.get(key, others)] += amount
+    header = (gettext("Day, UTC"), *groups, gettext("All models"))
+    rows = [
+        (day.isoformat(), *(_amount(each, language) for each in (*bar.values(), sum(bar.values()))))
+        for day, bar in bars.items()
+    ]
+    order = {key: place for place, key in enumerate(names)}
+    data = [
+        {"day": day.isoformat(), "model": names[key], "usd": round(amount, 6)}
+        for (day, key), amount in sorted(usd.items(), key=lambda each: (each[0][0], order[each[0][1]]))
+    ]
+    described = Description(_sentence(bars, language), header, rows)
+
+    def draw(colours: Palette) -> Spec:
+        return _drawn(bars, colours, language) if data else {}
+
+    return Chart("spend-by-day", gettext("Spend by day"), described, draw, data, language)
+
+
+def _drawn(bars: Mapping[date, Mapping[str, float]], colours: Palette, language: Language) -> Spec:
+    groups = list(next(iter(bars.values())))
+    most = max(sum(bar.values()) for bar in bars.values())
+    values = [
+        {
+            "day": day.isoformat(),
+            "model": group,
+            "place": place,
+            "usd": round(amount, 6),
+            "mark": str(place + 1) if len(bars) <= _MOST_MARKED_DAYS and amount >= _LEAST_MARKED * most else "",
+        }
+        for day, bar in bars.items()
+        for place, (group, amount) in enumerate(bar.items())
+        if amount  # else its edge would cut the axis
+    ]
+    title = language.gettext("US dollars")
+    days = [day.isoformat() for day in bars]
+    every = -(-len(days) // _TICKS)
+    x: Spec = {
+        "field": "day",
+        "type": "ordinal",
+        "title": language.gettext("Day, UTC"),
+        "axis": {"values": days[::-1][::every][::-1], "labelAngle": 0, "ticks": False},
+        "scale": {"domain": days, "paddingInner": 0.15},
+    }
+    y: Spec = {"field": "usd", "type": "quantitative", "title": title, "axis": {"tickCount": 5}}
+    colour: Spec = {
+        "field": "model",
+        "type": "nominal",
+        "title": None,
+        "legend": {"orient": "top", "columns": 2, "labelLimit": 0} if len(groups) > 1 else None,
+        "scale": {"domain": groups, "range": colours.players[: len(groups)]},
+        "sort": groups,
+    }
+    order = {"field": "place", "type": "quantitative"}
+    hover = [
+        {"field": "day", "title": language.gettext("Day, UTC")},
+        {"field": "model", "title": language.gettext("Model")},
+        {"field": "usd", "type": "quantitative", "title": title, "format": ",.4~f"},
+    ]
+    # An edge in the colour of the background parts the models of a bar.
+    edge: Spec = {"stroke": colours.surface, "strokeWidth": 1} if len(groups) > 1 else {}
+    marks: Spec = {
+        "mark": {"type": "text", "color": colours.surface, "fontSize": 11, "fontWeight": "bold", "aria": False},
+        "encoding": {
+            "y": {**y, "stack": "zero", "bandPosition": 0.5},
+            "detail": {"field": "model"},
+            "text": {"field": "mark"},
+            "order": order,
+        },
+    }
+    bar: Spec = {
+        "mark": {"type": "bar", **edge},
+        "encoding": {"y": {**y, "stack": "zero"}, "color": colour, "order": order, "tooltip": hover},
+    }
+    return {
+        "width": WIDTH,
+        "height": HEIGHT,
+        "data": {"values": values},
+        "encoding": {"x": x},
+        "layer": [bar, *([marks] if len(groups) > 1 and any(each["mark"] for each in values) else [])],
+    }
+
+
+def _sentence(bars: Mapping[date, Mapping[str, float]], language: Language) -> str:
+    by_day = {day: sum(bar.values()) for day, bar in bars.items()}
+    total = sum(by_day.values())
+    if not total:
+        return language.gettext("No call of a model and no training has cost anything in this time.")
+    dearest = max(by_day, key=lambda day: by_day[day])
+    sentence = language.gettext(
+        "%(usd)s US dollars from %(first)s to %(last)s, UTC; %(most)s of them on %(day)s.",
+        usd=_amount(total, language),
+        first=min(by_day),
+        last=max(by_day),
+        most=_amount(by_day[dearest], language),
+        day=dearest,
+    )
+    by_group: dict[str, float] = defaultdict(float)
+    for bar in bars.values():
+        for group, amount in bar.items():
+            by_group[group] += amount
+    parts = "; ".join(f"{group}: {_amount(amount, language)}" for group, amount in by_group.items())
+    return f"{sentence} {language.gettext('By model: %(parts)s.', parts=parts)}"
+
+
+def _key(model: LanguageModel | None) -> int | None:
+    return None if model is None else model.id
+
+
+def _called(model: LanguageModel | None, language: Language) -> str:
+    return language.gettext("no registered model") if model is None else model.name
+
+
+def _amount(usd: float, language: Language) -> str:
+    """An amount to the cent, and below a dollar to a hundredth of one."""
+    return language.decimals(usd, 2 if usd >= 1 or not usd else 4)
