@@ -1,23 +1,19 @@
 """`flask model add-local`: a checkpoint folder becomes a model."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from app import training_part
 from app.cli.base import Command, ensure_database, print_json, read_value, settings, warn_of_bfloat16
 from app.cli.model_format import next_steps
 from app.cli.model_options import games_option, given_options, label_option, number_options, style_option
 from app.core.config import ROOT
-from app.core.errors import AppError, Invalid, Verbatim
 from app.core.extensions import writing
 from app.players.local.options import read_template_arguments, resolve
 from app.players.stop_strings import read_stop
 from app.registry import add_local_model
+from app.registry.checkpoint_check import look_at
 from app.registry.checkpoint_folders import check_checkpoint_folder
 from app.registry.description import described
 
@@ -81,29 +77,6 @@ def add_local(
     if not facts["chat_template"]:
         click.echo("It has no chat template, so chats are put to it in the plain form of docs/training.md.")
     click.echo(next_steps(stored))
-
-
-def look_at(folder: Path, merged: Path | None = None) -> dict[str, Any]:
-    """What `python -m training check` says of a folder, in a process of its own; adapters are written to `merged`, with
-    their base. Raises AppError with its line.
-    """
-    training_part.require()
-    command = [sys.executable, "-m", "training", "check", str(folder)]
-    if merged is not None:
-        command += ["--merged", str(merged)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)  # noqa: S603 - our own
-    lines = done.stderr.strip().splitlines() or ["it said nothing"]
-    if "ModuleNotFoundError" in lines[-1]:
-        raise Invalid(
-            None,
-            expected="torch and transformers",
-            got=Verbatim(f"none ({lines[-1]})"),
-            remedy=f"install them with {training_part.BY_HAND}",
-        )
-    if done.returncode != 0:
-        raise AppError(f"path: {lines[-1].removeprefix('error: ')}", code=Invalid.code)
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
 
 
 def folder_at(home: Path, path: str) -> Path:

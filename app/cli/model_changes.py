@@ -7,7 +7,7 @@ import click
 from sqlalchemy.orm import Session
 
 from app.cli.base import Command, ensure_database, print_result, settings, warn_of_bfloat16
-from app.cli.local_model import folder_at, look_at, stored_path
+from app.cli.local_model import folder_at, stored_path
 from app.cli.model_format import next_steps
 from app.cli.model_options import (
     PRICE_HELP,
@@ -23,6 +23,7 @@ from app.core.extensions import reading, writing
 from app.players.local.options import read_template_arguments
 from app.players.local.serving import PLAY_WITH
 from app.registry import changes, get_model
+from app.registry.checkpoint_check import look_at
 from app.registry.description import described
 from app.registry.serving import set_play_with
 

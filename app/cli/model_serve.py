@@ -18,7 +18,6 @@ import click
 from sqlalchemy import select
 
 from app.cli.base import Command, WholeRange, ensure_database, settings
-from app.cli.local_model import look_at
 from app.core.config import ROOT
 from app.core.errors import AppError, Conflict, Invalid, Verbatim, shown
 from app.core.extensions import reading, writing
@@ -42,6 +41,7 @@ from app.players.local.serving import (
     read_served,
 )
 from app.registry import get_model
+from app.registry.checkpoint_check import look_at
 from app.registry.serving import begin, check_can_be_served
 
 _SECONDS = click.FloatRange(min=0.1)

@@ -7,7 +7,6 @@ import click
 
 from app.cli.base import Command, Group, ensure_database, json_option, print_json, print_result, settings
 from app.cli.jobs import JobCommands, queue_option
-from app.cli.local_model import look_at
 from app.cli.output import STDOUT, out_option, write_out
 from app.core.errors import Invalid, Phrase, Verbatim
 from app.core.extensions import db, reading, transact, writing
@@ -21,6 +20,7 @@ from app.publication.licences import LICENCES, check_licence
 from app.publication.places import read_place
 from app.publication.spec import PRIVATE, PUBLIC, PublicationSpec
 from app.registry import get_model
+from app.registry.checkpoint_check import look_at
 
 _ARGUMENTS = {MODEL: click.argument("called", metavar="NAME"), DATASET: click.argument("called", metavar="DATASET")}
 _PLACE = click.argument("place", metavar="REPOSITORY|FOLDER")

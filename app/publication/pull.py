@@ -1,5 +1,5 @@
-"""Pulling a model or a dataset from the hub or a folder. Only commands do it: a checkpoint is looked at by torch, in a
-process of its own, before it is registered.
+"""Pulling a model or a dataset from the hub or a folder. A checkpoint is looked at by torch, in a process of its own,
+before it is registered. Pages have all of it done in a process of its own (`pulling.py`).
 
 Every file is compared with the manifest's hash. Nothing is registered before all is there and checked; what was fetched
 from the hub before something went wrong is not fetched again.
@@ -85,7 +85,7 @@ def pull_model(
         transact(lambda session: _check_free(session, called))
         output = settings.home / CHECKPOINTS / called
         if output.exists():
-            expected, remedy = Phrase("one without a checkpoint"), Phrase("remove it, or give another --name")
+            expected, remedy = Phrase("one without a checkpoint"), Phrase("remove it, or give another name")
             raise Conflict("name", expected=expected, got=Verbatim(output), remedy=remedy)
         private_folder(output.parent)
         with _room(found.source), temporary_beside(output) as draft:
@@ -185,7 +185,7 @@ def _is_of_checkpoint(name: str) -> bool:
 def _check_free(session: Session, name: str) -> None:
     if session.scalar(select(LanguageModel.id).where(LanguageModel.name == name)) is not None:
         expected = Phrase("a name that no model has")
-        raise Conflict("name", expected=expected, got=name, remedy=Phrase("give another --name"))
+        raise Conflict("name", expected=expected, got=name, remedy=Phrase("give another name"))
 
 
 def _assemble(found: _Pulled, draft: Path) -> None:

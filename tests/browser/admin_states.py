@@ -248,6 +248,9 @@ def match_and_model_states(parlor: Stack, page: Page, furnished: Furnished) -> I
         "model-illegal": f"/admin/models/{models['harbour-broken']}",
         "model-failed": f"/admin/models/{models['harbour-down']}",
         "model-new": "/admin/models/new",
+        "model-pull": "/admin/models/pull",
+        "dataset-pull": "/admin/datasets/pull",
+        "spend": "/admin/spend",
         "error": "/admin/nowhere",
         "match-live": f"/admin/matches/{matches['live']}",
         "match-started": f"/admin/matches/{matches['deal']}?at=1",
@@ -283,6 +286,11 @@ def answered_states(parlor: Stack, page: Page, furnished: Furnished) -> Iterator
     page.get_by_role("button", name="Add it and make a test call").click()
     expect(page.get_by_role("alert")).to_contain_text("Temperature: expected")
     yield "model-new-refused"
+    page.goto(parlor.url + "/admin/models/pull")
+    page.get_by_label("Repository or folder").fill("no repository")
+    page.get_by_role("button", name="Pull it").click()
+    expect(page.locator("#refused")).to_contain_text("OWNER/NAME of a repository")
+    yield "model-pull-refused"
     page.goto(f"{parlor.url}/admin/matches/{matches['deal']}?at=3")
     page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
     yield "match-message-unfolded"

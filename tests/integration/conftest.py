@@ -12,7 +12,6 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, inspect
 
-from app.cli import local_model
 from app.cli.commands import Commands
 from app.core import reading_process
 from app.core.extensions import db, writing
@@ -23,7 +22,7 @@ from app.jobs.kind import JobKind
 from app.matches.turns import WorkerContext
 from app.publication import runner
 from app.recipes import recipe_command, yaml_command
-from app.registry import ensure_baselines
+from app.registry import checkpoint_check, ensure_baselines
 from app.schema import upgrade
 from app.studies import design_command
 from app.web import form_writes
@@ -115,7 +114,7 @@ def _forked_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trainings, benchmarks, looks at checkpoints and what sends to the hub need not load torch and the hub's library
     each.
     """
-    for each in (process, local_model, runner):
+    for each in (process, checkpoint_check, runner):
         monkeypatch.setattr(each, "subprocess", ForkingSubprocess())
 
 

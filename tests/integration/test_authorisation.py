@@ -262,8 +262,12 @@ ROUTES: dict[str, Row] = {
         "303 /admin/publications/{publication_id}", form={"action": "cancel"}
     ),
     "GET /admin/models/<int:number>/card": experimenters("200"),
+    "POST /admin/models/<int:number>/card": experimenters("400", form={"licence": "none that there is"}),
     "GET /admin/models/<int:number>/README.md": experimenters("404"),  # a scripted one
     "GET /admin/datasets/<int:dataset_id>/card": experimenters("200"),
+    "POST /admin/datasets/<int:dataset_id>/card": experimenters("400", form={"licence": "none that there is"}),
+    "GET /admin/datasets/pull": experimenters("200"),
+    "POST /admin/datasets/pull": experimenters("400", form={"place": "no repository"}),
     "GET /admin/datasets/<int:dataset_id>/README.md": experimenters("200"),
     "GET /admin/rehearsals": experimenters("200"),
     "GET /admin/rehearsals/new": experimenters("200"),
@@ -324,6 +328,8 @@ ROUTES: dict[str, Row] = {
     ),
     "GET /admin/models": experimenters("200"),
     "GET /admin/models/new": experimenters("200"),
+    "GET /admin/models/pull": experimenters("200"),
+    "POST /admin/models/pull": experimenters("400", form={"place": "no repository"}),
     "POST /admin/models/new": experimenters("400", form={"name": "a model that plays nothing"}),
     "GET /admin/models/<int:number>": experimenters("200"),
     "GET /admin/models/<int:number>/lineage": experimenters("200"),

@@ -13,7 +13,16 @@ from sqlalchemy import Engine, select
 
 from app.core.config import Settings
 from app.core.extensions import reading, writing
-from app.models import Dataset, EventRow, LanguageModel, MatchRow, Publication, PublishedPerson, Wave
+from app.models import (
+    Dataset,
+    EventRow,
+    LanguageModel,
+    MatchRow,
+    Publication,
+    PublishedPerson,
+    ReleasePermission,
+    Wave,
+)
 from app.publication.bundle import MANIFEST
 from app.publication.card import model_card
 from app.registry import get_model
@@ -230,6 +239,64 @@ def test_a_dataset_goes_to_the_hub_and_comes_back_as_the_same_rows(
     found = told(app, "dataset", "pull", "lab/talks", "--name", "theirs")
     assert (found["rows"], found["sha256"]) == (2, dataset.sha256)
     assert "1 of 1" not in refusal(app, "dataset", "push", "theirs", "--to", "lab/more", *LICENCE)
+
+
+def test_a_page_pulls_datasets_and_says_at_the_field_what_is_wrong(
+    app: Flask, engine: Engine, settings: Settings, people: People, hub: HubServer, tmp_path: Path
+) -> None:
+    people.play(agreed(people, "ann"))
+    dataset = cut_all(engine, settings.home)
+    told(app, "dataset", "push", "talks", "--to", "lab/talks", "--public", *LICENCE)
+    with writing(engine) as session:
+        session.get_one(Dataset, dataset.id).sha256 = "0" * 64
+    client = signed_in(app)
+    assert 'href="/admin/datasets/pull"' in client.get("/admin/datasets").text
+    for place, why in (
+        ("talks", "OWNER/NAME of a repository, or a folder"),
+        ("lab/nothing", "expected a dataset of the hub that the token may see"),
+        (str(tmp_path), "as a push writes it"),
+    ):
+        answer = client.post("/admin/datasets/pull", data={"place": place})
+        assert 400 <= answer.status_code < 500
+        at_the_field = re.search(r'name="place" .*?</div>', answer.text, re.DOTALL)
+        assert at_the_field is not None
+        assert f'value="{place}"' in at_the_field[0]
+        assert why in at_the_field[0]
+    answer = client.post("/admin/datasets/pull", data={"place": "lab/talks", "name": "theirs"})
+    assert answer.status_code == 303
+    with reading(engine) as session:
+        row = session.get_one(Dataset, int(answer.location.rpartition("/")[2]))
+        assert (row.name, row.rows, row.sha256) == ("theirs", 2, dataset.sha256)
+
+
+def test_a_page_pulls_a_model_and_keeps_its_licence(
+    app: Flask, engine: Engine, learner: Dataset, tmp_path: Path
+) -> None:
+    folder = tmp_path / "learner"
+    told(app, "model", "push", "learner", "--to", str(folder), *LICENCE)
+    client = signed_in(app)
+    client.post("/admin/models/pull", data={"place": str(folder), "name": "again"})
+    with reading(engine) as session:
+        own, again = (get_model(session, name) for name in ("learner", "again"))
+    assert own.options["sha256"] == again.options["sha256"]
+    refused = client.post("/admin/models/pull", data={"place": str(folder), "name": "again"})
+    assert refused.status_code == 409
+    assert re.search(r'name="name" .*?a name that no model has', refused.text, re.DOTALL)
+    card = f"/admin/models/{again.id}/card"
+    assert "was added by hand, under no declared licence" in client.get(card).text
+    for given, field in (
+        ({"licence": "mine", "reason": "Ours."}, "licence"),
+        ({"licence": "mit", "reason": " "}, "reason"),
+    ):
+        answer = client.post(card, data=given)
+        assert answer.status_code == 400
+        assert re.search(rf'name="{field}"[^>]* aria-invalid="true"', answer.text)
+    assert client.post(card, data={"licence": "mit", "reason": "From our own lab."}).status_code == 303
+    page = client.get(card).text
+    assert "under no declared licence" not in page
+    assert "<dt>again</dt><dd>mit</dd>" in page
+    with reading(engine) as session:
+        assert session.scalars(select(ReleasePermission.by)).one() == "experimenter"
 
 
 def test_what_the_hub_refuses_is_one_line_and_leaves_nothing_half_done(

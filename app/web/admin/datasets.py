@@ -56,6 +56,7 @@ add_list(
         new=[
             ("admin.new_dataset", lazy_gettext("New dataset")),
             ("admin.new_import", lazy_gettext("Import a dataset")),
+            ("admin.new_dataset_pull", lazy_gettext("Pull a dataset")),
         ],
         about=lazy_gettext(
             "A dataset holds what was said well, cut out of matches, for a model to learn from. There is none yet."

@@ -120,7 +120,10 @@ _IN_USE = ListPage(
     LIST,
     lazy_gettext("Models"),
     "models",
-    new=[("admin.new_model", lazy_gettext("Add an API model"))],
+    new=[
+        ("admin.new_model", lazy_gettext("Add an API model")),
+        ("admin.new_model_pull", lazy_gettext("Pull a model")),
+    ],
     template="admin/models.html",
     **tag_filter(MODEL, LanguageModel.id, where=lambda _session, _given: [_in_archive(False)]),
     fields=_elsewhere(False),

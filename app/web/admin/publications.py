@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from flask import Response, render_template, url_for
+from flask import Response, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
 from flask_babel import lazy_gettext
 from sqlalchemy.orm import Session
 
-from app.core.errors import NotFound, Phrase
+from app.core.errors import AppError, Invalid, NotFound, Phrase
 from app.core.extensions import db
 from app.datasets.store import get_dataset
 from app.models import Publication
@@ -15,14 +16,18 @@ from app.publication.bundle import CARD, DATASET, MODEL
 from app.publication.card import dataset_card, model_card
 from app.publication.creation import check_repository
 from app.publication.job import PUBLICATION
+from app.publication.licences import LICENCES
 from app.publication.lifecycle import PlannedPush, plan
+from app.publication.permissions import declare
 from app.publication.release import Release, release_of_dataset, release_of_model
 from app.publication.spec import PublicationSpec
 from app.registry import get_model_by_number
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_form import Asked, FormWords, JobForm, register_form
-from app.web.admin.job_pages import JobPages, register_pages
+from app.web.admin.job_pages import JobPages, register_pages, requester
 from app.web.downloads import download
+from app.web.form_writes import write
+from app.web.forms import RefusedField
 from app.web.seats import settings
 from app.web.threads import in_worker_thread
 
@@ -86,7 +91,7 @@ def _read(session: Session, home: Path, kind: str, number: int) -> tuple[str, st
     return row.name, card, release_of_model(session, row), None
 
 
-def _page(kind: str, number: int) -> str:
+def _page(kind: str, number: int, error: AppError | None = None) -> str:
     name, card, release, missing = in_worker_thread(db.engine, _read, settings().home, kind, number)
     place: dict[str, Any] = {"number": number} if kind == MODEL else {"dataset_id": number}
     return render_template(
@@ -94,7 +99,26 @@ def _page(kind: str, number: int) -> str:
         thing=url_for("admin.model" if kind == MODEL else "admin.dataset_page", **place),
         file=url_for(f"admin.{kind}_card_file", **place),
         push=url_for("admin.new_publication", **{kind: name}),
+        act=url_for(f"admin.permit_{kind}", **place), licences=[(each, each) for each in LICENCES],
+        form={field: request.form.get(field, "") for field in ("licence", "reason")},
+        refused=None if error is None else RefusedField(error.field or "licence", error),
     )  # fmt: skip
+
+
+def _permit(kind: str, number: int) -> ResponseReturnValue:
+    """Keep under which licence it may be passed on, and show what stands against publishing it then."""
+    by, form = requester().name, request.form
+
+    def declared(session: Session) -> None:
+        row = get_dataset(session, number) if kind == DATASET else get_model_by_number(session, number)
+        declare(session, row, licence=form.get("licence", ""), reason=form.get("reason", ""), by=by)
+
+    try:
+        write(declared)
+    except Invalid as error:
+        return _page(kind, number, error), error.status
+    place = {"number": number} if kind == MODEL else {"dataset_id": number}
+    return redirect(url_for(f"admin.{kind}_card_page", **place), 303)  # type: ignore[arg-type]
 
 
 def _file(kind: str, number: int) -> Response:
@@ -110,6 +134,12 @@ def model_card_page(number: int) -> str:
     return _page(MODEL, number)
 
 
+@blueprint.post("/models/<int:number>/card")
+def permit_model(number: int) -> ResponseReturnValue:
+    """Declare the licence of a model that was added by hand."""
+    return _permit(MODEL, number)
+
+
 @blueprint.get("/models/<int:number>/README.md")
 def model_card_file(number: int) -> Response:
     """The card of a model as a file."""
@@ -120,6 +150,12 @@ def model_card_file(number: int) -> Response:
 def dataset_card_page(dataset_id: int) -> str:
     """The card of a dataset, and what stands against publishing it."""
     return _page(DATASET, dataset_id)
+
+
+@blueprint.post("/datasets/<int:dataset_id>/card")
+def permit_dataset(dataset_id: int) -> ResponseReturnValue:
+    """Declare the licence of a dataset with rows from elsewhere."""
+    return _permit(DATASET, dataset_id)
 
 
 @blueprint.get("/datasets/<int:dataset_id>/README.md")

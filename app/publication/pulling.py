@@ -1,0 +1,50 @@
+"""The process that pulls a model or a dataset for a page: `python -m app.publication.pulling`.
+
+It reads one line of JSON from its input, and writes the number of what it has registered, or the error that says why
+there is none, pickled so that the page can translate it. The token is in that line alone.
+"""
+
+import json
+import pickle
+import sys
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from app.core.config import load_settings
+from app.core.errors import AppError, Unavailable
+from app.core.extensions import open_engine, reading, transact
+from app.publication.bundle import MODEL
+from app.publication.hub import HubUnreachable
+from app.publication.places import read_place
+from app.publication.pull import pull_dataset, pull_model
+from app.registry.checkpoint_check import look_at
+
+
+def main() -> None:
+    """See the module."""
+    said: Mapping[str, Any] = json.loads(sys.stdin.buffer.readline())
+    answer: int | AppError
+    try:
+        answer = _pulled(said)
+    except HubUnreachable as error:
+        answer = Unavailable(error.text)  # the web process does not load the library of the hub
+    except AppError as error:
+        answer = error
+    sys.stdout.buffer.write(pickle.dumps(answer))
+
+
+def _pulled(said: Mapping[str, Any]) -> int:
+    settings = load_settings(said["settings"])
+    place = read_place(said["place"], said["revision"], "place")
+    engine = open_engine(said["database"])
+    name = said["name"]
+    if said["kind"] == MODEL:
+        games = said["games"]
+        return pull_model(transact(engine), settings, place, name=name, games=games, look=look_at, tell=lambda _: None)
+    database = partial(reading, engine)
+    return pull_dataset(transact(engine), database, settings, place, name=name, tell=lambda _: None)
+
+
+if __name__ == "__main__":
+    main()
