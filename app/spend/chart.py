@@ -135,7 +135,8 @@ def _sentence(bars: Mapping[date, Mapping[str, float]], language: Language) -> s
         for group, amount in bar.items():
             by_group[group] += amount
     parts = "; ".join(f"{group}: {_amount(amount, language)}" for group, amount in by_group.items())
-    return f"{sentence} {language.gettext('By model: %(parts)s.', parts=parts)}"
+    by_model = language.gettext("By model: %(parts)s.", parts=parts)
+    return f"{sentence} {by_model}"
 
 
 def _key(model: LanguageModel | None) -> int | None:

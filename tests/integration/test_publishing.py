@@ -296,7 +296,7 @@ def test_a_page_pulls_a_model_and_keeps_its_licence(
     assert "under no declared licence" not in page
     assert "<dt>again</dt><dd>mit</dd>" in page
     with reading(engine) as session:
-        assert session.scalars(select(ReleasePermission.by)).one() == "experimenter"
+        assert session.scalars(select(ReleasePermission.by)).one() == "admin"
 
 
 def test_what_the_hub_refuses_is_one_line_and_leaves_nothing_half_done(
