@@ -83,7 +83,7 @@ def _drawn(bars: Mapping[date, Mapping[str, float]], colours: Palette, language:
         "type": "nominal",
         "title": None,
         "legend": {"orient": "top", "columns": 2, "labelLimit": 0} if len(groups) > 1 else None,
-        "scale": {"domain": groups, "range": colours.players[: len(groups)]},
+        "scale": {"domain": groups, "range": _fills(colours)[: len(groups)]},
         "sort": groups,
     }
     order = {"field": "place", "type": "quantitative"}
@@ -114,6 +114,11 @@ def _drawn(bars: Mapping[date, Mapping[str, float]], colours: Palette, language:
         "encoding": {"x": x},
         "layer": [bar, *([marks] if len(groups) > 1 and any(each["mark"] for each in values) else [])],
     }
+
+
+def _fills(colours: Palette) -> list[str]:
+    """One colour a model, on each of which the colour of the background can be read."""
+    return [colours.first, colours.second, colours.warn, colours.good, colours.bad, colours.soft]
 
 
 def _sentence(bars: Mapping[date, Mapping[str, float]], language: Language) -> str:
