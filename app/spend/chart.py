@@ -74,7 +74,7 @@ def _drawn(bars: Mapping[date, Mapping[str, float]], colours: Palette, language:
         "field": "day",
         "type": "ordinal",
         "title": language.gettext("Day, UTC"),
-        "axis": {"values": days[::-1][::every][::-1], "labelAngle": 0, "ticks": False},
+        "axis": {"values": days[::-1][::every][::-1], "labelAngle": 0, "labelOverlap": True, "ticks": False},
         "scale": {"domain": days, "paddingInner": 0.15},
     }
     y: Spec = {"field": "usd", "type": "quantitative", "title": title, "axis": {"tickCount": 5}}

@@ -255,13 +255,13 @@ def test_a_stop_ends_only_when_no_worker_is_ending_its_jobs_any_more(engine: Eng
         session.execute(part.values(lease_owner="a worker", lease_until=until))
         stop_spending(session, "somebody")
         session.get_one(RoundRow, over).status = states.DONE  # before its worker learned of the stop
-    with writing(engine) as session, pytest.raises(Conflict, match=f"round {held}, which a worker is just ending"):
+    with writing(engine) as session, pytest.raises(Conflict, match=rf"\(round {held}\), which a worker is just ending"):
         end_stop(session)
     with writing(engine) as session:
         session.execute(part.values(lease_owner=None, lease_until=None))
     with writing(engine) as session:
         found = end_stop(session)
-    assert [number for _, number, _ in found.jobs] == [held]
+    assert [job.number for job, _ in found.jobs] == [held]
     assert row_of(engine, over).status == states.DONE
     assert row_of(engine, held).status == states.WAITING
 
@@ -285,7 +285,7 @@ def test_a_job_that_cannot_go_on_after_a_stop_stays_cancelled(engine: Engine, se
     assert "budget" in found.left[0].refused
     assert status_of(engine, campaign) == states.CANCELLED
     assert row_of(engine, awaited).status == states.CANCELLED
-    assert [number for _, number, _ in found.jobs] == [other]
+    assert [job.number for job, _ in found.jobs] == [other]
     assert row_of(engine, other).status == states.WAITING
 
 
@@ -297,7 +297,10 @@ def test_a_stop_ends_only_when_what_a_campaign_waits_for_has_stopped(engine: Eng
     with writing(engine) as session:
         session.execute(part.values(lease_owner="a worker", lease_until=until))
         stop_spending(session, "somebody")
-    with writing(engine) as session, pytest.raises(Conflict, match=f"round {awaited}, which a worker is just ending"):
+    with (
+        writing(engine) as session,
+        pytest.raises(Conflict, match=rf"\(round {awaited}\), which a worker is just ending"),
+    ):
         end_stop(session)
     assert status_of(engine, campaign) == states.CANCELLED
     with writing(engine) as session:
