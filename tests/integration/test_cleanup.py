@@ -162,7 +162,8 @@ def test_a_round_goes_with_all_that_was_played_and_comes_back_the_same(
         remove(settings, engine, "round", round_id, BY)
     with reading(engine) as session:
         refusals = release_of_dataset(session, session.get_one(Dataset, dataset.id)).refusals
-    assert [str(each) for each in refusals] == [f"dataset mine@1: round {round_id}, which it has rows of, was removed"]
+    named = f"haggler and scripted (round {round_id})"
+    assert [str(each) for each in refusals] == [f"dataset mine@1: {named}, which it has rows of, was removed"]
     restore(settings, engine, without.id, "bob")
     restore(settings, engine, removal.id, "bob")
     assert everything(engine, settings.home) == before
@@ -242,7 +243,7 @@ def test_a_round_whose_messages_another_one_is_to_read_stays_until_that_is_over(
     engine: Engine, settings: Settings, round_id: int
 ) -> None:
     reader = make_round(engine, "haggler", "scripted", matches=4, queued=True, talk_of=str(round_id))
-    with pytest.raises(Conflict, match=f"kept because of round {reader} "):
+    with pytest.raises(Conflict, match=rf"kept because of haggler and scripted \(round {reader}\) "):
         remove(settings, engine, "round", round_id, BY)
     with writing(engine) as session:
         session.get_one(RoundRow, reader).status = states.CANCELLED
@@ -264,7 +265,7 @@ def test_a_round_that_a_later_step_of_a_recipe_names_cannot_go(
 ) -> None:
     text = f"recipe: later\nversion: 1\nabout: Of a round.\nsteps:\n  - {step.format(number=round_id)}\n"
     make_run(engine, text)
-    with pytest.raises(Conflict, match="kept because of recipe run 1 "):
+    with pytest.raises(Conflict, match=r"kept because of later-1 \(recipe run 1\) "):
         remove(settings, engine, "round", round_id, BY)
 
 
