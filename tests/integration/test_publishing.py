@@ -45,7 +45,8 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[HubServer]:
     monkeypatch.delenv("HF_HUB_DISABLE_XET", raising=False)  # hf_xet is installed, and must not be asked
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", False)
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)  # a training in this process has set it
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)  # which a training in this process has set
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     with HubServer().running() as server:
         yield server
 
