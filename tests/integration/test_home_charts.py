@@ -3,14 +3,18 @@
 import re
 from contextvars import Context
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
+import gevent
 import pytest
 from flask import Flask
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, event, select
 
 from app.core.config import Settings
 from app.core.extensions import reading, writing
+from app.jobs import states
 from app.models import MatchRow, RoundRow
+from app.web.admin import home_charts
 from app.web.admin.home_charts import small_charts
 from tests.experimenter import signed_in
 from tests.integration.test_overview import part
@@ -73,3 +77,42 @@ def test_the_latest_round_is_drawn_by_its_mean_score(app: Flask, engine: Engine,
     assert (curve.start, curve.end, curve.at) == (scores[0], pytest.approx(sum(scores) / 4), 4)
     assert curve.path.count("L") == 3
     assert f"Mean score so far: {curve.end:.4g}" in part(signed_in(app), "results")
+
+
+def test_matches_of_a_round_that_goes_over_midnight_are_counted_once_a_day_in_each_time_zone(
+    app: Flask, engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(home_charts, "_EVERY", -1.0)
+    number = make_round(engine, "scripted", matches=5, seed=1)
+    play(engine, settings, number)
+    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    ended = [today + timedelta(hours=hours) for hours in (-480, -2, -1, 0.25, 0.75)]
+    with writing(engine) as session:
+        row = session.get_one(RoundRow, number)
+        row.status, row.started_at, row.ended_at = states.RUNNING, today - timedelta(days=20), None
+        for match, at in zip(session.scalars(select(MatchRow).where(MatchRow.round_id == number)), ended, strict=True):
+            match.ended_at = at
+    west = timezone(timedelta(minutes=-30))  # whose day begins half an hour later
+    counted: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+        if "count(" in statement and "match.round_id" in statement.replace('"', ""):
+            counted.append(statement)
+
+    def drawn(midnight: datetime) -> list[int]:
+        with reading(engine) as session, app.app_context(), app.test_request_context():
+            return [each.rounds for each in small_charts(session, midnight).days[-2:]]
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        together = [gevent.spawn(drawn, midnight) for midnight in (today, today)]
+        gevent.joinall(together, raise_error=True)
+        assert [each.value for each in together] == [[2, 2]] * 2
+        there = today.replace(tzinfo=west)
+        assert [drawn(there), drawn(today), drawn(there)] == [[3, 1], [2, 2], [3, 1]]
+        with writing(engine) as session:
+            session.get_one(RoundRow, number).finished += 1
+        assert [drawn(today), drawn(there)] == [[2, 3], [3, 2]]
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    assert len(counted) == 2

@@ -1,17 +1,19 @@
 """Small charts of the overview: matches by day, and the latest job of each kind whose figures changed as it went on.
 
-They are made of what is kept: how many matches of each round are over, and figures by step. Of matches only those of
-people are counted, by their index, and only of the days that are shown.
+They are made of what is kept: how many matches of each round are over, and figures by step. Matches of people are
+counted by their index, and only those of the days that are shown; those of a round that went over midnight are counted
+once a day, up to its last day: the others of those that are over ended on that day.
 """
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from datetime import date, datetime, timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from flask import current_app
+from gevent.lock import BoundedSemaphore
 from sqlalchemy import ScalarSelect, case, func, or_, select
 from sqlalchemy.orm import Session
 
@@ -32,6 +34,7 @@ _DAYS = 14
 _POINTS = 60  # of a curve at most
 _WIDTH, _HEIGHT, _EDGE = 240, 64, 5  # of a curve, in units of its drawing
 _EVERY = 30.0  # seconds between two looks at what changes
+_one_at_a_time = BoundedSemaphore(1)  # so that requests that come together do not read the same side by side
 
 
 class DayBar(NamedTuple):
@@ -86,7 +89,7 @@ class _Kept(NamedTuple):
 
 def small_charts(session: Session, midnight: datetime) -> SmallCharts:
     """The charts of today, which began at `midnight` of the time zone whose days are shown, and of the days before; a
-    curve, and the matches of a round that was played over several days, may be half a minute old.
+    curve may be half a minute old.
     """
     return SmallCharts(_days(session, midnight), [curve for kind in JOB_KINDS if (curve := _curve(session, kind))])
 
@@ -95,19 +98,17 @@ def _days(session: Session, midnight: datetime) -> list[DayBar]:
     begins = [midnight - timedelta(days=back) for back in reversed(range(_DAYS))]
     days = pairwise([*begins, midnight + timedelta(days=1)])
     people = session.execute(select(*(_people_between(*day) for day in days))).one()
-    rounds, long = Counter[date](), list[tuple[int, str]]()
+    rounds = Counter[date | None]()
     lately = or_(RoundRow.ended_at >= begins[0], RoundRow.status.in_(states.LIVE))
-    own = RoundRow.id, RoundRow.status, RoundRow.started_at, RoundRow.ended_at, RoundRow.removed_at, RoundRow.finished
+    own = RoundRow.id, RoundRow.started_at, RoundRow.ended_at, RoundRow.removed_at, RoundRow.finished
     played = select(*own).where(RoundRow.source == SELFPLAY, lately).order_by(RoundRow.id)
-    for number, status, started, ended, removed, finished in session.execute(played):
+    for number, started, ended, removed, finished in session.execute(played):
         first, last = ((at or midnight).astimezone(midnight.tzinfo).date() for at in (started or ended, ended))
-        if first == last or removed is not None:  # then no match says when it ended
-            rounds[last] += finished
-        else:
-            long.append((number, status))
-    if long:
-        is_over = not any(status in states.LIVE for _, status in long)
-        rounds += _looked("days", (long, begins), is_over, _by_day, [number for number, _ in long], begins)
+        if first < last and removed is None:  # of a removed round no match says when it ended
+            before = _looked(("days", midnight.tzinfo, number), last, True, _before, number, begins, last)
+            rounds += before
+            finished = max(0, finished - before.total())  # a match may have ended since `finished` was read
+        rounds[last] += finished
     return [DayBar(each.date(), count, rounds[each.date()]) for each, count in zip(begins, people, strict=True)]
 
 
@@ -117,11 +118,13 @@ def _people_between(begin: datetime, end: datetime) -> ScalarSelect[int]:
     return select(func.count()).select_from(MatchRow).where(*began).scalar_subquery()
 
 
-def _by_day(session: Session, numbers: Sequence[int], begins: Sequence[datetime]) -> Counter[date]:
-    """The matches of rounds that have ended, by day; `begins` are when the days begin."""
+def _before(session: Session, number: int, begins: Sequence[datetime], last: date) -> Counter[date | None]:
+    """The matches of a round that ended before its last day, by day: None for any before `begins`, when days begin."""
     day = case(*((MatchRow.ended_at >= begin, place) for place, begin in reversed([*enumerate(begins)])))
-    ended = select(day, func.count()).where(MatchRow.round_id.in_(numbers), MatchRow.ended_at >= begins[0])
-    return Counter({begins[place].date(): count for place, count in session.execute(ended.group_by(day))})
+    until = datetime(last.year, last.month, last.day, tzinfo=begins[0].tzinfo)
+    over = select(day, func.count()).where(MatchRow.round_id == number, MatchRow.ended_at < until)
+    counts = session.execute(over.group_by(day))
+    return Counter({None if place is None else begins[place].date(): count for place, count in counts})
 
 
 def _curve(session: Session, kind: JobKind[Any]) -> SmallCurve | None:
@@ -145,13 +148,20 @@ def _curve(session: Session, kind: JobKind[Any]) -> SmallCurve | None:
     return SmallCurve(named_job(kind, item), address, title, x, path, drawn[-1], points[0][1], end, at)
 
 
-def _looked(name: str, state: Any, is_over: bool, read: Any, *arguments: Any) -> Any:
+def _looked(name: Hashable, state: Any, is_over: bool, read: Any, *arguments: Any) -> Any:
     """What `read(session, *arguments)` gives, off the event loop: once for a state that is over, else now and then."""
-    kept: dict[str, _Kept] = current_app.extensions.setdefault(__name__, {})
-    last = kept.get(name)
-    if last is None or last.state != state or (not is_over and time.monotonic() > last.at + _EVERY):
-        last = kept[name] = _Kept(state, time.monotonic(), in_worker_thread(db.engine, read, *arguments))
-    return last.found
+    kept: dict[Hashable, _Kept] = current_app.extensions.setdefault(__name__, {})
+
+    def is_fresh() -> bool:
+        last = kept.get(name)
+        return last is not None and last.state == state and (is_over or time.monotonic() <= last.at + _EVERY)
+
+    if not is_fresh():
+        with _one_at_a_time:
+            if not is_fresh():  # nobody has read it meanwhile
+                found = in_worker_thread(db.engine, read, *arguments)
+                kept[name] = _Kept(state, time.monotonic(), found)
+    return kept[name].found
 
 
 def _points(session: Session, kind: JobKind[Any], number: int) -> _Points | None:
