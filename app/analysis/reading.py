@@ -25,7 +25,7 @@ _SEATS = aliased(SeatRow), aliased(SeatRow)
 
 def matches_of(session: Session, round_ids: Sequence[int], indexes: Collection[int] | None = None) -> MatchTable:
     """The matches of those rounds that are over, by round and index; those with these indexes, if there are any."""
-    swapped, names = _swapped(session), _names(session)
+    swapped = _swapped(session)
     whole = swapped.issuperset(round_ids)
     columns = MatchTableBuilder()
     rows = session.execute(
@@ -34,6 +34,7 @@ def matches_of(session: Session, round_ids: Sequence[int], indexes: Collection[i
         .order_by(MatchRow.round_id, MatchRow.index),
         execution_options={"yield_per": _AT_ONCE},
     )
+    names = _names(session)
     for part in rows.partitions():
         columns.add([finished_match(names, _pair_key(*fields[:2]) if whole else None, *fields[2:]) for fields in part])
     return columns.matches()
@@ -98,7 +99,7 @@ def chosen_tables(
     Those of waves that are not frozen are left out. At most so many, if there is a `most`: a sample that stays the
     same as long as no further match is over.
     """
-    swapped, names, alone = _swapped(session), _names(session), count(-1, -1)
+    swapped, alone = _swapped(session), count(-1, -1)
     unblinded = [*conditions(choice), ~is_blinded()]
     chosen = unblinded if most is None else [MatchRow.id.in_(_sample(session, choice, most, MatchRow.id))]
     tables: dict[tuple[str, float | None], MatchTableBuilder] = {}
@@ -112,6 +113,7 @@ def chosen_tables(
         ),
         execution_options={"yield_per": _AT_ONCE},
     )
+    names = _names(session)
     for part in rows.partitions():
         groups: dict[tuple[str, float | None], list[FinishedMatch]] = {}
         for round_id, index, *fields, game, config in part:
@@ -138,6 +140,7 @@ def _swapped(session: Session) -> set[int]:
 
 
 def _names(session: Session) -> dict[int, str]:
+    """The names of all models: to be read after what sits where, as one may be added, and play, between the two."""
     return {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
 
 

@@ -149,10 +149,12 @@ def count_over_by(session: Session, name: str, choice: MatchFilter) -> dict[str,
         column = getattr(MatchCount, name)
         rows = session.execute(select(column, _number()).where(*_conditions(choice)).group_by(column))
         return {value: number for value, number in rows if value is not None and number}
-    names = {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
     seats = MatchCount.model_0_id, MatchCount.imported_0, MatchCount.model_1_id, MatchCount.imported_1
+    counted = session.execute(select(*seats, _number()).where(*_conditions(choice)).group_by(*seats)).all()
+    # Read after the seats: on PostgreSQL a model that is added meanwhile would else sit there without a name.
+    names = {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
     found: dict[str, int] = {}
-    for *sat, number in session.execute(select(*seats, _number()).where(*_conditions(choice)).group_by(*seats)):
+    for *sat, number in counted:
         for player in {
             PERSON if model is None else names[model] for model, imported in (sat[:2], sat[2:]) if not imported
         }:

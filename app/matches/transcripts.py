@@ -205,13 +205,11 @@ def _facet(session: Session, name: str, choice: MatchFilter) -> dict[str, int]:
     where = [*blinded_conditions(choice), *([~is_blinded()] if hides else [])]
     if not counts.covers(choice):
         return _count_by(session, name, where, latest=MOST_COUNTED)
-    found = counts.count_over_by(session, name, choice)
-    for value, number in _count_by(session, name, [*unindexed(where), _is_open()]).items():
-        found[value] = found.get(value, 0) + number
+    found = Counter(counts.count_over_by(session, name, choice))
+    found.update(_count_by(session, name, [*unindexed(where), _is_open()]))
     if hides or would_reveal(choice):
         hidden = [*unindexed([*conditions(choice), MatchRow.status == _OVER]), is_blinded()]
-        for value, number in _count_by(session, name, hidden).items():
-            found[value] -= number
+        found -= Counter(_count_by(session, name, hidden))
     return found
 
 
@@ -237,10 +235,11 @@ def _players_of(session: Session, some: Subquery) -> dict[str, int]:
         model = case((SeatRow.player.is_(None), func.coalesce(SeatRow.language_model_id, _PERSONS)))
         return select(model).where(SeatRow.match_id == some.c.id, SeatRow.seat == seat).scalar_subquery()
 
-    names = {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
-    names[_PERSONS] = PERSON
     # Grouped here, as SQLite would look for each seat twice to group by it.
     pairs = Counter(map(tuple, session.execute(select(sat(0), sat(1)).select_from(some))))
+    # Read after the seats: on PostgreSQL a model that is added meanwhile would else sit there without a name.
+    names = {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
+    names[_PERSONS] = PERSON
     found = Counter[str]()
     for models, number in pairs.items():
         found.update(dict.fromkeys({names[model] for model in models if model is not None}, number))

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import pytest
 from flask import Flask
 from flask_migrate import downgrade, upgrade
 from sqlalchemy import Engine, event, func, select, update
+from sqlalchemy.orm import Session
 
 from app.analysis.headline import headline
+from app.analysis.reading import chosen_tables
 from app.analysis.rounds import analyse
 from app.analysis.running_mean import running_means
 from app.core.errors import Invalid
@@ -176,3 +179,34 @@ def test_what_is_read_of_a_round_is_not_looked_for_among_all_matches_that_are_ov
         for statement, parameters in asked:
             plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
             assert "ix_match_to_play" not in str(plan), statement
+
+
+READERS: dict[str, Callable[[Session], Any]] = {
+    "counted": lambda session: facets(session, MatchFilter())["player"],
+    "latest": lambda session: facets(session, MatchFilter(since=date(2020, 1, 1)))["player"],
+    "analysed": lambda session: chosen_tables(session, MatchFilter()),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_model_that_is_added_and_plays_while_matches_are_counted_is_no_error(
+    app: Flask, engine: Engine, reader: str
+) -> None:
+    play(engine, app.config["SETTINGS"], make_round(engine, "scripted", matches=2))
+    added: list[int] = []
+
+    def add(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+        read = " ".join(statement.split())
+        if read == "SELECT language_model.id, language_model.name FROM language_model" and not added:
+            added.append(0)
+            with writing(engine) as session:
+                add_scripted_model(session, "newcomer", None, {})
+            play(engine, app.config["SETTINGS"], make_round(engine, "newcomer", matches=1))
+
+    event.listen(engine, "after_cursor_execute", add)
+    try:
+        with reading(engine) as session:
+            assert READERS[reader](session)
+    finally:
+        event.remove(engine, "after_cursor_execute", add)
+    assert added
