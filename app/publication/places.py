@@ -28,7 +28,10 @@ def read_place(raw: str, revision: str | None = None, field: str = "to") -> Publ
     if raw.startswith(_FOLDER) or raw in (".", ".."):
         if revision is not None:
             raise Invalid("revision", expected=Phrase("none with a folder"), got=revision)
-        return PublicationPlace(folder=Path(raw).expanduser().absolute())
+        try:
+            return PublicationPlace(folder=Path(raw).expanduser().absolute())
+        except RuntimeError:  # ~NAME of nobody
+            raise Invalid(field, expected=Phrase("a folder of somebody who has an account here"), got=raw) from None
     if not _REPOSITORY.fullmatch(raw) or ".." in raw or "--" in raw or raw.endswith((".git", ".", "-")):
         raise Invalid(
             field,

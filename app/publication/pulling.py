@@ -23,6 +23,7 @@ from app.registry.checkpoint_check import look_at
 
 def main() -> None:
     """See the module."""
+    out, sys.stdout = sys.stdout.buffer, sys.stderr  # whatever else is printed, such as logs, is no part of the answer
     said: Mapping[str, Any] = json.loads(sys.stdin.buffer.readline())
     answer: int | AppError
     try:
@@ -31,7 +32,8 @@ def main() -> None:
         answer = Unavailable(error.text)  # the web process does not load the library of the hub
     except AppError as error:
         answer = error
-    sys.stdout.buffer.write(pickle.dumps(answer))
+    out.write(pickle.dumps(answer))
+    out.flush()
 
 
 def _pulled(said: Mapping[str, Any]) -> int:

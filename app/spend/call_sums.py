@@ -71,11 +71,14 @@ def summed_calls(session: Session, since: datetime | None) -> Iterator[SummedCal
         kept = kept.where(CallSum.day >= since.date())
     for day, model_id, kind, number, calls, failed, costless, *sums in session.execute(kept):
         yield SummedCalls(day, model_id, Purpose(kind, number), calls, failed, costless, CallSums.of(sums))
-    further = GenerationRow.id > until
-    first = select(GenerationRow.at).where(further).order_by(GenerationRow.id).limit(1)
-    if since is not None and (at := session.scalar(first)) is not None and at < since:
-        further = GenerationRow.id >= first_since(session, since)  # which takes as many statements as its logarithm
-    yield from _of_rows(session, further)
+    further = [GenerationRow.id > until]
+    if since is not None:
+        first = select(GenerationRow.at).where(*further).order_by(GenerationRow.id).limit(1)
+        if (at := session.scalar(first)) is not None and at < since:
+            # As many statements as its logarithm; numbers are by time but for what was written meanwhile.
+            further.append(GenerationRow.id >= first_since(session, since - _SETTLED))
+        further.append(GenerationRow.at >= since)
+    yield from _of_rows(session, *further)
 
 
 def recount(database: Engine) -> int:

@@ -25,7 +25,7 @@ def spend_chart(found: Spend, language: Language = ENGLISH) -> Chart:
     names = {_key(model): _called(model, language) for model, sums in found.by_model() if sums.usd > 0}
     told_apart = [*names][: MOST_MODELS if len(names) <= MOST_MODELS else MOST_MODELS - 1]
     labels = {key: f"{place} {names[key]}" for place, key in enumerate(told_apart, 1)}
-    others = gettext("%(place)s other models", place=len(labels) + 1)
+    others = gettext("%(place)s all other models", place=len(labels) + 1)
     groups = [*labels.values(), *([others] if len(labels) < len(names) else [])]
     usd: dict[tuple[date, int | None], float] = defaultdict(float)
     for line in found.lines:

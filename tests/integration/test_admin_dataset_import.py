@@ -53,7 +53,7 @@ def test_an_upload_is_shown_with_its_rows_and_stands_in_the_list(client: FlaskCl
     assert (answer.status_code, answer.location) == (303, "/admin/datasets/1")
     page = client.get("/admin/datasets/1").text
     assert "Ask &lt;b&gt;another&lt;/b&gt;." in page
-    assert re.search(r"<dt>From</dt><dd>\s*the file chats.jsonl", page)
+    assert re.search(r"<dt>From</dt><dd><span>the file chats.jsonl", page)
     assert "What it was imported from" in page
     assert "Where its rows are from" not in page
     assert upload(client, "hh", PAIR, name="pairs").location == "/admin/datasets/2"

@@ -113,7 +113,7 @@ def spent_in(engine: Engine) -> Spend:
     """What was spent, to nine digits: the order in which the database adds it up may change."""
     with reading(engine) as session:
         found = read_spend(session, ALL)
-    lines = [line._replace(sums=replace(line.sums, usd=round(line.sums.usd, 9))) for line in found.lines]
+    lines = [line._replace(sums=line.sums._replace(usd=round(line.sums.usd, 9))) for line in found.lines]
     return replace(found, lines=sorted(lines, key=repr))
 
 

@@ -1,6 +1,8 @@
 """Pushing models and datasets to a hub and to a folder, and pulling them: what leaves is what comes back."""
 
+import io
 import json
+import pickle
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -23,6 +25,7 @@ from app.models import (
     ReleasePermission,
     Wave,
 )
+from app.publication import pulling
 from app.publication.bundle import MANIFEST
 from app.publication.card import model_card
 from app.registry import get_model
@@ -254,6 +257,7 @@ def test_a_page_pulls_datasets_and_says_at_the_field_what_is_wrong(
     assert 'href="/admin/datasets/pull"' in client.get("/admin/datasets").text
     for place, why in (
         ("talks", "OWNER/NAME of a repository, or a folder"),
+        ("~nobody-here/talks", "a folder of somebody who has an account here"),
         ("lab/nothing", "expected a dataset of the hub that the token may see"),
         (str(tmp_path), "as a push writes it"),
     ):
@@ -268,6 +272,20 @@ def test_a_page_pulls_datasets_and_says_at_the_field_what_is_wrong(
     with reading(engine) as session:
         row = session.get_one(Dataset, int(answer.location.rpartition("/")[2]))
         assert (row.name, row.rows, row.sha256) == ("theirs", 2, dataset.sha256)
+
+
+def test_what_else_a_pull_prints_is_no_part_of_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def pulled(said: object) -> int:
+        print("the database is away, trying again")
+        return 7
+
+    monkeypatch.setattr(pulling, "_pulled", pulled)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"{}\n")))
+    out = io.TextIOWrapper(io.BytesIO())
+    monkeypatch.setattr("sys.stdout", out)
+    pulling.main()
+    out.buffer.seek(0)
+    assert pickle.load(out.buffer) == 7  # noqa: S301 - it was written two lines above
 
 
 def test_a_page_pulls_a_model_and_keeps_its_licence(

@@ -200,7 +200,7 @@ def test_the_chart_tells_apart_the_dearest_models_of_each_day(app: Flask, engine
     today, yesterday = now.date().isoformat(), (now - timedelta(days=1)).date().isoformat()
     assert sum(row["usd"] for row in chart.data) == 36
     assert {row["model"] for row in chart.data if row["day"] == yesterday} == {"m1", "m3", "m5", "m7"}
-    others = "6 other models"
+    others = "6 all other models"
     assert chart.described.header[1:] == ("1 m0", "2 m1", "3 m2", "4 m3", "5 m4", others, "All models")
     assert chart.described.rows[-1] == (today, "8.00", "0.00", "6.00", "0.00", "4.00", "2.00", "20.00")
     assert f"36.00 US dollars from {begin_of('week', now):%Y-%m-%d} to {today}, UTC; 20.00 of them on {today}." in (
@@ -210,6 +210,23 @@ def test_the_chart_tells_apart_the_dearest_models_of_each_day(app: Flask, engine
     assert {row["mark"] for row in drawn if row["model"] == "1 m0"} == {"1"}  # whoever sees no colours reads these
     client = signed_in(app)
     assert "has cost anything in this time." in client.get("/admin/spend").text
+
+
+def test_calls_that_were_written_out_of_order_at_midnight_are_on_their_own_days(
+    app: Flask, engine: Engine, settings: Settings
+) -> None:
+    now = datetime.now(UTC)
+    begin = begin_of("week", now)
+    with writing(engine) as session:
+        for seconds in (-300, -200, -100, -1, 0.3, -0.2, 1, 5, 100, 200, 300):
+            at = begin + timedelta(seconds=seconds)
+            row = GenerationRow(attempt=0, model="x", prompt=[], sampling={}, latency=1, retries=0, at=at, cost=0.01)
+            session.add(row)
+            session.flush()
+    with reading(engine) as session:
+        found = read_spend(session, "week", now)
+    assert {line.day for line in found.lines} == {begin.date()}
+    assert spend_chart(found).data[0]["usd"] == pytest.approx(0.06)
 
 
 def test_a_stop_ends_jobs_and_calls_and_can_be_undone(
