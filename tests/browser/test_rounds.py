@@ -128,7 +128,7 @@ def test_a_round_is_cancelled_and_played_on(parlor: Stack, admin: Page) -> None:
     expect(admin.locator("#head .tag")).to_have_text("cancelled")
     admin.get_by_role("link", name="Duplicate").click()
     expect(admin.get_by_label("Matches", exact=True)).to_have_value("40000")
-    expect(admin.get_by_label("As in round")).to_be_checked()
+    expect(admin.get_by_label(re.compile(r"As in scripted and scripted \(round \d+\)"))).to_be_checked()
 
 
 @pytest.fixture
