@@ -4,7 +4,6 @@ Jobs name models and datasets in columns or, as those of others, by their names 
 doubt keeps a thing: one that a live job names anywhere cannot go.
 """
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -41,6 +40,7 @@ from app.models import (
     TrainingJob,
     Wave,
 )
+from app.recipes.lifecycle import plan_of
 from app.registry import is_shipped
 from app.rounds.job import ROUND, SELFPLAY
 from app.society.job import SOCIETY
@@ -192,12 +192,20 @@ def _of_dataset(session: Session, row: Dataset) -> Iterator[Dependent]:
 
 
 def _of_live_jobs(session: Session, names: Collection[str], keys: Collection[str], number: int) -> Iterator[Dependent]:
-    """The live jobs in whose specs one of the names stands, or the number under one of the keys."""
+    """The live jobs in whose specs, or those of their steps, a name stands, or the number under one of the keys."""
     for kind in JOB_KINDS:
         for job in session.scalars(select(kind.table).where(kind.table.status.in_(states.LIVE))):
-            written = json.loads(job.document) if isinstance(job, RecipeRun) else None  # its steps, those to come too
-            if any(_holds(each, names, keys, number) for each in (getattr(job, "spec", None), written)):
+            asked = _specs_of_steps(session, job) if isinstance(job, RecipeRun) else getattr(job, "spec", None)
+            if _holds(asked, names, keys, number):
                 yield _unfinished(session, kind.name, job)
+
+
+def _specs_of_steps(session: Session, run: RecipeRun) -> list[dict[str, Any]]:
+    """The specs of all steps of a run, those to come too, with its inputs filled in: steps say what these mean."""
+    known: dict[int, list[dict[str, Any]]] = session.info.setdefault(_specs_of_steps, {})  # a list asks for each thing
+    if run.id not in known:
+        known[run.id] = [step.draft.to_json() for step in plan_of(run).steps]
+    return known[run.id]
 
 
 def _of_round(session: Session, row: RoundRow, listed: bool) -> Iterator[Dependent]:

@@ -269,6 +269,21 @@ def test_a_round_that_a_later_step_of_a_recipe_names_cannot_go(
         remove(settings, engine, "round", round_id, BY)
 
 
+@pytest.mark.parametrize(("inputs", "fields", "keeps"), [
+    ("rounds: {number}", "matches: '${rounds}'", False),
+    ("read: '{number}'", "matches: 4, talk_of: '${read}'", True),
+])  # fmt: skip
+def test_the_inputs_of_a_recipe_keep_a_round_where_a_step_takes_them_for_one(
+    engine: Engine, settings: Settings, round_id: int, inputs: str, fields: str, keeps: bool
+) -> None:
+    inputs = inputs.format(number=round_id)
+    step = f"{{name: play, do: round, with: {{game: negotiation, models: [scripted], {fields}}}}}"
+    make_run(engine, f"recipe: later\nversion: 1\nabout: Of a round.\ninputs: {{{inputs}}}\nsteps: [{step}]\n")
+    with reading(engine) as session:
+        found = preview(session, settings.home, "round", round_id).keepers
+    assert [each.what.kind for each in found] == ["recipe"] * keeps
+
+
 @pytest.mark.parametrize("named", ["number", "reference"])
 def test_a_dataset_that_a_later_step_of_a_recipe_names_cannot_go(
     engine: Engine, settings: Settings, named: str
