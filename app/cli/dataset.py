@@ -15,7 +15,7 @@ from app.cli.output import STDOUT, check_target, json_with_out_option, out_optio
 from app.cli.spec_options import spec_options
 from app.cli.tags import add_tag_commands, tag_option
 from app.core import write_priority
-from app.core.errors import AppError, Invalid, Verbatim, check_name
+from app.core.errors import Invalid, Verbatim, check_name
 from app.core.extensions import db, reading, transact
 from app.datasets import build as builder
 from app.datasets import register, store
@@ -75,13 +75,10 @@ def build(spec: DatasetRequestSpec, out: str | None, form: str, template: str | 
         with progress(builder.training_rows(session, found), lambda: found.matches) as rows:
             draft = store.write(home, found, rows)
     save = transact(db.engine)
-    if out is not None:  # first: where it cannot be written, no dataset is registered
-        try:
+    with register.discarded_on_error(save, draft):
+        if out is not None:  # first: where it cannot be written, no dataset is registered
             write_out(export_pieces(lambda: store.pieces_of(draft.path), CONVERSATIONS, form, template), out)
-        except AppError:
-            register.discard(save, draft)
-            raise
-    write_priority.give_way()
+        write_priority.give_way()
     number = register.save(save, draft, called)
     with reading() as session:
         described = dataset_json(store.get_dataset(session, number), home)

@@ -23,7 +23,6 @@ from app.cli.tables import aligned
 from app.core.csv_tables import Column
 from app.core.errors import check_name
 from app.core.extensions import db, reading, transact, writing
-from app.datasets import register
 from app.games.metrics import POINTS
 from app.matches.lobby import read_seed
 from app.society import dataset as service
@@ -65,11 +64,7 @@ def data(number: int, name: str | None, mixing: str, seed: str, as_json: bool) -
     with reading() as session:
         called = name or service.default_name(SOCIETY.get(session, number))
         found = service.build(session, settings().home, number, mixing, drawn_by)
-    save = transact(db.engine)
-    comparisons = register.save(save, found.comparisons, called)
-    realignment = None
-    if found.realignment is not None:
-        realignment = register.save(save, found.realignment, service.realignment_name(called))
+    comparisons, realignment = service.register_both(transact(db.engine), found, called)
     if as_json:
         rows = {"rows": found.comparisons.rows, "realignment_rows": found.realignment and found.realignment.rows}
         table = [{column.name: column.read(each) for column in DATA_COLUMNS} for each in found.figures]

@@ -4,8 +4,8 @@ A hundred thousand rows take seconds, and on SQLite whoever writes keeps everybo
 short transactions, and the dataset is seen when the last of them is done. What is refused leaves neither rows nor file.
 """
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import islice
@@ -65,6 +65,18 @@ def add(transact: Transact, draft: UnregisteredDataset, name: str) -> int:
 def discard(transact: Transact, draft: UnregisteredDataset, number: int | None = None) -> None:
     """Delete the file of a draft, unless a dataset has it, and what `add` has written under that number."""
     _remove(transact, number, draft.rows, draft.path)
+
+
+@contextmanager
+def discarded_on_error(transact: Transact, draft: UnregisteredDataset | None) -> Iterator[None]:
+    """Around what comes before a draft is registered: whatever that raises, the draft's file does not stay."""
+    try:
+        yield
+    except BaseException:
+        if draft is not None:
+            with suppress(Unavailable, DBAPIError, NoConnection):
+                discard(transact, draft)
+        raise
 
 
 def publish(session: Session, dataset_id: int) -> Dataset:

@@ -216,14 +216,10 @@ def _imported(_session: Session, _context: StepContext, _row: Any, _spec: JobSpe
 
 
 def _rated(context: StepContext, spec: ComparisonsSpec, _steps: Mapping[str, RecipeStep]) -> tuple[int, int | None]:
-    save, name = transact(context.job.database), str(spec.name)
     with reading(context.job.database) as session:
         home, number = context.job.settings.home, int(spec.society)
         found = society_data.build(session, home, number, spec.mixing, spec.seed or 0)
-    comparisons = register.add(save, found.comparisons, name)
-    if found.realignment is None:
-        return comparisons, None
-    return comparisons, register.add(save, found.realignment, society_data.realignment_name(name))
+    return society_data.register_both(transact(context.job.database), found, str(spec.name), register.add)
 
 
 def _with_realignment(

@@ -3,13 +3,15 @@
 Both have the society in their spec. The same interactions, mixing ratio and seed give the same bytes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sqlalchemy.orm import Session
 
 from app.core.errors import Invalid, Phrase, either
+from app.core.extensions import Transact
+from app.datasets import register
 from app.datasets.import_tally import ImportTally
 from app.datasets.importers.training_rows import FORMATS
 from app.datasets.row_files import RawRow
@@ -60,6 +62,23 @@ def build(session: Session, home: Path, number: int, mixing: str = RELEASED, see
         return SocietyDatasets(comparisons, None, figures)
     realignment = _write_dataset(home, data.conversations, about, [REALIGNMENT], figures)
     return SocietyDatasets(comparisons, realignment, figures)
+
+
+def register_both(
+    transact: Transact,
+    found: SocietyDatasets,
+    name: str,
+    enter: Callable[[Transact, UnregisteredDataset, str], int] = register.save,
+) -> tuple[int, int | None]:
+    """Register the datasets of a society by `enter`, which may be `register.add`. Their numbers; raises as that does.
+
+    Where the comparisons are refused, neither file stays.
+    """
+    with register.discarded_on_error(transact, found.realignment):
+        comparisons = enter(transact, found.comparisons, name)
+    if found.realignment is None:
+        return comparisons, None
+    return comparisons, enter(transact, found.realignment, realignment_name(name))
 
 
 def default_name(row: Society) -> str:

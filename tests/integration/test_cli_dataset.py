@@ -2,12 +2,19 @@
 
 import hashlib
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import Result
 from flask import Flask
+
+from tests.stack import PATIENCE, ROOT, wait_until
 
 
 def flask(app: Flask, *arguments: str) -> Result:
@@ -113,6 +120,22 @@ def test_what_cannot_be_done_is_one_line_and_exit_code_2(app: Flask, played: Non
     assert result.stderr.count("\n") == 1
     assert flask(app, "dataset", "list").stdout.startswith("No datasets yet: ")
     assert not [*app.config["SETTINGS"].home.glob("datasets/*")]
+
+
+def test_a_build_that_is_interrupted_while_its_rows_are_written_elsewhere_leaves_no_file(
+    app: Flask, played: None, home: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "pipe"
+    os.mkfifo(out)  # which nobody reads, so that the command waits there
+    env = {**os.environ, "DATABASE_URL": app.config["SETTINGS"].database_url}
+    line = ("dataset", "build", "--round", "1", "--out", str(out))
+    process = subprocess.Popen([sys.executable, "-m", "flask", *line], cwd=ROOT, env=env, stderr=subprocess.DEVNULL)
+    wait_until(lambda: [*home.glob("datasets/*.jsonl")], "a file of rows")
+    time.sleep(0.5)  # until it waits at the pipe
+    process.send_signal(signal.SIGINT)
+    assert process.wait(PATIENCE) == 130
+    assert not [*home.glob("datasets/*")]
+    assert flask(app, "dataset", "list").stdout.startswith("No datasets yet: ")
 
 
 def test_a_full_disk_leaves_no_half_of_a_dataset(app: Flask, played: None, home: Path) -> None:

@@ -12,7 +12,7 @@ from flask import Flask
 from sqlalchemy import Engine
 
 from app.cli.base import settings
-from app.core.errors import Invalid
+from app.core.errors import Conflict, Invalid
 from app.core.extensions import reading, transact, writing
 from app.datasets import register
 from app.datasets import store as datasets
@@ -234,6 +234,21 @@ def test_a_dataset_of_a_society_is_the_same_for_the_same_seed(engine: Engine, ap
         assert (counted["found"], counted["kept"]) == (60, 6)
         with pytest.raises(Invalid, match="mixing: expected released or code"):
             dataset.build(session, settings().home, number, "half")
+
+
+def test_where_the_comparisons_of_a_society_are_refused_no_file_stays(
+    engine: Engine, app: Flask, tmp_path: Path
+) -> None:
+    every = [interaction(iteration=place, question=f"Question {place}?") for place in range(30)]
+    number = taken_in(engine, a_folder(tmp_path / "world", *every))
+    with reading(engine) as session:
+        built = dataset.build(session, settings().home, number)
+    folder = settings().home / datasets.FOLDER
+    assert len([*folder.glob("*")]) == 2
+    built.comparisons.path.unlink()
+    with pytest.raises(Conflict, match="expected its file"):
+        dataset.register_both(transact(engine), built, "lessons")
+    assert not [*folder.glob("*")]
 
 
 def test_a_society_without_a_rating_gives_no_dataset(engine: Engine, app: Flask, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from sqlalchemy import Engine
 
 from app.core.errors import AppError, Invalid, check_name, either
 from app.core.extensions import db, reading
-from app.datasets import register
 from app.matches.lobby import read_seed
 from app.society import dataset as service
 from app.society import listing
@@ -49,9 +48,7 @@ def cut_society(society_id: int) -> ResponseReturnValue:
         check_name("name", name)
         home = settings().home
         found = in_thread(db.engine, lambda own: _built(own, home, society_id, mixing, seed))
-        number = register.save(write, found.comparisons, name)
-        if found.realignment is not None:
-            register.save(write, found.realignment, service.realignment_name(name))
+        number, _ = service.register_both(write, found, name)
     except AppError as error:
         return _data_form(society_id, form, error), error.status
     return redirect(url_for("admin.dataset_page", dataset_id=number), 303)
