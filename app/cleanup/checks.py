@@ -40,6 +40,7 @@ from app.models import (
     TrainingJob,
     Wave,
 )
+from app.recipes.faults import RecipeFault
 from app.recipes.lifecycle import plan_of
 from app.registry import is_shipped
 from app.rounds.job import ROUND, SELFPLAY
@@ -204,7 +205,10 @@ def _specs_of_steps(session: Session, run: RecipeRun) -> list[dict[str, Any]]:
     """The specs of all steps of a run, those to come too, with its inputs filled in: steps say what these mean."""
     known: dict[int, list[dict[str, Any]]] = session.info.setdefault(_specs_of_steps, {})  # a list asks for each thing
     if run.id not in known:
-        known[run.id] = [step.draft.to_json() for step in plan_of(run).steps]
+        try:
+            known[run.id] = [step.draft.to_json() for step in plan_of(run).steps]
+        except RecipeFault:  # of another version; it fails at its next step, and keeps all that it names
+            known[run.id] = [run.spec]
     return known[run.id]
 
 

@@ -179,7 +179,7 @@ def test_the_list_moves_by_itself_and_compares_what_is_ticked(parlor: Stack, adm
         ).id
     admin.reload()
     for number in (standing, other):
-        admin.get_by_label(f"Compare round {number}", exact=True).check()
+        admin.get_by_label(f"Compare scripted and scripted (round {number})", exact=True).check()
     admin.get_by_role("button", name="Compare the ticked ones").click()
     expect(admin.get_by_role("heading", level=1)).to_have_text("Rounds side by side")
 

@@ -267,7 +267,7 @@ def test_the_pages_of_a_societys_datasets_say_where_they_are_from(app: Flask, en
     client = signed_in(app)
     page, listed = (client.get(f"/admin/datasets{path}").get_data(as_text=True) for path in ("/1", ""))
     for text in (page, listed):
-        assert f"society {number}, world" in text
+        assert f'world</a> <span class="soft small nowrap">society {number}</span>' in text
     assert "4 of 4 responses" in page
     assert "How many transcripts were left" not in page
 
