@@ -175,7 +175,7 @@ def row_sets(tables: Mapping[str, Table], kind: str, number: int, matches: Seque
 
 
 def _of_model(tables: Mapping[str, Table], number: int) -> Iterator[RowSet]:
-    """Its switches, as nothing can use it any more; emptied again, they stay as they are."""
+    """Its switches, so that nothing uses it any more. A model that was archived before keeps that time."""
     models, now = tables["language_model"], datetime.now(UTC).replace(tzinfo=None)
     switches = {"archived_at": func.coalesce(models.c.archived_at, now), "usable_in_rounds": False}
     yield RowSet(models, models.c.id == number, switches)

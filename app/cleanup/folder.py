@@ -144,7 +144,7 @@ def _renamed(path: Path, new: Path) -> bool:
 
 
 def _draft_of(path: Path) -> Path:
-    """Where a file is while it is copied to `path`: the same each time, so that whoever comes next finds it."""
+    """The temporary name of a file that is copied to `path`, always the same, so that a later run goes on with it."""
     return path.with_name(f".{hashlib.sha256(path.name.encode()).hexdigest()[:32]}.copy")
 
 

@@ -23,7 +23,7 @@ from app.jobs.holding import hold
 from app.models import Dataset, DatasetRow, MatchRow, Removal, RoundRow, SeatRow
 
 _ROWS_AT_ONCE = 5_000  # in one transaction
-_FORGOTTEN = timedelta(hours=1)  # without a new row, after which nobody is at registering a dataset any more
+_FORGOTTEN = timedelta(hours=1)  # without a new row: then a registration counts as abandoned
 
 
 def save(transact: Transact, draft: UnregisteredDataset, name: str) -> int:
@@ -147,7 +147,7 @@ def _insert(session: Session, dataset_id: int, part: Sequence[tuple[int, tuple[s
 
 
 def _forgotten(session: Session) -> list[tuple[int, int, str]]:
-    """Number, rows and hash of datasets that nobody is registering any more."""
+    """Number, rows and hash of datasets whose registration was abandoned."""
     left = select(Dataset.id, Dataset.rows, Dataset.sha256).where(
         ~Dataset.complete, Dataset.created_at < datetime.now(UTC) - _FORGOTTEN
     )

@@ -31,7 +31,7 @@ def read_place(raw: str, revision: str | None = None, field: str = "to") -> Publ
         try:
             return PublicationPlace(folder=Path(raw).expanduser().absolute())
         except RuntimeError:  # ~NAME of nobody
-            raise Invalid(field, expected=Phrase("a folder of somebody who has an account here"), got=raw) from None
+            raise Invalid(field, expected=Phrase("a folder of a user of this machine"), got=raw) from None
     if not _REPOSITORY.fullmatch(raw) or ".." in raw or "--" in raw or raw.endswith((".git", ".", "-")):
         raise Invalid(
             field,

@@ -55,7 +55,7 @@ def whole_report(
 
 
 def nothing_yet(kind: JobKind[Any], number: int, expected: Phrase, remedy: Phrase) -> Conflict:
-    """The refusal of a job that has no results so far."""
+    """The error for a job without results yet."""
     subject = kind.subject(number)
     return Conflict(kind.name, expected=expected, got=Phrase("none so far"), remedy=remedy, subject=subject)
 

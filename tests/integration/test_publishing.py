@@ -257,7 +257,7 @@ def test_a_page_pulls_datasets_and_says_at_the_field_what_is_wrong(
     assert 'href="/admin/datasets/pull"' in client.get("/admin/datasets").text
     for place, why in (
         ("talks", "OWNER/NAME of a repository, or a folder"),
-        ("~nobody-here/talks", "a folder of somebody who has an account here"),
+        ("~nobody-here/talks", "a folder of a user of this machine"),
         ("lab/nothing", "expected a dataset of the hub that the token may see"),
         (str(tmp_path), "as a push writes it"),
     ):
