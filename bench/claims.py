@@ -14,10 +14,7 @@ these options of `flask campaign run`.
 import argparse
 import itertools
 import json
-import os
 import resource
-import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,8 +26,8 @@ import scipy.stats
 
 from app.core.config import ROOT
 from app.core.files import temporary_beside
+from bench.campaign_homes import flask, run_campaign
 from bench.last_offers import Match, figures, matches_of
-from scripts.make_tiny import SOME_BROKEN_OFF
 
 BASE = "little-base"
 SPEC = Path(__file__).with_name("claims.yaml")
@@ -104,10 +101,8 @@ class CampaignOfSeed:
         """Its seed, minutes of processor time and memory in MiB, and all figures of the base and the last model."""
         kept = self._home / f"{self._contexts.stem}.json"
         if not kept.exists():
-            self._home.mkdir(parents=True, exist_ok=True)
             campaign = self._campaign()
-            played = {which: self._measured(which, campaign[which]) for which in ("base", "last")}
-            found = campaign | {"models": [campaign["base"], campaign["last"]]} | played
+            found = campaign | {which: self._measured(which, model) for which, model in campaign["models"].items()}
             with temporary_beside(kept) as draft:
                 draft.write_text(json.dumps(found, indent=1), encoding="utf-8")
         return dict(json.loads(kept.read_text(encoding="utf-8")))
@@ -116,23 +111,16 @@ class CampaignOfSeed:
         """Which models it began with and ended with, and what it took; of one that was interrupted, the last part."""
         kept = self._home / "campaign.json"
         if not kept.exists():
-            if f'"{BASE}"' not in self._flask("model", "list", "--json"):
+            if f'"{BASE}"' not in flask(self._home, "model", "list", "--json"):
                 where = ("--path", str(ROOT / "data" / "models" / BASE), "--prompt-style", "compact")
-                self._flask("model", "add-local", BASE, *where, "--game", "negotiation")
+                flask(self._home, "model", "add-local", BASE, *where, "--game", "negotiation")
             began, before = time.monotonic(), _processor_seconds()
-            begun = json.loads(self._flask("campaign", "list", "--json"))
-            if begun:
-                how = "show" if begun[0]["status"] == "done" else "resume"
-                shown = self._flask("campaign", how, str(begun[0]["campaign_id"]), "--json")
-            else:
-                shown = self._flask("campaign", "run", "--seed", str(self._seed), *self._options, "--json")
-            campaign = json.loads(shown)
+            campaign, begun = run_campaign(self._home, "--seed", str(self._seed), *self._options)
             found = {
                 "seed": self._seed,
-                "base": BASE,
-                "last": campaign["results"][-1]["model"],
+                "models": {"base": BASE, "last": campaign["results"][-1]["model"]},
                 "spec": campaign["spec"],
-                "interrupted": bool(begun),
+                "interrupted": begun,
                 "minutes": (time.monotonic() - began) / 60,
                 "processor_minutes": (_processor_seconds() - before) / 60,
                 "memory_mb": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024,
@@ -151,27 +139,19 @@ class CampaignOfSeed:
                 out.parent.mkdir(exist_ok=True)
                 matches = len(self._contexts.read_text(encoding="utf-8").splitlines()) // 2
                 against = [SCRIPTED.split()[-1]] if condition == SCRIPTED else []
-                played = self._flask(
+                played = flask(self._home,
                     "round", "run", "negotiation", "--models", model, *against, "--config", "objective=self",
                     "--contexts", str(self._contexts), "--pick", "in-order", "--seed", str(self._seed), *how,
                     "--matches", str(matches * (1 + len(against))), "--json",
                 )  # fmt: skip
                 with temporary_beside(out) as draft:
                     number = str(json.loads(played)["round_id"])
-                    self._flask("export", "lm-selfplay", "--round", number, "--out", str(draft))
+                    flask(self._home, "export", "lm-selfplay", "--round", number, "--out", str(draft))
             matches_played = list(matches_of(out))
             found[condition] = figures(matches_played) | {
                 "own_points": own_points(matches_played, condition == SCRIPTED)
             }
         return found
-
-    def _flask(self, *arguments: str) -> str:
-        environment = {**os.environ, "PARLOR_HOME": str(self._home), "DATABASE_URL": "", "REDIS_URL": ""}
-        command = (sys.executable, "-m", "flask", *arguments)
-        done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, encoding="utf-8", check=False)
-        if done.returncode not in (0, SOME_BROKEN_OFF):
-            raise SystemExit(done.returncode)
-        return done.stdout
 
 
 def own_points(matches: Sequence[Match], swapped: bool) -> float:

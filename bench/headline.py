@@ -12,9 +12,6 @@ under the same condition in the same run. What was interrupted goes on from its 
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,6 +23,7 @@ from app.analysis.wording import in_words, number
 from app.core.config import ROOT
 from app.games import metrics_of
 from app.games.metrics import AS_PLAYED, Use
+from bench.campaign_homes import run_campaign
 
 LEWIS = "Lewis et al. 2017, likelihood model against itself"  # Source: docs/papers.md
 _ANCHOR = {"score_mean": "5.4", "agreement_rate": "87.9 %", "agreed_score_mean": "6.2", "agreed_pareto_rate": "49.6 %"}
@@ -59,36 +57,17 @@ def _campaign(asked: argparse.Namespace, objective: str, seed: int) -> dict[str,
     kept = asked.work / f"{objective}-{seed}.json"
     if kept.exists():
         return dict(json.loads(kept.read_text(encoding="utf-8")))
-    home = asked.work / f"{objective}-{seed}"
-    home.mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "PARLOR_HOME": str(home), "DATABASE_URL": "", "REDIS_URL": ""}
-    flask = (sys.executable, "-m", "flask", "campaign")
-
-    def run(*arguments: str) -> Any:
-        done = subprocess.run(
-            (*flask, *arguments, "--json"),
-            cwd=ROOT,
-            env=environment,
-            stdout=subprocess.PIPE,
-            encoding="utf-8",
-            check=True,
-        )
-        return json.loads(done.stdout)
-
     began = time.monotonic()
-    begun = run("list")
-    if begun:
-        found = run("show" if begun[0]["status"] == "done" else "resume", str(begun[0]["campaign_id"]))
-    else:
-        training = ["--train", *asked.train] if asked.train else []
-        found = run(
-            "run", "--game", "negotiation", "--base", "tiny-base", "--rounds", str(asked.rounds),
-            "--matches", str(asked.matches), "--evaluation", str(asked.matches), "--config", f"objective={objective}",
-            "--temperature", "1", "--seed", str(seed), "--name", f"{objective}-{seed}", *training,
-        )  # fmt: skip
+    training = ["--train", *asked.train] if asked.train else []
+    found, begun = run_campaign(
+        asked.work / f"{objective}-{seed}",
+        "--game", "negotiation", "--base", "tiny-base", "--rounds", str(asked.rounds),
+        "--matches", str(asked.matches), "--evaluation", str(asked.matches), "--config", f"objective={objective}",
+        "--temperature", "1", "--seed", str(seed), "--name", f"{objective}-{seed}", *training,
+    )  # fmt: skip
     found["minutes"] = None if begun else (time.monotonic() - began) / 60
     kept.write_text(json.dumps(found), encoding="utf-8")
-    return dict(found)
+    return found
 
 
 def _draw(found: Mapping[str, Any], path: Path) -> None:
