@@ -5,6 +5,7 @@ doubt keeps a thing: one that a live job names anywhere cannot go.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from sqlalchemy import func, or_, select
@@ -73,7 +74,7 @@ def _of_kind(session: Session, kind: str, row: Any, listed: bool) -> Iterator[De
     if kind == MODEL:
         yield from _of_model(session, row)
     elif kind == DATASET:
-        yield from _of_dataset(session, row)
+        yield from _of_dataset(session, row, listed)
     else:
         if row.status in states.LIVE:
             yield Dependent(_job(session, kind, row.id), Phrase("it is not over; cancel it first"), keeps=True)
@@ -181,7 +182,7 @@ def _listed(value: Any) -> list[Any]:
 # ---- Datasets and rounds -----------------------------------------------------------
 
 
-def _of_dataset(session: Session, row: Dataset) -> Iterator[Dependent]:
+def _of_dataset(session: Session, row: Dataset, listed: bool) -> Iterator[Dependent]:
     jobs = select(TrainingJob).where(learns_from([row.id])).options(defer(TrainingJob.log)).order_by(TrainingJob.id)
     for job in session.scalars(jobs):
         if job.status != states.DONE:
@@ -189,27 +190,34 @@ def _of_dataset(session: Session, row: Dataset) -> Iterator[Dependent]:
         if job.model_id is not None:
             yield Dependent(_model(session.get_one(LanguageModel, job.model_id)), Phrase("it was trained on this"))
     yield from _of_parents(session, or_(RecipeStep.dataset_id == row.id, RecipeStep.realignment_id == row.id))
-    yield from _of_live_jobs(session, {row.name, row.reference, str(row.id)}, {"dataset"}, row.id)
+    yield from _of_live_jobs(session, {row.name, row.reference, str(row.id)}, {"dataset"}, row.id, listed)
 
 
-def _of_live_jobs(session: Session, names: Collection[str], keys: Collection[str], number: int) -> Iterator[Dependent]:
+def _of_live_jobs(
+    session: Session, names: Collection[str], keys: Collection[str], number: int, listed: bool
+) -> Iterator[Dependent]:
     """The live jobs in whose specs, or those of their steps, a name stands, or the number under one of the keys."""
-    for kind in JOB_KINDS:
-        for job in session.scalars(select(kind.table).where(kind.table.status.in_(states.LIVE))):
-            asked = _specs_of_steps(session, job) if isinstance(job, RecipeRun) else getattr(job, "spec", None)
-            if _holds(asked, names, keys, number):
-                yield _unfinished(session, kind.name, job)
+    for kind, job, asked in _live_jobs(session, listed):
+        if _holds(asked, names, keys, number):
+            yield _unfinished(session, kind, job)
 
 
-def _specs_of_steps(session: Session, run: RecipeRun) -> list[dict[str, Any]]:
-    """The specs of all steps of a run, those to come too, with its inputs filled in: steps say what these mean."""
-    known: dict[int, list[dict[str, Any]]] = session.info.setdefault(_specs_of_steps, {})  # a list asks for each thing
-    if run.id not in known:
-        try:
-            known[run.id] = [step.draft.to_json() for step in plan_of(run).steps]
-        except RecipeFault:  # of another version; it fails at its next step, and keeps all that it names
-            known[run.id] = [run.spec]
-    return known[run.id]
+def _live_jobs(session: Session, listed: bool) -> list[tuple[str, Any, Any]]:
+    """The live jobs, each with its kind and what is asked of it; read once for all things that are `listed`."""
+    known: list[tuple[str, Any, Any]] | None = session.info.get(_live_jobs) if listed else None
+    if known is None:
+        live = ((kind, select(kind.table).where(kind.table.status.in_(states.LIVE))) for kind in JOB_KINDS)
+        known = [(kind.name, job, _asked_of(job)) for kind, those in live for job in session.scalars(those)]
+        session.info[_live_jobs] = known
+    return known
+
+
+def _asked_of(job: Any) -> Any:
+    """The spec of a job; of a recipe's run those of all steps, later ones too, with its inputs filled in."""
+    if isinstance(job, RecipeRun):
+        with suppress(RecipeFault):  # of another version: it fails at its next step, and keeps all that it names
+            return [step.draft.to_json() for step in plan_of(job).steps]
+    return getattr(job, "spec", None)
 
 
 def _of_round(session: Session, row: RoundRow, listed: bool) -> Iterator[Dependent]:
@@ -234,7 +242,7 @@ def _of_round(session: Session, row: RoundRow, listed: bool) -> Iterator[Depende
         learned = select(TrainingJob.model_id).where(learns_from([dataset.id]), TrainingJob.model_id.is_not(None))
         for model in session.scalars(select(LanguageModel).where(LanguageModel.id.in_(learned))):
             yield Dependent(_model(model), Phrase("it was trained on rows of this round"))
-    yield from _of_live_jobs(session, (), {"round", "talk_of"}, row.id)
+    yield from _of_live_jobs(session, (), {"round", "talk_of"}, row.id, listed)
     read_from = (RoundRow.talk_of == row.id, RoundRow.status != states.DONE, RoundRow.removed_at.is_(None))
     for other in session.scalars(select(RoundRow).where(*read_from).order_by(RoundRow.id)):
         yield _unfinished(session, ROUND.name, other)
