@@ -36,6 +36,8 @@ def test_a_claim_is_met_where_its_interval_reaches_the_aim() -> None:
     assert len(rows) == len(CLAIMS) + 2
     assert rows["deals, greedy"].endswith("| yes |")
     assert rows["points, greedy"].endswith("| no |")
+    assert rows["agreed points minus the base’s, greedy"].endswith("| yes |")  # no less than the base's
+    assert rows["points minus the base’s, at temperature 1"].endswith("| no |")
     assert rows["own points minus the base’s, against scripted"].split(" | ")[2] == "-0.500"
 
 
