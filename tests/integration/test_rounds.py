@@ -253,13 +253,16 @@ def test_a_worker_that_slept_longer_than_its_lease_plays_on_where_it_was(
     add_models(engine, stub.url, "slow", in_flight=64)  # more than there are matches, so that it looks for others
     round_id = make_round(engine, "slow", matches=12)
     long_ago = datetime(2026, 1, 1, tzinfo=UTC)
-    lapse = update(RoundRange).where(RoundRange.lease_until.is_not(None)).values(lease_until=long_ago)
+    held = update(RoundRange).where(RoundRange.lease_until.is_not(None)).values(lease_until=long_ago)
+    with reading(engine) as session:
+        starts = session.scalars(select(RoundRange.start).where(RoundRange.round_id == round_id)).all()
     awake = threading.Event()
 
     def let_leases_lapse() -> None:
         while not awake.wait(0.05):
-            with writing(engine) as session:
-                session.execute(lapse)
+            for start in starts:  # one each time: the workers lock several, in an order of their own
+                with writing(engine) as session:
+                    session.execute(held.where(RoundRange.start == start))
 
     sleep = threading.Thread(target=let_leases_lapse)
     sleep.start()
