@@ -51,6 +51,7 @@ _PARENTS: Sequence[tuple[type[Any], Any]] = (
     (Campaign, RecipeStep.campaign_id), (Alignment, RecipeStep.alignment_id), (RecipeRun, RecipeStep.run_id),
 )  # fmt: skip
 _LONG = ("material", "document", "text", "files", "questions", "priors", "log")  # columns that are not looked through
+_NAMING_DATASETS = ("dataset", "sft_data", "start_data", "demonstration")  # fields of specs, or their plurals
 
 
 class Dependent(NamedTuple):
@@ -84,6 +85,7 @@ def _of_kind(session: Session, kind: str, row: Any, listed: bool) -> Iterator[De
         elif kind == SOCIETY.name:
             made = select(Dataset).where(Dataset.spec["society"]["society_id"].as_integer() == row.id)
             yield from _datasets(session.scalars(made.order_by(Dataset.id)))
+            yield from _of_live_jobs(session, (), {"society"}, row.id, listed)
         elif kind == TRAINING.name and row.model_id is not None:
             yield Dependent(_model(session.get_one(LanguageModel, row.model_id)), Phrase("this training has made it"))
 
@@ -166,7 +168,7 @@ def _holds(value: Any, names: Collection[str], keys: Collection[str], number: in
     if isinstance(value, dict):
         return any(
             each in names
-            or (each.removesuffix("s") in keys and str(number) in map(str, _listed(inside)))
+            or (each.removesuffix("s") in keys and any(_is_number(one, number) for one in _listed(inside)))
             or _holds(inside, names, keys, number)
             for each, inside in value.items()
         )
@@ -177,6 +179,13 @@ def _holds(value: Any, names: Collection[str], keys: Collection[str], number: in
 
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
+
+
+def _is_number(value: Any, number: int) -> bool:
+    """Whether a value is that number, however a spec writes it: 5, "5" or "05"."""
+    with suppress(ValueError):
+        return isinstance(value, int | str) and int(value) == number
+    return False
 
 
 # ---- Datasets and rounds -----------------------------------------------------------
@@ -190,7 +199,7 @@ def _of_dataset(session: Session, row: Dataset, listed: bool) -> Iterator[Depend
         if job.model_id is not None:
             yield Dependent(_model(session.get_one(LanguageModel, job.model_id)), Phrase("it was trained on this"))
     yield from _of_parents(session, or_(RecipeStep.dataset_id == row.id, RecipeStep.realignment_id == row.id))
-    yield from _of_live_jobs(session, {row.name, row.reference, str(row.id)}, {"dataset"}, row.id, listed)
+    yield from _of_live_jobs(session, {row.name, row.reference}, _NAMING_DATASETS, row.id, listed)
 
 
 def _of_live_jobs(
@@ -243,6 +252,9 @@ def _of_round(session: Session, row: RoundRow, listed: bool) -> Iterator[Depende
         for model in session.scalars(select(LanguageModel).where(LanguageModel.id.in_(learned))):
             yield Dependent(_model(model), Phrase("it was trained on rows of this round"))
     yield from _of_live_jobs(session, (), {"round", "talk_of"}, row.id, listed)
+    played_for = select(RecipeStep.campaign_id).where(RecipeStep.kind == ROUND.name, RecipeStep.number == row.id)
+    for campaign in session.scalars(played_for.where(RecipeStep.campaign_id.is_not(None))):
+        yield from _of_live_jobs(session, (), {"campaign"}, campaign, listed)  # a step will cut what it has played
     read_from = (RoundRow.talk_of == row.id, RoundRow.status != states.DONE, RoundRow.removed_at.is_(None))
     for other in session.scalars(select(RoundRow).where(*read_from).order_by(RoundRow.id)):
         yield _unfinished(session, ROUND.name, other)

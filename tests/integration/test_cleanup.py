@@ -33,6 +33,7 @@ from app.datasets.withdrawn import delete_files, mark_unusable
 from app.jobs import states
 from app.matches.counts import recount
 from app.models import (
+    Campaign,
     Dataset,
     DatasetRow,
     EventRow,
@@ -48,6 +49,7 @@ from app.publication.release import release_of_dataset
 from app.registry import add_local_model, get_model
 from app.registry.changes import is_in_use
 from app.spend.figures import ALL, Spend, read_spend
+from tests.campaigns import add_local, campaign_of, campaign_that_awaits
 from tests.datasets import cut
 from tests.jobs import make_dataset, make_job, run
 from tests.recipes import make_run
@@ -297,6 +299,58 @@ def test_a_dataset_that_a_later_step_of_a_recipe_names_cannot_go(
     make_run(engine, text)
     with pytest.raises(Conflict, match="one that can be removed"):
         remove(settings, engine, "dataset", dataset.id, BY)
+
+
+RATED = "{{name: rows, do: comparisons, with: {{society: {number}}}}}"
+KEPT_ROWS = "{{name: rows, do: keep, with: {{{fields}, filter: all}}}}"
+
+
+def make_later(engine: Engine, step: str) -> None:
+    """A run of a recipe that waits with one step."""
+    make_run(engine, f"recipe: later\nversion: 1\nabout: Of what is there.\nsteps:\n  - {step}\n")
+
+
+@pytest.mark.parametrize("number", ["'{0}'", "{0}", "'0{0}'"])
+def test_a_society_that_a_later_step_of_a_recipe_names_cannot_go(
+    engine: Engine, settings: Settings, stub: StubServer, number: str
+) -> None:
+    add_chat_models(engine, stub.url, "chatter")
+    society, other = make_society(engine, "chatter"), make_society(engine, "chatter")
+    run_society(engine, settings, society)
+    run_society(engine, settings, other)
+    make_later(engine, RATED.format(number=number.format(society)))
+    with pytest.raises(Conflict, match=r"kept because of later-1 \(recipe run 1\) "):
+        remove(settings, engine, "society", society, BY)
+    remove(settings, engine, "society", other, BY)
+
+
+def test_the_number_of_a_round_keeps_no_dataset_of_that_number(engine: Engine, settings: Settings) -> None:
+    dataset = make_dataset(engine, settings)
+    make_later(engine, KEPT_ROWS.format(fields=f"rounds: ['{dataset.id}']"))
+    with reading(engine) as session:
+        assert preview(session, settings.home, "dataset", dataset.id).keepers == []
+
+
+@pytest.mark.parametrize("field", ["start_data", "sft_data"])
+def test_a_dataset_that_a_later_step_of_a_campaign_learns_from_cannot_go(
+    engine: Engine, settings: Settings, field: str
+) -> None:
+    dataset = make_dataset(engine, settings)
+    add_local(engine, "base")
+    campaign_of(engine, "base", queued=True, **{field: dataset.id})
+    with pytest.raises(Conflict, match=r"kept because of loop \(campaign 1\) "):
+        remove(settings, engine, "dataset", dataset.id, BY)
+
+
+def test_a_round_of_a_campaign_whose_matches_a_later_step_of_a_recipe_cuts_cannot_go(
+    engine: Engine, settings: Settings, round_id: int
+) -> None:
+    campaign = campaign_that_awaits(engine, round_id)
+    with writing(engine) as session:
+        session.get_one(Campaign, campaign).status = states.DONE
+    make_later(engine, KEPT_ROWS.format(fields=f"matches: {{campaign: {campaign}}}"))
+    with pytest.raises(Conflict, match=r"kept because of later-1 \(recipe run 1\) "):
+        remove(settings, engine, "round", round_id, BY)
 
 
 def test_two_datasets_with_the_same_bytes_share_their_file_until_both_are_gone(
