@@ -32,6 +32,7 @@ from app.core.errors import Conflict, Invalid, Phrase, Verbatim
 from app.core.extensions import came_second, in_turn, lock_tables, reading, sync_commits, transact, writing
 from app.core.files import temporary_beside
 from app.core.lists import Reference
+from app.datasets.register import delete_left
 from app.matches.counts import uncount
 from app.models import MatchRow, Removal
 from app.rounds.job import ROUND
@@ -132,11 +133,16 @@ def remove(
 
 
 def finish(home: Path, database: Engine, seconds: float = math.inf) -> None:
-    """Do what a process that was killed has left to do, for who has the `cleanup_lock`.
+    """Do what a process that was killed has left to do, for who has the `cleanup_lock`; files of datasets that nobody
+    has registered go, too.
 
     After so many seconds it stops between two transactions or files, and the next call goes on.
     """
     until = time.monotonic() + seconds
+    try:
+        delete_left(transact(database), home)
+    except OSError as error:
+        log.warning("what was left of a dataset cannot be deleted", error=str(error))
     for row in _settled(home, database):
         if not row.in_force:
             drop(home, database, row)

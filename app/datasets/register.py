@@ -18,12 +18,13 @@ from sqlalchemy.orm import Session
 
 from app.core.errors import Conflict, Phrase, Unavailable, check_name
 from app.core.extensions import DATABASE_AWAY, Transact, in_turn, lock_tables
-from app.datasets.store import UnregisteredDataset
+from app.datasets.store import UnregisteredDataset, left_files, mark_of
 from app.jobs.holding import hold
 from app.models import Dataset, DatasetRow, MatchRow, Removal, RoundRow, SeatRow
 
 _ROWS_AT_ONCE = 5_000  # in one transaction
 _FORGOTTEN = timedelta(hours=1)  # without a new row: then a registration counts as abandoned
+_LEFT = timedelta(days=1)  # likewise without a new line, or between a file and its row
 
 
 def save(transact: Transact, draft: UnregisteredDataset, name: str) -> int:
@@ -49,6 +50,7 @@ def add(transact: Transact, draft: UnregisteredDataset, name: str) -> int:
         for forgotten, rows, sha256 in transact(_forgotten):
             _remove(transact, forgotten, rows, None if sha256 == draft.sha256 else draft.path.with_stem(sha256))
         number = transact(lambda session: _begun(session, draft, name))
+        mark_of(draft.path).unlink(missing_ok=True)
         every = enumerate((match_id, seat) for match_id, seats in draft.origins for seat in seats)
         origins = (each for each in every if each[1][0] is not None)
         while part := list(islice(origins, _ROWS_AT_ONCE)):
@@ -65,6 +67,15 @@ def add(transact: Transact, draft: UnregisteredDataset, name: str) -> int:
 def discard(transact: Transact, draft: UnregisteredDataset, number: int | None = None) -> None:
     """Delete the file of a draft, unless a dataset has it, and what `add` has written under that number."""
     _remove(transact, number, draft.rows, draft.path)
+
+
+def delete_left(transact: Transact, home: Path) -> None:
+    """Delete the files of builds that were killed a day ago or earlier, before any row spoke of them."""
+    files, drafts = left_files(home, datetime.now(UTC) - _LEFT)
+    for draft in drafts:
+        draft.unlink(missing_ok=True)
+    for path in files:
+        transact(partial(_delete_with_file, dataset_id=None, path=path))
 
 
 @contextmanager
@@ -178,3 +189,4 @@ def _delete_with_file(session: Session, dataset_id: int | None, path: Path | Non
     others = or_(Dataset.removed_at.is_(None), Dataset.id.not_in(moved))
     if session.scalar(select(Dataset.id).where(Dataset.sha256 == path.stem, others).limit(1)) is None:
         path.unlink(missing_ok=True)
+    mark_of(path).unlink(missing_ok=True)

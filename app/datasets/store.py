@@ -1,16 +1,19 @@
 """Datasets as they are kept: each in a file that is named by the hash of its bytes, and a row that says what it is.
 
 A file is written beside its place and renamed when it is whole; whoever finds it there finds all of it, for ever.
+Until its row is there a mark lies beside it, so that what a killed process has left is known from what is somebody's.
 """
 
 import contextlib
 import hashlib
 import json
 import os
+import re
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.core.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
-from app.core.files import private_folder
+from app.core.files import private_file, private_folder
 from app.datasets.build import DatasetBuild, TrainingRow, refuse_nothing
 from app.datasets.reward_tally import DatasetTally
 from app.datasets.spec import DatasetSpec
@@ -30,6 +33,8 @@ from training.methods.base import CONVERSATIONS
 
 FOLDER = "datasets"  # in PARLOR_HOME
 _PIECE = 1 << 20  # bytes
+_UNREGISTERED = ".unregistered"
+_MARK, _DRAFT = re.compile(rf"\.([0-9a-f]{{64}}){re.escape(_UNREGISTERED)}"), re.compile(r"\.[0-9a-f]{16}\.part")
 LATEST_FIRST = select(Dataset).where(Dataset.complete).order_by(Dataset.id.desc())
 
 
@@ -104,6 +109,7 @@ def write_file(home: Path, lines: Iterable[bytes], tally: DatasetTally) -> Path:
             file.flush()
             os.fsync(file.fileno())
         path = folder / f"{tally.sha256}.jsonl"
+        private_file(mark_of(path))
         if path.exists():
             draft.unlink()
         else:
@@ -123,6 +129,25 @@ def write_file(home: Path, lines: Iterable[bytes], tally: DatasetTally) -> Path:
         draft.unlink(missing_ok=True)
         raise
     return path
+
+
+def mark_of(path: Path) -> Path:
+    """The empty file that lies beside a dataset's file from before that has its name until a row speaks of it."""
+    return path.with_name(f".{path.stem}{_UNREGISTERED}")
+
+
+def left_files(home: Path, before: datetime) -> tuple[list[Path], list[Path]]:
+    """What has not changed since `before` of what builds leave that are killed: files whose marks are still there,
+    whether or not a row speaks of them by now, and drafts. Nothing that Parlor has not named so is among them.
+    """
+    folder = home / FOLDER
+    files, drafts = list[Path](), list[Path]()
+    for path in sorted(folder.glob(".*")):
+        mark = _MARK.fullmatch(path.name)
+        with contextlib.suppress(FileNotFoundError):
+            if (mark or _DRAFT.fullmatch(path.name)) and path.stat().st_mtime < before.timestamp():
+                (files if mark else drafts).append(folder / f"{mark[1]}.jsonl" if mark else path)
+    return files, drafts
 
 
 class _Tally(DatasetTally):

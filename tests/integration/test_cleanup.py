@@ -775,6 +775,8 @@ from pathlib import Path
 from app.cleanup import remove as removing, restore as restoring, folder
 from app.core.config import load_settings
 from app.core.extensions import open_engine
+from app.datasets import register
+from tests.datasets import cut
 
 def die(*_args, **_kw):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -843,6 +845,32 @@ def test_a_removal_that_is_killed_is_whole_or_nothing(
             number = session.scalars(select(Removal.id)).one()
         restore(settings, engine, number, BY)
         assert everything(engine, settings.home) == {k: v for k, v in before.items() if k not in ("left", "removals")}
+
+
+@pytest.mark.parametrize(("name", "after"), [("_begun", False), ("_begun", True)])
+def test_a_dataset_whose_build_was_killed_before_it_had_a_row_leaves_no_file_for_longer_than_a_day(
+    shell: Shell, engine: Engine, settings: Settings, name: str, after: bool
+) -> None:
+    kept = make_dataset(engine, settings)
+    folder = settings.home / "datasets"
+    before = sorted(folder.iterdir())
+    for rows in ("own", "same"):  # bytes that no dataset has, and those of one that stays
+        spec = {"rounds": kept.spec["rounds"], "filter": "all", "style": "full" if rows == "own" else "compact"}
+        call = f"cut(database, settings.home, 'new', **{spec!r})"
+        killed(shell, settings.database_url, settings.home, "register", name, after=after, call=call)
+    (folder / ".0123456789abcdef.part").touch()  # of a build that was killed while it wrote
+    others = [folder / "notes.jsonl", folder / ".mine.part", folder / f"{'0' * 64}.jsonl"]
+    for path in others:
+        path.touch()
+    assert len([*folder.iterdir()]) > len(before) + len(others) + 1
+    found = sorted(folder.iterdir())
+    free_due(settings.home, engine)
+    assert sorted(folder.iterdir()) == found  # somebody may still be building
+    long_ago = (datetime.now(UTC) - timedelta(days=2)).timestamp()
+    for path in found:
+        os.utime(path, (long_ago, long_ago))
+    free_due(settings.home, engine)
+    assert sorted(folder.iterdir()) == sorted([*before, *others])
 
 
 def test_a_round_of_which_some_matches_are_gone_is_removed_to_the_end_and_comes_back(
