@@ -44,6 +44,7 @@ from app.models import (
 from app.recipes.faults import RecipeFault
 from app.recipes.lifecycle import plan_of
 from app.registry import is_shipped
+from app.registry.changes import is_called
 from app.rounds.job import ROUND, SELFPLAY
 from app.society.job import SOCIETY
 
@@ -101,6 +102,8 @@ def _of_model(session: Session, row: LanguageModel) -> Iterator[Dependent]:
         yield Dependent(own, Phrase("it has no checkpoint here"), keeps=True)
     if row.offered_to_people:
         yield Dependent(own, Phrase("it is offered to people; switch that off first"), keeps=True)
+    if is_called(session, row):
+        yield Dependent(own, Phrase("a call of it outside of matches is not answered yet"), keeps=True)
     yield from _of_matches_and_waves(session, row)
     yield from _of_jobs(session, row.id, row.name)
     over = select(LanguageModel).where(LanguageModel.adapter_base_id == row.id).order_by(LanguageModel.id)
@@ -253,7 +256,7 @@ def _of_round(session: Session, row: RoundRow, listed: bool) -> Iterator[Depende
             yield Dependent(_model(model), Phrase("it was trained on rows of this round"))
     yield from _of_live_jobs(session, (), {"round", "talk_of"}, row.id, listed)
     played_for = select(RecipeStep.campaign_id).where(RecipeStep.kind == ROUND.name, RecipeStep.number == row.id)
-    for campaign in session.scalars(played_for.where(RecipeStep.campaign_id.is_not(None))):
+    for campaign in filter(None, session.scalars(played_for)):
         yield from _of_live_jobs(session, (), {"campaign"}, campaign, listed)  # a step will cut what it has played
     read_from = (RoundRow.talk_of == row.id, RoundRow.status != states.DONE, RoundRow.removed_at.is_(None))
     for other in session.scalars(select(RoundRow).where(*read_from).order_by(RoundRow.id)):

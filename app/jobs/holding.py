@@ -7,6 +7,7 @@ and sees what was created, or this waits for the removal, and sees that.
 from collections.abc import Iterable
 from typing import Any
 
+from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.orm import Session
 
 from app.core.errors import Conflict, Phrase
@@ -30,6 +31,11 @@ def hold(session: Session, rows: Iterable[Any]) -> None:
     All take them in the same order, so that nobody waits in a circle.
     """
     for row in sorted({*rows}, key=lambda each: (each.__tablename__, each.id)):
-        session.refresh(row, ["removed_at"], with_for_update={"read": True, "key_share": True})
         kind = row.__tablename__.removeprefix("language_")
+        try:
+            session.refresh(row, ["removed_at"], with_for_update={"read": True, "key_share": True})
+        except InvalidRequestError:  # a model that nothing was made with goes with its row
+            raise Conflict(
+                kind, expected=Phrase("one that is still there"), got=Phrase("one that was just removed")
+            ) from None
         check_not_removed(kind, row, Phrase(f"{kind} %(number)s", number=row.id))

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from app.core.errors import Conflict, Invalid, Phrase
 from app.games.base import JSON
 from app.jobs import leases, states
+from app.jobs.holding import hold
 from app.matches.store import generation_columns
 from app.models import GenerationRow, LanguageModel, ModelRequest
 from app.players.api.server_findings import PROBE_SECONDS
@@ -32,9 +33,11 @@ def create(
 ) -> ModelRequest:
     """A request that waits.
 
-    Raises Conflict for a model that answers no chats or is archived, and Invalid for a sampling that it does not have.
+    Until it is over, its model cannot be removed. Raises Conflict for a model that answers no chats, is archived or was
+    removed, and Invalid for a sampling that it does not have.
     """
     check_not_archived(row)
+    hold(session, [row])
     if row.kind == "api" and sampling.top_k is not None:
         raise Invalid(
             "top_k",

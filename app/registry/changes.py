@@ -165,14 +165,25 @@ def restore_model(session: Session, name: str) -> None:
 
 
 def remove_model(session: Session, name: str) -> None:
-    """Remove a model that nothing was ever made with or of. Raises NotFound, and Conflict for any other."""
+    """Remove a model that nothing was ever made with or of, and calls of it that nobody makes yet.
+
+    Raises NotFound, and Conflict for any other, and for one that is just answering a test call or a question.
+    """
     row = get_model(session, name)
+    session.refresh(row, ["removed_at"], with_for_update=True)  # who begins something with it holds it
     if is_shipped(row) or is_in_use(session, row):
         raise Conflict(
             "model",
             expected=Phrase("one that nothing was played with or trained from"),
             got=shown(name),
             remedy=Phrase("`flask model archive %(name)s` or its page takes it out of use", name=row.name),
+        )
+    if is_called(session, row, [states.RUNNING]):
+        raise Conflict(
+            "model",
+            expected=Phrase("one that is not being called"),
+            got=Phrase("%(name)s, which is just answering a test call or a question", name=shown(name)),
+            remedy=Phrase("try again once it has"),
         )
     # What its calls have cost was spent all the same. Their rows stay also because SQLite would give their numbers to
     # later calls, which sums would then take for calls that are counted.
@@ -191,6 +202,12 @@ def remove_model(session: Session, name: str) -> None:
     session.execute(delete(ReleasePermission).where(ReleasePermission.language_model_id == row.id))
     session.delete(row)
     session.flush()
+
+
+def is_called(session: Session, row: LanguageModel, status: Collection[str] = states.OPEN) -> bool:
+    """Whether a call of the model outside of matches waits or is being made, or has another `status` of these."""
+    own = ModelRequest.language_model_id == row.id, ModelRequest.status.in_(status)
+    return bool(session.scalar(select(exists().where(*own))))
 
 
 def is_in_use(session: Session, row: LanguageModel) -> bool:

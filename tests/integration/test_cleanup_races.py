@@ -19,8 +19,11 @@ from app.datasets import build, register, store
 from app.datasets.spec import read_spec
 from app.jobs.holding import hold
 from app.matches.lobby import GuestMatchRequest, start_guest_match
+from app.model_calls import request_lifecycle
+from app.model_calls.test_call import request_test
 from app.models import Dataset, DatasetRow, LanguageModel, Removal, RoundRow
 from app.registry import add_local_model, get_model_by_number
+from app.registry.changes import remove_model
 from app.rounds import lifecycle
 from app.rounds.spec import RoundSpec
 from tests.datasets import cut
@@ -66,6 +69,45 @@ def test_a_model_that_a_round_is_just_created_with_stays(engine: Engine, setting
     assert (settings.home / "checkpoints" / "small" / "model.safetensors").is_file()
     with reading(engine) as session:
         assert session.scalar(select(func.count()).select_from(Removal)) == 0
+
+
+def test_a_model_that_is_just_being_asked_stays_until_it_has_answered(
+    engine: Engine, settings: Settings, model: int
+) -> None:
+    with ThreadPoolExecutor() as threads:
+        with writing(engine) as session:
+            number = request_test(session, get_model_by_number(session, model)).id
+            removing = threads.submit(remove, settings, engine, "model", model, BY)
+            with pytest.raises(TimeoutError):
+                removing.result(1)  # it waits for this transaction
+        with pytest.raises(Conflict, match=r"because of small \(a call of it outside of matches is not answered yet"):
+            removing.result(20)
+    with writing(engine) as session:
+        assert request_lifecycle.take(session, number, "worker", 60) is not None
+    with pytest.raises(Conflict, match="is not answered yet"):
+        remove(settings, engine, "model", model, BY)
+    with pytest.raises(Conflict, match="expected one that is not being called, got 'small', which is just"):
+        remove_named(engine)
+    with writing(engine) as session:
+        assert request_lifecycle.finish(session, number, "worker", {"ok": False, "error": "no"}, ())
+    remove(settings, engine, "model", model, BY)
+
+
+def remove_named(engine: Engine) -> None:
+    with writing(engine) as session:
+        remove_model(session, "small")
+
+
+def test_who_asks_a_model_while_its_row_is_deleted_gets_one_clear_line(
+    engine: Engine, settings: Settings, model: int
+) -> None:
+    if engine.dialect.name == "sqlite":
+        pytest.skip("nobody else writes in a transaction of SQLite")
+    with writing(engine) as session:
+        row = get_model_by_number(session, model)
+        remove_named(engine)
+        with pytest.raises(Conflict, match=r"^model: expected one that is still there, got one that was just removed$"):
+            request_test(session, row)
 
 
 def test_who_has_looked_at_a_model_before_it_was_removed_cannot_use_it(
