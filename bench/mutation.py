@@ -2,7 +2,8 @@
 
 Of each package below some lines are drawn by a fixed seed, and of each line one fault that cosmic-ray can make there:
 another operator, another number, a loop that is left out. With each fault alone in a copy of a revision run the tests
-that come by its line; with each that they do not notice, all tests, which takes far longer and so comes at the end.
+that come by its line. Those that they do not notice meet all tests at the end, together, as that takes far longer: of a
+test that fails then it is found which fault alone makes it fail, and the others meet all tests again without it.
 What was found is kept under var/mutation, by revision, so that a run that was interrupted goes on and two revisions can
 be compared: `--of REVISION`.
 """
@@ -164,12 +165,18 @@ class Measurement:
             if fault in known:
                 continue
             of_line = tests[fault]
-            noticed = bool(of_line) and self._is_noticed(fault, of_line)
+            noticed = bool(of_line) and bool(self._noticing([fault], of_line))
             self._keep(known, fault, BY_ITS_OWN if noticed else OPEN, f"{number} of {len(drawn)}")
-        left = [fault for fault in drawn if known[fault] == OPEN]
-        for number, fault in enumerate(left, 1):
-            noticed = self._is_noticed(fault)
-            self._keep(known, fault, BY_ANOTHER if noticed else BY_NONE, f"all tests, {number} of {len(left)}")
+        while left := [fault for fault in drawn if known[fault] == OPEN]:
+            print(f"All tests run with {len(left)} faults together.", flush=True)
+            noticing = self._noticing(left)
+            found = [fault for fault in left if noticing and self._noticing([fault], noticing)]
+            for fault in found:
+                self._keep(known, fault, BY_ANOTHER, f"by {', '.join(sorted(noticing))}")
+            if noticing and not found:  # only together do they make it fail
+                self._leave_out(noticing)
+            for fault in left if not noticing else ():
+                self._keep(known, fault, BY_NONE, "all tests")
         return [(fault, known[fault]) for fault in drawn]
 
     def _keep(self, known: dict[Fault, str], fault: Fault, noticed: str, which: str) -> None:
@@ -183,23 +190,32 @@ class Measurement:
             return []
         return [json.loads(line) for line in self._results.read_text(encoding="utf-8").splitlines()]
 
-    def _is_noticed(self, fault: Fault, tests: set[str] | None = None) -> bool:
-        """Whether a test fails with the fault, of those named or of all, and does so again by itself.
+    def _noticing(self, faults: Sequence[Fault], tests: set[str] | None = None) -> set[str]:
+        """The first tests that fail with some faults, of those named or of all, and do so again by themselves.
 
-        A test that failed once may have failed by a busy machine: the others are then run without it.
+        A test that failed once may have failed by a busy machine: the others are then run without it. Of named tests
+        that could not even begin, or never ended, each counts as failed.
         """
-        path = self.tree / fault.path
-        before = path.read_text(encoding="utf-8")
-        path.write_text(fault.made_in(before), encoding="utf-8")
+        before = {fault.path: (self.tree / fault.path).read_text(encoding="utf-8") for fault in faults}
         spared = self._unfit_tests()
         try:
+            for path, source in before.items():
+                # From the last place to the first: a fault moves what follows it.
+                for fault in sorted((each for each in faults if each.path == path), key=lambda each: -each.line):
+                    source = fault.made_in(source)
+                (self.tree / path).write_text(source, encoding="utf-8")
             while (failed := self._failed(tests, spared)) is not None:
-                if not failed or self._failed(failed, set()) is not None:  # none: the tests could not even begin
-                    return True
+                if not failed and tests is None:
+                    raise SystemExit(f"error: all tests: expected their end, got none; see {self.folder}/pytest.log")
+                if not failed:
+                    return tests or set()
+                if self._failed(failed, set()) is not None:
+                    return failed
                 spared |= failed
-            return False
+            return set()
         finally:
-            path.write_text(before, encoding="utf-8")
+            for path, source in before.items():
+                (self.tree / path).write_text(source, encoding="utf-8")
 
     def _failed(self, tests: set[str] | None, spared: set[str]) -> set[str] | None:
         """The first tests that fail, of those named or of all but those spared; None if all of them pass."""
@@ -231,6 +247,9 @@ class Measurement:
 
     def _unfit_tests(self) -> set[str]:
         return set(self._unfit.read_text(encoding="utf-8").split())
+
+    def _leave_out(self, tests: set[str]) -> None:
+        self._unfit.write_text("\n".join(sorted(self._unfit_tests() | tests)), encoding="utf-8")
 
     def _tests_by_fault(self, drawn: Sequence[Fault]) -> dict[Fault, set[str]]:
         """The names of the tests that come by the line of each fault, by one run of all tests."""
