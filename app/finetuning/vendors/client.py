@@ -6,9 +6,11 @@ is sent but what the call needs. No call is repeated here: whoever looks at a jo
 """
 
 import re
+import ssl
 import time
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 from urllib.parse import quote
@@ -289,6 +291,12 @@ def clean_line(text: str, key: str) -> str:
     return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 1] + "…"
 
 
+@cache
+def _host_certificates() -> ssl.SSLContext:
+    """Read once a process: each look at a job makes a client, and this takes it longer than all else."""
+    return httpx2.create_ssl_context(trust_env=False)
+
+
 class _Forbidden(httpx2.ConnectError):
     """A connection was about to be made to where no model is."""
 
@@ -300,7 +308,7 @@ class _GuardedTransport(httpx2.BaseTransport):
         self._key = key
         self._sent_headers = sent
         self._proxied = proxy is not None  # the operator's own, which looks up names by itself
-        self._inner = httpx2.HTTPTransport(proxy=proxy, trust_env=False)
+        self._inner = httpx2.HTTPTransport(verify=_host_certificates(), proxy=proxy, trust_env=False)
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Raises what httpx2 raises, and _Forbidden."""
