@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tarfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import unified_diff
 from pathlib import Path
@@ -37,6 +37,7 @@ PACKAGES = ("app/rounds", "app/studies", "app/finetuning", "app/society", "app/a
 LINES = 12  # of each
 SEED = 20261126
 WHOLE = ("-n", "6")
+FIRST = 30  # tests that a fault meets before the others of its line
 LONGEST = 3600.0  # seconds that tests may take; who never ends is noticed, too
 OPEN = "by no test of its line"  # before all tests have met it
 BY_ITS_OWN, BY_ANOTHER, BY_NONE = "by the tests of its line", "by another test", "by none"
@@ -164,8 +165,7 @@ class Measurement:
         for number, fault in enumerate(drawn, 1):
             if fault in known:
                 continue
-            of_line = tests[fault]
-            noticed = bool(of_line) and bool(self._noticing([fault], of_line))
+            noticed = any(self._noticing([fault], some) for some in _first_and_rest(tests[fault], tests.values()))
             self._keep(known, fault, BY_ITS_OWN if noticed else OPEN, f"{number} of {len(drawn)}")
         while left := [fault for fault in drawn if known[fault] == OPEN]:
             print(f"All tests run with {len(left)} faults together.", flush=True)
@@ -272,6 +272,13 @@ class Measurement:
             number, _, test = line.partition(" ")
             found[drawn[int(number)]].add(test)
         return found
+
+
+def _first_and_rest(tests: set[str], of_lines: Collection[set[str]]) -> list[set[str]]:
+    """The tests of a line in two parts: first those that come by the fewest others of the lines that are drawn."""
+    lines = Counter(test for others in of_lines for test in others)
+    in_order = sorted(tests, key=lambda each: (lines[each], each))
+    return [set(part) for part in (in_order[:FIRST], in_order[FIRST:]) if part]
 
 
 def with_probes(source: str, lines: Mapping[int, int]) -> str:
