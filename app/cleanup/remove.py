@@ -198,7 +198,7 @@ def _refuse_removed(session: Session, kind: str, row: Any) -> None:
     )
 
 
-def matches_of(session: Session, round_id: int) -> Iterator[Sequence[str]]:
+def _matches_of(session: Session, round_id: int) -> Iterator[Sequence[str]]:
     """The ids of a round's matches, some at a time."""
     ids = session.scalars(select(MatchRow.id).where(MatchRow.round_id == round_id)).all()
     yield from (ids[first : first + _AT_ONCE] for first in range(0, len(ids), _AT_ONCE))
@@ -297,8 +297,6 @@ def _mark(
                 removal.dataset_rows = {
                     str(number): count for number, count in rows_of_datasets(session, found.number).items()
                 }
-                for some in matches_of(session, found.number):
-                    uncount(session, some)
             session.flush()
             return removal.id
     except Exception as error:
@@ -341,22 +339,31 @@ def _take_rows(database: Engine, removal: Removal, until: float) -> bool:
     return True
 
 
-def _parts(session: Session, removal: Removal, tables: Mapping[str, Table]) -> Iterator[Sequence[RowSet]]:
-    """The rows of a removal that are not taken yet, by what is taken in one transaction."""
+class _Part(NamedTuple):
+    """What is taken in one transaction: rows, and of a round the `matches` that they are of."""
+
+    rows: Sequence[RowSet]
+    matches: Sequence[str] = ()
+
+
+def _parts(session: Session, removal: Removal, tables: Mapping[str, Table]) -> Iterator[_Part]:
+    """The rows of a removal that are not taken yet."""
     if removal.kind == ROUND.name:
-        for matches in matches_of(session, removal.number):
-            yield [*reversed(row_sets(tables, removal.kind, removal.number, matches))]
+        for matches in _matches_of(session, removal.number):
+            yield _Part([*reversed(row_sets(tables, removal.kind, removal.number, matches))], matches)
         return
     for each in reversed(row_sets(tables, removal.kind, removal.number)):
         keys = [*each.table.primary_key]
         found = session.execute(select(*keys).where(each.which, each.is_left)).all()
         for first in range(0, len(found), _ROWS_AT_ONCE):
             some = tuple_(*keys).in_([tuple(key) for key in found[first : first + _ROWS_AT_ONCE]])
-            yield [each._replace(which=some)]
+            yield _Part([each._replace(which=some)])
 
 
-def _take(session: Session, removal: Removal, part: Sequence[RowSet]) -> None:
-    for table, which, emptied, _ in part:
+def _take(session: Session, removal: Removal, part: _Part) -> None:
+    if part.matches:
+        uncount(session, part.matches)
+    for table, which, emptied, _ in part.rows:
         if emptied:
             values = {**emptied, **({"removal_id": removal.id} if table.name == "generation" else {})}
             session.execute(update(table).where(which).values(values))

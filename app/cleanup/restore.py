@@ -17,7 +17,7 @@ from app.backup.archive import ArchiveReader
 from app.backup.tables import read_rows, tables_of
 from app.cleanup import folder
 from app.cleanup.contents import DATASET, MODEL, get_thing, row_sets, subject_of
-from app.cleanup.remove import drop, finish, matches_of
+from app.cleanup.remove import drop, finish
 from app.core.config import Settings
 from app.core.disk import is_full
 from app.core.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
@@ -29,10 +29,10 @@ from app.inference.weights import base_of
 from app.matches.counts import count_ended
 from app.models import Dataset, Removal
 from app.players.local.options import resolve
-from app.rounds.job import ROUND
 from training.hashes import file_hash
 
 log = structlog.get_logger()
+_LAST_SEAT = 1  # archives have the seats of a match in their order, after the match
 
 
 def restore(settings: Settings, database: Engine, removal_id: int, by: str) -> Removal:
@@ -312,7 +312,8 @@ def _load_rows(database: Engine, removal: Removal, reader: ArchiveReader, tables
             for rows in read_rows(table, columns, reader.table(table.name)):
                 full = (row | _later(table, row) for row in rows)
                 values = [{f"{mark}{name}": value for name, value in row.items()} for row in full]
-                in_turn(run, partial(_execute, statement=statement, values=values))
+                seated = [row["match_id"] for row in rows if table.name == "seat" and row["seat"] == _LAST_SEAT]
+                in_turn(run, partial(_execute, statement=statement, values=values, seated=seated))
     except IntegrityError:
         raise Conflict(
             "removal",
@@ -330,8 +331,11 @@ def _later(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
     return {"moves": row["ply"] if over else None, "refused": row["violations"] if over else None}
 
 
-def _execute(session: Session, statement: Executable, values: list[dict[str, Any]]) -> None:
+def _execute(session: Session, statement: Executable, values: list[dict[str, Any]], seated: Sequence[str] = ()) -> None:
+    """Put rows back; `seated` are the matches that are whole with them, and so are counted again."""
     session.connection().execute(statement, values)
+    if seated:
+        count_ended(session, seated)
 
 
 def _unmark(session: Session, removal: Removal, by: str) -> None:
@@ -339,9 +343,6 @@ def _unmark(session: Session, removal: Removal, by: str) -> None:
     session.refresh(row, with_for_update=True)
     _refuse_unusable(session, removal)  # a person may have withdrawn meanwhile
     own = session.get_one(Removal, removal.id)
-    if removal.kind == ROUND.name:
-        for some in matches_of(session, removal.number):
-            count_ended(session, some)
     row.removed_at = None
     own.restored_at, own.restored_by, own.in_force = datetime.now(UTC), by, None
     session.flush()

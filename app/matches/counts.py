@@ -30,12 +30,13 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    true,
 )
 from sqlalchemy.orm import Session, aliased
 
 from app.core.extensions import reading, transact
 from app.matches.filter import REHEARSAL, MatchFilter, asks_for_rehearsals, is_over
-from app.models import LanguageModel, MatchCount, MatchRow, RoundRow, SeatRow
+from app.models import LanguageModel, MatchCount, MatchRow, SeatRow
 from app.registry import PERSON
 
 _OVER = "over"
@@ -297,8 +298,7 @@ def recount(database: Engine) -> Recount:
 
 def _kept_and_counted(session: Session) -> tuple[dict["_Key", "_Kept"], dict["_Key", "_Sums"]]:
     """What is kept, and what there is: read in one statement, so that both are of one moment."""
-    gone = select(RoundRow.id).where(RoundRow.removed_at.is_not(None))  # whose matches are just being deleted
-    counted = _counted(or_(MatchRow.round_id.is_(None), MatchRow.round_id.not_in(gone))).subquery()
+    counted = _counted(true()).subquery()
     both = select(MatchCount.id, *_columns(MatchCount)).union_all(select(cast(null(), Integer), *_columns(counted.c)))
     kept: dict[_Key, _Kept] = {}
     found: dict[_Key, _Kept] = {}

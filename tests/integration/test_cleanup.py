@@ -31,7 +31,8 @@ from app.core.errors import AppError, Conflict, Invalid
 from app.core.extensions import reading, writing
 from app.datasets.withdrawn import delete_files, mark_unusable
 from app.jobs import states
-from app.matches.counts import recount
+from app.matches.counts import count_over, recount
+from app.matches.filter import MatchFilter
 from app.models import (
     Campaign,
     Dataset,
@@ -881,11 +882,20 @@ def test_a_round_of_which_some_matches_are_gone_is_removed_to_the_end_and_comes_
     killed(shell, settings.database_url, settings.home, "removing", "_take", after=True, call=script, times=3)
     with reading(engine) as session:
         assert session.scalar(select(func.count()).select_from(MatchRow)) == 2
+        assert count_over(session, MatchFilter()) == 2  # each is counted until it is gone
     assert recount(engine).differences == ()
     free_due(settings.home, engine)
     with reading(engine) as session:
         assert session.scalar(select(func.count()).select_from(MatchRow)) == 0
         number = session.scalars(select(Removal.id)).one()
+    script = f"restoring.restore(settings, database, {number}, 'ann')"
+    killed(shell, settings.database_url, settings.home, "restoring", "_execute", after=True, call=script, times=3)
+    with reading(engine) as session:  # matches and seats are back, and what happened is not
+        assert session.scalar(select(func.count()).select_from(MatchRow)) == count_over(session, MatchFilter()) == 4
+    assert recount(engine).differences == ()
+    free_due(settings.home, engine)
+    with reading(engine) as session:
+        assert count_over(session, MatchFilter()) == 0
     restore(settings, engine, number, BY)
     assert everything(engine, settings.home) == before
     assert recount(engine).differences == ()
