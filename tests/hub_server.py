@@ -36,6 +36,8 @@ class HubServer:
         self.tokens: set[str] = set()
         self.refuse: tuple[str, int] | None = None  # a piece of a path, and the status for it
         self.cut: int | None = None  # bytes after which downloads are cut off
+        self.hold: threading.Event | None = None  # downloads wait for it
+        self.asked = threading.Event()  # whether one has waited
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": self}))
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
@@ -136,6 +138,9 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "HEAD":
             self._answer(200, b"", length=str(len(content)), **headers)
             return
+        if self.hub.hold is not None:
+            self.hub.asked.set()
+            self.hub.hold.wait(60)
         self.hub.downloads.append(name)
         piece = content[start:]
         if self.hub.cut is not None and len(piece) > self.hub.cut:

@@ -4,12 +4,10 @@ YAML is written by one, too.
 """
 
 import json
-import subprocess
-import sys
 from typing import Any
 
-from app.core.config import ROOT
 from app.core.errors import AppError, Phrase, Unavailable
+from app.core.module_process import BrokeOffError, run_module
 
 _SECONDS = 60  # that files may take
 
@@ -24,20 +22,12 @@ class RefusedFiles(AppError):
 def read_in_process(module: str, *arguments: str, given: Any) -> Any:
     """What a module answers, started with these arguments. Raises RefusedFiles, and Unavailable where it broke."""
     try:
-        done = subprocess.run(  # noqa: S603 - our own command
-            [sys.executable, "-m", module, *arguments],
-            input=json.dumps(given).encode(),
-            capture_output=True,
-            cwd=ROOT,
-            timeout=_SECONDS,
-            check=True,
-        )
-    except subprocess.TimeoutExpired:
+        done = run_module(module, *arguments, given=given, seconds=_SECONDS)
+    except TimeoutError:
         raise RefusedFiles(Phrase("The files took longer than %(most)s seconds to read.", most=_SECONDS)) from None
-    except subprocess.CalledProcessError as error:
-        last = error.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        raise Unavailable(Phrase("The files could not be read: %(why)s", why="".join(last))) from None
-    answer = json.loads(done.stdout)
+    except BrokeOffError as error:
+        raise Unavailable(Phrase("The files could not be read: %(why)s", why=str(error))) from None
+    answer = json.loads(done)
     if "refused" in answer:
         raise RefusedFiles(answer["refused"])
     return answer

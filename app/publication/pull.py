@@ -32,6 +32,7 @@ from app.players.prompts import USUAL_STYLE, styles
 from app.publication.bundle import (
     CARD,
     DATASET,
+    FETCHED,
     MANIFEST,
     MODEL,
     SAFE,
@@ -47,7 +48,7 @@ from app.registry import add_local_model
 from app.registry.adapters import find_base
 from training.hashes import PROVENANCE, checkpoint_hash
 
-_FETCHED = "pulled"  # in PARLOR_HOME, until it is registered
+_CHECKS = Phrase("Checks what is here and registers it.")
 _ROOM = 2  # as many bytes as are fetched are needed, and as many again for the checkpoint
 
 Look = Callable[[Path], Mapping[str, Any]]  # what a process of its own says of a checkpoint
@@ -79,6 +80,7 @@ def pull_model(
     `games` are those that it is to play, where there is no manifest that says so. Raises AppError.
     """
     with _fetched(settings, place, MODEL, tell) as found:
+        tell(_CHECKS)
         about = {} if found.manifest is None else found.manifest.about
         called = name or (found.manifest.name if found.manifest else place.repository.rpartition("/")[2] or "model")
         check_name("name", called)
@@ -116,6 +118,7 @@ def pull_dataset(
 ) -> int:
     """Register the rows that somebody has published; the dataset's number. Raises AppError."""
     with _fetched(settings, place, DATASET, tell) as found:
+        tell(_CHECKS)
         if found.manifest is None or ROWS not in found.manifest.files:
             raise NotFound("manifest", expected=Phrase("a dataset that was pushed from Parlor"), got=Phrase("none"))
         spec = DatasetImportSpec(file=found.source, format="parlor", name=name or found.manifest.name)
@@ -137,7 +140,7 @@ def _fetched(settings: Settings, place: PublicationPlace, kind: str, tell: Tell)
     hub = Hub(settings.HF_ENDPOINT, settings.HF_TOKEN, kind)
     commit, names, size = hub.commit_of(place)
     key = hashlib.sha256(f"{settings.HF_ENDPOINT} {kind} {place.repository} {commit}".encode()).hexdigest()[:32]
-    folder = settings.home / _FETCHED / key
+    folder = settings.home / FETCHED / key
     private_folder(folder.parent)
     source = f"{place.repository}@{commit[:12]}"
     with _room(source):

@@ -1,7 +1,8 @@
 """The process that pulls a model or a dataset for a page: `python -m app.publication.pulling`.
 
-It reads one line of JSON from its input, and writes the number of what it has registered, or the error that says why
-there is none, pickled so that the page can translate it. The token is in that line alone.
+It reads one line of JSON from its input. It writes what it is at, and in the end the number of what it has registered
+or the error that says why there is none, each pickled so that the page can translate it. It ends when its input does.
+The token is in that line alone.
 """
 
 import json
@@ -14,10 +15,11 @@ from typing import Any
 from app.core.config import load_settings
 from app.core.errors import AppError, Unavailable
 from app.core.extensions import open_engine, reading, transact
+from app.core.module_process import end_with_input
 from app.publication.bundle import MODEL
 from app.publication.hub import HubUnreachable
 from app.publication.places import read_place
-from app.publication.pull import pull_dataset, pull_model
+from app.publication.pull import Tell, pull_dataset, pull_model
 from app.registry.checkpoint_check import look_at
 
 
@@ -25,27 +27,32 @@ def main() -> None:
     """See the module."""
     out, sys.stdout = sys.stdout.buffer, sys.stderr  # whatever else is printed, such as logs, is no part of the answer
     said: Mapping[str, Any] = json.loads(sys.stdin.buffer.readline())
+    end_with_input()
+
+    def tell(what: object) -> None:
+        out.write(pickle.dumps(what))
+        out.flush()
+
     answer: int | AppError
     try:
-        answer = _pulled(said)
+        answer = _pulled(said, tell)
     except HubUnreachable as error:
         answer = Unavailable(error.text)  # the web process does not load the library of the hub
     except AppError as error:
         answer = error
-    out.write(pickle.dumps(answer))
-    out.flush()
+    tell(answer)
 
 
-def _pulled(said: Mapping[str, Any]) -> int:
+def _pulled(said: Mapping[str, Any], tell: Tell) -> int:
     settings = load_settings(said["settings"])
     place = read_place(said["place"], said["revision"], "place")
     engine = open_engine(said["database"])
     name = said["name"]
     if said["kind"] == MODEL:
         games = said["games"]
-        return pull_model(transact(engine), settings, place, name=name, games=games, look=look_at, tell=lambda _: None)
+        return pull_model(transact(engine), settings, place, name=name, games=games, look=look_at, tell=tell)
     database = partial(reading, engine)
-    return pull_dataset(transact(engine), database, settings, place, name=name, tell=lambda _: None)
+    return pull_dataset(transact(engine), database, settings, place, name=name, tell=tell)
 
 
 if __name__ == "__main__":

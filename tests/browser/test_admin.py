@@ -87,16 +87,14 @@ def test_a_model_is_added_and_its_test_call_appears_by_itself(parlor: Stack, adm
         expect(people).to_have_attribute("aria-checked", state)
 
 
-def test_a_pull_that_is_refused_keeps_what_was_typed_and_leads_to_the_field(
-    parlor: Stack, admin: Page, visitor: Visitor
-) -> None:
-    visitor.forgive("404")
+def test_a_pull_that_is_refused_keeps_what_was_typed_and_leads_to_the_field(parlor: Stack, admin: Page) -> None:
     admin.goto(parlor.url + "/admin/models")
     admin.get_by_role("link", name="Pull a model").click()
     place = admin.get_by_label("Repository or folder")
     place.fill("/nowhere/at/all")
     admin.get_by_label("Name", exact=True).fill("theirs")
     admin.get_by_role("button", name="Pull it").click()
+    expect(admin.get_by_role("button", name="Cancel the pull")).to_be_visible()
     expect(admin.locator("#refused")).to_contain_text("as a push writes it")
     expect(place).to_have_value("/nowhere/at/all")
     expect(place).to_be_focused()

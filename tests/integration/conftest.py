@@ -2,9 +2,8 @@
 
 import asyncio
 import json
-import subprocess
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -118,26 +117,20 @@ def _forked_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(each, "subprocess", ForkingSubprocess())
 
 
-class _Designs:
-    """What reads studies and recipes needs of `subprocess`, without a process: to load one takes half a second."""
-
-    TimeoutExpired, CalledProcessError = subprocess.TimeoutExpired, subprocess.CalledProcessError
-
-    @staticmethod
-    def run(command: Sequence[str], *, input: bytes, **_options: Any) -> "subprocess.CompletedProcess[bytes]":  # noqa: A002 - the library's name
-        of_recipes = {each.__name__: each.answer for each in (recipe_command, yaml_command)}
-        if command[-1] in of_recipes:
-            answered = of_recipes[command[-1]](json.loads(input))
-            return subprocess.CompletedProcess(command, 0, json.dumps(answered).encode())
-        action, path = command[-2:]
-        told = design_command.answer(action, Path(path), json.loads(input))
-        return subprocess.CompletedProcess(command, 0, json.dumps(told).encode())
+def _read_here(module: str, *arguments: str, given: Any, **_options: Any) -> bytes:
+    """What reads studies and recipes answers, without a process: to load one takes half a second."""
+    of_recipes = {each.__name__: each.answer for each in (recipe_command, yaml_command)}
+    passed = json.loads(json.dumps(given))
+    if module in of_recipes:
+        return json.dumps(of_recipes[module](passed)).encode()
+    action, path = arguments
+    return json.dumps(design_command.answer(action, Path(path), passed)).encode()
 
 
 @pytest.fixture(autouse=True)
 def _designs_without_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of studies and recipes are read here; the web process of whole Parlors starts a process for them."""
-    monkeypatch.setattr(reading_process, "subprocess", _Designs)
+    monkeypatch.setattr(reading_process, "run_module", _read_here)
 
 
 @pytest.fixture

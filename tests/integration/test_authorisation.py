@@ -329,6 +329,7 @@ ROUTES: dict[str, Row] = {
     "GET /admin/models": experimenters("200"),
     "GET /admin/models/new": experimenters("200"),
     "GET /admin/models/pull": experimenters("200"),
+    "POST /admin/pulls/cancel": experimenters("303 /admin/models/pull"),
     "POST /admin/models/pull": experimenters("400", form={"place": "no repository"}),
     "POST /admin/models/new": experimenters("400", form={"name": "a model that plays nothing"}),
     "GET /admin/models/<int:number>": experimenters("200"),

@@ -5,13 +5,16 @@ import json
 import pickle
 import re
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from flask import Flask
-from sqlalchemy import Engine, select
+from flask.testing import FlaskClient
+from sqlalchemy import Engine, func, select
+from werkzeug.test import TestResponse
 
 from app.core.config import Settings
 from app.core.extensions import reading, writing
@@ -262,24 +265,65 @@ def test_a_page_pulls_datasets_and_says_at_the_field_what_is_wrong(
         (str(tmp_path), "as a push writes it"),
     ):
         answer = client.post("/admin/datasets/pull", data={"place": place})
-        assert 400 <= answer.status_code < 500
+        if answer.status_code == 303:
+            answer = result_of_pull(app, client, answer)
+        else:
+            assert answer.status_code == 400
         at_the_field = re.search(r'name="place" .*?</div>', answer.text, re.DOTALL)
         assert at_the_field is not None
         assert f'value="{place}"' in at_the_field[0]
         assert why in at_the_field[0]
     answer = client.post("/admin/datasets/pull", data={"place": "lab/talks", "name": "theirs"})
-    assert answer.status_code == 303
+    page = result_of_pull(app, client, answer).text
+    [number] = re.findall(r'href="/admin/datasets/(\d+)">The dataset from lab/talks is registered', page)
     with reading(engine) as session:
-        row = session.get_one(Dataset, int(answer.location.rpartition("/")[2]))
+        row = session.get_one(Dataset, int(number))
         assert (row.name, row.rows, row.sha256) == ("theirs", 2, dataset.sha256)
 
 
+def result_of_pull(app: Flask, client: FlaskClient, began: TestResponse) -> TestResponse:
+    """The page of a pull that has begun, once it is over."""
+    assert began.status_code == 303
+    app.extensions["pull"].wait(60)
+    return client.get(began.location)
+
+
+def test_a_pull_from_a_slow_hub_goes_on_while_nobody_waits_and_can_be_cancelled(
+    app: Flask, engine: Engine, settings: Settings, people: People, hub: HubServer
+) -> None:
+    people.play(agreed(people, "ann"))
+    cut_all(engine, settings.home)
+    told(app, "dataset", "push", "talks", "--to", "lab/talks", "--public", *LICENCE)
+    client, place = signed_in(app), "/admin/datasets/pull"
+    hub.hold = threading.Event()
+    began = client.post(place, data={"place": "lab/talks", "name": "theirs"})
+    assert began.status_code == 303
+    assert hub.asked.wait(60)
+    for page in (client.get(began.location).text, client.get("/admin/models/pull").text):
+        assert "Pulling lab/talks" in page
+        assert "Cancel the pull" in page
+        assert 'name="place"' not in page  # another one would be refused
+    second = client.post(place, data={"place": "lab/talks", "name": "twice"})
+    assert (second.status_code, "no other pull at the same time" in second.text) == (409, True)
+    assert client.post("/admin/pulls/cancel").location == place
+    page = result_of_pull(app, client, began).text
+    assert "The pull was cancelled." in page
+    assert 'value="theirs"' in page  # as it was typed, to be tried again
+    with reading(engine) as session:
+        assert session.scalar(select(func.count()).where(Dataset.name == "theirs")) == 0
+    assert not [*(settings.home / "datasets").glob(".*")]
+    hub.hold.set()
+    page = result_of_pull(app, client, client.post(place, data={"place": "lab/talks", "name": "theirs"})).text
+    assert "The dataset from lab/talks is registered." in page
+
+
 def test_what_else_a_pull_prints_is_no_part_of_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    def pulled(said: object) -> int:
+    def pulled(said: object, tell: object) -> int:
         print("the database is away, trying again")
         return 7
 
     monkeypatch.setattr(pulling, "_pulled", pulled)
+    monkeypatch.setattr(pulling, "end_with_input", lambda: None)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"{}\n")))
     out = io.TextIOWrapper(io.BytesIO())
     monkeypatch.setattr("sys.stdout", out)
@@ -294,12 +338,12 @@ def test_a_page_pulls_a_model_and_keeps_its_licence(
     folder = tmp_path / "learner"
     told(app, "model", "push", "learner", "--to", str(folder), *LICENCE)
     client = signed_in(app)
-    client.post("/admin/models/pull", data={"place": str(folder), "name": "again"})
+    result_of_pull(app, client, client.post("/admin/models/pull", data={"place": str(folder), "name": "again"}))
     with reading(engine) as session:
         own, again = (get_model(session, name) for name in ("learner", "again"))
     assert own.options["sha256"] == again.options["sha256"]
     refused = client.post("/admin/models/pull", data={"place": str(folder), "name": "again"})
-    assert refused.status_code == 409
+    refused = result_of_pull(app, client, refused)
     assert re.search(r'name="name" .*?a name that no model has', refused.text, re.DOTALL)
     card = f"/admin/models/{again.id}/card"
     assert "was added by hand, under no declared licence" in client.get(card).text

@@ -1,0 +1,101 @@
+"""A module of ours run as a process of its own, for the web process: it takes long, or loads what that process may not.
+
+The module reads a line of JSON from its input, and what it prints is its answer.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+from app.core.config import ROOT
+
+_GRACE = 10.0  # seconds that a process whose input has ended may take to tidy up
+
+
+class BrokeOffError(Exception):
+    """The process ended with an error; the text is the last line that it wrote of it."""
+
+
+class ModuleProcess:
+    """The process of a module, started with these arguments and given this.
+
+    With `held` its input stays open until `let_go`: a module that calls `end_with_input` then ends, as it does when
+    whoever started it is gone.
+    """
+
+    def __init__(self, module: str, *arguments: str, given: Any, held: bool = False) -> None:
+        self._errors = TemporaryFile()  # noqa: SIM115 - it is gone with this
+        self._process = subprocess.Popen(  # noqa: S603 - our own command
+            [sys.executable, "-m", module, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            cwd=ROOT,
+        )
+        if self._process.stdin is None or self._process.stdout is None:
+            raise RuntimeError("expected a process with pipes")
+        self._input = self._process.stdin
+        self.output: IO[bytes] = self._process.stdout
+        with contextlib.suppress(BrokenPipeError):  # it has ended, and `check` says why
+            self._input.write(json.dumps(given).encode() + b"\n")
+            self._input.flush()
+        if not held:
+            self.let_go()
+
+    def let_go(self) -> None:
+        """End its input."""
+        with contextlib.suppress(BrokenPipeError):
+            self._input.close()
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._process.kill()
+
+    def check(self) -> None:
+        """Wait for its end. Raises BrokeOffError where it ended with an error."""
+        if self._process.wait() != 0:
+            self._errors.seek(0)
+            last = self._errors.read().decode(errors="replace").strip().splitlines()[-1:]
+            raise BrokeOffError("".join(last))
+
+
+def run_module(module: str, *arguments: str, given: Any, seconds: float) -> bytes:
+    """What a module prints. Raises BrokeOffError, and TimeoutError where it took longer than so many seconds."""
+    process, late = ModuleProcess(module, *arguments, given=given), threading.Event()
+
+    def end() -> None:
+        late.set()
+        process.kill()
+
+    timer = threading.Timer(seconds, end)
+    timer.start()
+    try:
+        answer = process.output.read()
+        process.check()
+    except BrokeOffError:
+        if late.is_set():
+            raise TimeoutError from None
+        raise
+    finally:
+        timer.cancel()
+    return answer
+
+
+def end_with_input() -> None:
+    """From now on this process ends when its input does: as if it was told to, and a little later in any case."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # whatever is under way tidies up
+    threading.Thread(target=_end_with_input, daemon=True).start()
+
+
+def _end_with_input() -> None:
+    sys.stdin.buffer.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(_GRACE)
+    os._exit(1)

@@ -1,0 +1,106 @@
+"""A pull that goes on in a process of its own while pages look at it: how far it is, and what came of it."""
+
+import pickle
+import threading
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sqlalchemy import Engine
+
+from app.core.config import Settings
+from app.core.errors import AppError, Phrase, Unavailable, Verbatim
+from app.core.module_process import BrokeOffError, ModuleProcess
+from app.publication.bundle import FETCHED
+
+_MODULE = "app.publication.pulling"
+
+
+class PullRequest(NamedTuple):
+    """What somebody has asked for: a model or a dataset, and where from."""
+
+    kind: str
+    place: str
+    revision: str
+    name: str
+    games: Sequence[str]
+    by: str
+
+
+class RunningPull:
+    """A pull from its beginning. `step` is what it is at, `answer` the number of what it has registered, or the error
+    that says why there is none; None as long as it goes on.
+    """
+
+    def __init__(self, request: PullRequest, settings: Settings, database: Engine) -> None:
+        self.request, self.begun_at = request, datetime.now(UTC)
+        self.step: Phrase | None = None
+        self.answer: int | AppError | None = None
+        self._home, self.is_cancelled = settings.home, False
+        self._before = _bytes_below(self._home / FETCHED)
+        given: dict[str, Any] = {
+            "settings": settings.model_dump(mode="json"),
+            "database": database.url.render_as_string(hide_password=False),
+            "kind": request.kind,
+            "place": request.place,
+            "revision": request.revision or None,
+            "name": request.name or None,
+            "games": [*request.games],
+        }
+        self._process = ModuleProcess(_MODULE, given=given, held=True)
+        self._follower = threading.Thread(target=self._follow, daemon=True)
+        self._follower.start()
+
+    @property
+    def error(self) -> AppError | None:
+        """Why it has registered nothing, if it is over."""
+        return self.answer if isinstance(self.answer, AppError) else None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it is not over."""
+        return self.answer is None
+
+    @property
+    def fetched(self) -> int:
+        """The bytes that have come from the hub so far."""
+        return max(0, _bytes_below(self._home / FETCHED) - self._before)
+
+    def cancel(self) -> None:
+        """Have it end, unless it is over. What was fetched stays, so that the same pull begins with it."""
+        self.is_cancelled = True
+        self._process.let_go()
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait until it is over."""
+        self._follower.join(seconds)
+
+    def _follow(self) -> None:
+        try:
+            while True:
+                said: Phrase | int | AppError = pickle.load(self._process.output)  # noqa: S301 - our own process writes it
+                if not isinstance(said, Phrase):
+                    self.answer = said
+                    self._process.let_go()
+                    return
+                self.step = said
+        except (EOFError, pickle.UnpicklingError):
+            why = ""
+        try:
+            self._process.check()
+        except BrokeOffError as error:
+            why = str(error)
+        cancelled = Phrase("The pull was cancelled. What was fetched stays, and the same pull begins with it.")
+        broke_off = Phrase("The pull broke off: %(why)s", why=Verbatim(why))
+        self.answer = Unavailable(cancelled if self.is_cancelled else broke_off)
+
+
+def _bytes_below(folder: Path) -> int:
+    found = 0
+    for path in folder.rglob("*"):
+        try:
+            found += path.stat().st_size if path.is_file() else 0
+        except OSError:  # it has just got another name
+            continue
+    return found
