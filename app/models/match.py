@@ -58,6 +58,14 @@ class MatchRow(Model):
             sqlite_where=sql("refused IS NOT NULL"),
             postgresql_where=sql("refused IS NOT NULL"),
         ),
+        # What the overview counts of long rounds by day. A match is written into it as it ends, and people's never.
+        Index(
+            "ix_match_round_ended",
+            "round_id",
+            "ended_at",
+            sqlite_where=sql("round_id IS NOT NULL AND ended_at IS NOT NULL"),
+            postgresql_where=sql("round_id IS NOT NULL AND ended_at IS NOT NULL"),
+        ),
         UniqueConstraint("round_id", "index", name="uq_match_round"),
     )
 

@@ -14,7 +14,7 @@ from app.core.extensions import reading, writing
 from app.matches import transcripts
 from app.matches.filter import MatchFilter
 from app.matches.overview import overview
-from app.models import LanguageModel
+from app.models import LanguageModel, RoundRow
 from app.registry import add_scripted_model
 from app.rounds.listing import open_rounds
 from app.spend import call_sums
@@ -36,7 +36,7 @@ def many(app: Flask, engine: Engine) -> Engine:
 
 
 @contextmanager
-def asked(engine: Engine) -> Iterator[list[tuple[str, Any]]]:
+def asked(engine: Engine | type[Engine]) -> Iterator[list[tuple[str, Any]]]:
     """The statements that are made meanwhile, with their values."""
     found: list[tuple[str, Any]] = []
 
@@ -94,6 +94,29 @@ def test_todays_matches_of_people_are_counted_without_their_rows(many: Engine, a
             assert all("SEARCH match USING COVERING INDEX ix_match_source_started" in line for line in found)
         else:
             assert {each["Index Name"] for each in plan if "Index Name" in each} == {"ix_match_source_started"}
+
+
+def test_matches_of_a_long_round_are_counted_by_day_without_their_rows(many: Engine, app: Flask) -> None:
+    midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    with writing(many) as session:
+        row = session.get_one(RoundRow, 1)
+        row.started_at, row.ended_at = midnight - timedelta(days=90), midnight
+    if many.dialect.name == "postgresql":  # which else does not know that it need not look at the rows
+        with many.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.execute(text("VACUUM ANALYZE match"))
+    with app.test_request_context(), reading(many) as session, asked(Engine) as statements:
+        small_charts(session, midnight)
+    [counted] = [each for each in statements if "match.ended_at >=" in each[0].replace('"', "")]
+    plan = plan_of(many, *counted)
+    if many.dialect.name == "sqlite":
+        found = [line for line in plan if "match" in line]
+        assert found
+        assert all("SEARCH match USING COVERING INDEX ix_match_round_ended" in line for line in found)
+    else:
+        assert {each.get("Index Name") for each in plan if each["Node Type"].endswith("Scan")} == {
+            "ix_match_round_ended"
+        }
+        assert sum(each.get("Heap Fetches", 0) for each in plan) == 0
 
 
 def test_open_rounds_are_found_without_reading_those_that_are_over(many: Engine) -> None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from flask import current_app
 from gevent.lock import BoundedSemaphore
-from sqlalchemy import ScalarSelect, case, func, or_, select
+from sqlalchemy import ScalarSelect, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.core.errors import Phrase
@@ -120,11 +120,17 @@ def _people_between(begin: datetime, end: datetime) -> ScalarSelect[int]:
 
 def _before(session: Session, number: int, begins: Sequence[datetime], last: date) -> Counter[date | None]:
     """The matches of a round that ended before its last day, by day: None for any before `begins`, when days begin."""
-    day = case(*((MatchRow.ended_at >= begin, place) for place, begin in reversed([*enumerate(begins)])))
     until = datetime(last.year, last.month, last.day, tzinfo=begins[0].tzinfo)
-    over = select(day, func.count()).where(MatchRow.round_id == number, MatchRow.ended_at < until)
-    counts = session.execute(over.group_by(day))
-    return Counter({None if place is None else begins[place].date(): count for place, count in counts})
+    shown = [begin for begin in begins if begin < until]
+    days = {None: (MatchRow.ended_at < min(begins[0], until),)} | {
+        begin.date(): (MatchRow.ended_at >= begin, MatchRow.ended_at < end) for begin, end in pairwise([*shown, until])
+    }
+    # Each by a range of the index alone: the rows of a long round took half a second.
+    counts = [
+        select(func.count()).select_from(MatchRow).where(MatchRow.round_id == number, *ended).scalar_subquery()
+        for ended in days.values()
+    ]
+    return Counter(dict(zip(days, session.execute(select(*counts)).one(), strict=True)))
 
 
 def _curve(session: Session, kind: JobKind[Any]) -> SmallCurve | None:
