@@ -7,8 +7,10 @@ from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, case, exists, func, select
+from sqlalchemy import ColumnElement, Select, String, and_, case, exists, func, select
+from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import Session, aliased
+from sqlalchemy.sql.functions import FunctionElement
 
 from app.core.errors import Invalid, NotFound, Phrase, Verbatim, either
 from app.core.validation import whole_number
@@ -185,12 +187,33 @@ def unindexed(wanted: Sequence[ColumnElement[bool]]) -> list[ColumnElement[bool]
     return [case((and_(*wanted), 1), else_=0) == 1] if wanted else []
 
 
+class _Unsearched(FunctionElement[str]):
+    """A text column, by whose index SQLite does not look for rows: it keeps no statistics here that say which few are.
+
+    PostgreSQL does, and would have none of an expression: it would take a status that nearly all have for rare.
+    """
+
+    type = String()
+    inherit_cache = True
+    name = "unsearched"
+
+
+@compiles(_Unsearched)
+def _as_it_is(element: Any, compiler: Any, **more: Any) -> str:
+    return str(compiler.process(element.clauses, **more))
+
+
+@compiles(_Unsearched, "sqlite")
+def _unsearched_on_sqlite(element: Any, compiler: Any, **more: Any) -> str:
+    return f"coalesce({compiler.process(element.clauses, **more)}, '')"
+
+
 def is_over() -> ColumnElement[bool]:
     """Whether a match is over, for a WHERE of which another part finds few.
 
-    SQLite, which keeps no statistics here, would else read all matches that are over by the index of those under way.
+    SQLite would else read all matches that are over by the index of those under way.
     """
-    return func.coalesce(MatchRow.status, "") == "over"
+    return _Unsearched(MatchRow.status) == "over"
 
 
 def _of_its_course(choice: MatchFilter) -> list[ColumnElement[bool]]:
