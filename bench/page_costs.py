@@ -8,8 +8,8 @@ Of each ten thousand matches half are of a round whose seats stay (the first suc
 eighth of one that swaps seats, an eighth of fifty small rounds, so that lists of rounds are full among the fewest
 matches, too, and a quarter were played by people, in mixed order. All were played within the same hundred days. Each
 page is looked at as if nobody had before.
-With PostgreSQL the seconds of its processes are added, as far as they run on this machine and still do after the page:
-those of connections that a page opens in a thread of its own are lost. The ratio is that of the
+With PostgreSQL the seconds of its processes are added, if they run on this machine. Threads keep their connections
+here, as a process takes its seconds with it when it ends; those of parallel workers are lost. The ratio is that of the
 largest size to the smallest. It ends with exit code 1 if a page costs more than a third more among the most matches.
 """
 
@@ -32,11 +32,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Connection, Table, insert, select, text
 
-from app.core.extensions import db, writing
+from app.core.extensions import db, open_engine, writing
 from app.factory import create_app
 from app.games import GAMES
 from app.jobs.context import JobContext
@@ -49,6 +50,7 @@ from app.rounds.runner import play_round
 from app.rounds.spec import RoundSpec
 from app.schema import upgrade
 from app.spend import call_sums
+from app.web import threads
 from app.web.admin import leaderboard, rounds_analysis, rounds_scores
 from bench.processes import yardstick_ms
 from tests.experimenter import signed_in
@@ -307,16 +309,15 @@ def _database_seconds() -> float:
     name = db.engine.url.database or ""
     if db.engine.dialect.name == "sqlite":
         return 0.0
-    ticks = 0
+    nanoseconds = 0
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             command = (folder / "cmdline").read_bytes()
             if command.startswith(b"postgres:") and name.encode() in command:
-                fields = (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-                ticks += int(fields[11]) + int(fields[12])
+                nanoseconds += int((folder / "schedstat").read_text(encoding="ascii").split()[0])
         except OSError:
             continue
-    return ticks / os.sysconf("SC_CLK_TCK")
+    return nanoseconds / 1e9
 
 
 # ---- Running -----------------------------------------------------------------------
@@ -331,12 +332,23 @@ def running_app() -> Iterator[Flask]:
         with new_database(named) if named else nullcontext("") as url:
             app = create_app({"PARLOR_HOME": home, "DATABASE_URL": url, "REDIS_URL": "", "SMALL_MODELS": False})
             app.config["WTF_CSRF_ENABLED"] = False
-            with app.app_context():
+            with app.app_context(), kept_connections():
                 upgrade(app)
                 yield app
                 db.engine.dispose()
     finally:
         shutil.rmtree(home, ignore_errors=True)
+
+
+@contextmanager
+def kept_connections() -> Iterator[None]:
+    """Let threads keep their connections to PostgreSQL meanwhile; with SQLite pages would be kept in memory, too."""
+    engine = open_engine(db.engine.url)
+    with pytest.MonkeyPatch.context() as patch:
+        if engine.dialect.name == "postgresql":
+            patch.setattr(threads, "_engine_of_threads", lambda _url: engine)
+        yield
+    engine.dispose()
 
 
 def measure(app: Flask, sizes: Sequence[int], only: str) -> dict[str, dict[int, PageCost]]:
