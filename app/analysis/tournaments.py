@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Text, case, cast, exists, func, or_, select
+from sqlalchemy import ColumnElement, Select, Text, case, cast, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from app.analysis.leaderboard import BOTH, Leaderboard, leaderboard
@@ -85,6 +85,15 @@ class _Setting:
     begins: int
 
 
+class _BrokenOff(NamedTuple):
+    """A match that was broken off: its game and config, what that says of it, and who played it, by seat."""
+
+    game: str
+    config: str
+    setting: _Setting
+    players: tuple[str, str]
+
+
 def tournament_matches(session: Session, choice: TournamentChoice, most: int | None = None) -> list[TournamentMatches]:
     """The matches that are over, by game and weight: of at most so many of them, drawn at random, if there is a `most`.
 
@@ -96,27 +105,28 @@ def tournament_matches(session: Session, choice: TournamentChoice, most: int | N
     models = {row.id: row for row in session.scalars(select(LanguageModel))}
     names = {number: row.name for number, row in models.items()}
     chosen = _chosen(session, choice)
-    played, broken = [*chosen, MatchRow.reason.not_in(BROKEN_OFF)], [*chosen, MatchRow.reason.in_(BROKEN_OFF)]
+    wanted = select(MatchRow.id).where(*chosen)
     if most is not None:
-        sample = drawn(session, chosen, MatchFilter(game=choice.game, source=SELFPLAY), most)
-        reasons = session.execute(sample.add_columns(MatchRow.reason)).all()  # drawn once, not by each statement
-        chosen = [MatchRow.id.in_([number for number, _ in reasons])]
-        played = [MatchRow.id.in_([number for number, reason in reasons if reason and reason not in BROKEN_OFF])]
-        broken = [MatchRow.id.in_([number for number, reason in reasons if reason in BROKEN_OFF])]
+        wanted = drawn(session, chosen, MatchFilter(game=choice.game, source=SELFPLAY), most)
+    wanted = _with_untold_seats(wanted)
     settings: dict[tuple[str, str], _Setting] = {}
     ranges: dict[Kind, tuple[float, float]] = {}
     lines: dict[Kind, list[ResultLine]] = {}
-    for game, config, model_0, kind_0, model_1, kind_1, more, matches, *points in _grouped(session, played):
+    broken: dict[str, _BrokenOff] = {}
+    for game, config, model_0, kind_0, model_1, kind_1, more, broken_id, matches, *points in _grouped(session, wanted):
         players = _players(names, model_0, kind_0, model_1, kind_1)
         setting = settings.get((game, config))
         if setting is None:
-            whole = json.loads(config)
-            setting = settings[game, config] = _setting(game, whole)
-            if setting.kind not in ranges:
-                ranges[setting.kind] = _utility_range(game, whole)
+            setting = settings[game, config] = _setting(game, json.loads(config))
+        if broken_id is not None:
+            broken[broken_id] = _BrokenOff(game, config, setting, players)
+            continue
+        if setting.kind not in ranges:
+            ranges[setting.kind] = _utility_range(game, json.loads(config))
         lines.setdefault(setting.kind, []).append(_line(setting, players, more, matches, (points[0], points[1])))
-    faults = _faults(session, broken, names, ranges)
+    faults = _faults(session, broken, ranges)
     free = {row.name: 0.0 for row in models.values() if row.kind != "api"}
+    chosen = [*chosen, untold()] if most is None else [MatchRow.id.in_(wanted)]
     paid = _prices(session, chosen, {number: row for number, row in models.items() if row.kind == "api"}, settings)
     return [
         TournamentMatches(
@@ -127,14 +137,14 @@ def tournament_matches(session: Session, choice: TournamentChoice, most: int | N
 
 
 def _chosen(session: Session, choice: TournamentChoice) -> list[ColumnElement[bool]]:
-    """Which matches are in the tournament, in a WHERE over MatchRow."""
+    """Which matches are in the tournament, in a WHERE over MatchRow, if no model was told anything beside the rules."""
     found = conditions(MatchFilter(game=choice.game, campaign=choice.campaign))
     if choice.matrix is not None:
         found.append(MatchRow.round_id.in_(select(RoundRow.id).where(RoundRow.matrix_id == choice.matrix)))
     of_models = MatchRow.source == SELFPLAY
     arms = _arms_with_people(session)
     known = MatchRow.game.in_(GAMES)
-    return [*found, known, is_over(), untold(), (of_models | _of_people(arms)) if arms else of_models]
+    return [*found, known, is_over(), (of_models | _of_people(arms)) if arms else of_models]
 
 
 def _arms_with_people(session: Session) -> list[int]:
@@ -182,21 +192,35 @@ def counted_people() -> ColumnElement[bool]:
     )
 
 
-def _grouped(session: Session, chosen: Iterable[ColumnElement[bool]]) -> Iterator[Any]:
-    """Such matches, counted: game, config, players, who got more, matches, sums of points."""
+def _with_untold_seats(wanted: Select[str]) -> Select[str]:
+    """These matches with _SEATS beside them, as far as `untold` holds: asked of the seats that are read anyhow."""
+    for number, seat in enumerate(_SEATS):
+        # An outer join, though each match has both: with another one, SQLite would begin with all seats that there are.
+        its = (seat.match_id == MatchRow.id) & (seat.seat == number)
+        wanted = wanted.outerjoin(seat, its).where(seat.prompt.is_(None))
+    return wanted
+
+
+def _grouped(session: Session, wanted: Select[str]) -> Iterator[Any]:
+    """Such matches with _SEATS, counted: game, config, players, who got more, and where it was broken off the match, of
+    which each is then counted by itself; how many matches; sums of points.
+
+    Each match and its seats are read once: among a million, rows that are drawn lie far apart.
+    """
     first, second = _SEATS
-    config = cast(MatchRow.config, Text)
     utilities = MatchRow.utility_0, MatchRow.utility_1
     more = case((utilities[0] > utilities[1], 0), (utilities[0] < utilities[1], 1), else_=TIE)
-    keys = (
-        MatchRow.game, config, first.language_model_id, first.kind, second.language_model_id, second.kind, more,
-    )  # fmt: skip
+    columns = {
+        "game": MatchRow.game, "config": cast(MatchRow.config, Text), "model_0": first.language_model_id,
+        "kind_0": first.kind, "model_1": second.language_model_id, "kind_1": second.kind, "more": more,
+        "broken": case((MatchRow.reason.in_(BROKEN_OFF), MatchRow.id)), "points_0": utilities[0],
+        "points_1": utilities[1], "reason": MatchRow.reason,
+    }  # fmt: skip
+    match = wanted.with_only_columns(*(each.label(name) for name, each in columns.items())).subquery().c
+    keys = [match[name] for name in list(columns)[:8]]
+    sums = [func.coalesce(func.sum(each), 0) for each in (match.points_0, match.points_1)]
     rows = session.execute(
-        select(*keys, func.count(), *(func.coalesce(func.sum(each), 0) for each in utilities))
-        .join(first, (first.match_id == MatchRow.id) & (first.seat == 0))
-        .join(second, (second.match_id == MatchRow.id) & (second.seat == 1))
-        .where(*chosen)
-        .group_by(*keys),
+        select(*keys, func.count(), *sums).where(match.reason.is_not(None)).group_by(*keys),
         execution_options={"yield_per": _AT_ONCE},
     )
     for part in rows.partitions():
@@ -237,35 +261,24 @@ def _utility_range(game: str, config: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def _faults(
-    session: Session,
-    chosen: Iterable[ColumnElement[bool]],
-    names: Mapping[int, str],
-    ranges: MutableMapping[Kind, tuple[float, float]],
+    session: Session, broken: Mapping[str, _BrokenOff], ranges: MutableMapping[Kind, tuple[float, float]]
 ) -> dict[Kind, dict[str, tuple[int, int]]]:
     """Matches that a player ended by a fault, by player and place. What is known of no other match goes to `ranges`."""
-    first, second = _SEATS
-    seats = first.language_model_id, first.kind, second.language_model_id, second.kind
-    rows = session.execute(
-        select(MatchRow.game, MatchRow.config, EventRow.body, *seats)
-        .join(first, (first.match_id == MatchRow.id) & (first.seat == 0))
-        .join(second, (second.match_id == MatchRow.id) & (second.seat == 1))
-        .join(EventRow, (EventRow.match_id == MatchRow.id) & EventRow.kind.in_(_KINDS_OF_FAULTS))
-        .where(*chosen),
-        execution_options={"yield_per": _AT_ONCE},
-    )
     found: dict[Kind, dict[str, tuple[int, int]]] = {}
-    for game, config, body, *players in rows:
-        seat = _seat_at_fault(from_json(body))
-        if seat is None:
-            continue
-        setting = _setting(game, config)
-        if setting.kind not in ranges:
-            ranges[setting.kind] = _utility_range(game, config)
-        counts = found.setdefault(setting.kind, {})
-        name = _players(names, *players)[seat]
-        first_place, second_place = counts.get(name, (0, 0))
-        began = seat == setting.begins
-        counts[name] = first_place + began, second_place + (not began)
+    ids = list(broken)
+    for start in range(0, len(ids), _AT_ONCE):
+        logged = EventRow.match_id.in_(ids[start : start + _AT_ONCE]), EventRow.kind.in_(_KINDS_OF_FAULTS)
+        for match_id, body in session.execute(select(EventRow.match_id, EventRow.body).where(*logged)):
+            seat = _seat_at_fault(from_json(body))
+            if seat is None:
+                continue
+            game, config, setting, players = broken[match_id]
+            if setting.kind not in ranges:
+                ranges[setting.kind] = _utility_range(game, json.loads(config))
+            counts = found.setdefault(setting.kind, {})
+            first_place, second_place = counts.get(players[seat], (0, 0))
+            began = seat == setting.begins
+            counts[players[seat]] = first_place + began, second_place + (not began)
     return found
 
 

@@ -10,6 +10,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, event, select, text
 
+from app.analysis.tournaments import TournamentChoice, tournament_matches
 from app.core.extensions import reading, writing
 from app.matches import transcripts
 from app.matches.filter import MatchFilter
@@ -117,6 +118,25 @@ def test_matches_of_a_long_round_are_counted_by_day_without_their_rows(many: Eng
             "ix_match_round_ended"
         }
         assert sum(each.get("Heap Fetches", 0) for each in plan) == 0
+
+
+def test_a_leaderboard_reads_the_matches_that_are_drawn_and_their_seats_once(many: Engine) -> None:
+    with reading(many) as session, asked(many) as statements:
+        [found] = tournament_matches(session, TournamentChoice(), 500)
+    assert 300 < found.results.matches.sum() < 500  # the others were broken off
+    [drawn] = [each for each in statements if "seat_2" in each[0]]
+    plan = plan_of(many, *drawn)
+    if many.dialect.name == "postgresql":
+        assert 500 <= rows_read(plan, "match") <= 1_000
+        assert rows_read(plan, "seat") <= 2_000
+    else:
+        read = [line for line in plan if line.startswith(("SCAN", "SEARCH")) and "USING" in line]
+        seats = [
+            f"SEARCH seat_{number} USING INDEX sqlite_autoindex_seat_1 (match_id=? AND seat=?)" for number in (1, 2)
+        ]
+        assert [line.removesuffix(" LEFT-JOIN") for line in read] == [
+            "SCAN match USING INDEX sqlite_autoindex_match_1", *seats
+        ]  # fmt: skip
 
 
 def test_open_rounds_are_found_without_reading_those_that_are_over(many: Engine) -> None:
