@@ -42,7 +42,7 @@ from app.web.translations import game_titles
 
 _MOST_KEPT = 8  # tournaments
 _LONG = 0.5  # seconds of reading, from which on it is not done for each further match
-SAMPLE = 10_000  # matches that a page counts of all that there are
+SAMPLE = 5_000  # matches that a page counts of all that there are, as many as of a round or a list
 _PAUSE = 20  # times as long as that, nothing is read again
 
 
