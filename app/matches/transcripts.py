@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, ScalarSelect, Subquery, case, func, select
+from sqlalchemy import ColumnElement, Subquery, case, func, select
 from sqlalchemy.orm import Session
 
 from app.core.errors import Invalid, either
@@ -26,13 +26,14 @@ from app.matches.filter import MatchFilter, conditions, unindexed
 from app.matches.overview import OPEN, MatchListItem, match_items
 from app.matches.stored import load
 from app.matches.words import Piece, TextQuery, marked, read_query, says
-from app.models import EventRow, LanguageModel, MatchRow, SeatRow
+from app.models import EventRow, LanguageModel, MatchRow, RoundRow, SeatRow
 from app.registry import PERSON
 
 PAGE = 20  # matches
 MOST_PAGES = 250
 MOST_COUNTED = 5_000  # matches, of those that have to be counted for a page
 _OVER = "over"
+_SELFPLAY = "selfplay"  # the source of rounds that are played here
 _PERSONS = 0  # in the place of a model's number
 FACETS = ("game", "player", "source", "reason")
 NEWEST = "-began"
@@ -217,7 +218,7 @@ def _count_by(
     session: Session, name: str, where: Sequence[ColumnElement[bool]], latest: int | None = None
 ) -> dict[str, int]:
     """Matches by game, player, source or reason: so many of the latest ones, if that is given."""
-    chosen = select(MatchRow.id, MatchRow.game, MatchRow.source, MatchRow.reason).where(*where)
+    chosen = select(MatchRow.id, MatchRow.game, MatchRow.source, MatchRow.reason, MatchRow.round_id).where(*where)
     if latest is not None:
         chosen = chosen.order_by(MatchRow.started_at.desc()).limit(latest)
     some = chosen.subquery()
@@ -228,21 +229,31 @@ def _count_by(
 
 
 def _players_of(session: Session, some: Subquery) -> dict[str, int]:
-    """Matches by player, of some by their `id`; imported players, who are in no registry, are none of them."""
+    """Matches by player, of some by their `id`, `source` and `round_id`; imported players, who are in no registry, are
+    none of them.
+    """
+    # A round says who plays its matches. Their seats are not read: those of the latest matches of a million lie far
+    # apart, as they are found by ids, which are random.
+    round_id = case((some.c.source == _SELFPLAY, some.c.round_id))
 
-    def sat(seat: int) -> ScalarSelect[int | None]:
+    def sat(seat: int) -> Any:
         # Looked for by each match: joined with some thousands, PostgreSQL would read the seats of all matches.
         model = case((SeatRow.player.is_(None), func.coalesce(SeatRow.language_model_id, _PERSONS)))
-        return select(model).where(SeatRow.match_id == some.c.id, SeatRow.seat == seat).scalar_subquery()
+        found = select(model).where(SeatRow.match_id == some.c.id, SeatRow.seat == seat).scalar_subquery()
+        return case((round_id.is_(None), found))
 
     # Grouped here, as SQLite would look for each seat twice to group by it.
-    pairs = Counter(map(tuple, session.execute(select(sat(0), sat(1)).select_from(some))))
+    pairs = Counter(map(tuple, session.execute(select(round_id, sat(0), sat(1)).select_from(some))))
+    of = RoundRow.id, RoundRow.model_0_id, RoundRow.model_1_id
+    rounds = session.execute(select(*of).where(RoundRow.id.in_({number for number, *_ in pairs} - {None})))
+    models_of = {number: models for number, *models in rounds}
     # Read after the seats: on PostgreSQL a model that is added meanwhile would else sit there without a name.
     names = {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
     names[_PERSONS] = PERSON
     found = Counter[str]()
-    for models, number in pairs.items():
-        found.update(dict.fromkeys({names[model] for model in models if model is not None}, number))
+    for (number, *seats), matches in pairs.items():
+        models = seats if number is None else models_of[number]
+        found.update(dict.fromkeys({names[model] for model in models if model is not None}, matches))
     return found
 
 
