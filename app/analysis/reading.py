@@ -34,7 +34,7 @@ def matches_of(session: Session, round_ids: Sequence[int], indexes: Collection[i
         .order_by(MatchRow.round_id, MatchRow.index),
         execution_options={"yield_per": _AT_ONCE},
     )
-    names = _names(session)
+    names = model_names(session)
     for part in rows.partitions():
         columns.add([finished_match(names, _pair_key(*fields[:2]) if whole else None, *fields[2:]) for fields in part])
     return columns.matches()
@@ -113,7 +113,7 @@ def chosen_tables(
         ),
         execution_options={"yield_per": _AT_ONCE},
     )
-    names = _names(session)
+    names = model_names(session)
     for part in rows.partitions():
         groups: dict[tuple[str, float | None], list[FinishedMatch]] = {}
         for round_id, index, *fields, game, config in part:
@@ -139,7 +139,7 @@ def _swapped(session: Session) -> set[int]:
     return set(session.scalars(select(RoundRow.id).where(RoundRow.swap_seats)))
 
 
-def _names(session: Session) -> dict[int, str]:
+def model_names(session: Session) -> dict[int, str]:
     """The names of all models: to be read after what sits where, as one may be added, and play, between the two."""
     return {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
 

@@ -4,9 +4,10 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flask import Flask
@@ -14,6 +15,7 @@ from sqlalchemy import Engine, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.analysis.side_by_side import SideBySide, SideBySideChoice, side_by_side
+from app.analysis.side_by_side import reading as side_by_side_reading
 from app.analysis.side_by_side.tables import TABLES
 from app.campaigns.side_by_side import choice_of_campaign
 from app.core.errors import Invalid
@@ -77,6 +79,27 @@ def test_self_play_and_cross_play_are_told_apart(engine: Engine, rounds: dict[st
     base = sum(scores["scripted"]) / 40
     assert against["score_mean"].ratio.value == pytest.approx(sum(scores["casual"]) / 40 / base)
     assert (against["agreement_rate"].test, against["agreement_rate"].pairs) == ("McNemar", 20)  # the same seeds
+
+
+def test_a_model_that_is_added_and_plays_meanwhile_is_named(
+    engine: Engine, rounds: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine.dialect.name == "sqlite":
+        pytest.skip("who reads there sees what there was at the beginning")
+    parts = side_by_side_reading._parts
+
+    def parts_of_later(*arguments: Any) -> Iterator[Any]:
+        with writing(engine) as session:
+            later = add_scripted_model(session, "later", None, {"manner": "casual"}).id
+            of_both = select(MatchRow.id).where(MatchRow.round_id == rounds["scripted"])
+            seats = update(SeatRow).where(SeatRow.match_id.in_(of_both), SeatRow.seat == 1)
+            session.execute(seats.values(language_model_id=later))
+        yield from parts(*arguments)
+
+    monkeypatch.setattr(side_by_side_reading, "_parts", parts_of_later)
+    [both] = found(engine)
+    assert (across := both.find("scripted", "cross-play", None)) is not None
+    assert across.matches == 24 + 20
 
 
 def test_matches_with_a_persona_are_not_those_of_the_model(engine: Engine, rounds: dict[str, int]) -> None:

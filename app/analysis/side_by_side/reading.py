@@ -16,7 +16,7 @@ import numpy as np
 from sqlalchemy import ColumnElement, Select, false, func, or_, select
 from sqlalchemy.orm import Session
 
-from app.analysis.reading import finished, finished_match
+from app.analysis.reading import finished, finished_match, model_names
 from app.analysis.side_by_side.settings import (
     CROSS_PLAY,
     IMPORTED_PEOPLE,
@@ -94,8 +94,7 @@ def read_matches(session: Session, choice: SideBySideChoice) -> dict[Kind, dict[
 
     The choice is one that `check_choice` has seen.
     """
-    names = {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
-    chosen = [number for number, name in names.items() if name in choice.models]
+    chosen = session.scalars(select(LanguageModel.id).where(LanguageModel.name.in_(choice.models))).all()
     collected: dict[tuple[Kind, str], _Collected] = {}
     sampled = set()
     for where in _parts(session, choice, chosen):
@@ -103,6 +102,7 @@ def read_matches(session: Session, choice: SideBySideChoice) -> dict[Kind, dict[
             some = select(MatchRow.id).where(is_over(), *where).order_by(MatchRow.id).limit(choice.most + 1)
             where = [MatchRow.id.in_(session.scalars(some).all())]
         rows = session.execute(_statement(where), execution_options={"yield_per": _AT_ONCE})
+        names = model_names(session)
         for number, row in enumerate(rows):
             setting = _setting(row)
             if choice.most is not None and number >= choice.most:
