@@ -9,12 +9,15 @@ from playwright.sync_api import Page, expect
 from sqlalchemy import update
 
 from app.core.extensions import writing
+from app.games import metrics_of
+from app.games.metrics import Use
 from app.models import Campaign, RoundRow
 from app.rounds import lifecycle
 from app.rounds.spec import RoundSpec
 from tests.browser.admin_campaigns import campaign_states, furnish_campaigns
 from tests.browser.admin_states import sign_in
 from tests.browser.axe import faults_in_each_look, inspector
+from tests.browser.steps import sideways
 from tests.browser.visitor import Visitor
 from tests.campaigns import add_local, campaign_of, change, made_up
 from tests.stack import Stack
@@ -116,6 +119,30 @@ def test_a_page_follows_a_campaign_and_its_figure_appears_and_grows(
     expect(page.locator("[data-numbers] thead th")).to_have_count(3)  # two models beside the names of figures
     page.get_by_role("button", name="Cancel").click()
     expect(page.locator("#head .tag")).to_have_text(re.compile("cancelling|cancelled"))
+
+
+def test_all_figures_of_the_iterations_are_read_beside_their_model_on_a_page_that_stays_in_its_width(
+    parlor: Stack, admin: Page, base: str
+) -> None:
+    shown = [each.name for each in metrics_of("negotiation").shown(Use.EVALUATION)]
+    figures = {name: {"value": 10.456, "low": 10.123, "high": 10.789} for name in shown}
+    with database(parlor) as engine, ThreadPoolExecutor(1) as thread:
+        number = thread.submit(campaign_of, engine, base, "quartz-wide").result()
+        thread.submit(change, engine, number, 0, figures=figures).result()
+    admin.set_viewport_size({"width": 1280, "height": 900})
+    admin.goto(f"{parlor.url}/admin/campaigns/{number}")
+    box = admin.locator("#results")
+    assert box.locator("thead th").count() == len(shown) + 3
+    for place in (0, box.evaluate("each => each.scrollWidth")):
+        box.evaluate("(each, place) => { each.scrollLeft = place }", place)
+        model = box.get_by_role("link", name=base).bounding_box()
+        assert model is not None
+        assert model["x"] >= 0
+        assert model["x"] + model["width"] < 300
+    last = box.locator("thead th").last.bounding_box()
+    assert last is not None
+    assert last["x"] + last["width"] <= 1280
+    assert sideways(admin) == 0
 
 
 def test_axe_finds_nothing_on_the_pages_of_campaigns_and_lineages(
