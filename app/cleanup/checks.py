@@ -86,7 +86,7 @@ def _of_kind(session: Session, kind: str, row: Any, listed: bool) -> Iterator[De
         elif kind == SOCIETY.name:
             made = select(Dataset).where(Dataset.spec["society"]["society_id"].as_integer() == row.id)
             yield from _datasets(session.scalars(made.order_by(Dataset.id)))
-            yield from _of_live_jobs(session, (), {"society"}, row.id, listed)
+            yield from _of_naming_jobs(session, (), {"society"}, row.id, listed)
         elif kind == TRAINING.name and row.model_id is not None:
             yield Dependent(_model(session.get_one(LanguageModel, row.model_id)), Phrase("this training has made it"))
 
@@ -144,11 +144,18 @@ def _of_matches_and_waves(session: Session, row: LanguageModel) -> Iterator[Depe
 
 def _of_jobs(session: Session, number: int, name: str) -> Iterator[Dependent]:
     """The jobs that are not done and name a model: those that are live keep it, others could not be resumed."""
+    for kind, row in _not_done(session):
+        if _names_model(session, kind, row, number, name):
+            yield _unfinished(session, kind, row)
+
+
+def _not_done(session: Session) -> Iterator[tuple[str, Any]]:
+    """The jobs that are not done and were not removed, each with its kind, without what is long."""
     for kind in JOB_KINDS:
         short = [defer(getattr(kind.table, column)) for column in _LONG if hasattr(kind.table, column)]
-        for row in session.scalars(select(kind.table).where(kind.table.status != states.DONE).options(*short)):
-            if row.removed_at is None and _names_model(session, kind.name, row, number, name):
-                yield _unfinished(session, kind.name, row)
+        which = kind.table.status != states.DONE, kind.table.removed_at.is_(None)
+        for row in session.scalars(select(kind.table).where(*which).options(*short)):
+            yield kind.name, row
 
 
 def _names_model(session: Session, kind: str, row: Any, number: int, name: str) -> bool:
@@ -202,25 +209,24 @@ def _of_dataset(session: Session, row: Dataset, listed: bool) -> Iterator[Depend
         if job.model_id is not None:
             yield Dependent(_model(session.get_one(LanguageModel, job.model_id)), Phrase("it was trained on this"))
     yield from _of_parents(session, or_(RecipeStep.dataset_id == row.id, RecipeStep.realignment_id == row.id))
-    yield from _of_live_jobs(session, {row.name, row.reference}, _NAMING_DATASETS, row.id, listed)
+    yield from _of_naming_jobs(session, {row.name, row.reference}, _NAMING_DATASETS, row.id, listed)
 
 
-def _of_live_jobs(
+def _of_naming_jobs(
     session: Session, names: Collection[str], keys: Collection[str], number: int, listed: bool
 ) -> Iterator[Dependent]:
-    """The live jobs in whose specs, or those of their steps, a name stands, or the number under one of the keys."""
-    for kind, job, asked in _live_jobs(session, listed):
+    """The jobs that are not done in whose specs, or those of their steps, a name stands, or the number under a key."""
+    for kind, job, asked in _unfinished_jobs(session, listed):
         if _holds(asked, names, keys, number):
             yield _unfinished(session, kind, job)
 
 
-def _live_jobs(session: Session, listed: bool) -> list[tuple[str, Any, Any]]:
-    """The live jobs, each with its kind and what is asked of it; read once for all things that are `listed`."""
-    known: list[tuple[str, Any, Any]] | None = session.info.get(_live_jobs) if listed else None
+def _unfinished_jobs(session: Session, listed: bool) -> list[tuple[str, Any, Any]]:
+    """The jobs that are not done, each with its kind and what is asked of it; read once for all that are `listed`."""
+    known: list[tuple[str, Any, Any]] | None = session.info.get(_unfinished_jobs) if listed else None
     if known is None:
-        live = ((kind, select(kind.table).where(kind.table.status.in_(states.LIVE))) for kind in JOB_KINDS)
-        known = [(kind.name, job, _asked_of(job)) for kind, those in live for job in session.scalars(those)]
-        session.info[_live_jobs] = known
+        known = [(kind, job, _asked_of(job)) for kind, job in _not_done(session)]
+        session.info[_unfinished_jobs] = known
     return known
 
 
@@ -254,10 +260,10 @@ def _of_round(session: Session, row: RoundRow, listed: bool) -> Iterator[Depende
         learned = select(TrainingJob.model_id).where(learns_from([dataset.id]), TrainingJob.model_id.is_not(None))
         for model in session.scalars(select(LanguageModel).where(LanguageModel.id.in_(learned))):
             yield Dependent(_model(model), Phrase("it was trained on rows of this round"))
-    yield from _of_live_jobs(session, (), {"round", "talk_of"}, row.id, listed)
+    yield from _of_naming_jobs(session, (), {"round", "talk_of"}, row.id, listed)
     played_for = select(RecipeStep.campaign_id).where(RecipeStep.kind == ROUND.name, RecipeStep.number == row.id)
     for campaign in filter(None, session.scalars(played_for)):
-        yield from _of_live_jobs(session, (), {"campaign"}, campaign, listed)  # a step will cut what it has played
+        yield from _of_naming_jobs(session, (), {"campaign"}, campaign, listed)  # a step will cut what it has played
     read_from = (RoundRow.talk_of == row.id, RoundRow.status != states.DONE, RoundRow.removed_at.is_(None))
     for other in session.scalars(select(RoundRow).where(*read_from).order_by(RoundRow.id)):
         yield _unfinished(session, ROUND.name, other)

@@ -41,6 +41,7 @@ from app.models import (
     GenerationRow,
     LanguageModel,
     MatchRow,
+    RecipeRun,
     Removal,
     RoundRow,
     SeatRow,
@@ -323,6 +324,19 @@ def test_a_society_that_a_later_step_of_a_recipe_names_cannot_go(
     with pytest.raises(Conflict, match=r"kept because of later-1 \(recipe run 1\) "):
         remove(settings, engine, "society", society, BY)
     remove(settings, engine, "society", other, BY)
+
+
+def test_what_a_stopped_recipe_names_can_go_and_is_said_to_be_needed(
+    engine: Engine, settings: Settings, round_id: int
+) -> None:
+    make_later(engine, KEPT_ROWS.format(fields=f"rounds: ['{round_id}']"))
+    with writing(engine) as session:
+        session.get_one(RecipeRun, 1).status = states.FAILED
+    with reading(engine) as session:
+        [found] = preview(session, settings.home, "round", round_id).dependents
+    assert (found.what.kind, str(found.why), found.keeps) == (
+        "recipe", "it could not be resumed without this", False
+    )  # fmt: skip
 
 
 def test_the_number_of_a_round_keeps_no_dataset_of_that_number(engine: Engine, settings: Settings) -> None:
