@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from app.assessments.job import ASSESSMENT
 from app.benchmarks.job import BENCHMARK
 from app.core.extensions import lock_tables, reading, transact
+from app.jobs.call_costs import TokenCounts
 from app.models import (
     Arm,
     AssessedAnswer,
@@ -70,7 +71,9 @@ def summed_calls(session: Session, since: datetime | None) -> Iterator[SummedCal
     if since is not None:
         kept = kept.where(CallSum.day >= since.date())
     for day, model_id, kind, number, calls, failed, costless, *sums in session.execute(kept):
-        yield SummedCalls(day, model_id, Purpose(kind, number), calls, failed, costless, CallSums.of(sums))
+        cost, prompt, completion, estimated, unpriced_estimate, *unpriced = sums
+        found = CallSums(cost, prompt, completion, estimated, unpriced_estimate, TokenCounts(*unpriced))
+        yield SummedCalls(day, model_id, Purpose(kind, number), calls, failed, costless, found)
     further = [GenerationRow.id > until]
     if since is not None:
         first = select(GenerationRow.at).where(*further).order_by(GenerationRow.id).limit(1)

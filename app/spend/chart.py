@@ -27,10 +27,7 @@ def spend_chart(found: Spend, language: Language = ENGLISH) -> Chart:
     labels = {key: f"{place} {names[key]}" for place, key in enumerate(told_apart, 1)}
     others = gettext("%(place)s all other models", place=len(labels) + 1)
     groups = [*labels.values(), *([others] if len(labels) < len(names) else [])]
-    usd: dict[tuple[date, int | None], float] = defaultdict(float)
-    for line in found.lines:
-        if line.sums.usd > 0:
-            usd[line.day, line.model_id] += line.sums.usd
+    usd = {key: sums.usd for key, sums in found.by_day_and_model.items() if sums.usd > 0}
     bars = {day: dict.fromkeys(groups, 0.0) for day, _ in reversed(found.by_day())}
     for (day, key), amount in usd.items():
         bars[day][labels.get(key, others)] += amount

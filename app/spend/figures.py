@@ -93,11 +93,11 @@ class Spend:
 
     @property
     def total(self) -> SpendSums:
-        return SpendSums.of([line.sums for line in self.lines])
+        return SpendSums.of([*self.by_day_and_model.values()])
 
     def by_model(self) -> list[tuple[LanguageModel | None, SpendSums]]:
         """By model, the dearest first."""
-        found = self._by(lambda line: line.model_id)
+        found = _dearest_first(_added((number, sums) for (_, number), sums in self.by_day_and_model.items()))
         return [(None if number is None else self.models[number], sums) for number, sums in found]
 
     def by_run(self) -> list[tuple[Purpose, SpendSums]]:
@@ -110,7 +110,7 @@ class Spend:
 
     def by_day(self) -> list[tuple[date, SpendSums]]:
         """By day, the latest first; a day of the period without calls has a line as well."""
-        found = dict(self._by(lambda line: line.day))
+        found = _added((day, sums) for (day, _), sums in self.by_day_and_model.items())
         if not found and self.since is None:
             return []
         first = min(found) if self.since is None else self.since.date()
@@ -119,12 +119,13 @@ class Spend:
         return [(day, found.get(day, SpendSums())) for day in every]
 
     @cached_property
-    def _by_purpose(self) -> list[tuple[Purpose, SpendSums]]:
-        return self._by(lambda line: line.purpose)
+    def by_day_and_model(self) -> Mapping[tuple[date, int | None], SpendSums]:
+        """By day and number of the model: a few, of which days and models are sums, of a line for each of many runs."""
+        return _added(((line.day, line.model_id), line.sums) for line in self.lines)
 
-    def _by(self, key: Callable[[SpendLine], K]) -> list[tuple[K, SpendSums]]:
-        found = _added((key(line), line.sums) for line in self.lines)
-        return sorted(found.items(), key=lambda each: (-each[1].usd, -each[1].tokens))
+    @cached_property
+    def _by_purpose(self) -> list[tuple[Purpose, SpendSums]]:
+        return _dearest_first(_added((line.purpose, line.sums) for line in self.lines))
 
     def cell(self, purpose: Purpose) -> Reference | Phrase:
         """What a purpose is called, with what it leads to where it is one run or study."""
@@ -134,6 +135,10 @@ class Spend:
         if kind == STUDY:
             return Reference(STUDY, number, name or "")
         return job_cell(kind, number, name, RUNS[kind].subject(number))
+
+
+def _dearest_first(found: Mapping[K, SpendSums]) -> list[tuple[K, SpendSums]]:
+    return sorted(found.items(), key=lambda each: (-each[1].usd, -each[1].tokens))
 
 
 def _added(pairs: Iterable[tuple[K, SpendSums]]) -> dict[K, SpendSums]:

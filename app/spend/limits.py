@@ -52,7 +52,7 @@ def pace_of(session: Session, found: Spend, period: str) -> float:
     """US dollars a day: the mean of the seven whole days before today. `found` is what was spent in the period."""
     week = found if period == WEEK else read_spend(session, WEEK, found.until)
     today = week.until.date()
-    return sum(line.sums.usd for line in week.lines if line.day < today) / WHOLE_DAYS
+    return sum(sums.usd for (day, _), sums in week.by_day_and_model.items() if day < today) / WHOLE_DAYS
 
 
 def limits(session: Session, settings: Settings, pace: float) -> list[SpendingLimit]:
