@@ -75,7 +75,10 @@ LIST: Listing[MatchRow] = Listing(
     table=MatchRow,
     columns=(
         ListColumn(
-            "match", Phrase("Match"), lambda line: Reference("match", line.match.id, line.match.id), sort=MatchRow.id
+            "match",
+            Phrase("Match"),
+            lambda line: Reference("match", line.match.id, line.match.id, line.match.id[:8]),
+            sort=MatchRow.id,
         ),
         ListColumn("game", Phrase("Game"), lambda line: game_cell(line.match.game), sort=MatchRow.game),
         ListColumn("players", Phrase("Players"), _players, sort=_player(0) + ", " + _player(1)),
