@@ -1,7 +1,7 @@
 """Curves of several runs over each other: smoothed, on a log axis where that is asked for. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.analysis.chart import HEIGHT, WIDTH, Chart, Description, Spec
@@ -94,7 +94,11 @@ def overlaid(
         dash = {**run, "scale": {"domain": names, "range": [*_DASHES[: len(names)]]}}
         scale = {"type": "log"} if log else {"zero": False}
         place: Spec = {"field": "x", "title": x, "type": "nominal" if by_word else "quantitative"}
-        place |= {"sort": None} if by_word else {"scale": {"nice": False}, "axis": {"format": ",~f"}}
+        place |= (
+            {"sort": None, "axis": {"labelAngle": 0, "labelLimit": 120}}
+            if by_word
+            else {"scale": {"nice": False}, "axis": {"format": ",~f"}}
+        )
         y: Spec = {"field": "y", "type": "quantitative", "title": title, "axis": FIGURES, "scale": scale}
         hover = [
             {"field": "run", "title": language.gettext("Run")},
@@ -106,44 +110,34 @@ def overlaid(
             "mark": {"type": "line", "strokeWidth": 1, "opacity": 0.3, "aria": False},
             "encoding": {"detail": {"field": "run"}},
         }
-        points = by_word or any(len(found) < 3 for found in lines.values())
+        line: Spec = {
+            "data": {"values": drawn(shown)},
+            "mark": {"type": "line", "strokeWidth": 2},
+            "encoding": {"strokeDash": dash},
+        }
+        points: Spec = {"data": {"values": drawn(shown)}, "mark": {"type": "point", "filled": True, "opacity": 1}}
+        if by_word:  # such as tasks, between which a line would mean nothing; beside each other, told apart by shape
+            shape = {"field": "run", "type": "nominal", "title": None, "scale": {"domain": names}}
+            colour["legend"] = {"orient": "top", "labelLimit": 260}
+            points["mark"]["size"] = 80
+            points["encoding"] = {"shape": shape, "xOffset": {"field": "run", "scale": {"domain": names}}}
+            layers = [points]
+        else:
+            few = any(len(found) < 3 for found in lines.values())
+            layers = [*([raw] if smooth else []), line, *([points] if few else [])]
         return {
             "width": WIDTH,
             "height": HEIGHT,
             "encoding": {"x": place, "y": y, "color": colour, "tooltip": hover},
-            "layer": [
-                *([raw] if smooth else []),
-                {
-                    "data": {"values": drawn(shown)},
-                    "mark": {"type": "line", "strokeWidth": 2},
-                    "encoding": {"strokeDash": dash},
-                },
-                *(
-                    [{"data": {"values": drawn(shown)}, "mark": {"type": "point", "filled": True, "opacity": 1}}]
-                    if points
-                    else []
-                ),
-            ],
+            "layer": layers,
         }
 
-    rows = [
-        (
-            run,
-            shown_figure(points[0][1], language),
-            shown_figure(min(value for _, value in points), language),
-            shown_figure(max(value for _, value in points), language),
-            shown_figure(points[-1][1], language),
-        )
-        for run, points in runs.items()
-    ]
-    gettext = language.gettext
-    header = (gettext("Run"), gettext("First"), gettext("Lowest"), gettext("Highest"), gettext("Last"))
-    last = "; ".join(f"{run} {row[-1]}" for run, row in zip(runs, rows, strict=True))
-    said = [gettext("%(figure)s, last: %(values)s.", figure=title, values=last)]
+    description = _by_place(title, x, runs, language) if by_word else _by_run(title, runs, language)
+    said = [description.sentence]
     if smooth:
         said.append(_smoothed_words(smoothing, language))
     said += [
-        gettext(
+        language.gettext(
             "Values of %(run)s that are 0 or less, which a log axis cannot show, are missing: %(number)s.",
             run=run,
             number=number,
@@ -151,8 +145,31 @@ def overlaid(
         for run, number in lost.items()
         if number
     ]
-    described = Description(" ".join(said), header, rows)
-    return Chart("compared", title, described, draw, data, language)
+    return Chart("compared", title, replace(description, sentence=" ".join(said)), draw, data, language)
+
+
+def _by_run(title: str, runs: Mapping[str, Points], language: Language) -> Description:
+    """What the curves say in a sentence and a table: where each begins, lies and ends."""
+    gettext = language.gettext
+    rows = [
+        (run, *(shown_figure(each, language) for each in (values[0], min(values), max(values), values[-1])))
+        for run, points in runs.items()
+        for values in [[value for _, value in points]]
+    ]
+    last = "; ".join(f"{row[0]} {row[-1]}" for row in rows)
+    header = (gettext("Run"), gettext("First"), gettext("Lowest"), gettext("Highest"), gettext("Last"))
+    return Description(gettext("%(figure)s, last: %(values)s.", figure=title, values=last), header, rows)
+
+
+def _by_place(title: str, x: str, runs: Mapping[str, Points], language: Language) -> Description:
+    """The same of values that have no order, such as those of tasks: a column for each run."""
+    values = {run: {at: shown_figure(value, language) for at, value in points} for run, points in runs.items()}
+    places = dict.fromkeys(at for points in runs.values() for at, _ in points)
+    rows = [(str(at), *(found.get(at, "–") for found in values.values())) for at in places]
+    told = (f"{run} {', '.join(f'{at} {each}' for at, each in found.items())}" for run, found in values.items())
+    return Description(
+        language.gettext("%(figure)s: %(values)s.", figure=title, values="; ".join(told)), (x, *runs), rows
+    )
 
 
 def _smoothed_words(smoothing: Smoothing, language: Language) -> str:

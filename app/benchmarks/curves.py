@@ -13,4 +13,8 @@ from app.models import BenchmarkJob
 def curves(session: Session, row: BenchmarkJob) -> Sequence[Curve]:
     """The score of each task that is scored."""
     found = results_of(session, [row])[row.id]
-    return [Curve("score", Phrase("Score"), Phrase("Task"), [(each.task, each.value) for each in found])]
+    return [
+        Curve(
+            "score", Phrase("Score (by the task’s metric)"), Phrase("Task"), [(each.task, each.value) for each in found]
+        )
+    ]

@@ -1,6 +1,7 @@
 """Figures without colours, on paper or for the colour-blind: series differ in more, and axes say what they are of."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -35,12 +36,14 @@ def _society() -> list[Chart]:
     return society_charts("1", iteration_figures(seen), 2)
 
 
+TASKS = {"before": [("sums", 0.25), ("letters", 0.3)], "after": [("sums", 0.5)]}
 CHARTS = {
     each.name: each
     for each in (
         *all_charts(ENGLISH),
         *_society(),
         overlaid("Loss (nats a token)", "Step", {"a": [(1, 2.0), (2, 1.0)], "b": [(1, 2.5), (2, 2.0)]}, Smoothing()),
+        replace(overlaid("Score (by the task’s metric)", "Task", TASKS, Smoothing()), name="tasks"),
         interval_chart(
             "i", "t", "Score", "points", [("a", Figure(1, 0, 2, 9)), ("b", Figure(2, 1, 3, 9))], "Player", 0
         ),
