@@ -291,6 +291,15 @@ def answered_states(parlor: Stack, page: Page, furnished: Furnished) -> Iterator
     page.get_by_role("button", name="Pull it").click()
     expect(page.locator("#refused")).to_contain_text("OWNER/NAME of a repository")
     yield "model-pull-refused"
+    page.get_by_label("Repository or folder").fill("/nowhere/at/all")
+    page.get_by_role("button", name="Pull it").click()
+    expect(page.get_by_role("button", name="Cancel the pull")).to_be_visible()
+    still = page.content()
+    page.route(
+        "**/admin/models/pull", lambda route: route.fulfill(body=still, content_type="text/html")
+    )  # as it is now
+    yield "model-pull-goes-on"
+    page.unroute("**/admin/models/pull")
     page.goto(f"{parlor.url}/admin/matches/{matches['deal']}?at=3")
     page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
     yield "match-message-unfolded"
