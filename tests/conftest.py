@@ -57,7 +57,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what takes long; where several processes share the tests, the files come as tests/order.py says."""
+    """Leave out what takes long or does not fit its database.
+
+    Where several processes share the tests, the files come as tests/order.py says.
+    """
+    items[:], unfit = selection.fitting(items)
+    config.hook.pytest_deselected(items=unfit)
     if not config.getoption("--long") and not any("::" in each for each in config.args):
         items[:], left = selection.shortened(items, postgres=bool(TEST_DATABASE_URL) or REQUIRE_SERVICES)
         config.hook.pytest_deselected(items=left)

@@ -2,7 +2,8 @@
 
 Where people or workers write at the same time, or where SQL is written for each database, tests meet both. Each of the
 others takes one of the two, by its name, so that every page, command and service still meets both in some test; where
-no PostgreSQL is named, all take SQLite. A test that is named by hand always runs as it is.
+no PostgreSQL is named, all take SQLite. A test that is named by hand always runs as it is. What only PostgreSQL can
+show, such as two transactions that write at once, is never run on SQLite.
 """
 
 import zlib
@@ -12,6 +13,7 @@ import pytest
 
 LONG = "long"  # the marker of long forms: more kills, larger exports, a second campaign
 ON_EITHER = "either_database"  # the marker of single tests in one of these files that take one database all the same
+ON_POSTGRESQL = "postgresql_alone"  # the marker of tests of what only PostgreSQL does
 _ON_BOTH = (
     "test_api_races.py",
     "test_backup.py",
@@ -39,6 +41,16 @@ _ON_BOTH = (
 _DATABASES = ("sqlite", "postgresql")
 
 
+def fitting(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """Those whose database can show what they are about, and the others."""
+    chosen: list[pytest.Item] = []
+    left: list[pytest.Item] = []
+    for item in items:
+        alone = item.get_closest_marker(ON_POSTGRESQL) is not None
+        (left if alone and _database(item) == "sqlite" else chosen).append(item)
+    return chosen, left
+
+
 def shortened(items: Sequence[pytest.Item], *, postgres: bool) -> tuple[list[pytest.Item], list[pytest.Item]]:
     """Those that `make test` runs, and those that it leaves out. `postgres`: whether there is one to test with."""
     chosen: list[pytest.Item] = []
@@ -53,10 +65,14 @@ def _is_second(item: pytest.Item, *, postgres: bool) -> bool:
     """Whether the test is one of two that differ in their database alone, and the other one was chosen."""
     if item.path.name in _ON_BOTH and item.get_closest_marker(ON_EITHER) is None:
         return False
-    if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
+    database = _database(item)
+    if database is None or item.get_closest_marker(ON_POSTGRESQL) is not None:
         return False
-    database = next((value for value in item.callspec.params.values() if value in _DATABASES), None)
-    if database is None:
-        return False
-    name = f"{item.path.name} {item.originalname}"
+    name = f"{item.path.name} {getattr(item, 'originalname', '')}"
     return database != _DATABASES[zlib.crc32(name.encode()) % 2 if postgres else 0]
+
+
+def _database(item: pytest.Item) -> str | None:
+    """The database that a test was made for, if there is one of it for each."""
+    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    return next((value for value in parameters.values() if value in _DATABASES), None)

@@ -81,11 +81,10 @@ def test_no_match_is_missed_or_read_twice_while_a_thousand_more_come_in(
     assert len(seen) == len({*seen}) == 11_000
 
 
+@pytest.mark.postgresql_alone  # one transaction writes at a time
 def test_a_match_that_is_committed_after_later_ones_is_not_passed_by(
     app: Flask, engine: Engine, program: Program
 ) -> None:
-    if engine.dialect.name == "sqlite":
-        pytest.skip("one transaction writes at a time")
     with writing() as session:
         first = add(session, 1)
     seen, cursor = until(program, None, 1)

@@ -98,11 +98,10 @@ def remove_named(engine: Engine) -> None:
         remove_model(session, "small")
 
 
+@pytest.mark.postgresql_alone  # nobody else writes in a transaction of SQLite
 def test_who_asks_a_model_while_its_row_is_deleted_gets_one_clear_line(
     engine: Engine, settings: Settings, model: int
 ) -> None:
-    if engine.dialect.name == "sqlite":
-        pytest.skip("nobody else writes in a transaction of SQLite")
     with writing(engine) as session:
         row = get_model_by_number(session, model)
         remove_named(engine)
@@ -110,11 +109,10 @@ def test_who_asks_a_model_while_its_row_is_deleted_gets_one_clear_line(
             request_test(session, row)
 
 
+@pytest.mark.postgresql_alone  # nobody else writes in a transaction of SQLite
 def test_who_has_looked_at_a_model_before_it_was_removed_cannot_use_it(
     engine: Engine, settings: Settings, model: int
 ) -> None:
-    if engine.dialect.name == "sqlite":
-        pytest.skip("nobody else writes in a transaction of SQLite")
     with ThreadPoolExecutor() as threads, writing(engine) as session:
         row = get_model_by_number(session, model)
         threads.submit(remove, settings, engine, "model", model, BY).result(20)
@@ -122,11 +120,10 @@ def test_who_has_looked_at_a_model_before_it_was_removed_cannot_use_it(
             hold(session, [row])
 
 
+@pytest.mark.postgresql_alone  # nobody else writes in a transaction of SQLite
 def test_a_guest_gets_no_match_with_a_model_that_is_just_removed_and_learns_no_more_than_its_label(
     engine: Engine, settings: Settings, model: int
 ) -> None:
-    if engine.dialect.name == "sqlite":
-        pytest.skip("nobody else writes in a transaction of SQLite")
     with writing(engine) as session:
         row = get_model_by_number(session, model)
         row.label, row.offered_to_people = "Small one", True

@@ -328,9 +328,8 @@ def test_live_negotiations_draw_from_the_contexts_file(engine: Engine, make_app:
     assert drawn == {(3, 2, 1), (2, 1, 4)}
 
 
+@pytest.mark.postgresql_alone  # SQLite has one writer at a time, and so no deadlocks
 def test_moves_that_are_in_a_deadlock_with_somebody_else_are_played_all_the_same(engine: Engine) -> None:
-    if engine.dialect.name != "postgresql":
-        pytest.skip("SQLite has one writer at a time, and so no deadlocks")
     one, two = begin(engine), begin(engine)
     writer = MoveWriter(engine.url.render_as_string(hide_password=False), instant=True)
     touch = update(MatchRow).values(enqueued_at=datetime.now(UTC))

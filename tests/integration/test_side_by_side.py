@@ -81,11 +81,10 @@ def test_self_play_and_cross_play_are_told_apart(engine: Engine, rounds: dict[st
     assert (against["agreement_rate"].test, against["agreement_rate"].pairs) == ("McNemar", 20)  # the same seeds
 
 
+@pytest.mark.postgresql_alone  # who reads there sees what there was at the beginning
 def test_a_model_that_is_added_and_plays_meanwhile_is_named(
     engine: Engine, rounds: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if engine.dialect.name == "sqlite":
-        pytest.skip("who reads there sees what there was at the beginning")
     parts = side_by_side_reading._parts
 
     def parts_of_later(*arguments: Any) -> Iterator[Any]:

@@ -51,3 +51,14 @@ def test_pages_take_one_database_and_races_take_both(pytester: pytest.Pytester, 
     assert len(pages) == 8
     assert len(databases) == 1
     assert {item.name for item in selection.shortened(items, postgres=False)[0] if "postgresql" in item.name} == set()
+
+
+def test_what_only_postgresql_does_is_always_tested_there_and_never_on_sqlite(pytester: pytest.Pytester) -> None:
+    marked = "@pytest.mark.postgresql_alone\ndef test_two_writers(database_url): pass\n"
+    path = pytester.makepyfile(TESTS.partition("@pytest.mark.parametrize")[0] + marked)
+    pytester.makeini("[pytest]\nmarkers = postgresql_alone")
+    items, _ = pytester.inline_genitems(str(path))
+    chosen, left = selection.fitting(items)
+    assert (names(chosen), names(left)) == ({"test_two_writers[postgresql]"}, {"test_two_writers[sqlite]"})
+    for postgres in (True, False):  # where there is none it is skipped, and its reason is printed
+        assert selection.shortened(chosen, postgres=postgres) == (chosen, [])
