@@ -78,11 +78,16 @@ def drawn(session: Session, wanted: Sequence[ColumnElement[bool]], choice: Match
     if most <= _MOST_INDEXES and (whole := _whole_round(session, choice)) is not None:
         indexes = sampled_indexes(whole, most)  # by their places; by ids, all of the round would be sorted
         wanted = [*wanted, *([] if indexes is None else [MatchRow.index.in_(indexes)])]
-    many = counts.covers(choice) and 10 * counts.count_over(session, choice) >= counts.count_over(session, EVERYTHING)
-    # By another index than that of ids, SQLite would sort all of a million matches of a source, to take some of them.
-    if many and session.get_bind().dialect.name == "sqlite":
-        wanted = unindexed(wanted)
-    return select(MatchRow.id).where(*wanted).order_by(MatchRow.id).limit(most)
+    counted = counts.covers(choice)
+    many = counted and 10 * counts.count_over(session, choice) >= counts.count_over(session, EVERYTHING)
+    order: Any = MatchRow.id
+    if session.get_bind().dialect.name == "sqlite":
+        # By another index than that of ids, SQLite would sort all of a million matches of a source, to take some.
+        wanted = unindexed(wanted) if many else wanted
+    elif counted and not many:
+        # Few, which no statistics say of a player: by the index of ids PostgreSQL would go through all that there are.
+        order = MatchRow.id.concat("")
+    return select(MatchRow.id).where(*wanted).order_by(order).limit(most)
 
 
 def _whole_round(session: Session, choice: MatchFilter) -> RoundRow | None:
@@ -176,7 +181,8 @@ def finished() -> Select[*tuple[Any, ...]]:
         )
         .join(first, (first.match_id == MatchRow.id) & (first.seat == 0))
         .join(second, (second.match_id == MatchRow.id) & (second.seat == 1))
-        .where(is_over())
+        # Else PostgreSQL would take some thousand games of a round for many more, and read all seats that there are.
+        .where(*unindexed([is_over()]))
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, String, and_, case, exists, func, select
+from sqlalchemy import ColumnElement, Select, and_, case, exists, select
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import Session, aliased
 from sqlalchemy.sql.functions import FunctionElement
@@ -187,13 +187,12 @@ def unindexed(wanted: Sequence[ColumnElement[bool]]) -> list[ColumnElement[bool]
     return [case((and_(*wanted), 1), else_=0) == 1] if wanted else []
 
 
-class _Unsearched(FunctionElement[str]):
-    """A text column, by whose index SQLite does not look for rows: it keeps no statistics here that say which few are.
+class _Unsearched(FunctionElement[Any]):
+    """A column, by whose index SQLite does not look for rows: it keeps no statistics here that say which few are.
 
-    PostgreSQL does, and would have none of an expression: it would take a status that nearly all have for rare.
+    PostgreSQL does, and would have none of an expression: it would take what nearly all have for rare.
     """
 
-    type = String()
     inherit_cache = True
     name = "unsearched"
 
@@ -205,7 +204,7 @@ def _as_it_is(element: Any, compiler: Any, **more: Any) -> str:
 
 @compiles(_Unsearched, "sqlite")
 def _unsearched_on_sqlite(element: Any, compiler: Any, **more: Any) -> str:
-    return f"coalesce({compiler.process(element.clauses, **more)}, '')"
+    return f"coalesce({compiler.process(element.clauses, **more)}, NULL)"
 
 
 def is_over() -> ColumnElement[bool]:
@@ -243,7 +242,7 @@ def _played_by(player: str | None, role: str | None, *, consented: bool = True) 
     elif player is not None:
         named = select(LanguageModel.id).where(LanguageModel.name == player).scalar_subquery()
         # A match has two seats; by the index of models SQLite would go through all of a model for each match.
-        seats = seats.where(func.coalesce(seat.language_model_id, 0) == named)
+        seats = seats.where(_Unsearched(seat.language_model_id) == named)
     return exists(seats)
 
 

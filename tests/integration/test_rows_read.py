@@ -10,6 +10,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, event, select, text
 
+from app.analysis.reading import extent
 from app.analysis.tournaments import TournamentChoice, tournament_matches
 from app.core.extensions import reading, writing
 from app.matches import transcripts
@@ -137,6 +138,18 @@ def test_a_leaderboard_reads_the_matches_that_are_drawn_and_their_seats_once(man
         assert [line.removesuffix(" LEFT-JOIN") for line in read] == [
             "SCAN match USING INDEX sqlite_autoindex_match_1", *seats
         ]  # fmt: skip
+
+
+def test_of_a_players_many_matches_only_those_that_are_drawn_are_read(many: Engine) -> None:
+    with reading(many) as session, asked(many) as statements:
+        name = session.scalars(select(LanguageModel.name).order_by(LanguageModel.id).limit(1)).one()
+        assert extent(session, MatchFilter(player=name), 300)[0] == 301
+    [sample] = [each for each in statements if "LIMIT" in each[0] and "max(" in each[0]]
+    plan = plan_of(many, *sample)
+    if many.dialect.name == "postgresql":
+        assert rows_read(plan, "match") <= 1_000
+    else:
+        assert next(line for line in plan if "match" in line).endswith("match USING INDEX sqlite_autoindex_match_1")
 
 
 def test_open_rounds_are_found_without_reading_those_that_are_over(many: Engine) -> None:
