@@ -10,14 +10,16 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 
 from app.core.errors import Conflict, Phrase
-from app.core.files import ARCHIVES, REMOVED, private_file, private_folder
+from app.core.files import ARCHIVES, FETCHED, REMOVED, private_file, private_folder
 
 _LOCK = ".lock"
 _NEW = ".new"  # behind the name of an archive whose removal may not be committed yet
 _PATIENCE = 3.0  # seconds
+STOPPED_PULLS_KEPT = timedelta(days=7)  # so that the next pull of the same goes on where it was
 
 
 @contextmanager
@@ -173,6 +175,15 @@ def _is_copy(draft: Path, path: Path) -> bool:
 def delete_folder(path: Path) -> None:
     """Delete a folder with all that is in it, if it is there."""
     shutil.rmtree(path, ignore_errors=True)
+
+
+def delete_stopped_pulls(home: Path) -> None:
+    """Delete what pulls have fetched that stopped, once nobody has gone on with them for STOPPED_PULLS_KEPT."""
+    before = time.time() - STOPPED_PULLS_KEPT.total_seconds()
+    for path in (home / FETCHED).glob("*"):
+        with suppress(FileNotFoundError):
+            if max(each.stat().st_mtime for each in (path, *path.rglob("*"))) < before:
+                delete_folder(path)
 
 
 def sync(path: Path) -> None:

@@ -134,7 +134,7 @@ def remove(
 
 def finish(home: Path, database: Engine, seconds: float = math.inf) -> None:
     """Do what a process that was killed has left to do, for who has the `cleanup_lock`; files of datasets that nobody
-    has registered go, too.
+    has registered go, too, and what pulls have left.
 
     After so many seconds it stops between two transactions or files, and the next call goes on.
     """
@@ -143,6 +143,7 @@ def finish(home: Path, database: Engine, seconds: float = math.inf) -> None:
         delete_left(transact(database), home)
     except OSError as error:
         log.warning("what was left of a dataset cannot be deleted", error=str(error))
+    folder.delete_stopped_pulls(home)
     for row in _settled(home, database):
         if not row.in_force:
             drop(home, database, row)

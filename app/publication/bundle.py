@@ -24,7 +24,6 @@ MANIFEST, CARD = "parlor-manifest.json", "README.md"
 MODEL, DATASET = "model", "dataset"
 _OURS = (MANIFEST, CARD, ".gitattributes")
 _ORIGINAL = "original/"  # in front of files of a checkpoint that are called as ours are
-FETCHED = "pulled"  # in PARLOR_HOME: what is pulled from a hub, until it is registered
 # What weights, tokenizers and settings are written in; other files can hold code that is run when they are loaded.
 SAFE = (".safetensors", ".json", ".jsonl", ".jinja", ".txt", ".model", ".tiktoken", ".md")
 _PLAIN = ("LICENSE", "LICENCE", "NOTICE", "USE_POLICY")

@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session
 from app.core.config import Settings
 from app.core.errors import Conflict, Invalid, NotFound, Phrase, Verbatim, check_name
 from app.core.extensions import Transact
-from app.core.files import private_folder, temporary_beside
+from app.core.files import FETCHED, private_folder, temporary_beside
 from app.datasets import row_import
 from app.datasets.importers.spec import DatasetImportSpec
 from app.finetuning.files import CHECKPOINTS
@@ -32,7 +32,6 @@ from app.players.prompts import USUAL_STYLE, styles
 from app.publication.bundle import (
     CARD,
     DATASET,
-    FETCHED,
     MANIFEST,
     MODEL,
     SAFE,

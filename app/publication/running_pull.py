@@ -11,8 +11,8 @@ from sqlalchemy import Engine
 
 from app.core.config import Settings
 from app.core.errors import AppError, Phrase, Unavailable, Verbatim
+from app.core.files import FETCHED
 from app.core.module_process import BrokeOffError, ModuleProcess
-from app.publication.bundle import FETCHED
 
 _MODULE = "app.publication.pulling"
 

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from app.core.errors import Invalid, Phrase
-from app.core.files import ARCHIVES, REMOVED
+from app.core.files import ARCHIVES, FETCHED, REMOVED
 from app.players.local.engines import MERGED
 
 _OF_JOBS = ("checkpoints", "training", "benchmarks")  # in which checkpoints may lie
-_OWN = (ARCHIVES, REMOVED, MERGED, "broker", "datasets", "logs", "pulled", "run", "uploads")
+_OWN = (ARCHIVES, FETCHED, REMOVED, MERGED, "broker", "datasets", "logs", "run", "uploads")
 
 
 def is_for_checkpoints(home: Path, folder: Path) -> bool:

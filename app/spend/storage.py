@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.benchmarks.files import FOLDER as BENCHMARKS
 from app.core.config import Settings
 from app.core.errors import Phrase
-from app.core.files import ARCHIVES, REMOVED
+from app.core.files import ARCHIVES, FETCHED, REMOVED
 from app.datasets.store import FOLDER as DATASETS
 from app.finetuning.files import CHECKPOINTS
 from app.finetuning.files import FOLDER as TRAINING
@@ -28,6 +28,7 @@ KINDS: Mapping[str, Phrase] = {
     BENCHMARKS: Phrase("Files of benchmarks"),
     ARCHIVES: Phrase("Archives of what was removed"),
     REMOVED: Phrase("Files of what was removed, for undoing"),
+    FETCHED: Phrase("Files of pulls that have not ended"),
     "logs": Phrase("Logs"),
     OTHER: Phrase("Everything else"),
 }

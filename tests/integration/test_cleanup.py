@@ -51,6 +51,7 @@ from app.publication.release import release_of_dataset
 from app.registry import add_local_model, get_model
 from app.registry.changes import is_in_use
 from app.spend.figures import ALL, Spend, read_spend
+from app.spend.storage import read_storage
 from tests.campaigns import add_local, campaign_of, campaign_that_awaits
 from tests.datasets import cut
 from tests.jobs import make_dataset, make_job, run
@@ -886,6 +887,22 @@ def test_a_dataset_whose_build_was_killed_before_it_had_a_row_leaves_no_file_for
         os.utime(path, (long_ago, long_ago))
     free_due(settings.home, engine)
     assert sorted(folder.iterdir()) == sorted([*before, *others])
+
+
+def test_what_a_stopped_pull_has_fetched_is_kept_for_a_week(engine: Engine, settings: Settings) -> None:
+    fetched = settings.home / "pulled"
+    for name, days in (("of-last-week", 8), ("of-this-week", 6)):
+        path = fetched / name / "weights" / "model.safetensors"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"half of it")
+        long_ago = (datetime.now(UTC) - timedelta(days=days)).timestamp()
+        for each in (path, path.parent, fetched / name):
+            os.utime(each, (long_ago, long_ago))
+    with reading(engine) as session:
+        (stored,) = (each for each in read_storage(session, settings).kinds if each.kind == "pulled")
+    assert (stored.size, stored.files) == (20, 2)
+    free_due(settings.home, engine)
+    assert [each.name for each in fetched.iterdir()] == ["of-this-week"]
 
 
 def test_a_round_of_which_some_matches_are_gone_is_removed_to_the_end_and_comes_back(
