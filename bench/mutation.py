@@ -4,12 +4,13 @@ Of each package below some lines are drawn by a fixed seed, and of each line one
 another operator, another number, a loop that is left out. With each fault alone in a copy of a revision run the tests
 that come by its line. Those that they do not notice meet all tests at the end, together, as that takes far longer: of a
 test that fails then it is found which fault alone makes it fail, and the others meet all tests again without it.
-What was found is kept under var/mutation, by revision, so that a run that was interrupted goes on and two revisions can
-be compared: `--of REVISION`.
+What was found is kept in bench/measured/mutation, by revision, so that a run that was interrupted goes on and two
+revisions can be compared: `--of REVISION`.
 """
 
 import argparse
 import ast
+import gzip
 import io
 import json
 import os
@@ -34,6 +35,7 @@ from app.core.config import ROOT
 from bench import line_probe
 
 PACKAGES = ("app/rounds", "app/studies", "app/finetuning", "app/society", "app/analysis")
+MEASURED = ROOT / "bench" / "measured" / "mutation"
 LINES = 12  # of each
 SEED = 20261126
 WHOLE = ("-n", "6")
@@ -144,18 +146,18 @@ class Measurement:
         done = subprocess.run(["git", "rev-parse", "--verify", f"{revision}^{{commit}}"], cwd=ROOT, capture_output=True)
         if done.returncode:
             raise SystemExit(f"error: --of: expected a revision of this repository, got {revision}")
-        self.folder = ROOT / "var" / "mutation" / done.stdout.decode()[:12]
+        commit = done.stdout.decode().strip()
+        self.folder = ROOT / "var" / "mutation" / commit[:12]
         self.tree = self.folder / "tree"
-        self._results = self.folder / "results.jsonl"
-        self._came_by = self.folder / "came-by"
-        self._unfit = self.folder / "unfit"
-        if not self.tree.exists():
-            packed = subprocess.run(["git", "archive", done.stdout.decode().strip()], cwd=ROOT, capture_output=True)
-            with tarfile.TarFile(fileobj=io.BytesIO(packed.stdout)) as archive:
-                archive.extractall(self.tree, filter="data")
-            (self.tree / ".venv").symlink_to(ROOT / ".venv")
-            for module in (__file__, line_probe.__file__):
-                shutil.copy(module, self.tree / "bench")  # an older revision has not what its tests are run with
+        self._results = MEASURED / f"{commit[:12]}.jsonl"
+        self._coverage = MEASURED / f"{commit[:12]}-tests.json.gz"
+        packed = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=True)
+        with tarfile.TarFile(fileobj=io.BytesIO(packed.stdout)) as archive:
+            archive.extractall(self.tree, filter="data")  # each time: who was killed has left a fault in it
+        (self.tree / ".venv").unlink(missing_ok=True)
+        (self.tree / ".venv").symlink_to(ROOT / ".venv")
+        for module in (__file__, line_probe.__file__):
+            shutil.copy(module, self.tree / "bench")  # an older revision has not what its tests are run with
 
     def run(self) -> list[tuple[Fault, str]]:
         """Make each fault that has no result yet. Returns all, with the words for who noticed them."""
@@ -246,31 +248,46 @@ class Measurement:
         return done.returncode, set(failed.read_text(encoding="utf-8").split())
 
     def _unfit_tests(self) -> set[str]:
-        return set(self._unfit.read_text(encoding="utf-8").split())
+        return set(self._covered()["unfit"])
 
     def _leave_out(self, tests: set[str]) -> None:
-        self._unfit.write_text("\n".join(sorted(self._unfit_tests() | tests)), encoding="utf-8")
+        self._keep_covered({**self._covered(), "unfit": sorted(self._unfit_tests() | tests)})
+
+    def _covered(self) -> dict[str, Any]:
+        """Tests that failed without a fault, and by which of the drawn lines each of the others comes."""
+        found: dict[str, Any] = json.loads(gzip.decompress(self._coverage.read_bytes()))
+        return found
+
+    def _keep_covered(self, covered: Mapping[str, Any]) -> None:
+        self._coverage.write_bytes(gzip.compress(json.dumps(covered).encode(), mtime=0))
 
     def _tests_by_fault(self, drawn: Sequence[Fault]) -> dict[Fault, set[str]]:
         """The names of the tests that come by the line of each fault, by one run of all tests."""
-        if not self._unfit.exists():
+        if not self._coverage.exists():
             print("All tests run once, to see which come by which line.", flush=True)
-            self._came_by.write_text("", encoding="utf-8")
+            came_by = self.folder / "came-by"
+            came_by.write_text("", encoding="utf-8")
             sources = {path: (self.tree / path).read_text(encoding="utf-8") for path in {each.path for each in drawn}}
             try:
                 for path, source in sources.items():
                     lines = {number: each.line for number, each in enumerate(drawn) if each.path == path}
                     (self.tree / path).write_text(with_probes(source, lines), encoding="utf-8")
-                _, failed = self._pytest(WHOLE, {line_probe.VARIABLE: str(self._came_by)})
+                _, failed = self._pytest(WHOLE, {line_probe.VARIABLE: str(came_by)})
             finally:
                 for path, source in sources.items():
                     (self.tree / path).write_text(source, encoding="utf-8")
-            self._unfit.write_text("\n".join(sorted(failed)), encoding="utf-8")
+            lines_of: dict[str, set[int]] = defaultdict(set)
+            for line in came_by.read_text(encoding="utf-8").splitlines():
+                number, _, test = line.partition(" ")
+                lines_of[test].add(int(number))
+            self._keep_covered({
+                "unfit": sorted(failed), "came_by": {test: sorted(lines_of[test]) for test in sorted(lines_of)},
+            })  # fmt: skip
             print(f"Left out, since they failed without any fault: {', '.join(sorted(failed)) or 'none'}", flush=True)
         found: dict[Fault, set[str]] = {fault: set() for fault in drawn}
-        for line in self._came_by.read_text(encoding="utf-8").splitlines():
-            number, _, test = line.partition(" ")
-            found[drawn[int(number)]].add(test)
+        for test, numbers in self._covered()["came_by"].items():
+            for number in numbers:
+                found[drawn[number]].add(test)
         return found
 
 
