@@ -10,6 +10,7 @@ revisions can be compared: `--of REVISION`.
 
 import argparse
 import ast
+import fcntl
 import gzip
 import io
 import json
@@ -151,6 +152,12 @@ class Measurement:
         self.tree = self.folder / "tree"
         self._results = MEASURED / f"{commit[:12]}.jsonl"
         self._coverage = MEASURED / f"{commit[:12]}-tests.json.gz"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = (self.folder / "lock").open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # else each would measure the other's faults
+        except BlockingIOError:
+            raise SystemExit(f"error: expected one run at a time, got another one of {commit[:12]}") from None
         packed = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=True)
         with tarfile.TarFile(fileobj=io.BytesIO(packed.stdout)) as archive:
             archive.extractall(self.tree, filter="data")  # each time: who was killed has left a fault in it
