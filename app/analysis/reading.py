@@ -28,10 +28,10 @@ def matches_of(session: Session, round_ids: Sequence[int], indexes: Collection[i
     swapped = _swapped(session)
     whole = swapped.issuperset(round_ids)
     columns = MatchTableBuilder()
+    # Said twice, PostgreSQL takes them for few, as they are: else it would read all seats of a million matches.
+    some = [] if indexes is None else [MatchRow.index.in_(indexes), *unindexed([is_over()])]
     rows = session.execute(
-        finished()
-        .where(MatchRow.round_id.in_(round_ids), *([] if indexes is None else [MatchRow.index.in_(indexes)]))
-        .order_by(MatchRow.round_id, MatchRow.index),
+        finished().where(MatchRow.round_id.in_(round_ids), *some).order_by(MatchRow.round_id, MatchRow.index),
         execution_options={"yield_per": _AT_ONCE},
     )
     names = model_names(session)
@@ -181,8 +181,7 @@ def finished() -> Select[*tuple[Any, ...]]:
         )
         .join(first, (first.match_id == MatchRow.id) & (first.seat == 0))
         .join(second, (second.match_id == MatchRow.id) & (second.seat == 1))
-        # Else PostgreSQL would take some thousand games of a round for many more, and read all seats that there are.
-        .where(*unindexed([is_over()]))
+        .where(is_over())
     )
 
 
