@@ -44,7 +44,7 @@ from app.models import (
 from app.recipes.faults import RecipeFault
 from app.recipes.lifecycle import plan_of
 from app.registry import is_shipped
-from app.registry.changes import is_called
+from app.registry.changes import has_open_calls
 from app.rounds.job import ROUND, SELFPLAY
 from app.society.job import SOCIETY
 
@@ -102,7 +102,7 @@ def _of_model(session: Session, row: LanguageModel) -> Iterator[Dependent]:
         yield Dependent(own, Phrase("it has no checkpoint here"), keeps=True)
     if row.offered_to_people:
         yield Dependent(own, Phrase("it is offered to people; switch that off first"), keeps=True)
-    if is_called(session, row):
+    if has_open_calls(session, row):
         yield Dependent(own, Phrase("a call of it outside of matches is not answered yet"), keeps=True)
     yield from _of_matches_and_waves(session, row)
     yield from _of_jobs(session, row.id, row.name)
@@ -194,7 +194,7 @@ def _listed(value: Any) -> list[Any]:
 def _is_number(value: Any, number: int) -> bool:
     """Whether a value is that number, however a spec writes it: 5, "5" or "05"."""
     with suppress(ValueError):
-        return isinstance(value, int | str) and int(value) == number
+        return isinstance(value, int | str) and value is not True and int(value) == number
     return False
 
 

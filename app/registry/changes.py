@@ -178,15 +178,33 @@ def remove_model(session: Session, name: str) -> None:
             got=shown(name),
             remedy=Phrase("`flask model archive %(name)s` or its page takes it out of use", name=row.name),
         )
-    if is_called(session, row, [states.RUNNING]):
+    # First those that wait: where a worker is just beginning with one, this waits for it, and leaves it out.
+    of_it = ModelRequest.language_model_id == row.id
+    _part_from_requests(session, row)
+    session.execute(delete(ModelRequest).where(of_it, ModelRequest.status == states.WAITING))
+    if has_open_calls(session, row):
         raise Conflict(
             "model",
             expected=Phrase("one that is not being called"),
             got=Phrase("%(name)s, which is just answering a test call or a question", name=shown(name)),
             remedy=Phrase("try again once it has"),
         )
-    # What its calls have cost was spent all the same. Their rows stay also because SQLite would give their numbers to
-    # later calls, which sums would then take for calls that are counted.
+    _part_from_requests(session, row)  # of those, too, that have ended meanwhile
+    session.execute(update(CallSum).where(CallSum.model_id == row.id).values(model_id=None))
+    session.execute(delete(ModelRequest).where(of_it))
+    calls = update(GenerationRow).where(GenerationRow.language_model_id == row.id)
+    session.execute(calls.values(language_model_id=None))
+    session.execute(delete(ReleasePermission).where(ReleasePermission.language_model_id == row.id))
+    session.delete(row)
+    session.flush()
+
+
+def _part_from_requests(session: Session, row: LanguageModel) -> None:
+    """Keep of a model's calls what they have cost, when their requests go.
+
+    Their rows stay also because SQLite would give their numbers to later calls, which sums would then take for calls
+    that are counted.
+    """
     texts: dict[str, Any] = {
         "prompt": [],
         "text": None,
@@ -196,17 +214,12 @@ def remove_model(session: Session, name: str) -> None:
         "sampling": {},
     }
     calls = update(GenerationRow).where(GenerationRow.language_model_id == row.id)
-    session.execute(calls.values(request_id=None, language_model_id=None, **texts))
-    session.execute(update(CallSum).where(CallSum.model_id == row.id).values(model_id=None))
-    session.execute(delete(ModelRequest).where(ModelRequest.language_model_id == row.id))
-    session.execute(delete(ReleasePermission).where(ReleasePermission.language_model_id == row.id))
-    session.delete(row)
-    session.flush()
+    session.execute(calls.values(request_id=None, **texts))
 
 
-def is_called(session: Session, row: LanguageModel, status: Collection[str] = states.OPEN) -> bool:
-    """Whether a call of the model outside of matches waits or is being made, or has another `status` of these."""
-    own = ModelRequest.language_model_id == row.id, ModelRequest.status.in_(status)
+def has_open_calls(session: Session, row: LanguageModel) -> bool:
+    """Whether a call of the model outside of matches waits or is being made."""
+    own = ModelRequest.language_model_id == row.id, ModelRequest.status.in_(states.OPEN)
     return bool(session.scalar(select(exists().where(*own))))
 
 

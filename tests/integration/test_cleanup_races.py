@@ -99,6 +99,22 @@ def remove_named(engine: Engine) -> None:
 
 
 @pytest.mark.postgresql_alone  # nobody else writes in a transaction of SQLite
+def test_a_model_that_a_worker_just_begins_to_call_stays(engine: Engine, settings: Settings, model: int) -> None:
+    with writing(engine) as session:
+        number = request_test(session, get_model_by_number(session, model)).id
+    with ThreadPoolExecutor() as threads:
+        with writing(engine) as session:
+            assert request_lifecycle.take(session, number, "worker", 60) is not None
+            removing = threads.submit(remove_named, engine)
+            with pytest.raises(TimeoutError):
+                removing.result(1)  # it waits for this transaction
+        with pytest.raises(Conflict, match="expected one that is not being called, got 'small', which is just"):
+            removing.result(20)
+    with writing(engine) as session:
+        assert request_lifecycle.finish(session, number, "worker", {"ok": False, "error": "no"}, ())
+
+
+@pytest.mark.postgresql_alone  # nobody else writes in a transaction of SQLite
 def test_who_asks_a_model_while_its_row_is_deleted_gets_one_clear_line(
     engine: Engine, settings: Settings, model: int
 ) -> None:
