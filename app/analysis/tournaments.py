@@ -114,6 +114,8 @@ def tournament_matches(session: Session, choice: TournamentChoice, most: int | N
     lines: dict[Kind, list[ResultLine]] = {}
     broken: dict[str, _BrokenOff] = {}
     for game, config, model_0, kind_0, model_1, kind_1, more, broken_id, matches, *points in _grouped(session, wanted):
+        if kind_0 is None or kind_1 is None:  # what was removed is just coming back, and its seats come after the match
+            continue
         players = _players(names, model_0, kind_0, model_1, kind_1)
         setting = settings.get((game, config))
         if setting is None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from flask import Flask
-from sqlalchemy import Engine, insert, select, update
+from sqlalchemy import Engine, delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.analysis.drawing import draw
@@ -87,6 +87,16 @@ def test_a_cross_play_is_a_leaderboard_of_its_models(engine: Engine, tournament:
     rows_of = list(csv.DictReader(io.StringIO(flask("model", "leaderboard", "--csv", "--role", "first").stdout)))
     assert [row["scope"] for row in rows_of] == ["player"] * 3 + ["pair"] * 9
     assert {row["role"] for row in rows_of} == {"first"}
+
+
+def test_matches_that_are_just_put_back_count_once_their_seats_are_there(engine: Engine, tournament: int) -> None:
+    with reading(engine) as session:
+        match = session.scalars(select(MatchRow.id).where(MatchRow.round_id == tournament).limit(1)).one()
+    with writing(engine) as session:
+        session.execute(delete(SeatRow).where(SeatRow.match_id == match))
+    [board] = boards(engine, matrix=tournament)
+    assert board.matches == 6 * 24 - 1
+    assert {each.player for each in board.ratings.ratings} == set(MODELS)
 
 
 def test_a_model_with_a_persona_is_not_rated_as_the_model(engine: Engine, tournament: int) -> None:
