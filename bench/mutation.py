@@ -153,7 +153,7 @@ class Measurement:
         self._results = MEASURED / f"{commit[:12]}.jsonl"
         self._coverage = MEASURED / f"{commit[:12]}-tests.json.gz"
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._lock = (self.folder / "lock").open("w")
+        self._lock = (self.folder / "lock").open("wb")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # else each would measure the other's faults
         except BlockingIOError:
