@@ -24,13 +24,13 @@ class BrokeOffError(Exception):
 
 
 class ModuleProcess:
-    """The process of a module, started with these arguments and given this.
+    """The process of a module, started with these arguments.
 
-    With `held` its input stays open until `let_go`: a module that calls `end_with_input` then ends, as it does when
-    whoever started it is gone.
+    Its input stays open until `let_go`: a module that calls `end_with_input` then ends, as it does when whoever started
+    it is gone.
     """
 
-    def __init__(self, module: str, *arguments: str, given: Any, held: bool = False) -> None:
+    def __init__(self, module: str, *arguments: str) -> None:
         self._errors = TemporaryFile()  # noqa: SIM115 - it is gone with this
         self._process = subprocess.Popen(  # noqa: S603 - our own command
             [sys.executable, "-m", module, *arguments],
@@ -43,11 +43,12 @@ class ModuleProcess:
             raise RuntimeError("expected a process with pipes")
         self._input = self._process.stdin
         self.output: IO[bytes] = self._process.stdout
+
+    def give(self, given: Any) -> None:
+        """Write this, as a line of JSON, into its input; waits until it has read what is longer than a pipe holds."""
         with contextlib.suppress(BrokenPipeError):  # it has ended, and `check` says why
             self._input.write(json.dumps(given).encode() + b"\n")
             self._input.flush()
-        if not held:
-            self.let_go()
 
     def let_go(self) -> None:
         """End its input."""
@@ -67,21 +68,28 @@ class ModuleProcess:
 
 
 def run_module(module: str, *arguments: str, given: Any, seconds: float) -> bytes:
-    """What a module prints. Raises BrokeOffError, and TimeoutError where it took longer than so many seconds."""
-    process, late = ModuleProcess(module, *arguments, given=given), threading.Event()
+    """What a module prints that is given this. Raises BrokeOffError, and TimeoutError where it took longer than so many
+    seconds.
+    """
+    process, late = ModuleProcess(module, *arguments), threading.Event()
 
     def end() -> None:
         late.set()
         process.kill()
 
     timer = threading.Timer(seconds, end)
-    timer.start()
+    timer.start()  # before it is given anything, which it may never read
     try:
+        process.give(given)
+        process.let_go()
         answer = process.output.read()
         process.check()
     except BrokeOffError:
         if late.is_set():
             raise TimeoutError from None
+        raise
+    except BaseException:  # whoever waits for it is ended, such as a request
+        process.kill()
         raise
     finally:
         timer.cancel()

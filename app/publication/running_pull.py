@@ -48,7 +48,8 @@ class RunningPull:
             "name": request.name or None,
             "games": [*request.games],
         }
-        self._process = ModuleProcess(_MODULE, given=given, held=True)
+        self._process = ModuleProcess(_MODULE)
+        self._process.give(given)
         self._follower = threading.Thread(target=self._follow, daemon=True)
         self._follower.start()
 
