@@ -102,8 +102,14 @@ def end_with_input() -> None:
     threading.Thread(target=_end_with_input, daemon=True).start()
 
 
+def end_by_itself() -> None:
+    """From now on this process goes on to its end when its input ends, for at most a moment: its work is done."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
 def _end_with_input() -> None:
-    sys.stdin.buffer.read()
+    while os.read(0, 65536):  # not by sys.stdin: Python aborts where its end finds a thread that reads with a buffer
+        pass
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(_GRACE)
     os._exit(1)

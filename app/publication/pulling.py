@@ -6,6 +6,7 @@ The token is in that line alone.
 """
 
 import json
+import os
 import pickle
 import sys
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from typing import Any
 from app.core.config import load_settings
 from app.core.errors import AppError, Unavailable
 from app.core.extensions import open_engine, reading, transact
-from app.core.module_process import end_with_input
+from app.core.module_process import end_by_itself, end_with_input
 from app.publication.bundle import MODEL
 from app.publication.hub import HubUnreachable
 from app.publication.places import read_place
@@ -25,13 +26,16 @@ from app.registry.checkpoint_check import look_at
 
 def main() -> None:
     """See the module."""
-    out, sys.stdout = sys.stdout.buffer, sys.stderr  # whatever else is printed, such as logs, is no part of the answer
+    answers = os.fdopen(os.dup(1), "wb")
+    # Whatever else is printed, such as logs or by a library in C, is no part of the answers.
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
     said: Mapping[str, Any] = json.loads(sys.stdin.buffer.readline())
     end_with_input()
 
     def tell(what: object) -> None:
-        out.write(pickle.dumps(what))
-        out.flush()
+        answers.write(pickle.dumps(what))
+        answers.flush()
 
     answer: int | AppError
     try:
@@ -40,6 +44,7 @@ def main() -> None:
         answer = Unavailable(error.text)  # the web process does not load the library of the hub
     except AppError as error:
         answer = error
+    end_by_itself()
     tell(answer)
 
 
