@@ -1,8 +1,10 @@
 """A pull that goes on in a process of its own while pages look at it: how far it is, and what came of it."""
 
+import os
 import pickle
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -86,22 +88,25 @@ class RunningPull:
                     self._process.let_go()
                     return
                 self.step = said
-        except (EOFError, pickle.UnpicklingError):
-            why = ""
+        except EOFError:
+            broke_off = None
+        except Exception:  # pickle raises anything for what is no pickle
+            self._process.kill()
+            broke_off = Phrase("The pull broke off: what its process answered cannot be read.")
+        why = ""
         try:
             self._process.check()
         except BrokeOffError as error:
             why = str(error)
-        cancelled = Phrase("The pull was cancelled. What was fetched stays, and the same pull begins with it.")
-        broke_off = Phrase("The pull broke off: %(why)s", why=Verbatim(why))
-        self.answer = Unavailable(cancelled if self.is_cancelled else broke_off)
+        if self.is_cancelled:
+            broke_off = Phrase("The pull was cancelled. What was fetched stays, and the same pull begins with it.")
+        self.answer = Unavailable(broke_off or Phrase("The pull broke off: %(why)s", why=Verbatim(why)))
 
 
 def _bytes_below(folder: Path) -> int:
     found = 0
-    for path in folder.rglob("*"):
-        try:
-            found += path.stat().st_size if path.is_file() else 0
-        except OSError:  # it has just got another name
-            continue
+    for parent, _, names in os.walk(folder):  # which passes over folders that are deleted meanwhile
+        for name in names:
+            with suppress(OSError):  # it has just got another name
+                found += Path(parent, name).stat().st_size
     return found

@@ -1,10 +1,12 @@
 """Pushing models and datasets to a hub and to a folder, and pulling them: what leaves is what comes back."""
 
-import io
 import json
+import os
 import pickle
 import re
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,9 +30,10 @@ from app.models import (
     ReleasePermission,
     Wave,
 )
-from app.publication import pulling
-from app.publication.bundle import MANIFEST
+from app.publication import running_pull
+from app.publication.bundle import DATASET, MANIFEST
 from app.publication.card import model_card
+from app.publication.running_pull import PullRequest, RunningPull
 from app.registry import get_model
 from app.studies import consents
 from app.studies.progress import find_progress
@@ -317,19 +320,55 @@ def test_a_pull_from_a_slow_hub_goes_on_while_nobody_waits_and_can_be_cancelled(
     assert "The dataset from lab/talks is registered." in page
 
 
-def test_what_else_a_pull_prints_is_no_part_of_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    def pulled(said: object, tell: object) -> int:
-        print("the database is away, trying again")
-        return 7
+PULLING = """
+import os
+from app.publication import pulling
+def pulled(said, tell):
+    print("the database is away, trying again")
+    os.system("echo Fetching 3 files")
+    return 7
+pulling._pulled = pulled
+pulling.main()
+"""
 
-    monkeypatch.setattr(pulling, "_pulled", pulled)
-    monkeypatch.setattr(pulling, "end_with_input", lambda: None)
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"{}\n")))
-    out = io.TextIOWrapper(io.BytesIO())
-    monkeypatch.setattr("sys.stdout", out)
-    pulling.main()
-    out.buffer.seek(0)
-    assert pickle.load(out.buffer) == 7  # noqa: S301 - it was written two lines above
+
+@pytest.mark.parametrize("let_go", [True, False], ids=["let go", "held"])
+def test_what_else_a_pull_prints_is_no_part_of_its_answer_after_which_it_ends_well(let_go: bool) -> None:
+    with subprocess.Popen([sys.executable, "-c", PULLING], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"{}\n")
+        process.stdin.flush()
+        assert pickle.load(process.stdout) == 7  # noqa: S301 - our own process writes it
+        if let_go:
+            process.stdin.close()
+        assert process.wait(60) == 0
+
+
+def test_a_pull_whose_answers_cannot_be_read_is_over(
+    app: Flask, engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running_pull, "_MODULE", "this")  # which prints a poem
+    pull = RunningPull(PullRequest(DATASET, "lab/talks", "", "", (), "ann"), settings, engine)
+    pull.wait(60)
+    assert "what its process answered cannot be read" in str(pull.error)
+
+
+def test_the_size_of_what_is_fetched_is_told_while_a_folder_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights" / "half").write_bytes(b"half of it")
+    (tmp_path / "manifest").write_bytes(b"all")
+    scan = os.scandir
+
+    def deleted(path: Any) -> Any:
+        if str(path).endswith("weights"):
+            shutil.move(path, tmp_path.with_name("gone"))
+        return scan(path)
+
+    monkeypatch.setattr("os.scandir", deleted)
+    assert running_pull._bytes_below(tmp_path) == 3
 
 
 def test_a_page_pulls_a_model_and_keeps_its_licence(
