@@ -47,7 +47,7 @@ from app.registry import add_local_model
 from app.registry.adapters import find_base
 from training.hashes import PROVENANCE, checkpoint_hash
 
-_CHECKS = Phrase("Checks what is here and registers it.")
+_CHECKS = Phrase("Checking and registering the files.")
 _ROOM = 2  # as many bytes as are fetched are needed, and as many again for the checkpoint
 
 Look = Callable[[Path], Mapping[str, Any]]  # what a process of its own says of a checkpoint
@@ -152,7 +152,7 @@ def _fetched(settings: Settings, place: PublicationPlace, kind: str, tell: Tell)
         if free < size * _ROOM:
             expected = Phrase("room for %(size)s bytes, twice", size=size)
             raise Conflict(None, expected=expected, got=free, remedy=Phrase("make room"), subject=source)
-        tell(Phrase("Fetches %(files)s files with %(size)s bytes of %(source)s.",
+        tell(Phrase("Fetching %(files)s files with %(size)s bytes of %(source)s.",
                     files=len(wanted), size=size, source=Verbatim(source)))  # fmt: skip
         hub.fetch(place, commit, folder, wanted)
     if manifest is not None:
@@ -170,7 +170,7 @@ def _from_folder(folder: Path, kind: str, tell: Tell) -> _Pulled:
     manifest = read_manifest(path.read_bytes(), str(folder), kind)
     check_files(folder, manifest, str(folder))
     size = sum(each.size for each in manifest.files.values())
-    tell(Phrase("Takes %(files)s files with %(size)s bytes from %(source)s.",
+    tell(Phrase("Taking %(files)s files with %(size)s bytes from %(source)s.",
                 files=len(manifest.files), size=size, source=Verbatim(folder)))  # fmt: skip
     return _Pulled(folder, manifest, folder.name, [*manifest.files])
 
