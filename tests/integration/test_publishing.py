@@ -8,7 +8,9 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,7 @@ from app.publication.running_pull import PullRequest, RunningPull
 from app.registry import get_model
 from app.studies import consents
 from app.studies.progress import find_progress
+from app.web.admin import pulls
 from tests.experimenter import signed_in
 from tests.hub_server import TOKEN, HubServer
 from tests.integration.test_cli_dataset import flask
@@ -306,8 +309,12 @@ def test_a_pull_from_a_slow_hub_goes_on_while_nobody_waits_and_can_be_cancelled(
         assert "Pulling lab/talks" in page
         assert "Cancel the pull" in page
         assert 'name="place"' not in page  # another one would be refused
+        assert "</time> UTC" not in page  # which is of the zone that its reader has chosen
+    assert 'is shown on the page <a href="/admin/datasets/pull">Pull a dataset</a>.' in page
     second = client.post(place, data={"place": "lab/talks", "name": "twice"})
     assert (second.status_code, "no other pull at the same time" in second.text) == (409, True)
+    assert 'value="twice"' in second.text  # to be sent again once the other one is over
+    assert "Pulling lab/talks" in second.text
     assert client.post("/admin/pulls/cancel").location == place
     page = result_of_pull(app, client, began).text
     assert "The pull was cancelled." in page
@@ -318,6 +325,36 @@ def test_a_pull_from_a_slow_hub_goes_on_while_nobody_waits_and_can_be_cancelled(
     hub.hold.set()
     page = result_of_pull(app, client, client.post(place, data={"place": "lab/talks", "name": "theirs"})).text
     assert "The dataset from lab/talks is registered." in page
+
+
+def test_of_two_pulls_that_are_asked_for_at_once_one_begins(
+    app: Flask, engine: Engine, hub: HubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.hold = threading.Event()
+    hold_repository(hub, "datasets", "lab/talks")
+    begun = []
+
+    class SlowlyBegun(RunningPull):
+        def __init__(self, *arguments: Any) -> None:
+            begun.append(self)
+            time.sleep(1)  # in which the other request comes
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(pulls, "RunningPull", SlowlyBegun)
+    clients = [signed_in(app), signed_in(app)]
+    with ThreadPoolExecutor() as threads:
+        form = {"place": "lab/talks"}
+        answers = threads.map(lambda client: client.post("/admin/datasets/pull", data=form).status_code, clients)
+    assert (sorted(answers), len(begun)) == ([303, 409], 1)
+    clients[0].post("/admin/pulls/cancel")
+    begun[0].wait(60)
+    hub.hold.set()
+
+
+def hold_repository(hub: HubServer, kind: str, name: str) -> None:
+    """Have the hub hold one that nobody has pushed."""
+    hub.repositories[kind, name], hub.private[kind, name] = {}, False
+    hub.commit(kind, name, "main", {"config.json": b"{}"})
 
 
 PULLING = """

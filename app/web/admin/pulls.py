@@ -3,6 +3,8 @@
 A pull may take gigabytes, so it goes on while nobody looks, one at a time; the page of its form says how far it is.
 """
 
+from threading import Lock
+
 from flask import current_app, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_login import current_user
@@ -20,6 +22,7 @@ from app.web.translations import game_titles
 
 _FIELDS = ("place", "revision", "name")
 _LATEST = "pull"  # among the app's extensions: the latest pull of this process, or the one that goes on
+_BEGINS = Lock()  # others are served while a process starts, such as the second half of a double click
 
 
 @blueprint.get("/models/pull")
@@ -97,8 +100,9 @@ def _act(kind: str) -> ResponseReturnValue:
 
 def _begin(asked: PullRequest) -> None:
     """Begin a pull, in a process that may load the library of the hub. Raises Conflict while another one goes on."""
-    latest = _latest()
-    if latest is not None and latest.goes_on:
-        expected, remedy = Phrase("no other pull at the same time"), Phrase("try again when that one is over")
-        raise Conflict("place", expected=expected, got=Phrase("one that goes on"), remedy=remedy)
-    current_app.extensions[_LATEST] = RunningPull(asked, settings(), db.engine)
+    with _BEGINS:
+        latest = _latest()
+        if latest is not None and latest.goes_on:
+            expected, remedy = Phrase("no other pull at the same time"), Phrase("try again when that one is over")
+            raise Conflict("place", expected=expected, got=Phrase("one that goes on"), remedy=remedy)
+        current_app.extensions[_LATEST] = RunningPull(asked, settings(), db.engine)
