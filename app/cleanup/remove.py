@@ -143,7 +143,10 @@ def finish(home: Path, database: Engine, seconds: float = math.inf) -> None:
         delete_left(transact(database), home)
     except OSError as error:
         log.warning("what was left of a dataset cannot be deleted", error=str(error))
-    folder.delete_stopped_pulls(home)
+    try:
+        folder.delete_stopped_pulls(home)
+    except OSError as error:
+        log.warning("what stopped pulls have left cannot be deleted", error=str(error))
     for row in _settled(home, database):
         if not row.in_force:
             drop(home, database, row)

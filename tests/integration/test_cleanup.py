@@ -905,6 +905,16 @@ def test_what_a_stopped_pull_has_fetched_is_kept_for_a_week(engine: Engine, sett
     assert [each.name for each in fetched.iterdir()] == ["of-this-week"]
 
 
+def test_a_stopped_pull_that_cannot_be_deleted_keeps_no_other_clean_up(
+    engine: Engine, settings: Settings, round_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(home: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("app.cleanup.folder.delete_stopped_pulls", refused)
+    assert remove(settings, engine, "round", round_id, "ann").moved
+
+
 def test_a_round_of_which_some_matches_are_gone_is_removed_to_the_end_and_comes_back(
     shell: Shell, engine: Engine, settings: Settings, round_id: int
 ) -> None:
