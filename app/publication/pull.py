@@ -84,7 +84,7 @@ def pull_model(
         called = name or (found.manifest.name if found.manifest else place.repository.rpartition("/")[2] or "model")
         check_name("name", called)
         transact(lambda session: _check_free(session, called))
-        output = settings.home / CHECKPOINTS / called
+        output = settings.home / _path(called)
         if output.exists():
             expected, remedy = Phrase("one without a checkpoint"), Phrase("remove it, or give another name")
             raise Conflict("name", expected=expected, got=Verbatim(output), remedy=remedy)
@@ -101,8 +101,9 @@ def pull_model(
             facts = look(draft)
         try:
             return transact(lambda session: _register(session, called, facts, about, [*games], found.source))
-        except BaseException:
-            shutil.rmtree(output, ignore_errors=True)
+        except BaseException:  # which may come just after the commit, such as the end of the process
+            if not transact(lambda session: _is_registered(session, called)):
+                shutil.rmtree(output, ignore_errors=True)
             raise
 
 
@@ -140,9 +141,11 @@ def _fetched(settings: Settings, place: PublicationPlace, kind: str, tell: Tell)
     commit, names, size = hub.commit_of(place)
     key = hashlib.sha256(f"{settings.HF_ENDPOINT} {kind} {place.repository} {commit}".encode()).hexdigest()[:32]
     folder = settings.home / FETCHED / key
-    private_folder(folder.parent)
     source = f"{place.repository}@{commit[:12]}"
     with _room(source):
+        private_folder(folder.parent)
+        private_folder(folder)
+        os.utime(folder)  # as what is there already is not fetched again, it would be deleted for its age
         raw = hub.manifest(place, commit, folder)
         manifest = None if raw is None else read_manifest(raw, source, kind)
         wanted = [*manifest.files] if manifest else [each for each in names if _is_of_checkpoint(each)]
@@ -228,11 +231,21 @@ def _register(
     if style not in styles(played):
         style = USUAL_STYLE
     sampling = {name: value for name, value in about.get("options", {}).items() if name in SAMPLING}
-    options = {**sampling, "path": f"{CHECKPOINTS}/{name}", "sha256": facts["sha256"]}
+    options = {**sampling, "path": _path(name), "sha256": facts["sha256"]}
     row = add_local_model(session, name, None, played, options, prompt_style=style, adapter_of=facts.get("adapter_of"))
     row.notes = f"Pulled from {source}."
     session.flush()
     return row.id
+
+
+def _is_registered(session: Session, name: str) -> bool:
+    row = session.scalar(select(LanguageModel).where(LanguageModel.name == name))
+    return row is not None and row.options.get("path") == _path(name)
+
+
+def _path(name: str) -> str:
+    """Where in PARLOR_HOME the checkpoint of a model of this name is put."""
+    return f"{CHECKPOINTS}/{name}"
 
 
 # ---- Room ----------------------------------------------------------------------------

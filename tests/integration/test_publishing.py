@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,12 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, func, select
+from sqlalchemy.orm import Session
 from werkzeug.test import TestResponse
 
+from app.cleanup.folder import delete_stopped_pulls
 from app.core.config import Settings
-from app.core.extensions import reading, writing
+from app.core.extensions import reading, transact, writing
 from app.models import (
     Dataset,
     EventRow,
@@ -35,8 +38,11 @@ from app.models import (
 from app.publication import running_pull
 from app.publication.bundle import DATASET, MANIFEST
 from app.publication.card import model_card
+from app.publication.places import read_place
+from app.publication.pull import pull_model
 from app.publication.running_pull import PullRequest, RunningPull
 from app.registry import get_model
+from app.registry.checkpoint_check import look_at
 from app.studies import consents
 from app.studies.progress import find_progress
 from app.web.admin import pulls
@@ -48,6 +54,7 @@ from tests.jobs import make_job, run
 from tests.rounds import make_round, play
 from tests.stub_openai import StubServer
 from tests.waves import changed, loaded_study, new_wave, store_study
+from training.hashes import checkpoint_hash
 
 LICENCE = ("--licence", "cc-by-4.0", "--yes")
 
@@ -349,6 +356,48 @@ def test_of_two_pulls_that_are_asked_for_at_once_one_begins(
     clients[0].post("/admin/pulls/cancel")
     begun[0].wait(60)
     hub.hold.set()
+
+
+def test_a_pull_that_is_begun_again_keeps_what_it_has_fetched_long_ago(
+    app: Flask, settings: Settings, hub: HubServer
+) -> None:
+    hold_repository(hub, "datasets", "lab/talks")
+    refusal(app, "dataset", "pull", "lab/talks")
+    fetched = settings.home / "pulled"
+    long_ago = (datetime.now(UTC) - timedelta(days=8)).timestamp()
+    for each in fetched.rglob("*"):
+        os.utime(each, (long_ago, long_ago))
+    refusal(app, "dataset", "pull", "lab/talks")
+    delete_stopped_pulls(settings.home)
+    assert [*fetched.glob("*/config.json")]
+
+
+def test_a_pull_that_is_ended_just_after_its_commit_keeps_the_checkpoint(
+    app: Flask, engine: Engine, settings: Settings, learner: Dataset, tmp_path: Path
+) -> None:
+    folder = tmp_path / "learner"
+    told(app, "model", "push", "learner", "--to", str(folder), *LICENCE)
+
+    def pulled(name: str, transact: Any) -> None:
+        place = read_place(str(folder), None, "place")
+        with pytest.raises(SystemExit):
+            pull_model(transact, settings, place, name=name, games=[], look=look_at, tell=lambda _: None)
+
+    def ended_after_the_commit(work: Callable[[Session], Any]) -> Any:
+        done = transact(engine)(work)
+        return ended(done) if type(done) is int else done
+
+    def ended_before_the_commit(work: Callable[[Session], Any]) -> Any:
+        return transact(engine)(lambda session: ended(done) if type(done := work(session)) is int else done)
+
+    def ended(done: int) -> None:
+        raise SystemExit(1)
+
+    pulled("again", ended_after_the_commit)
+    pulled("never", ended_before_the_commit)
+    with reading(engine) as session:
+        assert checkpoint_hash(settings.home / "checkpoints" / "again") == get_model(session, "again").options["sha256"]
+    assert not (settings.home / "checkpoints" / "never").exists()
 
 
 def hold_repository(hub: HubServer, kind: str, name: str) -> None:
