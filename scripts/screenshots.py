@@ -23,6 +23,7 @@ from tests.browser.admin_campaigns import campaign_states, furnish_campaigns
 from tests.browser.admin_states import Furnished, empty_states, furnish, sign_in, signed_out_states, states
 from tests.browser.steps import RESULT, guess, offer, say, see_result, wait_for_answer, wait_for_turn
 from tests.browser.visitor import Visitor, running_playwright
+from tests.hub_server import HubServer
 from tests.participant import Table
 from tests.stack import LONG_LEASES, PATIENCE, Stack, new_home
 from tests.stub_openai import Messages, Reply, StubServer
@@ -282,7 +283,7 @@ def plan(page: Page, book: int, hat: int, ball: int) -> None:
 def a_parlor() -> Iterator[tuple[Stack, Furnished]]:
     """A Parlor with the stub's models to play against, and with models and matches for the admin pages."""
     home = new_home()
-    with StubServer() as stub:
+    with StubServer() as stub, HubServer().running() as hub:
         parlor = Stack(home, {"READING_WORDS_PER_MINUTE": "0", "GUEST_MATCHES_PER_MINUTE": "0", **LONG_LEASES})
         try:
             parlor.wait_until_ready()
@@ -292,7 +293,7 @@ def a_parlor() -> Iterator[tuple[Stack, Furnished]]:
             for name in (*SPEAKERS, "Thinker"):
                 add_model(parlor, stub.url, name.lower(), name, name)
             add_model(parlor, stub.url, "failing", "stub-500", "Failing")
-            yield parlor, furnish(parlor, stub)
+            yield parlor, furnish(parlor, stub, hub)
         finally:
             parlor.stop()
             shutil.rmtree(home, ignore_errors=True)

@@ -53,6 +53,11 @@ class HubServer:
         self.repositories[kind, repository][revision] = oid
         return oid
 
+    def add(self, kind: str, repository: str, tree: Tree) -> None:
+        """A repository with these files, which nobody has pushed."""
+        self.repositories[kind, repository], self.private[kind, repository] = {}, False
+        self.commit(kind, repository, "main", tree)
+
     @contextmanager
     def running(self) -> Iterator["HubServer"]:
         thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)

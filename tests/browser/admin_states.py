@@ -19,11 +19,13 @@ from app.matches.clocks import Clocks
 from app.matches.stored import StoredMatch, StoredSeat
 from app.matches.turns import WorkerContext, play_turn
 from app.model_calls.request_runner import make_request
+from app.publication.bundle import MANIFEST
 from app.registry import PERSON, add_api_model, get_model, set_usable_in_rounds
 from app.schema import upgrade
 from tests.browser.admin_jobs import furnish_jobs, job_states
 from tests.browser.admin_rounds import dataset_states, furnish_datasets, furnish_rounds, round_states
 from tests.experimenter import signed_in
+from tests.hub_server import HubServer
 from tests.model_requests import ask_for_test
 from tests.stack import PATIENCE, Stack, wait_until
 from tests.stub_openai import Messages, Reply, StubServer
@@ -54,19 +56,20 @@ UNTRIED = ("harbour-slow", "harbour-new")
 
 @dataclass(frozen=True)
 class Furnished:
-    """Numbers of models, rounds, datasets and training jobs and ids of matches, by what they show."""
+    """Numbers of models, rounds, datasets and training jobs and ids of matches, by what they show; and the hub."""
 
     models: Mapping[str, int]
     matches: Mapping[str, str]
     rounds: Mapping[str, int]
     datasets: Mapping[str, int]
     jobs: Mapping[str, int]
+    hub: HubServer
 
 
 # ---- What the pages show -------------------------------------------------------
 
 
-def furnish(parlor: Stack, stub: StubServer) -> Furnished:
+def furnish(parlor: Stack, stub: StubServer, hub: HubServer) -> Furnished:
     """Models in every state of their test call, matches with every kind of event and of end, rounds in every state.
 
     The models are offered to nobody, so that participants play on as if they were not there.
@@ -79,7 +82,7 @@ def furnish(parlor: Stack, stub: StubServer) -> Furnished:
         matches = _play(desk)
         rounds = furnish_rounds(engine, desk.settings, parlor.home)
         datasets = furnish_datasets(engine, desk.settings, rounds)
-        return Furnished(models, matches, rounds, datasets, furnish_jobs(engine, datasets))
+        return Furnished(models, matches, rounds, datasets, furnish_jobs(engine, datasets), hub)
 
 
 def _register(engine: Engine, stub: StubServer) -> dict[str, int]:
@@ -291,7 +294,9 @@ def answered_states(parlor: Stack, page: Page, furnished: Furnished) -> Iterator
     page.get_by_role("button", name="Pull it").click()
     expect(page.locator("#refused")).to_contain_text("OWNER/NAME of a repository")
     yield "model-pull-refused"
-    page.get_by_label("Repository or folder").fill("/nowhere/at/all")
+    hub, hub.hold = furnished.hub, threading.Event()
+    hub.add("models", "lab/slow", {MANIFEST: b"{}"})
+    page.get_by_label("Repository or folder").fill("lab/slow")
     page.get_by_role("button", name="Pull it").click()
     expect(page.get_by_role("button", name="Cancel the pull")).to_be_visible()
     still = page.content()
@@ -300,6 +305,8 @@ def answered_states(parlor: Stack, page: Page, furnished: Furnished) -> Iterator
     )  # as it is now
     yield "model-pull-goes-on"
     page.unroute("**/admin/models/pull")
+    hub.hold.set()
+    expect(page.locator("#refused")).to_contain_text("a manifest of a push")
     page.goto(f"{parlor.url}/admin/matches/{matches['deal']}?at=3")
     page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
     yield "match-message-unfolded"

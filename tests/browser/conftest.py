@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.visitor import Visitor, chromium_path, running_playwright
 from tests.conftest import REQUIRE_SERVICES
+from tests.hub_server import TOKEN, HubServer
 from tests.stack import LONG_LEASES, PATIENCE, Stack, running_parlor
 from tests.stub_openai import Reply, StubServer
 from tests.tables import add_model
@@ -49,9 +50,17 @@ def stub() -> Iterator[StubServer]:
 
 
 @pytest.fixture(scope="package")
-def parlor(chromium: Callable[[bool], Browser], stub: StubServer) -> Iterator[Stack]:
+def hub() -> Iterator[HubServer]:
+    """The hub that things are pulled from."""
+    with HubServer().running() as server:
+        yield server
+
+
+@pytest.fixture(scope="package")
+def parlor(chromium: Callable[[bool], Browser], stub: StubServer, hub: HubServer) -> Iterator[Stack]:
     """The one Parlor, with the scripted partner and API models of every temper."""
-    with running_parlor(GUEST_MATCHES_PER_MINUTE="0", **LONG_LEASES) as running:
+    at = {"HF_ENDPOINT": hub.url, "HF_TOKEN": TOKEN, "HF_HUB_OFFLINE": "0"}
+    with running_parlor(GUEST_MATCHES_PER_MINUTE="0", **at, **LONG_LEASES) as running:
         for name, (remote, label) in MODELS.items():
             add_model(running, stub.url, name, remote, label)
         yield running

@@ -1,12 +1,14 @@
 """The admin pages in a real browser: signing in, trying a model, replaying a match, and access for everyone."""
 
 import re
+import threading
 from collections.abc import Callable, Iterator
 from itertools import chain
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from app.publication.bundle import MANIFEST
 from tests.browser.admin_jobs import job_states
 from tests.browser.admin_rounds import dataset_states, round_states
 from tests.browser.admin_states import (
@@ -22,6 +24,7 @@ from tests.browser.axe import faults_in_each_look, inspector
 from tests.browser.conftest import LABELS
 from tests.browser.steps import RESULT, faults, say, wait_for_answer, wait_for_turn
 from tests.browser.visitor import Visitor
+from tests.hub_server import HubServer
 from tests.stack import Stack
 from tests.stub_openai import StubServer
 from tests.tables import negotiation
@@ -87,18 +90,42 @@ def test_a_model_is_added_and_its_test_call_appears_by_itself(parlor: Stack, adm
         expect(people).to_have_attribute("aria-checked", state)
 
 
-def test_a_pull_that_is_refused_keeps_what_was_typed_and_leads_to_the_field(parlor: Stack, admin: Page) -> None:
+def test_a_pull_that_is_refused_keeps_what_was_typed_and_leads_to_the_field(
+    parlor: Stack, hub: HubServer, admin: Page
+) -> None:
+    hub.hold = threading.Event()
+    hub.add("models", "lab/broken", {MANIFEST: b"{}"})
     admin.goto(parlor.url + "/admin/models")
     admin.get_by_role("link", name="Pull a model").click()
     place = admin.get_by_label("Repository or folder")
-    place.fill("/nowhere/at/all")
+    place.fill("lab/broken")
     admin.get_by_label("Name", exact=True).fill("theirs")
     admin.get_by_role("button", name="Pull it").click()
     expect(admin.get_by_role("button", name="Cancel the pull")).to_be_visible()
-    expect(admin.locator("#refused")).to_contain_text("as a push writes it")
-    expect(place).to_have_value("/nowhere/at/all")
+    hub.hold.set()
+    expect(admin.locator("#refused")).to_contain_text("a manifest of a push")
+    expect(place).to_have_value("lab/broken")
     expect(place).to_be_focused()
     expect(admin.get_by_label("Name", exact=True)).to_have_value("theirs")
+
+
+def test_what_was_typed_for_a_pull_stays_while_another_goes_on_and_after_it(
+    parlor: Stack, hub: HubServer, admin: Page, visitor: Visitor
+) -> None:
+    visitor.forgive("409")
+    hub.hold = threading.Event()
+    hub.add("models", "lab/first", {MANIFEST: b"{}"})
+    second = visitor.open(parlor.url + "/admin/models/pull")
+    admin.goto(parlor.url + "/admin/models/pull")
+    for page, name in ((admin, "lab/first"), (second, "lab/second")):
+        page.get_by_label("Repository or folder").fill(name)
+        page.get_by_role("button", name="Pull it").click()
+        expect(page.get_by_role("heading", name="Pulling lab/first")).to_be_visible()
+    expect(second.locator("#refused")).to_contain_text("no other pull at the same time")
+    hub.hold.set()
+    expect(second.get_by_role("heading", name="Pulling lab/first")).not_to_be_visible()
+    expect(second.get_by_role("alert").last).to_contain_text("a manifest of a push")
+    expect(second.get_by_label("Repository or folder")).to_have_value("lab/second")
 
 
 @pytest.mark.keyboard
@@ -212,9 +239,9 @@ def test_without_javascript_and_without_motion_a_match_is_replayed_by_links(
 
 
 @pytest.fixture(scope="module")
-def furnished(parlor: Stack, stub: StubServer) -> Furnished:
+def furnished(parlor: Stack, stub: StubServer, hub: HubServer) -> Furnished:
     """Models and matches of all kinds."""
-    return furnish(parlor, stub)
+    return furnish(parlor, stub, hub)
 
 
 # States that have no colours but those of pages seen already.

@@ -338,7 +338,7 @@ def test_of_two_pulls_that_are_asked_for_at_once_one_begins(
     app: Flask, engine: Engine, hub: HubServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub.hold = threading.Event()
-    hold_repository(hub, "datasets", "lab/talks")
+    hub.add("datasets", "lab/talks", {"config.json": b"{}"})
     begun = []
 
     class SlowlyBegun(RunningPull):
@@ -361,7 +361,7 @@ def test_of_two_pulls_that_are_asked_for_at_once_one_begins(
 def test_a_pull_that_is_begun_again_keeps_what_it_has_fetched_long_ago(
     app: Flask, settings: Settings, hub: HubServer
 ) -> None:
-    hold_repository(hub, "datasets", "lab/talks")
+    hub.add("datasets", "lab/talks", {"config.json": b"{}"})
     refusal(app, "dataset", "pull", "lab/talks")
     fetched = settings.home / "pulled"
     long_ago = (datetime.now(UTC) - timedelta(days=8)).timestamp()
@@ -398,12 +398,6 @@ def test_a_pull_that_is_ended_just_after_its_commit_keeps_the_checkpoint(
     with reading(engine) as session:
         assert checkpoint_hash(settings.home / "checkpoints" / "again") == get_model(session, "again").options["sha256"]
     assert not (settings.home / "checkpoints" / "never").exists()
-
-
-def hold_repository(hub: HubServer, kind: str, name: str) -> None:
-    """Have the hub hold one that nobody has pushed."""
-    hub.repositories[kind, name], hub.private[kind, name] = {}, False
-    hub.commit(kind, name, "main", {"config.json": b"{}"})
 
 
 PULLING = """
