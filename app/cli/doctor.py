@@ -16,6 +16,7 @@ from app.model_calls import request_lifecycle
 from app.model_calls.request_runner import make_here
 from app.model_calls.test_call import opening, sampling_of
 from app.models import LanguageModel
+from app.registry import get_model_by_number
 from app.registry.spending import spending_limit
 
 
@@ -71,8 +72,11 @@ def _call(database: Engine, row: LanguageModel) -> Finding:
         with writing(database) as session:
             if row.kind == "api" and (limit := spending_limit(session, settings())) is not None:
                 return Finding(subject, WARN, f"not called: {limit}")
-            asked = request_lifecycle.QUESTION, opening(row), sampling_of(row)
-            number = request_lifecycle.create(session, row, *asked).id
+            own = get_model_by_number(session, row.id)
+            asked = request_lifecycle.QUESTION, opening(own), sampling_of(own)
+            number = request_lifecycle.create(session, own, *asked).id
+    except AppError as error:  # it was removed or archived meanwhile
+        return Finding(subject, WARN, f"not called: {error.message}")
     except SQLAlchemyError:
         return Finding(subject, FAIL, "not called, because the database is not ready", "mend the database first")
     result = make_here(database, settings(), number)
