@@ -119,7 +119,10 @@ def test_a_negotiation_is_played_in_german(parlor: Stack, phone: Visitor, look: 
     page.locator("#message").fill("")
     say(page, ASKED)
     wait_for_answer(page, 2)
-    page.locator("#offer summary").click()
+    page.locator("#offer-sum").scroll_into_view_if_needed()
+    worth = page.locator("#offer-sum").bounding_box()
+    assert worth is not None
+    page.mouse.click(worth["x"] + worth["width"] / 2, worth["y"] + worth["height"] / 2)
     page.get_by_role("button", name="Ein Buch mehr").click()
     look(page, "in conversation")
     page.locator("#leave").click()
