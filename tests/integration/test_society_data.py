@@ -244,7 +244,7 @@ def test_where_the_comparisons_of_a_society_are_refused_no_file_stays(
     with reading(engine) as session:
         built = dataset.build(session, settings().home, number)
     folder = settings().home / datasets.FOLDER
-    assert len([*folder.glob("*")]) == 2
+    assert len([*folder.glob("*.jsonl")]) == 2
     built.comparisons.path.unlink()
     with pytest.raises(Conflict, match="expected its file"):
         dataset.register_both(transact(engine), built, "lessons")
