@@ -107,9 +107,14 @@ def end_by_itself() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
-def _end_with_input() -> None:
+def wait_for_end_of_input() -> None:
+    """Wait until whoever started this process has ended its input, or is gone; in a thread of its own."""
     while os.read(0, 65536):  # not by sys.stdin: Python aborts where its end finds a thread that reads with a buffer
         pass
+
+
+def _end_with_input() -> None:
+    wait_for_end_of_input()
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(_GRACE)
     os._exit(1)

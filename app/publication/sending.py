@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from app.core.errors import AppError
+from app.core.module_process import wait_for_end_of_input
 from app.publication.bundle import Bundle, BundleManifest
 from app.publication.hub import Hub
 from app.publication.places import PublicationPlace
@@ -41,8 +42,7 @@ def main() -> None:
 
 
 def _end_with_input() -> None:
-    while os.read(0, 65536):  # not by sys.stdin: Python aborts where its end finds a thread that reads with a buffer
-        pass
+    wait_for_end_of_input()
     os._exit(1)
 
 
