@@ -52,6 +52,7 @@ _PARENTS: Sequence[tuple[type[Any], Any]] = (
     (Campaign, RecipeStep.campaign_id), (Alignment, RecipeStep.alignment_id), (RecipeRun, RecipeStep.run_id),
 )  # fmt: skip
 _LONG = ("material", "document", "text", "files", "questions", "priors", "log")  # columns that are not looked through
+_NOT_DONE = [status for status in states.STATUSES if status != states.DONE]
 _NAMING_DATASETS = ("dataset", "sft_data", "start_data", "demonstration")  # fields of specs, or their plurals
 
 
@@ -264,7 +265,8 @@ def _of_round(session: Session, row: RoundRow, listed: bool) -> Iterator[Depende
     played_for = select(RecipeStep.campaign_id).where(RecipeStep.kind == ROUND.name, RecipeStep.number == row.id)
     for campaign in filter(None, session.scalars(played_for)):
         yield from _of_naming_jobs(session, (), {"campaign"}, campaign, listed)  # a step will cut what it has played
-    read_from = (RoundRow.talk_of == row.id, RoundRow.status != states.DONE, RoundRow.removed_at.is_(None))
+    # By their states, as there is an index of these and few are not done; else each round would have all others read.
+    read_from = (RoundRow.talk_of == row.id, RoundRow.status.in_(_NOT_DONE), RoundRow.removed_at.is_(None))
     for other in session.scalars(select(RoundRow).where(*read_from).order_by(RoundRow.id)):
         yield _unfinished(session, ROUND.name, other)
     if row.matrix_id is not None:
