@@ -122,7 +122,7 @@ def fill(connection: Connection) -> None:
     places += [(None, None)] * (BASE - len(places))
     draw.shuffle(places)  # so that each day has matches of all rounds and of people, however few matches there are
     for place, (number, index) in enumerate(places):
-        swapped = number == 2 and place % 2 == 1
+        swapped = number == 2 and index is not None and index % 2 == 1
         players = (None, first) if number is None else (second, first) if swapped else (first, second)
         agreed, began = draw.random() < 0.7, now - timedelta(seconds=draw.randrange(_DAYS * 86_400))
         ply = draw.randrange(2, 20)
