@@ -15,6 +15,7 @@ from app.analysis.reading import sampled_indexes
 from app.matches.counts import endings_of_rounds
 from app.matches.filter import is_over
 from app.models import MatchRow, RoundRow
+from app.models.types import is_among
 
 MOST_COMPARED = 10_000  # matches, on the page of a round
 MOST_READ = 500  # matches, by which the width of the interval is known to within a few percent
@@ -76,7 +77,7 @@ class _Scores(NamedTuple):
 def _scores(session: Session, row: RoundRow, indexes: Sequence[int] | None) -> _Scores | None:
     """Those of the matches with these indexes that are over, of all without; None of no matches."""
     over = [MatchRow.round_id == row.id, is_over()]
-    chosen = over if indexes is None else [*over, MatchRow.index.in_(indexes)]
+    chosen = over if indexes is None else [*over, is_among(MatchRow.index, indexes)]
     found = session.execute(select(MatchRow.index, MatchRow.utility_0, MatchRow.utility_1).where(*chosen)).all()
     if not found:
         return None

@@ -16,28 +16,54 @@ from app.matches import counts
 from app.matches.blinding import is_blinded
 from app.matches.filter import EVERYTHING, MatchFilter, conditions, is_over, unindexed
 from app.models import LanguageModel, MatchRow, RoundRow, SeatRow
+from app.models.types import is_among
+from app.rounds.job import SELFPLAY
 from app.rounds.spec import MOST_MATCHES
 
 _AT_ONCE = 5_000  # rows in memory
 PEOPLE = "people"  # whoever they are: who sat where is nobody's business here
 _SEATS = aliased(SeatRow), aliased(SeatRow)
+_PLACE = MatchRow.round_id, MatchRow.index
+_RESULT = (
+    MatchRow.utility_0, MatchRow.utility_1, MatchRow.reason, MatchRow.ply, MatchRow.words, MatchRow.tokens,
+    MatchRow.violations, MatchRow.first_proposal, MatchRow.winner, MatchRow.agreed, MatchRow.pareto_optimal,
+    MatchRow.unspoken, MatchRow.measures,
+)  # fmt: skip
 
 
 def matches_of(session: Session, round_ids: Sequence[int], indexes: Collection[int] | None = None) -> MatchTable:
     """The matches of those rounds that are over, by round and index; those with these indexes, if there are any."""
-    swapped = _swapped(session)
-    whole = swapped.issuperset(round_ids)
-    columns = MatchTableBuilder()
+    rounds = session.scalars(select(RoundRow).where(RoundRow.id.in_(round_ids))).all()
+    whole = all(row.swap_seats for row in rounds)
+    # Seats lie apart in a table of their own, so those that the round tells are not read.
+    told = all(row.source == SELFPLAY for row in rounds)
+    seats = {(row.id, odd): _models_of_seats(row, odd) for row in rounds for odd in (0, 1)} if told else {}
+    chosen = select(*_PLACE, *_RESULT).where(is_over()) if told else finished()
     # Said twice, PostgreSQL takes them for few, as they are: else it would read all seats of a million matches.
-    some = [] if indexes is None else [MatchRow.index.in_(indexes), *unindexed([is_over()])]
+    some = [] if indexes is None else [is_among(MatchRow.index, indexes), *unindexed([is_over()])]
     rows = session.execute(
-        finished().where(MatchRow.round_id.in_(round_ids), *some).order_by(MatchRow.round_id, MatchRow.index),
+        chosen.where(MatchRow.round_id.in_(round_ids), *some).order_by(*_PLACE),
         execution_options={"yield_per": _AT_ONCE},
     )
     names = model_names(session)
+    columns = MatchTableBuilder()
     for part in rows.partitions():
-        columns.add([finished_match(names, _pair_key(*fields[:2]) if whole else None, *fields[2:]) for fields in part])
+        columns.add([
+            finished_match(
+                names,
+                _pair_key(number, index) if whole else None,
+                *(seats[number, index % 2] if told else ()),
+                *fields,
+            )
+            for number, index, *fields in part
+        ])  # fmt: skip
     return columns.matches()
+
+
+def _models_of_seats(row: RoundRow, odd: int) -> tuple[int | None, None, int | None, None]:
+    """The fields of `finished` that say who sits where, of matches of a round with even or with `odd` indexes."""
+    seats = row.model_0_id, None, row.model_1_id, None
+    return seats[2:] + seats[:2] if odd and row.swap_seats else seats
 
 
 def sampled_indexes(row: RoundRow, most: int) -> list[int] | None:
@@ -77,7 +103,7 @@ def drawn(session: Session, wanted: Sequence[ColumnElement[bool]], choice: Match
     """
     if most <= _MOST_INDEXES and (whole := _whole_round(session, choice)) is not None:
         indexes = sampled_indexes(whole, most)  # by their places; by ids, all of the round would be sorted
-        wanted = [*wanted, *([] if indexes is None else [MatchRow.index.in_(indexes)])]
+        wanted = [*wanted, *([] if indexes is None else [is_among(MatchRow.index, indexes)])]
     counted = counts.covers(choice)
     many = counted and 10 * counts.count_over(session, choice) >= counts.count_over(session, EVERYTHING)
     order: Any = MatchRow.id
@@ -157,28 +183,9 @@ def _pair_key(round_id: int, index: int) -> int:
 def finished() -> Select[*tuple[Any, ...]]:
     """The matches that are over: where each belongs, and the fields of `finished_match`, in their order."""
     first, second = _SEATS
+    seats = first.language_model_id, first.player, second.language_model_id, second.player
     return (
-        select(
-            MatchRow.round_id,
-            MatchRow.index,
-            MatchRow.utility_0,
-            MatchRow.utility_1,
-            first.language_model_id,
-            first.player,
-            second.language_model_id,
-            second.player,
-            MatchRow.reason,
-            MatchRow.ply,
-            MatchRow.words,
-            MatchRow.tokens,
-            MatchRow.violations,
-            MatchRow.first_proposal,
-            MatchRow.winner,
-            MatchRow.agreed,
-            MatchRow.pareto_optimal,
-            MatchRow.unspoken,
-            MatchRow.measures,
-        )
+        select(*_PLACE, *seats, *_RESULT)
         .join(first, (first.match_id == MatchRow.id) & (first.seat == 0))
         .join(second, (second.match_id == MatchRow.id) & (second.seat == 1))
         .where(is_over())
@@ -187,7 +194,7 @@ def finished() -> Select[*tuple[Any, ...]]:
 
 def finished_match(names: Mapping[int, str], pair: int | None, *fields: Any) -> FinishedMatch:
     """A match of the fields of `finished`, without where it belongs; `names` are those of models by their number."""
-    first, second, model_0, player_0, model_1, player_1, reason = fields[:7]
+    model_0, player_0, model_1, player_1, first, second, reason = fields[:7]
     ply, words, tokens, violations, first_proposal, winner, agreed, pareto, unspoken, measures = fields[7:]
     players = _player_name(names, model_0, player_0), _player_name(names, model_1, player_1)
     utilities = first or 0, second or 0

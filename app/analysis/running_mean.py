@@ -17,6 +17,7 @@ from app.core.errors import Phrase
 from app.jobs.curves import Curve
 from app.matches.filter import is_over
 from app.models import MatchRow, RoundRow
+from app.models.types import is_among
 
 _LISTED = 20  # of them in the table
 _MOST_READ = 5_000  # matches
@@ -39,7 +40,7 @@ def running_means(session: Session, round_id: int) -> list[RunningMean]:
     row = session.get_one(RoundRow, round_id)
     indexes = sampled_indexes(row, _MOST_READ)
     over = [MatchRow.round_id == round_id, is_over()]
-    chosen = over if indexes is None else [*over, MatchRow.index.in_(indexes)]
+    chosen = over if indexes is None else [*over, is_among(MatchRow.index, indexes)]
     columns = select(MatchRow.utility_0, MatchRow.utility_1).where(*chosen)
     rows = session.execute(columns.order_by(MatchRow.ended_at, MatchRow.index)).all()
     scores = [((first or 0) + (second or 0)) / 2 for first, second in rows]

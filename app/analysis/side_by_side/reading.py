@@ -198,7 +198,7 @@ def _statement(where: Sequence[ColumnElement[bool]]) -> Select[Any]:
 
 
 def _setting(row: Any) -> str:
-    first, second = row[4], row[6]  # models
+    first, second = row[2], row[4]  # models
     if row.source == SELFPLAY:
         return SELF_PLAY if first == second else CROSS_PLAY
     if first is not None or second is not None:
