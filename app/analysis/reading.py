@@ -82,6 +82,9 @@ def extent(session: Session, choice: MatchFilter, most: int) -> tuple[int, datet
 
     So it takes no longer among a million of them.
     """
+    if (played := _round_of_models(session, choice)) is not None:
+        ended = MatchRow.round_id == played.id, MatchRow.ended_at.is_not(None)
+        return min(played.finished, most + 1), session.scalar(select(func.max(MatchRow.ended_at)).where(*ended))
     some = _sample(session, choice, most + 1, MatchRow.ended_at).subquery()
     number, last = session.execute(select(func.count(), func.max(some.c.ended_at))).one()
     return number, last
@@ -122,6 +125,12 @@ def _whole_round(session: Session, choice: MatchFilter) -> RoundRow | None:
     return row if row is not None and row.finished == row.matches else None
 
 
+def _round_of_models(session: Session, choice: MatchFilter) -> RoundRow | None:
+    """The same, of a round that models have played here and that was not removed, so that no match of it is blinded."""
+    row = _whole_round(session, choice)
+    return row if row is not None and row.source == SELFPLAY and row.removed_at is None else None
+
+
 def chosen_tables(
     session: Session, choice: MatchFilter, most: int | None = None
 ) -> dict[tuple[str, float | None], MatchTable]:
@@ -130,6 +139,9 @@ def chosen_tables(
     Those of waves that are not frozen are left out. At most so many, if there is a `most`: a sample that stays the
     same as long as no further match is over.
     """
+    if (played := _round_of_models(session, choice)) is not None:
+        table = matches_of(session, [played.id], None if most is None else sampled_indexes(played, most))
+        return {(played.game, partner_weight_of(played.game, played.config)): table}
     swapped, alone = _swapped(session), count(-1, -1)
     unblinded = [*conditions(choice), ~is_blinded()]
     chosen = unblinded if most is None else [MatchRow.id.in_(_sample(session, choice, most, MatchRow.id))]
