@@ -34,7 +34,6 @@ from app.models import (
     StudyVersion,
     Wave,
 )
-from app.registry import PERSON
 from app.registry.prices import prices_of_model
 from app.registry.spending import CallSums
 from app.rounds import matrix
@@ -45,7 +44,8 @@ _AT_ONCE = 5_000  # rows in memory
 _MODELS_FAULT = "model"
 _KINDS_OF_FAULTS = ("resigned", "timeout", "aborted")  # one of them stands before the end of a match broken off
 _WITHDRAWN = "withdrawn"  # the ending of who took back the consent
-_SEATS = aliased(SeatRow), aliased(SeatRow)
+_PERSON = 0  # in place of the number of a model
+_ROUND = aliased(RoundRow)
 
 
 class TournamentChoice(NamedTuple):
@@ -103,20 +103,20 @@ def tournament_matches(session: Session, choice: TournamentChoice, most: int | N
     if choice.matrix is not None:
         matrix.rounds_of(session, choice.matrix)
     models = {row.id: row for row in session.scalars(select(LanguageModel))}
-    names = {number: row.name for number, row in models.items()}
+    names = {_PERSON: PEOPLE, **{number: row.name for number, row in models.items()}}
     chosen = _chosen(session, choice)
     wanted = select(MatchRow.id).where(*chosen)
     if most is not None:
         wanted = drawn(session, chosen, MatchFilter(game=choice.game, source=SELFPLAY), most)
-    wanted = _with_untold_seats(wanted)
+    wanted = _untold_with_rounds(wanted)
     settings: dict[tuple[str, str], _Setting] = {}
     ranges: dict[Kind, tuple[float, float]] = {}
     lines: dict[Kind, list[ResultLine]] = {}
     broken: dict[str, _BrokenOff] = {}
-    for game, config, model_0, kind_0, model_1, kind_1, more, broken_id, matches, *points in _grouped(session, wanted):
-        if kind_0 is None or kind_1 is None:  # what was removed is just coming back, and its seats come after the match
+    for game, config, model_0, model_1, more, broken_id, matches, *points in _grouped(session, wanted):
+        if model_0 is None or model_1 is None:  # what was removed is just coming back, its seats after the match
             continue
-        players = _players(names, model_0, kind_0, model_1, kind_1)
+        players = names[model_0], names[model_1]
         setting = settings.get((game, config))
         if setting is None:
             setting = settings[game, config] = _setting(game, json.loads(config))
@@ -194,32 +194,47 @@ def counted_people() -> ColumnElement[bool]:
     )
 
 
-def _with_untold_seats(wanted: Select[str]) -> Select[str]:
-    """These matches with _SEATS beside them, as far as `untold` holds: asked of the seats that are read anyhow."""
-    for number, seat in enumerate(_SEATS):
-        # An outer join, though each match has both: with another one, SQLite would begin with all seats that there are.
-        its = (seat.match_id == MatchRow.id) & (seat.seat == number)
-        wanted = wanted.outerjoin(seat, its).where(seat.prompt.is_(None))
-    return wanted
+def _untold_with_rounds(wanted: Select[str]) -> Select[str]:
+    """These matches as far as `untold` holds, with _ROUND beside those of rounds whose models were told nothing.
+
+    Of these no seat is read, as seats lie apart in the largest table but one.
+    """
+    tells = (_ROUND.id == MatchRow.round_id) & (_ROUND.source == SELFPLAY) & _ROUND.prompts.is_(None)
+    # Counted, as PostgreSQL may look for what does not exist among all seats at once; and NULL or not, as it takes
+    # something that equals a value for rare, and then sorts all matches to draw some.
+    untold_seats = _of_seats(case((func.count(SeatRow.prompt) == 0, 1)))
+    return wanted.outerjoin(_ROUND, tells).where(case((_ROUND.id.is_(None), untold_seats), else_=1).is_not(None))
+
+
+def _model_of(number: int) -> ColumnElement[Any]:
+    """The number of the model in a seat of such matches, or _PERSON; None without that seat."""
+    own = _ROUND.model_0_id, _ROUND.model_1_id
+    model = case((_ROUND.swap_seats & (MatchRow.index % 2 == 1), own[1 - number]), else_=own[number])
+    # Looked for by each match: joined, PostgreSQL would read the seats of all matches where these are some thousands.
+    seated = _of_seats(func.coalesce(SeatRow.language_model_id, _PERSON), SeatRow.seat == number)
+    return case((_ROUND.id.is_not(None), model), else_=seated)
+
+
+def _of_seats(value: ColumnElement[Any], *which: ColumnElement[bool]) -> ColumnElement[Any]:
+    """A value of the seats of a match, for a statement over MatchRow."""
+    return select(value).where(SeatRow.match_id == MatchRow.id, *which).correlate(MatchRow).scalar_subquery()
 
 
 def _grouped(session: Session, wanted: Select[str]) -> Iterator[Any]:
-    """Such matches with _SEATS, counted: game, config, players, who got more, and where it was broken off the match, of
-    which each is then counted by itself; how many matches; sums of points.
+    """Such matches with who played them, counted: game, config, players, who got more, and where it was broken off the
+    match, of which each is then counted by itself; how many matches; sums of points.
 
-    Each match and its seats are read once: among a million, rows that are drawn lie far apart.
+    Each match is read once: among a million, rows that are drawn lie far apart.
     """
-    first, second = _SEATS
     utilities = MatchRow.utility_0, MatchRow.utility_1
     more = case((utilities[0] > utilities[1], 0), (utilities[0] < utilities[1], 1), else_=TIE)
     columns = {
-        "game": MatchRow.game, "config": cast(MatchRow.config, Text), "model_0": first.language_model_id,
-        "kind_0": first.kind, "model_1": second.language_model_id, "kind_1": second.kind, "more": more,
-        "broken": case((MatchRow.reason.in_(BROKEN_OFF), MatchRow.id)), "points_0": utilities[0],
+        "game": MatchRow.game, "config": cast(MatchRow.config, Text), "model_0": _model_of(0), "model_1": _model_of(1),
+        "more": more, "broken": case((MatchRow.reason.in_(BROKEN_OFF), MatchRow.id)), "points_0": utilities[0],
         "points_1": utilities[1], "reason": MatchRow.reason,
     }  # fmt: skip
     match = wanted.with_only_columns(*(each.label(name) for name, each in columns.items())).subquery().c
-    keys = [match[name] for name in list(columns)[:8]]
+    keys = [match[name] for name in list(columns)[:6]]
     sums = [func.coalesce(func.sum(each), 0) for each in (match.points_0, match.points_1)]
     rows = session.execute(
         select(*keys, func.count(), *sums).where(match.reason.is_not(None)).group_by(*keys),
@@ -322,16 +337,6 @@ def _seat_at_fault(event: LogEvent) -> int | None:
         case Resigned(seat=seat) | TimedOut(seat=seat):
             return seat
     return None
-
-
-def _players(
-    names: Mapping[int, str], model_0: int | None, kind_0: str, model_1: int | None, kind_1: str
-) -> tuple[str, str]:
-    return _player(names, model_0, kind_0), _player(names, model_1, kind_1)
-
-
-def _player(names: Mapping[int, str], model: int | None, kind: str) -> str:
-    return PEOPLE if kind == PERSON or model is None else names[model]
 
 
 def leaderboard_of(matches: TournamentMatches, role: str = BOTH) -> Leaderboard:

@@ -10,13 +10,14 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, event, select, text
 
-from app.analysis.reading import extent
+from app.analysis.reading import chosen_tables, extent, matches_of, sampled_indexes
 from app.analysis.tournaments import TournamentChoice, tournament_matches
+from app.cleanup.listing import CleanupFilter, candidates
 from app.core.extensions import reading, writing
 from app.matches import transcripts
 from app.matches.filter import MatchFilter
 from app.matches.overview import overview
-from app.models import LanguageModel, RoundRow
+from app.models import LanguageModel, MatchRow, RoundRow, SeatRow
 from app.registry import add_scripted_model
 from app.rounds.listing import open_rounds
 from app.spend import call_sums
@@ -115,23 +116,49 @@ def test_matches_of_a_long_round_are_counted_by_day_by_their_index(many: Engine,
         assert {each["Index Name"] for each in plan if "Index Name" in each} == {"ix_match_round_ended"}
 
 
-def test_a_leaderboard_reads_the_matches_that_are_drawn_and_their_seats_once(many: Engine) -> None:
+def test_a_leaderboard_reads_the_matches_that_are_drawn_once_and_no_seats_of_rounds(many: Engine) -> None:
     with reading(many) as session, asked(many) as statements:
         [found] = tournament_matches(session, TournamentChoice(), 500)
     assert 300 < found.results.matches.sum() < 500  # the others were broken off
-    [drawn] = [each for each in statements if "seat_2" in each[0]]
+    [drawn] = [each for each in statements if "LIMIT" in each[0]]
     plan = plan_of(many, *drawn)
     if many.dialect.name == "postgresql":
-        assert 500 <= rows_read(plan, "match") <= 1_000
-        assert rows_read(plan, "seat") <= 2_000
+        assert 500 <= rows_read(plan, "match") <= 10_010  # each once
+        assert rows_read(plan, "seat") == 0
     else:
-        read = [line for line in plan if line.startswith(("SCAN", "SEARCH")) and "USING" in line]
-        seats = [
-            f"SEARCH seat_{number} USING INDEX sqlite_autoindex_seat_1 (match_id=? AND seat=?)" for number in (1, 2)
-        ]
-        assert [line.removesuffix(" LEFT-JOIN") for line in read] == [
-            "SCAN match USING INDEX sqlite_autoindex_match_1", *seats
+        read = [line.removesuffix(" LEFT-JOIN") for line in plan if "USING" in line and "seat" not in line]
+        assert read == [
+            "SCAN match USING INDEX sqlite_autoindex_match_1", "SEARCH round_1 USING INTEGER PRIMARY KEY (rowid=?)"
         ]  # fmt: skip
+        seats = [line for line in plan if "USING" in line and "seat" in line]
+        assert seats
+        assert all("USING INDEX sqlite_autoindex_seat_1 (match_id=?" in line for line in seats)
+
+
+def test_a_sample_of_a_round_is_read_without_seats_and_as_they_are(many: Engine) -> None:
+    with reading(many) as session, asked(many) as statements:
+        found = matches_of(session, [2], sampled_indexes(session.get_one(RoundRow, 2), 500))
+        [chosen] = chosen_tables(session, MatchFilter(round=2), 500).values()
+        assert extent(session, MatchFilter(round=2), 500)[0] == 501
+    assert not [statement for statement, _ in statements if "seat." in statement.replace("swap_seat", "")]
+    assert len(found) == len(chosen) == 500
+    assert (found.utility == chosen.utility).all()
+    with reading(many) as session:
+        seats = select(MatchRow.index, LanguageModel.name).join(SeatRow, SeatRow.match_id == MatchRow.id)
+        seats = seats.join(LanguageModel).where(MatchRow.round_id == 2, SeatRow.seat == 0)
+        first = dict(session.execute(seats.order_by(MatchRow.index)).all())
+        whole = matches_of(session, [2])
+    assert [whole.players[number] for number in whole.player[:, 0]] == [*first.values()]
+    assert len(set(first.values())) == 2
+
+
+def test_what_could_be_removed_is_listed_without_reading_all_rounds_for_each(many: Engine, app: Flask) -> None:
+    with reading(many) as session, asked(many) as statements:
+        assert len(candidates(session, app.config["SETTINGS"].home, CleanupFilter("round"))) == 50
+    of_talk = [each for each in statements if "talk_of = " in each[0]]
+    assert len(of_talk) == 50
+    if many.dialect.name == "sqlite":
+        assert not [line for line in plan_of(many, *of_talk[0]) if line.startswith("SCAN round")]
 
 
 def test_of_a_players_many_matches_only_those_that_are_drawn_are_read(many: Engine) -> None:
