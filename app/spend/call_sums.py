@@ -65,11 +65,11 @@ class SummedCalls(NamedTuple):
 
 def summed_calls(session: Session, since: datetime | None) -> Iterator[SummedCalls]:
     """All calls since a midnight, or since the start; of those that agree there may be several lines."""
-    columns = [getattr(CallSum, name) for name in (*_GROUP, *_COUNTS)]
     until = _kept_until(session)
-    kept = select(*columns, *(getattr(CallSum, name) for name in _SUMS)).where(CallSum.last_call <= until)
+    # Of the table: a week may have thousands of lines, and as attributes each took half as long again.
+    kept = select(*(_TABLE.c[name] for name in (*_GROUP, *_COUNTS, *_SUMS))).where(_TABLE.c.last_call <= until)
     if since is not None:
-        kept = kept.where(CallSum.day >= since.date())
+        kept = kept.where(_TABLE.c.day >= since.date())
     for day, model_id, kind, number, calls, failed, costless, *sums in session.execute(kept):
         cost, prompt, completion, estimated, unpriced_estimate, *unpriced = sums
         found = CallSums(cost, prompt, completion, estimated, unpriced_estimate, TokenCounts(*unpriced))

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
+from itertools import chain
+from operator import add
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import select
@@ -25,6 +27,7 @@ from app.models import (
     Study,
     TrainingCharge,
 )
+from app.models.types import is_among
 from app.registry.prices import prices_of_model
 from app.registry.training_charges import charges_with_spent
 from app.rounds.job import ROUND
@@ -63,8 +66,10 @@ class SpendSums(NamedTuple):
 
     @classmethod
     def of(cls, several: Sequence["SpendSums"]) -> "SpendSums":
-        """The sum of several, which may be thousands in a week with as many rounds."""
-        return cls(*map(sum, zip(*several, strict=True))) if len(several) != 1 else several[0]
+        """The sum of several, which may be thousands in a week with as many rounds, and mostly are one or two."""
+        if len(several) <= 2:
+            return cls(*map(add, *several)) if len(several) == 2 else several[0] if several else cls()
+        return cls(*map(sum, zip(*several, strict=True)))
 
     @property
     def tokens(self) -> int:
@@ -155,15 +160,20 @@ def begin_of(period: str, now: datetime) -> datetime | None:
     return {WEEK: today - timedelta(days=7), MONTH: today.replace(day=1), ALL: None}[period]
 
 
-def read_spend(session: Session, period: str, now: datetime | None = None) -> Spend:
-    """What was spent in a period of PERIODS."""
+def read_spend(session: Session, period: str, now: datetime | None = None, named: int | None = None) -> Spend:
+    """What was spent in a period of PERIODS, with the names of all runs, or only of so many of them, the dearest."""
     now = now or datetime.now(UTC)
     since = begin_of(period, now)
     models = {row.id: row for row in session.scalars(select(LanguageModel))}
-    every = (*_lines_of_calls(session, since, models), *_lines_of_trainings(session, since))
-    found = _added(((line.day, line.model_id, line.purpose), line.sums) for line in every)
-    lines = [SpendLine(*key, sums) for key, sums in found.items()]
-    return Spend(since, now, lines, models, _names(session, {line.purpose for line in lines}))
+    found: dict[tuple[date, int | None, Purpose], SpendLine] = {}
+    for line in chain(_lines_of_calls(session, since, models), _lines_of_trainings(session, since)):
+        key = line[:3]
+        same = found.get(key)
+        found[key] = line if same is None else SpendLine(*key, SpendSums.of([same.sums, line.sums]))
+    names: dict[Purpose, str] = {}
+    spend = Spend(since, now, [*found.values()], models, names)
+    names |= _names(session, [purpose for purpose, _ in (*spend.by_study(), *spend.by_run()[:named])])
+    return spend
 
 
 def _lines_of_calls(
@@ -197,7 +207,7 @@ def _names(session: Session, purposes: Iterable[Purpose]) -> Mapping[Purpose, st
     for name, numbers in wanted.items():
         table: Any = Study if name == STUDY else RUNS[name].table
         if hasattr(table, "name"):
-            rows = session.execute(select(table.id, table.name).where(table.id.in_(numbers)))
+            rows = session.execute(select(table.id, table.name).where(is_among(table.id, numbers)))
             found |= {Purpose(name, number): called for number, called in rows}
     return found
 

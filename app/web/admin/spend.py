@@ -82,7 +82,7 @@ def _spend_page(refused: AppError | None = None) -> ResponseReturnValue:
 
 def _read(session: Session, period: str, known: Settings) -> dict[str, Any]:
     """What the page shows; the calls of a period and the files on the disk may be many."""
-    found = read_spend(session, period)
+    found = read_spend(session, period, named=_AT_MOST)
     pace, pay = pace_of(session, found, period), read_pay(session, found.since)
     caps = [*limits(session, known, pace), *wave_caps(session)]
     return {
