@@ -22,11 +22,11 @@ def flask(home: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def run_campaign(home: Path, *options: str) -> tuple[dict[str, Any], bool]:
-    """What `flask campaign run --json` says of the only campaign of a folder, and whether it had begun before."""
-    begun = json.loads(flask(home, "campaign", "list", "--json"))
+def run_campaign(home: Path, name: str, *options: str) -> tuple[dict[str, Any], bool]:
+    """What `flask campaign run --json` says of the campaign of that name, and whether it had begun before."""
+    begun = [each for each in json.loads(flask(home, "campaign", "list", "--json")) if each["name"] == name]
     if begun:
         command = ["show" if begun[0]["status"] == "done" else "resume", str(begun[0]["campaign_id"])]
     else:
-        command = ["run", *options]
+        command = ["run", "--name", name, *options]
     return dict(json.loads(flask(home, "campaign", *command, "--json"))), bool(begun)

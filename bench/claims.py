@@ -3,18 +3,22 @@
     python -m scripts.make_base --contexts var/claims/contexts
     python -m bench.claims --seeds 101 102 103 …
 
-Every campaign has a database of its own in the folder to work in, and goes on from its last step if it was interrupted;
-one that is done is only read. Then the base and the last model play one match on each context of test: with themselves
-as they play and greedily, and with `scripted` in either seat. These matches are exported and scored by
-`bench.last_offers`, which knows nothing of the product. Several of these commands may run side by side with different
-seeds; with all of them named it prints the tables. `--variant NAME -- OPTION …` runs a control: the same campaigns with
-these options of `flask campaign run`.
+Every campaign has a database of its own in the folder to work in, and goes on from its last step if it was interrupted.
+Then the base and the last model play one match on each context of test: with themselves as they play and greedily, and
+with `scripted` in either seat. These matches are exported and scored by `bench.last_offers`, which knows nothing of the
+product. Figures and matches are kept in bench/measured/claims; of a seed that is there nothing is run again.
+
+Several of these commands may run side by side with different seeds, best with OMP_NUM_THREADS=1; with all of them named
+it prints the tables. `--variant NAME -- OPTION …` runs a control: the same campaigns with these options of `flask
+campaign run` in every stage.
 """
 
 import argparse
+import io
 import itertools
 import json
 import resource
+import tarfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,11 +30,14 @@ import scipy.stats
 
 from app.core.config import ROOT
 from app.core.files import temporary_beside
+from app.core.yaml_reader import read_yaml
 from bench.campaign_homes import flask, run_campaign
 from bench.last_offers import Match, figures, matches_of
 
 BASE = "little-base"
 SPEC = Path(__file__).with_name("claims.yaml")
+MEASURED = ROOT / "bench" / "measured" / "claims"
+OF_STAGE = 1_000  # what is added to a seed for each stage after the first
 PLAYED, GREEDY, SCRIPTED = "at temperature 1", "greedy", "against scripted"
 CONDITIONS = {PLAYED: ("--temperature", "1"), GREEDY: ("--greedy",), SCRIPTED: ("--temperature", "1", "--swap-seats")}
 Result = Mapping[str, Any]
@@ -79,32 +86,47 @@ def main() -> None:
     parser.add_argument("--spec", type=Path, default=SPEC, help="fields of a campaign [bench/claims.yaml]")
     parser.add_argument("--variant", default="campaign", help="what these campaigns are called [campaign]")
     parser.add_argument("--work", type=Path, default=ROOT / "var" / "claims", help="folder to work in [var/claims]")
-    parser.add_argument("option", nargs="*", help="of `flask campaign run`, after --")
+    parser.add_argument("option", nargs="*", help="of `flask campaign run`, in every stage, after --")
     asked = parser.parse_args()
     work = asked.work.resolve()
     contexts = work / "contexts"
     played = contexts / "campaign-development.txt"
-    shared = ["--spec", str(asked.spec.resolve()), "--contexts", str(played), *asked.option]
+    stages = stages_of(asked.spec)
+    shared = ["--contexts", str(played), *asked.option]
     measured = contexts / f"{asked.measured_on}.txt"
     homes = {seed: work / f"{asked.variant}-{seed}" for seed in asked.seeds}
-    results = [CampaignOfSeed(home, seed, shared, measured).result() for seed, home in homes.items()]
+    results = [CampaignOfSeed(home, seed, stages, shared, measured).result() for seed, home in homes.items()]
     print(f"{by_seed(results)}\n\n{of_claims(results)}")
 
 
-class CampaignOfSeed:
-    """A campaign in a folder of its own, and what its base and its last model play afterwards."""
+def stages_of(spec: Path) -> list[dict[str, Any]]:
+    """The fields of the campaign of each stage, by what all have in common and what is its own."""
+    fields = dict(read_yaml(spec).value)
+    own = fields.pop("stages")
+    return [{**fields, **each} for each in own]
 
-    def __init__(self, home: Path, seed: int, options: Sequence[str], contexts: Path) -> None:
-        self._home, self._seed, self._options, self._contexts = home, seed, options, contexts
+
+class CampaignOfSeed:
+    """Campaigns in a folder of their own, one for each stage, each of which goes on from the last model of the one
+    before; and what the base and the last model play afterwards.
+    """
+
+    def __init__(
+        self, home: Path, seed: int, stages: Sequence[Mapping[str, Any]], options: Sequence[str], contexts: Path
+    ) -> None:
+        self._home, self._seed, self._stages, self._options, self._contexts = home, seed, stages, options, contexts
 
     def result(self) -> Result:
         """Its seed, minutes of processor time and memory in MiB, and all figures of the base and the last model."""
-        kept = self._home / f"{self._contexts.stem}.json"
+        kept = MEASURED / f"{self._home.name}-{self._contexts.stem}.json"
         if not kept.exists():
             campaign = self._campaign()
             found = campaign | {which: self._measured(which, model) for which, model in campaign["models"].items()}
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            with temporary_beside(kept.with_suffix(".tar.xz")) as draft:
+                pack(self._home / "rounds", f"*-on-{self._contexts.stem}", draft)
             with temporary_beside(kept) as draft:
-                draft.write_text(json.dumps(found, indent=1), encoding="utf-8")
+                draft.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
         return dict(json.loads(kept.read_text(encoding="utf-8")))
 
     def _campaign(self) -> dict[str, Any]:
@@ -115,20 +137,36 @@ class CampaignOfSeed:
                 where = ("--path", str(ROOT / "data" / "models" / BASE), "--prompt-style", "compact")
                 flask(self._home, "model", "add-local", BASE, *where, "--game", "negotiation")
             began, before = time.monotonic(), _processor_seconds()
-            campaign, begun = run_campaign(self._home, "--seed", str(self._seed), *self._options)
+            model, by_iteration, interrupted = BASE, list[float](), False
+            for stage, fields in enumerate(self._stages, 1):
+                campaign, begun = self._run(stage, {**fields, "base": model})
+                model, interrupted = campaign["results"][-1]["model"], interrupted or begun
+                by_iteration += [
+                    each["figures"]["score_mean"]["value"]
+                    for each in campaign["results"]
+                    if each["iteration"] or stage == 1
+                ]
             found = {
                 "seed": self._seed,
-                "models": {"base": BASE, "last": campaign["results"][-1]["model"]},
-                "spec": campaign["spec"],
-                "interrupted": begun,
+                "models": {"base": BASE, "last": model},
+                "stages": self._stages,
+                "interrupted": interrupted,
                 "minutes": (time.monotonic() - began) / 60,
                 "processor_minutes": (_processor_seconds() - before) / 60,
                 "memory_mb": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024,
-                "by_iteration": [each["figures"]["score_mean"]["value"] for each in campaign["results"]],
+                "by_iteration": by_iteration,
             }
             with temporary_beside(kept) as draft:
                 draft.write_text(json.dumps(found, indent=1), encoding="utf-8")
         return dict(json.loads(kept.read_text(encoding="utf-8")))
+
+    def _run(self, stage: int, fields: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+        spec = self._home / f"stage-{stage}.json"
+        spec.write_text(json.dumps(fields), encoding="utf-8")
+        return run_campaign(
+            self._home, f"stage-{stage}",
+            "--spec", str(spec), "--seed", str(self._seed + OF_STAGE * (stage - 1)), *self._options,
+        )  # fmt: skip
 
     def _measured(self, which: str, model: str) -> dict[str, dict[str, float]]:
         """By condition: what `bench.last_offers` makes of the exported matches, and the model's own points."""
@@ -152,6 +190,17 @@ class CampaignOfSeed:
                 "own_points": own_points(matches_played, condition == SCRIPTED)
             }
         return found
+
+
+def pack(rounds: Path, pattern: str, archive: Path) -> None:
+    """Write what `matches_of` reads of some rounds as one archive, the same bytes for the same files."""
+    files = [path for kind in ("results/*.json", "text_logs/*_full.txt") for path in rounds.glob(f"{pattern}/{kind}")]
+    with tarfile.open(archive, "w:xz") as packed:
+        for path in sorted(files):
+            entry = tarfile.TarInfo(path.relative_to(rounds).as_posix())
+            content = path.read_bytes()
+            entry.size = len(content)
+            packed.addfile(entry, io.BytesIO(content))
 
 
 def own_points(matches: Sequence[Match], swapped: bool) -> float:

@@ -60,10 +60,10 @@ def _campaign(asked: argparse.Namespace, objective: str, seed: int) -> dict[str,
     began = time.monotonic()
     training = ["--train", *asked.train] if asked.train else []
     found, begun = run_campaign(
-        asked.work / f"{objective}-{seed}",
+        asked.work / f"{objective}-{seed}", f"{objective}-{seed}",
         "--game", "negotiation", "--base", "tiny-base", "--rounds", str(asked.rounds),
         "--matches", str(asked.matches), "--evaluation", str(asked.matches), "--config", f"objective={objective}",
-        "--temperature", "1", "--seed", str(seed), "--name", f"{objective}-{seed}", *training,
+        "--temperature", "1", "--seed", str(seed), *training,
     )  # fmt: skip
     found["minutes"] = None if begun else (time.monotonic() - began) / 60
     kept.write_text(json.dumps(found), encoding="utf-8")

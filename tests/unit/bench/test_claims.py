@@ -1,10 +1,12 @@
 """The statistics of `python -m bench.claims`, beside an independent library's."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.stats
 
-from bench.claims import CLAIMS, CONDITIONS, holm, interval, of_claims, sign_flip_p
+from bench.claims import CLAIMS, CONDITIONS, holm, interval, of_claims, sign_flip_p, stages_of
 
 TEN = (0.31, -0.12, 0.44, 0.2, 0.05, 0.63, -0.3, 0.18, 0.27, 0.09)
 
@@ -49,3 +51,14 @@ def _result(seed: int, deals: float) -> dict[str, object]:
         "seed": seed,
         **{which: dict.fromkeys(CONDITIONS, figures) for which, figures in (("base", base), ("last", last))},
     }
+
+
+def test_each_stage_has_the_fields_of_all_and_its_own(tmp_path: Path) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(
+        "matches: 10\nfilter: all\nstages:\n  - iterations: 2\n  - {matches: 5, filter: nonzero}\n", "utf-8"
+    )
+    assert stages_of(spec) == [
+        {"matches": 10, "filter": "all", "iterations": 2},
+        {"matches": 5, "filter": "nonzero"},
+    ]
