@@ -33,12 +33,15 @@ HEAD = ScriptDirectory(str(ROOT / "migrations")).get_current_head()
 
 
 @contextmanager
-def new_database(url: str) -> Iterator[str]:
-    """The URL of a new, empty PostgreSQL database beside the one that `url` names; it is dropped afterwards."""
+def new_database(url: str, template: str = "") -> Iterator[str]:
+    """The URL of a new PostgreSQL database beside the one that `url` names; it is dropped afterwards.
+
+    Empty, or a copy of the database that `template` names, which nobody may be using.
+    """
     url = url.replace("postgresql+psycopg://", "postgresql://")
     name = f"parlor_{secrets.token_hex(6)}"
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"')
+        connection.execute(f'CREATE DATABASE "{name}"' + (f' TEMPLATE "{template}"' if template else ""))
         try:
             yield url.rpartition("/")[0] + f"/{name}"
         finally:
