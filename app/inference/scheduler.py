@@ -5,6 +5,7 @@ be in step with each other. A model whose loading fails is forgotten at once, so
 """
 
 import asyncio
+import atexit
 import os
 import queue
 import threading
@@ -44,6 +45,7 @@ _ENVIRONMENT = {
 }
 
 _PERSON_SECONDS = 60.0  # after a person's turn, within which the next one is looked out for
+_STEP_SECONDS = 10.0  # within which an engine may end a step, or the loading of a model, when its process ends
 _FEW = 4  # answers that begin at once meanwhile, so that it waits for no more than these
 
 _loading = threading.Lock()  # transformers cannot load two models at once, and from then on not even one
@@ -99,9 +101,16 @@ class Engine:
         self._inbox.put(_Signal.CLOSE)
         return True
 
-    def join(self) -> None:
-        """Wait until an engine that was closed has let go of its memory."""
-        self._thread.join()
+    def stop(self) -> None:
+        """End after the step that is being made, whatever is under way: nobody waits for an answer any more."""
+        with self._lock:
+            self._closed = True
+        self._inbox.put(_Signal.CLOSE)
+
+    def join(self, seconds: float | None = None) -> None:
+        """Wait until an engine that was closed has let go of its memory, or so long."""
+        if self._thread.is_alive():
+            self._thread.join(seconds)
 
     @property
     def figures(self) -> EngineFigures:
@@ -134,7 +143,8 @@ class Engine:
         except UnusableCheckpoint as error:
             self._end(error.failure)
         except Exception as error:
-            log.exception("a local model broke", folder=str(self._checkpoint.folder))
+            if not self._closed:  # else the process ends, in which nothing can be loaded any more
+                log.exception("a local model broke", folder=str(self._checkpoint.folder))
             self._end(error)
         finally:
             self.is_loaded = False
@@ -371,6 +381,17 @@ def release_caches(checkpoints: Container[Checkpoint] | None = None) -> None:
     for each in released:
         if each is not None:
             each.wait()
+
+
+@atexit.register
+def _stop_all() -> None:
+    """Stop all engines as the process ends, which would be aborted if torch was at work in one of them then."""
+    running = list(_engines.values())  # without the lock: whoever has it may have been stopped
+    for engine in running:
+        engine.stop()
+    until = time.monotonic() + _STEP_SECONDS
+    for engine in running:
+        engine.join(max(0.0, until - time.monotonic()))
 
 
 def _close_idle(asked: Engine) -> list[Engine]:

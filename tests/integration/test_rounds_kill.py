@@ -194,6 +194,20 @@ def test_ctrl_c_leaves_a_round_that_can_be_resumed_and_says_how(home: Path, shel
     assert "Round 1 is cancelled" in shell.flask(("round", "cancel", 1), env=env_of(home)).stdout
 
 
+def test_ctrl_c_ends_a_round_in_the_middle_of_a_local_models_answers_as_any_other(home: Path, shell: Shell) -> None:
+    folder = ROOT / "data" / "models" / "little-base"
+    added = ("model", "add-local", "small", "--path", folder, "--prompt-style", "compact", "--game", "negotiation")
+    assert shell.flask(added, env=env_of(home)).exit_code == 0
+    run = ["round", "run", "negotiation", "--models", "small", "--matches", "2000"]
+    first = subprocess.Popen([*FLASK, *run], cwd=ROOT, env=env_of(home), stderr=subprocess.PIPE, text=True)
+    engine = database_of(home)
+    wait_until(lambda: finished(engine) >= 1 or first.poll() is not None, "a match that is over")
+    first.send_signal(signal.SIGINT)
+    _, said = first.communicate(timeout=PATIENCE)
+    assert first.returncode == 130, said
+    assert said.strip().endswith("of 2000 matches of round 1 are over; `flask round resume 1` plays the rest.")
+
+
 def database_of(home: Path) -> Engine:
     return create_engine(f"sqlite:///{home / 'parlor.db'}")
 
