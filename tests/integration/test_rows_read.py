@@ -123,7 +123,7 @@ def test_a_leaderboard_reads_the_matches_that_are_drawn_once_and_no_seats_of_rou
     [drawn] = [each for each in statements if "LIMIT" in each[0]]
     plan = plan_of(many, *drawn)
     if many.dialect.name == "postgresql":
-        assert 500 <= rows_read(plan, "match") <= 10_010  # each once
+        assert 500 <= rows_read(plan, "match") <= 1_000  # each once, and none that is not drawn
         assert rows_read(plan, "seat") == 0
     else:
         read = [line.removesuffix(" LEFT-JOIN") for line in plan if "USING" in line and "seat" not in line]
