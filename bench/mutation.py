@@ -2,10 +2,10 @@
 
 Of each package below some lines are drawn by a fixed seed, and of each line one fault that cosmic-ray can make there:
 another operator, another number, a loop that is left out. With each fault alone in a copy of a revision run the tests
-that come by its line. Those that they do not notice meet all tests at the end, together, as that takes far longer: of a
-test that fails then it is found which fault alone makes it fail, and the others meet all tests again without it.
-What was found is kept in bench/measured/mutation, by revision, so that a run that was interrupted goes on and two
-revisions can be compared: `--of REVISION`.
+that come by its line and by few others. Those that they do not notice meet all tests at the end, together, as that
+takes far longer: of the tests that fail then it is found which fault alone makes them fail, and the others meet all
+tests again without it. What was found is kept in bench/measured/mutation, by revision, so that a run that was
+interrupted goes on and two revisions can be compared: `--of REVISION`.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import ast
 import fcntl
 import gzip
 import io
+import itertools
 import json
 import os
 import random
@@ -32,15 +33,17 @@ from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 
-from app.core.config import ROOT
 from bench import line_probe
 
+ROOT = Path(__file__).resolve().parent.parent  # nothing of `app`, which an older revision may have elsewhere
 PACKAGES = ("app/rounds", "app/studies", "app/finetuning", "app/society", "app/analysis")
 MEASURED = ROOT / "bench" / "measured" / "mutation"
 LINES = 12  # of each
 SEED = 20261126
-WHOLE = ("-n", "6")
-FIRST = 30  # tests that a fault meets before the others of its line
+WHOLE, SOME = ("-n", "6"), ("-n", "2")  # processes: more of them wait less, and take longer to begin
+ALONE = (30, 100)  # tests of its line that a fault meets alone: first so many, then up to so many more
+KINDS = ("unit", "integration", "training", "browser")  # folders of tests, the quickest first
+TOGETHER = 40  # tests that fail before all tests end, of faults that meet them together
 LONGEST = 3600.0  # seconds that tests may take; who never ends is noticed, too
 OPEN = "by no test of its line"  # before all tests have met it
 BY_ITS_OWN, BY_ANOTHER, BY_NONE = "by the tests of its line", "by another test", "by none"
@@ -170,18 +173,22 @@ class Measurement:
         """Make each fault that has no result yet. Returns all, with the words for who noticed them."""
         known = {Fault(**row["fault"]): row["noticed"] for row in self._rows()}
         drawn = draw(self.tree)
-        tests = self._tests_by_fault(drawn) if set(drawn) - set(known) else {}
+        tests = self._tests_by_fault(drawn) if any(known.get(fault, OPEN) == OPEN for fault in drawn) else {}
         for number, fault in enumerate(drawn, 1):
             if fault in known:
                 continue
-            noticed = any(self._noticing([fault], some) for some in _first_and_rest(tests[fault], tests.values()))
+            noticed = any(self._noticing([fault], some) for some in in_parts(tests[fault], tests.values()))
             self._keep(known, fault, BY_ITS_OWN if noticed else OPEN, f"{number} of {len(drawn)}")
         while left := [fault for fault in drawn if known[fault] == OPEN]:
             print(f"All tests run with {len(left)} faults together.", flush=True)
             noticing = self._noticing(left)
-            found = [fault for fault in left if noticing and self._noticing([fault], noticing)]
-            for fault in found:
-                self._keep(known, fault, BY_ANOTHER, f"by {', '.join(sorted(noticing))}")
+            found = False
+            for fault in left if noticing else ():
+                for which, some in ((BY_ITS_OWN, noticing & tests[fault]), (BY_ANOTHER, noticing - tests[fault])):
+                    if by := self._noticing([fault], some):
+                        self._keep(known, fault, which, f"by {', '.join(sorted(by))}")
+                        found = True
+                        break
             if noticing and not found:  # only together do they make it fail
                 self._leave_out(noticing)
             for fault in left if not noticing else ():
@@ -200,7 +207,7 @@ class Measurement:
         return [json.loads(line) for line in self._results.read_text(encoding="utf-8").splitlines()]
 
     def _noticing(self, faults: Sequence[Fault], tests: set[str] | None = None) -> set[str]:
-        """The first tests that fail with some faults, of those named or of all, and do so again by themselves.
+        """The first tests that fail with some faults and do so again by themselves: one of those named, or some of all.
 
         A test that failed once may have failed by a busy machine: the others are then run without it. Of named tests
         that could not even begin, or never ended, each counts as failed.
@@ -213,12 +220,14 @@ class Measurement:
                 for fault in sorted((each for each in faults if each.path == path), key=lambda each: -each.line):
                     source = fault.made_in(source)
                 (self.tree / path).write_text(source, encoding="utf-8")
-            while (failed := self._failed(tests, spared)) is not None:
+            while (failed := self._failed(tests, spared, TOGETHER if tests is None else 1)) is not None:
                 if not failed and tests is None:
                     raise SystemExit(f"error: all tests: expected their end, got none; see {self.folder}/pytest.log")
                 if not failed:
                     return tests or set()
-                if self._failed(failed, set()) is not None:
+                if again := self._failed(failed, set(), len(failed)):
+                    return again
+                if again is not None:  # they did not even begin
                     return failed
                 spared |= failed
             return set()
@@ -226,7 +235,7 @@ class Measurement:
             for path, source in before.items():
                 (self.tree / path).write_text(source, encoding="utf-8")
 
-    def _failed(self, tests: set[str] | None, spared: set[str]) -> set[str] | None:
+    def _failed(self, tests: set[str] | None, spared: set[str], most: int) -> set[str] | None:
         """The first tests that fail, of those named or of all but those spared; None if all of them pass."""
         chosen, files = self.folder / "tests", ["tests"]
         if tests is not None:
@@ -237,7 +246,8 @@ class Measurement:
         choice = {"wanted": None if tests is None else sorted(tests), "spared": sorted(spared)}
         chosen.write_text(json.dumps(choice), encoding="utf-8")
         try:
-            code, failed = self._pytest([*WHOLE, "-x", *files], {CHOSEN: str(chosen)})
+            processes = WHOLE if tests is None or len(tests) > ALONE[0] else SOME
+            code, failed = self._pytest([*processes, f"--maxfail={most}", *files], {CHOSEN: str(chosen)})
         except subprocess.TimeoutExpired:
             return set()
         return failed if code not in (0, pytest.ExitCode.NO_TESTS_COLLECTED) else None
@@ -298,11 +308,11 @@ class Measurement:
         return found
 
 
-def _first_and_rest(tests: set[str], of_lines: Collection[set[str]]) -> list[set[str]]:
-    """The tests of a line in two parts: first those that come by the fewest others of the lines that are drawn."""
+def in_parts(tests: set[str], of_lines: Collection[set[str]]) -> list[set[str]]:
+    """The tests of a line that its fault meets alone, in parts: quick ones first, which come by the fewest lines."""
     lines = Counter(test for others in of_lines for test in others)
-    in_order = sorted(tests, key=lambda each: (lines[each], each))
-    return [set(part) for part in (in_order[:FIRST], in_order[FIRST:]) if part]
+    in_order = iter(sorted(tests, key=lambda each: (KINDS.index(each.split(".")[1]), lines[each], each)))
+    return [part for most in ALONE if (part := set(itertools.islice(in_order, most)))]
 
 
 def with_probes(source: str, lines: Mapping[int, int]) -> str:

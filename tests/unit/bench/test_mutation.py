@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bench.mutation import LINES, PACKAGES, draw, faults_of
+from bench.mutation import ALONE, LINES, PACKAGES, draw, faults_of, in_parts
 
 SOURCE = '''LIMIT = 3
 
@@ -37,3 +37,15 @@ def test_the_same_tree_gives_the_same_faults_and_no_line_twice(tmp_path: Path) -
     drawn = draw(tmp_path)
     assert drawn == draw(tmp_path)
     assert len({(each.path, each.line) for each in drawn}) == len(drawn) == LINES * len(PACKAGES)
+
+
+def test_a_fault_meets_quick_tests_first_and_of_these_the_ones_that_come_by_few_lines() -> None:
+    few = {f"tests.integration.test_few.test_{number}" for number in range(9)}
+    many = {f"tests.integration.test_many.test_{number}" for number in range(sum(ALONE))}
+    slow = {"tests.browser.test_page.test_it"}
+    first, second = in_parts(few | many | slow, [few | many, many, slow])
+    assert (len(first), len(second)) == ALONE
+    assert few < first
+    assert not slow & (first | second)
+    assert in_parts(few | slow, [few]) == [few | slow]
+    assert in_parts(set(), [few]) == []
