@@ -199,13 +199,18 @@ def _untold_with_rounds(wanted: Select[str]) -> Select[str]:
 
     Of these no seat is read, as seats lie apart in the largest table but one.
     """
-    tells = (_ROUND.id == MatchRow.round_id) & (_ROUND.source == SELFPLAY) & _ROUND.prompts.is_(None)
+    tells = (_ROUND.id == MatchRow.round_id) & _tells_players(_ROUND)
     # By a list of such rounds: of what is joined, PostgreSQL expects hardly any, and sorts all matches to draw some.
-    of_round = MatchRow.round_id.in_(select(RoundRow.id).where(RoundRow.source == SELFPLAY, RoundRow.prompts.is_(None)))
+    of_round = MatchRow.round_id.in_(select(RoundRow.id).where(_tells_players(RoundRow)))
     # Counted, as PostgreSQL may look for what does not exist among all seats at once; and NULL or not, as it takes
     # something that equals a value for rare.
     untold_seats = _of_seats(case((func.count(SeatRow.prompt) == 0, 1)))
     return wanted.outerjoin(_ROUND, tells).where(case((of_round, 1), else_=untold_seats).is_not(None))
+
+
+def _tells_players(rounds: type[RoundRow]) -> ColumnElement[bool]:
+    """Of a round, whether it says who sits in its matches and its models were told nothing."""
+    return (rounds.source == SELFPLAY) & rounds.prompts.is_(None)
 
 
 def _model_of(number: int) -> ColumnElement[Any]:

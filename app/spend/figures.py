@@ -67,8 +67,10 @@ class SpendSums(NamedTuple):
     @classmethod
     def of(cls, several: Sequence["SpendSums"]) -> "SpendSums":
         """The sum of several, which may be thousands in a week with as many rounds, and mostly are one or two."""
-        if len(several) <= 2:
-            return cls(*map(add, *several)) if len(several) == 2 else several[0] if several else cls()
+        if len(several) == 1:
+            return several[0]
+        if len(several) == 2:
+            return cls(*map(add, *several))
         return cls(*map(sum, zip(*several, strict=True)))
 
     @property
