@@ -108,7 +108,7 @@ def end_by_itself() -> None:
 
 
 def wait_for_end_of_input() -> None:
-    """Wait until whoever started this process has ended its input, or is gone; in a thread of its own."""
+    """Wait until the process that started this one closes our input, or ends. To be called in a thread of its own."""
     while os.read(0, 65536):  # not by sys.stdin: Python aborts where its end finds a thread that reads with a buffer
         pass
 

@@ -102,7 +102,7 @@ class Engine:
         return True
 
     def stop(self) -> None:
-        """End after the step that is being made, whatever is under way: nobody waits for an answer any more."""
+        """End after the current step, even with answers under way. For when nobody waits for them any more."""
         with self._lock:
             self._closed = True
         self._inbox.put(_Signal.CLOSE)
@@ -143,7 +143,7 @@ class Engine:
         except UnusableCheckpoint as error:
             self._end(error.failure)
         except Exception as error:
-            if not self._closed:  # else the process ends, in which nothing can be loaded any more
+            if not self._closed:  # a process that is ending can load nothing, which is no fault of the model
                 log.exception("a local model broke", folder=str(self._checkpoint.folder))
             self._end(error)
         finally:
@@ -385,8 +385,8 @@ def release_caches(checkpoints: Container[Checkpoint] | None = None) -> None:
 
 @atexit.register
 def _stop_all() -> None:
-    """Stop all engines as the process ends, which would be aborted if torch was at work in one of them then."""
-    running = list(_engines.values())  # without the lock: whoever has it may have been stopped
+    """Stop all engines when the process ends: if torch is still at work in one of them, the process is aborted."""
+    running = list(_engines.values())  # without the lock, which a thread that is already stopped may hold
     for engine in running:
         engine.stop()
     until = time.monotonic() + _STEP_SECONDS
