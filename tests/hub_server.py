@@ -15,6 +15,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from tests.stack import PATIENCE
+
 TOKEN = "hf_a-token-of-the-tests"
 _API = re.compile(r"/api/(models|datasets)/([^/]+/[^/]+)(?:/(revision|tree|preupload|commit|branch)/([^/]+))?(?:/.*)?")
 _FILE = re.compile(r"/(?:(datasets)/)?([^/]+/[^/]+)/resolve/([^/]+)/(.+)")
@@ -145,7 +147,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if self.hub.hold is not None:
             self.hub.asked.set()
-            self.hub.hold.wait(60)
+            self.hub.hold.wait(PATIENCE)
         self.hub.downloads.append(name)
         piece = content[start:]
         if self.hub.cut is not None and len(piece) > self.hub.cut:

@@ -19,6 +19,8 @@ from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from tests.stack import PATIENCE
+
 BEGAN = 2_000_000_000  # seconds since 1970, by the vendor's clock
 USUAL = ("validating_files", "queued", "running", "succeeded")
 OVER = ("succeeded", "failed", "cancelled")
@@ -113,7 +115,7 @@ class StubFineTuning:
             if scripted is not None and scripted not in (LOST, LATE):
                 return scripted, None
             if (held := self.held.get(name)) is not None:
-                held.wait(60)
+                held.wait(PATIENCE)
                 return LOST, None
             query = {key: values[0] for key, values in parse_qs(url.query).items()}
             call = partial(getattr(self, f"_{name}"), *found.groups(), headers=headers, raw=raw, query=query)
@@ -123,7 +125,7 @@ class StubFineTuning:
             with self._lock:
                 body = call()
             if (late := self.late.get(name)) is not None:
-                late.wait(60)
+                late.wait(PATIENCE)
             return scripted, self.alter(name, body)
         return None
 

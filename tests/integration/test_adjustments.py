@@ -24,6 +24,7 @@ from app.studies.progress import StudyProgress
 from tests.enrolments import KnownWave, enrol, finish, load_example, open_wave, person, play
 from tests.experimenter import signed_in
 from tests.integration.test_cli_dataset import flask as run
+from tests.stack import PATIENCE
 from tests.study_pages import text_of
 from tests.waves import arrive
 
@@ -99,7 +100,7 @@ def test_a_page_of_a_person_adjusts_once_as_well(app: Flask, engine: Engine, wav
 
 def test_two_tabs_that_are_sent_at_once_adjust_once(app: Flask, engine: Engine, wave: int) -> None:
     tabs = [(client, adjust_form(client, wave)) for client in (signed_in(app) for _ in range(4))]
-    together = threading.Barrier(len(tabs), timeout=60)
+    together = threading.Barrier(len(tabs), timeout=PATIENCE)
 
     def send_one(tab: tuple[FlaskClient, Mapping[str, str]]) -> int:
         client, form = tab

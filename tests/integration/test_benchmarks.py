@@ -39,7 +39,7 @@ from tests.checkpoints import register, word_model
 from tests.experimenter import signed_in
 from tests.jobs import is_internal_error
 from tests.shell import Finished
-from tests.stack import wait_until
+from tests.stack import PATIENCE, wait_until
 from tests.stub_openai import Reply, StubServer
 from tests.study_pages import text_of
 
@@ -106,7 +106,7 @@ def test_a_killed_process_loses_the_task_that_it_was_at_alone(
     first = results_of(engine, number)["everyday-reasoning"]
     slow.release()
     os.killpg(int((folder_of(engine, context.settings, number) / "lock").read_text()), signal.SIGKILL)
-    thread.join(60)
+    thread.join(PATIENCE)
     row, results = row_of(engine, number), results_of(engine, number)
     assert (row.status, row.error, row.lease_owner, row.step) == (states.DONE, None, None, None)
     assert told(engine, context.settings, number) == ["everyday-reasoning", slow.name]
@@ -123,13 +123,13 @@ def test_a_worker_that_is_to_end_leaves_the_rest_to_the_next_one_and_a_cancelled
     one = desk("one")
     thread = begun(one, number)
     one.stopping.set()
-    thread.join(60)
+    thread.join(PATIENCE)
     assert (row_of(engine, number).status, row_of(engine, number).lease_owner) == (states.RUNNING, None)
     two = desk("two")
     thread = begun(two, number)
     with writing(engine) as session:
         assert BENCHMARK.cancel(session, number).status == states.CANCELLING
-    thread.join(60)
+    thread.join(PATIENCE)
     assert row_of(engine, number).status == states.CANCELLED
     slow.release()
     with writing(engine) as session:
@@ -324,7 +324,7 @@ def test_the_lease_is_renewed_while_the_last_chats_come_to_their_end(
     engine: Engine, desk: Desk, chooser: str, stub: StubServer
 ) -> None:
     released = threading.Event()
-    stub.script("chooser", lambda _: str(released.wait(60)))
+    stub.script("chooser", lambda _: str(released.wait(PATIENCE)))
     context = desk(TRAIN_LEASE=1.5)
     number = make_benchmark(engine, chooser, "everyday-reasoning-letters", item_limit=8)
     thread = threading.Thread(target=runner.run, args=(context, number), daemon=True)
@@ -338,7 +338,7 @@ def test_the_lease_is_renewed_while_the_last_chats_come_to_their_end(
             wait_until(lambda until=until: row_of(engine, number).lease_until > until, "a lease that is renewed")
     finally:
         released.set()
-        thread.join(60)
+        thread.join(PATIENCE)
     assert (row_of(engine, number).status, row_of(engine, number).lease_owner) == (states.RUNNING, None)
     assert len(stub.requests_of("chooser")) == 4
 

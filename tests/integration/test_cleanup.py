@@ -60,6 +60,7 @@ from tests.rounds import add_models, haggler, make_round, play
 from tests.shell import Shell
 from tests.societies import add_chat_models, make_society, opinion
 from tests.societies import run as run_society
+from tests.stack import PATIENCE
 from tests.stub_openai import Reply, StubServer
 from training.hashes import file_hash
 
@@ -736,7 +737,7 @@ def test_of_two_who_clean_up_at_once_one_wins(engine: Engine, settings: Settings
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE)
     assert [each for each in came if not isinstance(each, Conflict)] == ["round"]
     assert len(came) == 4
     with reading(engine) as session:

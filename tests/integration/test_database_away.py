@@ -13,7 +13,7 @@ from sqlalchemy.engine import make_url
 from app.core.extensions import db
 from tests.forwarder import Forwarder
 from tests.participant import Participant, Refused, request
-from tests.stack import TURNS_ALONE, Stack, free_port, wait_until
+from tests.stack import PATIENCE, TURNS_ALONE, Stack, free_port, wait_until
 from tests.tables import taboo
 
 
@@ -29,7 +29,7 @@ def forwarder(service_database: str) -> Iterator[tuple[Forwarder, str]]:
 def status(url: str) -> tuple[int, str, str | None]:
     """Status, body and Retry-After of an address."""
     try:
-        with urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310 - our own address
+        with urllib.request.urlopen(url, timeout=PATIENCE) as answer:  # noqa: S310 - our own address
             return answer.status, answer.read().decode(), answer.headers["Retry-After"]
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode(), error.headers["Retry-After"]

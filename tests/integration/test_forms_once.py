@@ -15,6 +15,7 @@ from app.core.extensions import reading, writing
 from app.models import FormRequest, LanguageModel, Rehearsal
 from tests.enrolments import load_example
 from tests.experimenter import signed_in
+from tests.stack import PATIENCE
 
 # Loading a study and importing a dataset find what is there by its content; the others have a key.
 BY_CONTENT = ("study-new.html", "dataset-import.html")
@@ -70,7 +71,7 @@ def test_a_form_that_is_sent_from_several_windows_at_once_is_taken_once(app: Fla
     windows = [signed_in(app) for _ in range(4)]
     path = "/admin/rehearsals/new"
     form = {"study": "two-models", "bots": "4", "seed": "7", "request_key": key_of(windows[0], path)}
-    together = threading.Barrier(len(windows), timeout=60)
+    together = threading.Barrier(len(windows), timeout=PATIENCE)
 
     def send(client: FlaskClient) -> tuple[int, str]:
         together.wait()

@@ -52,6 +52,7 @@ from tests.integration.test_cli_dataset import flask
 from tests.integration.test_consent import DeskMaker, People, cut_all, file_of
 from tests.jobs import make_job, run
 from tests.rounds import make_round, play
+from tests.stack import PATIENCE
 from tests.stub_openai import StubServer
 from tests.waves import changed, loaded_study, new_wave, store_study
 from training.hashes import checkpoint_hash
@@ -297,7 +298,7 @@ def test_a_page_pulls_datasets_and_says_at_the_field_what_is_wrong(
 def result_of_pull(app: Flask, client: FlaskClient, began: TestResponse) -> TestResponse:
     """The page of a pull that has begun, once it is over."""
     assert began.status_code == 303
-    app.extensions["pull"].wait(60)
+    app.extensions["pull"].wait(PATIENCE)
     return client.get(began.location)
 
 
@@ -311,7 +312,7 @@ def test_a_pull_from_a_slow_hub_goes_on_while_nobody_waits_and_can_be_cancelled(
     hub.hold = threading.Event()
     began = client.post(place, data={"place": "lab/talks", "name": "theirs"})
     assert began.status_code == 303
-    assert hub.asked.wait(60)
+    assert hub.asked.wait(PATIENCE)
     for page in (client.get(began.location).text, client.get("/admin/models/pull").text):
         assert "Pulling lab/talks" in page
         assert "Cancel the pull" in page
@@ -354,7 +355,7 @@ def test_of_two_pulls_that_are_asked_for_at_once_one_begins(
         answers = threads.map(lambda client: client.post("/admin/datasets/pull", data=form).status_code, clients)
     assert (sorted(answers), len(begun)) == ([303, 409], 1)
     clients[0].post("/admin/pulls/cancel")
-    begun[0].wait(60)
+    begun[0].wait(PATIENCE)
     hub.hold.set()
 
 
@@ -422,7 +423,7 @@ def test_what_else_a_pull_prints_is_no_part_of_its_answer_after_which_it_ends_we
         assert pickle.load(process.stdout) == 7  # noqa: S301 - our own process writes it
         if let_go:
             process.stdin.close()
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE) == 0
 
 
 def test_a_pull_whose_answers_cannot_be_read_is_over(
@@ -430,7 +431,7 @@ def test_a_pull_whose_answers_cannot_be_read_is_over(
 ) -> None:
     monkeypatch.setattr(running_pull, "_MODULE", "this")  # which prints a poem
     pull = RunningPull(PullRequest(DATASET, "lab/talks", "", "", (), "ann"), settings, engine)
-    pull.wait(60)
+    pull.wait(PATIENCE)
     assert "what its process answered cannot be read" in str(pull.error)
 
 

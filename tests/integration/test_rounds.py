@@ -32,7 +32,8 @@ from tests.stub_openai import GARBAGE, HALF, Messages, Reply, StubServer, hangin
 
 @pytest.fixture
 def settings(app: Flask) -> Settings:
-    return app.config["SETTINGS"].model_copy(update={"ROUND_LEASE": 2.0, "ROUND_PATIENCE": 20.0})
+    # A lease which no machine is slow enough to lose.
+    return app.config["SETTINGS"].model_copy(update={"ROUND_LEASE": PATIENCE, "ROUND_PATIENCE": 20.0})
 
 
 @pytest.fixture(scope="module")
@@ -221,7 +222,7 @@ def test_a_worker_that_lost_its_lease_writes_nothing_any_more(
 
     thief = threading.Thread(target=rob)
     thief.start()
-    play(engine, settings, round_id, workers=2)
+    play(engine, settings.model_copy(update={"ROUND_LEASE": 2.0}), round_id, workers=2)
     thief.join()
     check(engine, round_id, matches)
     assert robbed
