@@ -69,7 +69,7 @@ _SIZES = {1: _STAYING, 2: _SWAPPED, **dict.fromkeys(range(3, 53), _SMALL)}  # by
 _MOMENTS = {"match": ("started_at", "moved_at", "ended_at"), "generation": ("at",)}  # columns by table
 _LARGEST = 20  # as many copies belong to the first round
 _DAYS = 100
-_TURNS = {7: 0.1, 3: 1.0, 2: math.inf}  # looks at a page of each size, for those below so many seconds
+_TURNS = {7: 0.1, 5: math.inf}  # looks at a page of each size, for those below so many seconds
 _PAGES = (
     "/admin/", "/admin/matches", "/admin/matches?player={model}", "/admin/matches?game=negotiation&reason=deal",
     "/admin/matches?source=live", "/admin/matches?source=rehearsal", "/admin/matches?since={day}",
