@@ -5,16 +5,18 @@
     python -m bench.judging score base=round-1 final=round-9 people=human_dialogues.txt first.csv second.csv
 
 `draw` takes deals of rounds in their published form, or of a file of people's dialogues (docs/formats.md), by the seed,
-and mixes them, so that a judge does not see whose they are. Two judges fill in a copy of the file each, without the
-other's: `last` is what A gets by the split that was named last, as three numbers, or - where none was named; `named`
-says yes or no: whether any message, with what was said before it, means the split of the deal, whose part of A is
-beside it. Empty cells are left out. `score` draws the same deals again. A reading of `last` is one that both seats
-share; where judges differ, each is compared by itself. People's words do not come with Parlor: keep such files apart.
+and mixes them, so that a judge does not see whose they are, nor what was agreed. Two judges fill in a copy of the file
+each, without the other's: `splits` is what A gets by each split that a message means, with what was said before it, as
+three numbers, in their order with ; between, or - where none was named. Empty cells are left out. `score` draws the
+same deals again and compares the split that was named last (which the reader has to read for both seats), and whether
+that of the deal was named at all. Where judges differ, each is compared by itself. People's words do not come with
+Parlor: keep such files apart.
 """
 
 import argparse
 import csv
 import random
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -25,8 +27,9 @@ from app.games.negotiation.spoken import read_talk
 from bench.last_offers import matches_of
 from bench.reading import dialogues
 
-COLUMNS = ("id", "books hats balls", "talk", "deal: A gets", "last", "named")
+COLUMNS = ("id", "books hats balls", "talk", "splits")
 NONE, YES, NO = "-", "yes", "no"
+_SPLIT = re.compile(r"\d+ \d+ \d+")
 
 
 class Deal(NamedTuple):
@@ -38,7 +41,7 @@ class Deal(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """What a judge, or the reader, says of a deal: the last split, and whether its own was named; "" is not judged."""
+    """What a judge, or the reader, says of a deal: the last split, or NONE, and whether its own was named."""
 
     last: str
     named: str
@@ -78,16 +81,18 @@ def judgements(path: Path, deals: Mapping[str, tuple[str, Deal]]) -> dict[str, J
     found: dict[str, Judgement] = {}
     with path.open(encoding="utf-8-sig", newline="") as file:
         for line, row in enumerate(csv.DictReader(file), 2):
-            last, named = (" ".join((row.get(name) or "").lower().split()) for name in ("last", "named"))
-            number = row.get("id") or ""
+            number, filled = row.get("id") or "", " ".join((row.get("splits") or "").split())
             if number not in deals or row.get("talk") != _in_lines(deals[number][1].talk):
                 raise SystemExit(f"{path}, line {line}: expected a deal of this draw, got {number or 'no id'}")
-            numbers = last.split()
-            if last not in ("", NONE) and not (len(numbers) == 3 and all(each.isdigit() for each in numbers)):
-                raise SystemExit(f"{path}, line {line}: last: expected three numbers, - or nothing, got {last}")
-            if named not in ("", YES, NO):
-                raise SystemExit(f"{path}, line {line}: named: expected yes, no or nothing, got {named}")
-            found[number] = Judgement(last, named)
+            if not filled:
+                continue
+            splits = [] if filled == NONE else [" ".join(each.split()) for each in filled.split(";")]
+            if not all(_SPLIT.fullmatch(each) for each in splits):
+                raise SystemExit(
+                    f"{path}, line {line}: splits: expected such as 1 0 2; 0 0 2, - or nothing, got {filled}"
+                )
+            named = _spaced(deals[number][1].share) in splits
+            found[number] = Judgement(splits[-1] if splits else NONE, YES if named else NO)
     return found
 
 
@@ -104,8 +109,8 @@ class Rates(NamedTuple):
 
 
 def rates(pairs: Iterable[tuple[str, str]], nothing: str) -> Rates:
-    """Of pairs of what the reader and a judge say; `nothing` names no split. Pairs without a judgement do not count."""
-    known = [(reader, judge) for reader, judge in pairs if judge]
+    """Of pairs of what the reader and a judge say; `nothing` names no split."""
+    known = list(pairs)
     return Rates(
         sum(reader == judge != nothing for reader, judge in known),
         sum(reader != nothing for reader, _ in known),
@@ -135,7 +140,7 @@ def table(deals: Mapping[str, tuple[str, Deal]], judged: Sequence[Mapping[str, J
                 lines.append(f"| {name} | {field} | {who} | {rates(pairs, nothing).in_words()} |")
             first, second = judged
             both = [(first[each][place], second[each][place]) for each in numbers if each in first and each in second]
-            if both := [pair for pair in both if all(pair)]:
+            if both:
                 same = sum(a == b for a, b in both) / len(both)
                 agreement.append(f"| {name} | {field} | {len(both)} | {same:.1%} | {kappa(both):.2f} |")
     return "\n".join([*lines, "", *agreement])
@@ -177,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
         for number, (_, deal) in deals.items():
-            writer.writerow([number, _spaced(deal.counts), _in_lines(deal.talk), _spaced(deal.share), "", ""])
+            writer.writerow([number, _spaced(deal.counts), _in_lines(deal.talk), ""])
     print(f"{len(deals)} deals to be judged: {asked.out}", file=sys.stderr)
 
 
