@@ -9,8 +9,8 @@ with `scripted` in either seat. These matches are exported and scored by `bench.
 product. Figures and matches are kept in bench/measured/claims; of a seed that is there nothing is run again.
 
 Several of these commands may run side by side with different seeds, best with OMP_NUM_THREADS=1; with all of them named
-it prints the tables. `--variant NAME -- OPTION …` runs a control: the same campaigns with these options of `flask
-campaign run` in every stage.
+it prints the tables. `--variant NAME` runs a control: campaigns with the fields of that name in bench/claims.yaml.
+Controls that train nothing are in `bench.claims_controls`.
 """
 
 import argparse
@@ -20,8 +20,9 @@ import json
 import resource
 import tarfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,10 @@ from bench.campaign_homes import flask, run_campaign
 from bench.last_offers import Match, figures, matches_of
 
 BASE = "little-base"
+BASE_FOLDER = (
+    "--path", str(ROOT / "data" / "models" / BASE), "--prompt-style", "compact", "--game", "negotiation"
+)  # fmt: skip
+HEADLINE = "campaign"  # the variant that changes nothing
 SPEC = Path(__file__).with_name("claims.yaml")
 MEASURED = ROOT / "bench" / "measured" / "claims"
 OF_STAGE = 1_000  # what is added to a seed for each stage after the first
@@ -84,26 +89,34 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", required=True)
     parser.add_argument("--measured-on", choices=("test", "development"), default="test", help="contexts [test]")
     parser.add_argument("--spec", type=Path, default=SPEC, help="fields of a campaign [bench/claims.yaml]")
-    parser.add_argument("--variant", default="campaign", help="what these campaigns are called [campaign]")
+    parser.add_argument(
+        "--variant", default=HEADLINE, metavar="NAME", help=f"a control's name in the spec [{HEADLINE}]"
+    )
     parser.add_argument("--work", type=Path, default=ROOT / "var" / "claims", help="folder to work in [var/claims]")
-    parser.add_argument("option", nargs="*", help="of `flask campaign run`, in every stage, after --")
     asked = parser.parse_args()
     work = asked.work.resolve()
     contexts = work / "contexts"
     played = contexts / "campaign-development.txt"
-    stages = stages_of(asked.spec)
-    shared = ["--contexts", str(played), *asked.option]
+    stages = stages_of(asked.spec, asked.variant)
+    shared = ["--contexts", str(played)]
     measured = contexts / f"{asked.measured_on}.txt"
     homes = {seed: work / f"{asked.variant}-{seed}" for seed in asked.seeds}
     results = [CampaignOfSeed(home, seed, stages, shared, measured).result() for seed, home in homes.items()]
     print(f"{by_seed(results)}\n\n{of_claims(results)}")
 
 
-def stages_of(spec: Path) -> list[dict[str, Any]]:
-    """The fields of the campaign of each stage, by what all have in common and what is its own."""
+def stages_of(spec: Path, variant: str = HEADLINE) -> list[dict[str, Any]]:
+    """The fields of the campaign of each stage: what all have in common, what is its own, and what the variant changes.
+
+    A variant may have `stages` of its own. Raises SystemExit for one that the spec does not have.
+    """
     fields = dict(read_yaml(spec).value)
+    variants = {HEADLINE: {}, **fields.pop("variants", {})}
+    if variant not in variants:
+        raise SystemExit(f"--variant: expected {' or '.join(variants)}, got {variant}")
+    changed = dict(variants[variant])
     own = fields.pop("stages")
-    return [{**fields, **each} for each in own]
+    return [{**fields, **each, **changed} for each in changed.pop("stages", own)]
 
 
 class CampaignOfSeed:
@@ -134,8 +147,7 @@ class CampaignOfSeed:
         kept = self._home / "campaign.json"
         if not kept.exists():
             if f'"{BASE}"' not in flask(self._home, "model", "list", "--json"):
-                where = ("--path", str(ROOT / "data" / "models" / BASE), "--prompt-style", "compact")
-                flask(self._home, "model", "add-local", BASE, *where, "--game", "negotiation")
+                flask(self._home, "model", "add-local", BASE, *BASE_FOLDER)
             began, before = time.monotonic(), _processor_seconds()
             model, by_iteration, interrupted = BASE, list[float](), False
             for stage, fields in enumerate(self._stages, 1):
@@ -172,24 +184,48 @@ class CampaignOfSeed:
         """By condition: what `bench.last_offers` makes of the exported matches, and the model's own points."""
         found = {}
         for condition, how in CONDITIONS.items():
-            out = self._home / "rounds" / f"{which}-{condition.replace(' ', '-')}-on-{self._contexts.stem}"
-            if not out.exists():
-                out.parent.mkdir(exist_ok=True)
-                matches = len(self._contexts.read_text(encoding="utf-8").splitlines()) // 2
-                against = [SCRIPTED.split()[-1]] if condition == SCRIPTED else []
-                played = flask(self._home,
-                    "round", "run", "negotiation", "--models", model, *against, "--config", "objective=self",
-                    "--contexts", str(self._contexts), "--pick", "in-order", "--seed", str(self._seed), *how,
-                    "--matches", str(matches * (1 + len(against))), "--json",
-                )  # fmt: skip
-                with temporary_beside(out) as draft:
-                    number = str(json.loads(played)["round_id"])
-                    flask(self._home, "export", "lm-selfplay", "--round", number, "--out", str(draft))
-            matches_played = list(matches_of(out))
+            models = [model, SCRIPTED.split()[-1]] if condition == SCRIPTED else [model]
+            name = f"{which}-{condition.replace(' ', '-')}-on-{self._contexts.stem}"
+            play = partial(played_round, self._home, models, self._contexts, "--seed", str(self._seed), *how)
+            matches_played = list(matches_of(export(self._home, self._home / "rounds" / name, play)))
             found[condition] = figures(matches_played) | {
                 "own_points": own_points(matches_played, condition == SCRIPTED)
             }
         return found
+
+
+def played_round(home: Path, models: Sequence[str], contexts: Path, *how: str) -> str:
+    """The number of a new round with one match on each context, or of two models with one in either seat."""
+    matches = len(contexts.read_text(encoding="utf-8").splitlines()) // 2 * len(models)
+    played = flask(home,
+        "round", "run", "negotiation", "--models", *models, "--config", "objective=self",
+        "--contexts", str(contexts), "--pick", "in-order", "--matches", str(matches), *how, "--json",
+    )  # fmt: skip
+    return str(json.loads(played)["round_id"])
+
+
+def kept_round(home: Path, name: str, play: Callable[[], str]) -> Mapping[str, float]:
+    """The figures of a round that `play` plays, unless they are kept already; its matches are kept beside them."""
+    kept = MEASURED / f"{name}.json"
+    if not kept.exists():
+        exported = export(home, home / "rounds" / name, play)
+        found = figures(list(matches_of(exported)))
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with temporary_beside(kept.with_suffix(".tar.xz")) as draft:
+            pack(exported.parent, name, draft)
+        with temporary_beside(kept) as draft:
+            draft.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return dict(json.loads(kept.read_text(encoding="utf-8")))
+
+
+def export(home: Path, out: Path, play: Callable[[], str]) -> Path:
+    """The matches of the round that `play` plays, in their published form; of one that is there, nothing is played."""
+    if not out.exists():
+        out.parent.mkdir(exist_ok=True)
+        number = play()
+        with temporary_beside(out) as draft:
+            flask(home, "export", "lm-selfplay", "--round", number, "--out", str(draft))
+    return out
 
 
 def pack(rounds: Path, pattern: str, archive: Path) -> None:
@@ -227,7 +263,7 @@ def by_seed(results: Sequence[Result]) -> str:
             for condition, found in each[which].items():
                 minutes = f"{each['processor_minutes']:.0f}" if (which, condition) == ("last", PLAYED) else ""
                 lines.append([str(each["seed"]), which, condition, *(f"{found[name]:.3f}" for name in names), minutes])
-    return _markdown(lines)
+    return as_markdown(lines)
 
 
 def of_claims(results: Sequence[Result]) -> str:
@@ -240,7 +276,7 @@ def of_claims(results: Sequence[Result]) -> str:
         mean = sum(values) / len(values)
         met = "yes" if low > claim.aim or (low == claim.aim and claim != PRIMARY) else "no"  # no gain is no gain
         lines.append([claim.title, f"{claim.aim:g}", f"{mean:.3f}", f"{low:.3f} to {high:.3f}", f"{p:.4f}", met])
-    return _markdown(lines)
+    return as_markdown(lines)
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
@@ -267,7 +303,8 @@ def holm(values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _markdown(lines: Sequence[Sequence[str]]) -> str:
+def as_markdown(lines: Sequence[Sequence[str]]) -> str:
+    """A table whose first line is its head."""
     return "\n".join(f"| {' | '.join(row)} |" for row in (lines[0], ["---"] * len(lines[0]), *lines[1:]))
 
 

@@ -1,0 +1,135 @@
+"""Controls of docs/headline-plan.md that train nothing: what the last models of `bench.claims` do otherwise.
+
+    python -m bench.claims_controls base-temperature               the base at its best temperature: sharpening alone
+    python -m bench.claims_controls exchanged-talk --seeds 101 102 …
+    python -m bench.claims_controls cross-play --seeds 101 102 …
+
+`base-temperature` plays the base at each temperature on the contexts of development, and at the best of them, by
+points a player, on those of test. `exchanged-talk` lets each last model read, in place of what its partner says, what
+the partner said in the next match: it should lose what it gains by reading. In `cross-play` each last model plays with
+that of the next seed in either seat, the last one with that of the first: a convention that two copies of a model
+share and nobody else is worth nothing there. Both need the folders of `bench.claims` with these models. All at
+temperature 1, as far as nothing else is said. Figures and matches are kept in bench/measured/claims, beside the others.
+"""
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from app.core.config import ROOT
+from bench.campaign_homes import flask
+from bench.claims import BASE, BASE_FOLDER, HEADLINE, MEASURED, PLAYED, as_markdown, interval, kept_round, played_round
+
+TEMPERATURES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+BASE_SEED = 201
+_SHOWN = ("deals", "points", "agreed_points", "agreed_pareto", "last_offer_deals")
+
+
+def main() -> None:
+    """Play what is not there yet, and print it beside what it is compared with."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("do", choices=("base-temperature", "exchanged-talk", "cross-play"))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[], help="whose last models")
+    parser.add_argument("--measured-on", choices=("test", "development"), default="test", help="contexts [test]")
+    parser.add_argument("--work", type=Path, default=ROOT / "var" / "claims", help="folder to work in [var/claims]")
+    asked = parser.parse_args()
+    work = asked.work.resolve()
+    contexts = work / "contexts" / f"{asked.measured_on}.txt"
+    if asked.do == "base-temperature":
+        print(_base_at_temperatures(work, contexts))
+    elif len(asked.seeds) < 2:
+        parser.error("--seeds: expected two or more, as each is compared over them")
+    else:
+        play = _exchanged_talk if asked.do == "exchanged-talk" else _cross_play
+        print(_beside_own(asked.seeds, play(work, contexts, asked.seeds), asked.do, asked.measured_on))
+
+
+def _base_at_temperatures(work: Path, contexts: Path) -> str:
+    home, tried = work / "base-temperature", contexts.with_name("development.txt")
+    if f'"{BASE}"' not in flask(home, "model", "list", "--json"):
+        flask(home, "model", "add-local", BASE, *BASE_FOLDER)
+
+    def played(temperature: float, on: Path) -> Mapping[str, float]:
+        how = ("--temperature", str(temperature), "--seed", str(BASE_SEED))
+        return kept_round(home, f"base-at-{temperature:g}-on-{on.stem}", lambda: played_round(home, [BASE], on, *how))
+
+    found = {temperature: played(temperature, tried) for temperature in TEMPERATURES}
+    best = max(found, key=lambda temperature: found[temperature]["points"])
+    lines = [[f"{temperature:g}", tried.stem, *_cells(figures)] for temperature, figures in found.items()]
+    lines.append([f"{best:g}", contexts.stem, *_cells(played(best, contexts))])
+    return as_markdown([["temperature", "contexts", *_titles()], *lines])
+
+
+def _exchanged_talk(work: Path, contexts: Path, seeds: Sequence[int]) -> dict[int, Mapping[str, float]]:
+    def played(seed: int) -> Mapping[str, float]:
+        home, how = work / f"{HEADLINE}-{seed}", ("--seed", str(seed), "--temperature", "1")
+
+        def play() -> str:
+            own = played_round(home, [_last(home)], contexts, *how)
+            return played_round(home, [_last(home)], contexts, *how, "--talk-of", own)
+
+        return kept_round(home, f"{HEADLINE}-{seed}-exchanged-talk-on-{contexts.stem}", play)
+
+    return {seed: played(seed) for seed in seeds}
+
+
+def _cross_play(work: Path, contexts: Path, seeds: Sequence[int]) -> dict[int, Mapping[str, float]]:
+    def played(seed: int, other: int) -> Mapping[str, float]:
+        home, partner = (work / f"{HEADLINE}-{each}" for each in (seed, other))
+
+        def play() -> str:
+            name = f"last-of-{other}"
+            if f'"{name}"' not in flask(home, "model", "list", "--json"):
+                flask(home, "model", "add-local", name, *_folder(partner))
+            models = [_last(home), name]
+            return played_round(home, models, contexts, "--seed", str(seed), "--temperature", "1", "--swap-seats")
+
+        return kept_round(home, f"{HEADLINE}-{seed}-with-{other}-on-{contexts.stem}", play)
+
+    return {seed: played(seed, other) for seed, other in zip(seeds, [*seeds[1:], seeds[0]], strict=True)}
+
+
+def _last(home: Path) -> str:
+    """The name of the last model of a campaign. Raises SystemExit where it is not there."""
+    kept = home / "campaign.json"
+    if not kept.exists():
+        raise SystemExit(f"expected a finished campaign in {home}, got none; python -m bench.claims makes it")
+    return str(json.loads(kept.read_text(encoding="utf-8"))["models"]["last"])
+
+
+def _folder(home: Path) -> Sequence[str]:
+    """Where the last model of a campaign is, as options of `flask model add-local`."""
+    name = _last(home)
+    [model] = [each for each in json.loads(flask(home, "model", "list", "--json")) if each["name"] == name]
+    return "--path", str(home / model["options"]["path"]), "--prompt-style", "compact", "--game", "negotiation"
+
+
+def _beside_own(seeds: Sequence[int], found: Mapping[int, Mapping[str, float]], what: str, on: str) -> str:
+    """A line a seed with the same figures of the model with itself, and the mean difference with its interval."""
+    own: dict[int, Mapping[str, Any]] = {
+        seed: json.loads((MEASURED / f"{HEADLINE}-{seed}-{on}.json").read_text(encoding="utf-8"))["last"][PLAYED]
+        for seed in seeds
+    }
+    lines = [["seed", "played", *_titles()]]
+    for seed in seeds:
+        lines += [[str(seed), "with itself", *_cells(own[seed])], [str(seed), what, *_cells(found[seed])]]
+    differences = []
+    for name in _SHOWN:
+        values = [found[seed][name] - own[seed][name] for seed in seeds]
+        low, high = interval(values)
+        differences.append(f"{sum(values) / len(values):+.3f} ({low:+.3f} to {high:+.3f})")
+    return as_markdown([*lines, ["all", "difference, 95 %", *differences]])
+
+
+def _titles() -> list[str]:
+    return [name.replace("_", " ") for name in _SHOWN]
+
+
+def _cells(figures: Mapping[str, float]) -> list[str]:
+    return [f"{figures[name]:.3f}" for name in _SHOWN]
+
+
+if __name__ == "__main__":
+    main()
