@@ -61,7 +61,8 @@ def build(spec: DatasetRequestSpec, out: str | None, form: str, template: str | 
 
     Without --round, --campaign, --source and --match, these are matches outside rounds.
 
-    above_avg keeps seats that scored above the mean of their round, nonzero those above 0, and all keeps every seat.
+    above_avg keeps seats that scored above the mean of their round, above_avg_nonzero those above the mean of its
+    scores above 0, nonzero those above 0, and all keeps every seat.
     With rewards, moves of losers, of ties and of broken rules have weight 0. docs/formats.md says what a row holds.
     """
     _check_format(out, form, template)

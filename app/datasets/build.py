@@ -119,10 +119,7 @@ def prepare(session: Session, spec: DatasetSpec) -> DatasetBuild:
         raise Invalid(None, expected=Phrase("matches that are over"), got=Phrase("none"), subject=_where(spec))
     if spec.matches.campaign is not None:  # which may go on: the same spec gives the same rows later, too
         spec = replace(spec, rounds=tuple(sorted({number for number, _, _ in scores if number is not None})))
-    means = {
-        pool: math.fsum(score * number for score, number in sorted(counted.items())) / counted.total()
-        for pool, counted in scores.items()
-    }
+    means = {pool: _mean(filters.compared_with(spec.filter, counted)) for pool, counted in scores.items()}
     style = spec.style or _style(session, spec)
     prompts = {game: default_prompt(game, style) for game in _games(spec, scores)}
     matches = session.scalar(select(func.count()).select_from(MatchRow).where(*_over(spec), *_alike(spec))) or 0
@@ -290,6 +287,11 @@ def _score_counts(session: Session, spec: DatasetSpec) -> dict[Pool, Counter[flo
     for row in session.execute(statement.where(*_over(spec)), execution_options={"yield_per": _SCORES_AT_ONCE}):
         found.setdefault(_pool(row), Counter()).update((row.utility_0 or 0, row.utility_1 or 0))
     return found
+
+
+def _mean(counted: Counter[float]) -> float:
+    """The mean of scores by how often each came; 0 without any."""
+    return math.fsum(score * number for score, number in sorted(counted.items())) / max(1, counted.total())
 
 
 def _games(spec: DatasetSpec, pools: Iterable[Pool]) -> list[str]:

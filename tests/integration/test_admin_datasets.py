@@ -239,7 +239,11 @@ def test_a_round_and_a_match_lead_to_the_datasets_they_are_in(
         ({}, 400, "Rounds: expected the number of a round or a campaign, or a game"),
         ({"rounds": "1, 77"}, 404, "Rounds: expected the number of one that exists, got 77"),
         ({"rounds": "one"}, 400, "Rounds: expected a whole number"),
-        ({"rounds": "1", "filter": "best"}, 400, "Filter: expected above_avg or nonzero or all, got &#39;best&#39;"),
+        (
+            {"rounds": "1", "filter": "best"},
+            400,
+            "Filter: expected above_avg or above_avg_nonzero or nonzero or all, got &#39;best&#39;",
+        ),
         ({"rounds": "1", "models": "nobody"}, 404, "Models: expected one of scripted"),
         ({"rounds": "1", "since": "2026-02-01", "until": "2026-01-01"}, 400, "Until: expected 2026-02-01 or later"),
         ({"rounds": "1", "name": "x" * 81}, 400, "Name: expected 1 to 80 characters"),

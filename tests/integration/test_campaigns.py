@@ -342,7 +342,7 @@ def test_a_models_score_stands_beside_the_bases_in_the_same_matches(engine: Engi
         ({"base": "scripted"}, "base: expected a local model, which has weights, got scripted"),
         ({"iterations": 0}, "iterations: expected a whole number from 1 to 100, got 0"),
         ({"matches": 10**9}, "matches: expected all or a whole number from 2 to 100000"),
-        ({"filter": "best"}, "filter: expected above_avg or nonzero or all, got 'best'"),
+        ({"filter": "best"}, "filter: expected above_avg or above_avg_nonzero or nonzero or all, got 'best'"),
         ({"method": "magic"}, "method: expected sft or offline-po or sft-kl, got 'magic'"),
         ({"start": "end"}, "start: expected previous or base, got 'end'"),
         ({"config": {"objective": "greed"}}, "objective"),

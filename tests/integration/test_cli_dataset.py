@@ -103,7 +103,10 @@ def test_a_name_again_is_its_next_version(app: Flask, played: None) -> None:
         ("build --round 1 --style sung", "prompt style of negotiation: expected"),
         ("build --round 1 --game taboo", "round 1: expected matches that are over, got none"),
         ("build --round 1 --reason checkmate", "reason checkmate: expected to keep at least one transcript, got none"),
-        ("build --round 1 --filter best", "filter: expected above_avg or nonzero or all, got 'best'"),
+        (
+            "build --round 1 --filter best",
+            "filter: expected above_avg or above_avg_nonzero or nonzero or all, got 'best'",
+        ),
         ("build --round 1 --out /", "--out: expected a file, got the folder /"),
         (
             "show 7",

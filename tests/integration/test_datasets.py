@@ -264,14 +264,18 @@ def test_rows_come_by_round_index_and_seat_in_compact_json(engine: Engine, setti
 # ---- What is kept ----------------------------------------------------------------
 
 
-def test_the_mean_is_each_rounds_own_and_of_all_of_its_matches(engine: Engine, settings: Settings, home: Path) -> None:
+@pytest.mark.parametrize("name", ["above_avg", "above_avg_nonzero"])
+def test_the_mean_is_each_rounds_own_and_of_all_of_its_matches(
+    engine: Engine, settings: Settings, home: Path, name: str
+) -> None:
     numbers = [played(engine, settings, matches=30), played(engine, settings, matches=30, config={"objective": "coop"})]
-    dataset = cut(engine, home, rounds=numbers, reason="deal")
+    dataset = cut(engine, home, rounds=numbers, reason="deal", filter=name)
     wanted = set()
     for number in numbers:
         matches = matches_of(engine, number).values()
         scores = [score for match in matches for score in (match.utility_0, match.utility_1)]
-        mean = sum(scores) / len(scores)
+        compared = [score for score in scores if score > 0 or name == "above_avg"]
+        mean = sum(compared) / len(compared)
         wanted |= {
             (match.id, seat)
             for match in matches

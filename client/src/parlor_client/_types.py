@@ -135,7 +135,7 @@ class CampaignSpec(TypedDict, total=False):
     sampling: CampaignSampling  # Of all models.
     material: TextFile | Path | Literal["all"] | None  # Material
     method: str  # How each model learns from what was played.
-    filter: Literal["above_avg", "nonzero", "all"] | None  # What a model learns from.
+    filter: Literal["above_avg", "above_avg_nonzero", "nonzero", "all"] | None  # What a model learns from.
     grounded: bool  # Grounded alone
     control: Literal["none", "random_rows", "shuffled_rewards"]  # Control
     message_weight: float  # In the loss. With 0 they are read and not learnt.

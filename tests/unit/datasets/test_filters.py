@@ -1,9 +1,23 @@
 """What each filter keeps, against lists made by hand."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
-from app.datasets.filters import ABOVE_AVG, ALL, BOTH, MODELS, NONZERO, PEOPLE, is_of, keeps, may_train
+from app.datasets.filters import (
+    ABOVE_AVG,
+    ABOVE_AVG_NONZERO,
+    ALL,
+    BOTH,
+    MODELS,
+    NONZERO,
+    PEOPLE,
+    compared_with,
+    is_of,
+    keeps,
+    may_train,
+)
 
 K, _ = True, False  # kept, or not
 
@@ -43,6 +57,18 @@ def test_a_score_of_exactly_the_mean_or_of_exactly_0_is_not_kept() -> None:
     thirds, agreed = np.array([[0.1, 0.2], [0.3, 0.2]]), np.array([True, True])  # their mean is 0.2, not in binary
     assert keeps(ABOVE_AVG, thirds, agreed, thirds.mean(), 0.1).tolist() == [[_, _], [K, _]]
     assert keeps(NONZERO, np.zeros((1, 2)), np.array([True]), 0, 1).tolist() == [[_, _]]
+
+
+def test_deals_are_compared_with_deals_however_few_there_are() -> None:
+    utilities = np.array([[6, 4], [8, 2], [0, 0], [0, 0], [0, 0]], float)  # the mean of all is 2, of deals 5
+    agreed = np.array([True, True, False, False, False])
+    scores = Counter(utilities.ravel().tolist())
+    compared = compared_with(ABOVE_AVG_NONZERO, scores)
+    assert compared == Counter({2: 1, 4: 1, 6: 1, 8: 1})
+    assert keeps(ABOVE_AVG_NONZERO, utilities, agreed, 5, 0).tolist() == [[K, _], [K, _], *[[_, _]] * 3]
+    assert keeps(ABOVE_AVG, utilities, agreed, 2, 0).tolist() == [[K, K], [K, _], *[[_, _]] * 3]
+    for name in (ABOVE_AVG, NONZERO, ALL):
+        assert compared_with(name, scores) == scores
 
 
 def test_winners_of_taboo_are_above_the_mean_and_losers_and_rule_breakers_are_not() -> None:

@@ -114,7 +114,7 @@ FAULTS: Mapping[str, tuple[str, str, str]] = {
     "a value that the kind refuses": (
         "filter: all",
         "filter: best",
-        "loop.yaml:20: steps[2].with.filter (iteration=1): expected above_avg or nonzero or all",
+        "loop.yaml:20: steps[2].with.filter (iteration=1): expected above_avg or above_avg_nonzero or nonzero or all",
     ),
     "a number that the kind refuses": (
         "      matches: 4\n  - name: rows",
