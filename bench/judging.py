@@ -7,7 +7,8 @@
 `draw` takes deals of rounds in their published form, or of a file of people's dialogues (docs/formats.md), by the seed,
 and mixes them, so that a judge does not see whose they are, nor what was agreed. Two judges fill in a copy of the file
 each, without the other's: `splits` is what A gets by each split that a message means, with what was said before it, as
-three numbers, in their order with ; between, or - where none was named. Empty cells are left out. `score` draws the
+three numbers, in their order with ; between, or - where none was named. Empty cells are left out, and only the columns
+`id` and `splits` are read, so that judgements can be kept without the words that they are of. `score` draws the
 same deals again and compares the split that was named last (which the reader has to read for both seats), and whether
 that of the deal was named at all. Where judges differ, each is compared by itself. People's words do not come with
 Parlor: keep such files apart.
@@ -15,6 +16,7 @@ Parlor: keep such files apart.
 
 import argparse
 import csv
+import hashlib
 import random
 import re
 import sys
@@ -59,14 +61,20 @@ def deals_of(source: Path) -> list[Deal]:
 
 
 def drawn(sources: Mapping[str, Path], number: int, seed: int) -> dict[str, tuple[str, Deal]]:
-    """So many deals of each source, or all that it has, by number, mixed: (name of the source, deal)."""
+    """So many deals of each source, or all that it has, mixed: (name of the source, deal) by id."""
     rng = random.Random(seed)
     found: list[tuple[str, Deal]] = []
     for name, source in sources.items():
         deals = deals_of(source)
         found += [(name, deal) for deal in rng.sample(deals, min(number, len(deals)))]
     rng.shuffle(found)
-    return {str(place): each for place, each in enumerate(found, 1)}
+    return {_id_of(deal, place): (name, deal) for place, (name, deal) in enumerate(found, 1)}
+
+
+def _id_of(deal: Deal, place: int) -> str:
+    """The place in the draw and a hash of what is judged, so that nothing is taken for a judgement of another draw."""
+    said = f"{_spaced(deal.counts)}\n{_in_lines(deal.talk)}"
+    return f"{place}-{hashlib.sha256(said.encode()).hexdigest()[:8]}"
 
 
 def read(deal: Deal) -> Judgement:
@@ -77,12 +85,12 @@ def read(deal: Deal) -> Judgement:
 
 
 def judgements(path: Path, deals: Mapping[str, tuple[str, Deal]]) -> dict[str, Judgement]:
-    """What a judge has filled in, by number. Raises SystemExit, which names file and line, for what is no judgement."""
+    """What a judge has filled in, by id. Raises SystemExit, which names file and line, for what is no judgement."""
     found: dict[str, Judgement] = {}
     with path.open(encoding="utf-8-sig", newline="") as file:
         for line, row in enumerate(csv.DictReader(file), 2):
             number, filled = row.get("id") or "", " ".join((row.get("splits") or "").split())
-            if number not in deals or row.get("talk") != _in_lines(deals[number][1].talk):
+            if number not in deals:
                 raise SystemExit(f"{path}, line {line}: expected a deal of this draw, got {number or 'no id'}")
             if not filled:
                 continue
