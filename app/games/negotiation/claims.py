@@ -28,7 +28,7 @@ from app.games.negotiation.vocabulary import (
 
 # Which reading of people's words figures rest on. Raise it with every change after which some text is read differently,
 # here, in `vocabulary`, `understanding` or `offers`.
-CLAIMS_VERSION = 1
+CLAIMS_VERSION = 2
 
 _HALF = -1
 _ALL = -2
@@ -63,9 +63,11 @@ class ClaimParser:
         self.kept = False  # whether something was refused to the listener
         self.took = self.gave = False  # whether things were named for the speaker, for the listener
         self.owned = False  # whether the text says anywhere who is to get something
+        self.contradicts = False  # whether what it names for both sides is more, or less, than there is
         self.high: set[int] = set()
         self.low: set[int] = set()
         self.values: dict[int, int] = {}
+        self._owners: dict[int, str] = {}  # who was last given a number of an item
         self._last: int | None = None
         self._words: Sequence[str] = ()
         self._at = 0
@@ -346,7 +348,11 @@ class ClaimParser:
             self.took = True
             return
         amount = min(max(number, 0), count)
-        self.share[item] = count - amount if owner == LISTENER else amount
+        share = count - amount if owner == LISTENER else amount
+        if {owner, self._owners.get(item)} == _PEOPLE and share != self.share[item]:
+            self.contradicts = True
+        self._owners[item] = owner
+        self.share[item] = share
         self.took = self.took or owner != LISTENER
         self.gave = self.gave or owner == LISTENER
 

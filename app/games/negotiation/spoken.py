@@ -22,7 +22,7 @@ _LEADING = frozenset(
 class TalkReading:
     """The splits that either seat named, each as the share of seat 0; seat 1 gets the rest."""
 
-    named: frozenset[Counts]  # by any message, as either seat reads it
+    named: frozenset[Counts]  # by any message whose parts add up, as either seat reads it
     last: tuple[Counts | None, Counts | None]  # the last one, as each seat reads it; None where it reads none
     misquoted: bool | None  # of the last message that accepts a split in words: whether it names another; None: no such
 
@@ -33,13 +33,17 @@ def read_talk(counts: Counts, messages: Sequence[tuple[int, str]]) -> TalkReadin
     last: list[Counts | None] = []
     misquoted: dict[int, bool] = {}
     for seat in (0, 1):
-        talk, split = OfferHistory(counts), None
+        talk, split, adds_up = OfferHistory(counts), None, True
         for place, (by, text) in enumerate(messages):
             before, before_by = talk.table, talk.table_by
             talk.add_message("you" if by == seat else "partner", text)
             if talk.table is not None:
                 split = talk.table if seat == 0 else talk.complement(talk.table)
-                named.add(split)
+                said = read(text, counts)
+                if said.names_a_split or talk.table != before:
+                    adds_up = said.adds_up
+                if adds_up:
+                    named.add(split)
             if by == seat and before_by == "partner" and _accepts_in_words(text, counts):
                 misquoted[place] = talk.table != before
         last.append(split)

@@ -27,7 +27,8 @@ class Utterance:
     `rest` names who gets what was not named (speaker or listener), if the text says so; `took` and `gave` tell
     whether it named things for the speaker and for the listener, `owned` whether it named anyone at all. `high`,
     `low` and `values` are what the speaker says things are worth; `excess` is the thing of which it names more than
-    lies on the table, if it speaks of shares and not of values.
+    lies on the table, if it speaks of shares and not of values. `contradicts`: its parts for both sides do not add up
+    to what there is, so that `share` is the part that was named last.
     """
 
     share: Share = (None, None, None)
@@ -43,11 +44,17 @@ class Utterance:
     low: tuple[int, ...] = ()
     values: tuple[tuple[int, int], ...] = ()
     excess: int | None = None
+    contradicts: bool = False
 
     @property
     def names_a_split(self) -> bool:
         """Whether it says who is to get something; to say what one does not want is not enough."""
         return self.rest is not None or self.took or self.gave
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether the parts that it names are together what there is, as far as it names both sides'."""
+        return not self.contradicts and self.excess is None
 
 
 def read(text: str, counts: Counts) -> Utterance:
@@ -77,6 +84,7 @@ def _parse_text(text: str, counts: Counts) -> Utterance:
         low=tuple(sorted(parser.low)),
         values=tuple(sorted(parser.values.items())),
         excess=None if parser.values else _excess(words, counts),
+        contradicts=parser.contradicts,
     )
 
 

@@ -16,6 +16,11 @@ COUNTS = (1, 2, 3)
         (["I want everything", "no way, I take all hats and balls, you get the book"], True),
         (["I want the hats", "how about the book for you, and the rest for me?"], True),
         (["I want both hats and the book", "ok"], False),  # another split
+        (["I take the book and a hat, you get both hats and the balls", "I take the hats and the balls"], True),
+        # Two books of one, or hats for both sides that are more than there are, are parts of no split.
+        (["You get both hats and both balls, I take the two books", "ok"], False),
+        (["I take the book and both hats, and you get both hats and all the balls", "deal"], False),
+        (["You get a hat and all the balls, and I keep the book", "deal"], False),  # one hat is nobody's
         (
             ["the book is worth 4 points to me", "what is worth the most to you?"],
             False,
