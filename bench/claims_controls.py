@@ -1,4 +1,4 @@
-"""Controls of docs/headline-plan.md that train nothing: what the last models of `bench.claims` do otherwise.
+"""Controls that train nothing: how the base and the last models of `bench.claims` do under other conditions.
 
     python -m bench.claims_controls base-temperature               the base at its best temperature: sharpening alone
     python -m bench.claims_controls exchanged-talk --seeds 101 102 …
@@ -8,8 +8,8 @@
 points a player, on those of test. `exchanged-talk` lets each last model read, in place of what its partner says, what
 the partner said in the next match: it should lose what it gains by reading. In `cross-play` each last model plays with
 that of the next seed in either seat, the last one with that of the first: a convention that two copies of a model
-share and nobody else is worth nothing there. Both need the folders of `bench.claims` with these models. All at
-temperature 1, as far as nothing else is said. Figures and matches are kept in bench/measured/claims, beside the others.
+share and nobody else is worth nothing there. Both need the folders of `bench.claims` with these models. All matches
+are played at temperature 1 unless stated otherwise. Figures and matches are kept in bench/measured/claims.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from bench.campaign_homes import flask
 from bench.claims import BASE, BASE_FOLDER, HEADLINE, MEASURED, PLAYED, as_markdown, interval, kept_round, played_round
 
 TEMPERATURES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-BASE_SEED = 201
+BASE_SEED = 1
 _SHOWN = ("deals", "points", "agreed_points", "agreed_pareto", "last_offer_deals")
 
 

@@ -8,7 +8,7 @@
 and mixes them, so that a judge does not see whose they are, nor what was agreed. Two judges fill in a copy of the file
 each, without the other's: `splits` is what A gets by each split that a message means, with what was said before it, as
 three numbers, in their order with ; between, or - where none was named. Empty cells are left out, and only the columns
-`id` and `splits` are read, so that judgements can be kept without the words that they are of. `score` draws the
+`id` and `splits` are read, so that judgements can be kept without the talk. `score` draws the
 same deals again and compares the split that was named last (which the reader has to read for both seats), and whether
 that of the deal was named at all. Where judges differ, each is compared by itself. People's words do not come with
 Parlor: keep such files apart.

@@ -47,7 +47,7 @@ _OF_AN_ANALYSIS = (
 )  # fmt: skip
 
 _CLAIMS = _column(
-    "claims_version", "integer", "Negotiation: which reading of people's words unspoken_rate rests on.",
+    "claims_version", "integer", "Negotiation: which reading of words unspoken_rate and named_rate rest on.",
     "from 1; compare figures of one version; empty in other games",
 )  # fmt: skip
 

@@ -290,7 +290,7 @@ def _score_counts(session: Session, spec: DatasetSpec) -> dict[Pool, Counter[flo
 
 
 def _mean(counted: Counter[float]) -> float:
-    """The mean of scores by how often each came; 0 without any."""
+    """The mean of scores, weighted by how often each occurred; 0 for none."""
     return math.fsum(score * number for score, number in sorted(counted.items())) / max(1, counted.total())
 
 
@@ -600,4 +600,5 @@ def _distribution(reading: DatasetBuild) -> str:
     others = len(scores) - len(common)
     rest = f" and {others} other{'' if others == 1 else 's'}" if others else ""
     means = sorted(set(reading.means.values()))
-    return f"{listed}{rest}, mean {' and '.join(f'{mean:.4g}' for mean in means[:5])}"
+    of = "mean of those above 0" if reading.spec.filter == filters.ABOVE_AVG_NONZERO else "mean"
+    return f"{listed}{rest}, {of} {' and '.join(f'{mean:.4g}' for mean in means[:5])}"

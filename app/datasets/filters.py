@@ -30,7 +30,7 @@ def keeps(filter_name: str, utilities: Floats, agreed: Booleans, mean: float, pa
 
 
 def compared_with(filter_name: str, scores: Counter[float]) -> Counter[float]:
-    """The scores over whose mean a seat has to be, by how often each came: all, or those above 0."""
+    """The scores whose mean a seat has to exceed, with how often each occurred: all, or those above 0."""
     if filter_name != ABOVE_AVG_NONZERO:
         return scores
     return Counter({score: number for score, number in scores.items() if score > 0})

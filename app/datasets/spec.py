@@ -163,9 +163,9 @@ class DatasetRequestSpec(JobSpec):
     )
     filter: Literal["above_avg", "above_avg_nonzero", "nonzero", "all"] | None = asked(
         "Filter",
-        "Which seats are kept: of a score above the mean of their round, above the mean of those scores that are above"
-        " 0, above 0, or all. Where the lead over the partner counts (λ = −1), both seats of a deal of 0 to 0 are kept,"
-        " too.",
+        "Which seats are kept: those that scored above the mean of their round, above the mean of its scores above 0,"
+        " or above 0; or all. Where the lead over the partner counts (λ = −1), both seats of a deal of 0 to 0 are"
+        " kept, too.",
         None,
         unset=f"{ABOVE_AVG}; {ALL} with rewards",
         labels={

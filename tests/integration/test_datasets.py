@@ -269,19 +269,25 @@ def test_the_mean_is_each_rounds_own_and_of_all_of_its_matches(
     engine: Engine, settings: Settings, home: Path, name: str
 ) -> None:
     numbers = [played(engine, settings, matches=30), played(engine, settings, matches=30, config={"objective": "coop"})]
+    with writing(engine) as session:
+        without = {"utility_0": 0, "utility_1": 0, "agreed": False, "reason": "no_deal"}
+        broken = update(MatchRow).where(MatchRow.round_id == numbers[0], MatchRow.index < 20)
+        session.execute(broken.values(without))
     dataset = cut(engine, home, rounds=numbers, reason="deal", filter=name)
-    wanted = set()
+    wanted, means = set(), []
     for number in numbers:
         matches = matches_of(engine, number).values()
         scores = [score for match in matches for score in (match.utility_0, match.utility_1)]
         compared = [score for score in scores if score > 0 or name == "above_avg"]
         mean = sum(compared) / len(compared)
+        means.append((mean, sum(scores) / len(scores)))
         wanted |= {
             (match.id, seat)
             for match in matches
             for seat, score in enumerate((match.utility_0, match.utility_1))
             if score > mean and match.reason == "deal"
         }
+    assert means[0][0] > means[0][1] if name == "above_avg_nonzero" else means[0][0] == means[0][1]
     assert {seat_of(row) for row in rows_of(home, dataset)} == wanted
     assert wanted
     kept = {score: number for score, _, number in dataset.figures["scores"]}

@@ -32,7 +32,7 @@ from tests.stub_openai import GARBAGE, HALF, Messages, Reply, StubServer, hangin
 
 @pytest.fixture
 def settings(app: Flask) -> Settings:
-    # A lease which no machine is slow enough to lose.
+    # So long that no slow machine loses it.
     return app.config["SETTINGS"].model_copy(update={"ROUND_LEASE": PATIENCE, "ROUND_PATIENCE": 20.0})
 
 

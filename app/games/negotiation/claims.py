@@ -63,11 +63,10 @@ class ClaimParser:
         self.kept = False  # whether something was refused to the listener
         self.took = self.gave = False  # whether things were named for the speaker, for the listener
         self.owned = False  # whether the text says anywhere who is to get something
-        self.contradicts = False  # whether what it names for both sides is more, or less, than there is
+        self.contradicts = False  # whether what a sentence names for both sides is more, or less, than there is
         self.high: set[int] = set()
         self.low: set[int] = set()
         self.values: dict[int, int] = {}
-        self._owners: dict[int, str] = {}  # who was last given a number of an item
         self._last: int | None = None
         self._words: Sequence[str] = ()
         self._at = 0
@@ -111,6 +110,7 @@ class ClaimParser:
     def _begin_sentence(self) -> None:
         """Forget what belongs to one sentence."""
         self._owner: str | None = None
+        self._owners: dict[int, str] = {}  # who was last given a number of an item
         self._asking = False  # whether the listener is asked for something: "let me have"
         self._pending: list[tuple[int | None, int]] = []  # (item, how many); item None: everything left
         self._number: int | None = None
@@ -269,6 +269,7 @@ class ClaimParser:
     def _or(self, _: str) -> None:
         self._loose_number()
         self._alternative = bool(self._pending) and self._neighbour(1) not in ("i", "you")
+        self._owners = {}  # what follows is another split
 
     def _no(self, _: str) -> None:
         if self._neighbour(1) in ITEMS or self._neighbour(1) == "more":

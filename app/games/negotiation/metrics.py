@@ -159,8 +159,8 @@ METRICS = GameMetrics(
         ),
         Metric(
             "named_rate", "a split is named", SHARE,
-            "matches in whose talk a message names a split, as either seat reads it", _measured(measures.NAMED), PART,
-            rank=121, uses=Use.WHOLE | Use.SETTINGS,
+            "matches in whose talk a message names a split that adds up, as either seat reads it",
+            _measured(measures.NAMED), PART, rank=121, uses=Use.WHOLE | Use.SETTINGS,
         ),
         Metric(
             "grounded_rate", "proposals of the last split named", SHARE,

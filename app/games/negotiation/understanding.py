@@ -27,8 +27,8 @@ class Utterance:
     `rest` names who gets what was not named (speaker or listener), if the text says so; `took` and `gave` tell
     whether it named things for the speaker and for the listener, `owned` whether it named anyone at all. `high`,
     `low` and `values` are what the speaker says things are worth; `excess` is the thing of which it names more than
-    lies on the table, if it speaks of shares and not of values. `contradicts`: its parts for both sides do not add up
-    to what there is, so that `share` is the part that was named last.
+    lies on the table, if it speaks of shares and not of values. `contradicts`: a sentence names parts of both
+    sides that do not add up to what there is, so that `share` has those that were named last.
     """
 
     share: Share = (None, None, None)
@@ -53,7 +53,7 @@ class Utterance:
 
     @property
     def adds_up(self) -> bool:
-        """Whether the parts that it names are together what there is, as far as it names both sides'."""
+        """Whether the parts named for both sides add up to what there is; true where only one side's are named."""
         return not self.contradicts and self.excess is None
 
 

@@ -17,6 +17,7 @@ COUNTS = (1, 2, 3)
         (["I want the hats", "how about the book for you, and the rest for me?"], True),
         (["I want both hats and the book", "ok"], False),  # another split
         (["I take the book and a hat, you get both hats and the balls", "I take the hats and the balls"], True),
+        (["I want the hats. Or I take the book, and you take the hats and the balls", "ok"], True),
         # Two books of one, or hats for both sides that are more than there are, are parts of no split.
         (["You get both hats and both balls, I take the two books", "ok"], False),
         (["I take the book and both hats, and you get both hats and all the balls", "deal"], False),
