@@ -36,9 +36,7 @@ from bench.campaign_homes import flask, run_campaign
 from bench.last_offers import Match, figures, matches_of
 
 BASE = "little-base"
-BASE_FOLDER = (
-    "--path", str(ROOT / "data" / "models" / BASE), "--prompt-style", "compact", "--game", "negotiation"
-)  # fmt: skip
+BASE_FOLDER = ROOT / "data" / "models" / BASE
 HEADLINE = "campaign"  # the variant that changes nothing
 SPEC = Path(__file__).with_name("claims.yaml")
 MEASURED = ROOT / "bench" / "measured" / "claims"
@@ -135,19 +133,14 @@ class CampaignOfSeed:
         if not kept.exists():
             campaign = self._campaign()
             found = campaign | {which: self._measured(which, model) for which, model in campaign["models"].items()}
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            with temporary_beside(kept.with_suffix(".tar.xz")) as draft:
-                pack(self._home / "rounds", f"*-on-{self._contexts.stem}", draft)
-            with temporary_beside(kept) as draft:
-                draft.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+            keep(kept, found, self._home / "rounds", f"*-on-{self._contexts.stem}")
         return dict(json.loads(kept.read_text(encoding="utf-8")))
 
     def _campaign(self) -> dict[str, Any]:
         """Which models it began with and ended with, and what it took; of one that was interrupted, the last part."""
         kept = self._home / "campaign.json"
         if not kept.exists():
-            if f'"{BASE}"' not in flask(self._home, "model", "list", "--json"):
-                flask(self._home, "model", "add-local", BASE, *BASE_FOLDER)
+            register(self._home, BASE, BASE_FOLDER)
             began, before = time.monotonic(), _processor_seconds()
             model, by_iteration, interrupted = BASE, list[float](), False
             for stage, fields in enumerate(self._stages, 1):
@@ -194,6 +187,13 @@ class CampaignOfSeed:
         return found
 
 
+def register(home: Path, name: str, folder: Path) -> None:
+    """Add a checkpoint to the models of an installation, unless one of that name is there."""
+    if f'"{name}"' not in flask(home, "model", "list", "--json"):
+        how = ("--prompt-style", "compact", "--game", "negotiation")
+        flask(home, "model", "add-local", name, "--path", str(folder), *how)
+
+
 def played_round(home: Path, models: Sequence[str], contexts: Path, *how: str) -> str:
     """The number of a new round with one match on each context, or of two models with one in either seat."""
     matches = len(contexts.read_text(encoding="utf-8").splitlines()) // 2 * len(models)
@@ -210,12 +210,17 @@ def kept_round(home: Path, name: str, play: Callable[[], str]) -> Mapping[str, f
     if not kept.exists():
         exported = export(home, home / "rounds" / name, play)
         found = figures(list(matches_of(exported)))
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with temporary_beside(kept.with_suffix(".tar.xz")) as draft:
-            pack(exported.parent, name, draft)
-        with temporary_beside(kept) as draft:
-            draft.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        keep(kept, found, exported.parent, name)
     return dict(json.loads(kept.read_text(encoding="utf-8")))
+
+
+def keep(path: Path, found: Mapping[str, Any], rounds: Path, pattern: str) -> None:
+    """Write figures as JSON, once the matches that they are of are packed beside them."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with temporary_beside(path.with_suffix(".tar.xz")) as draft:
+        pack(rounds, pattern, draft)
+    with temporary_beside(path) as draft:
+        draft.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 def export(home: Path, out: Path, play: Callable[[], str]) -> Path:

@@ -20,7 +20,18 @@ from typing import Any
 
 from app.core.config import ROOT
 from bench.campaign_homes import flask
-from bench.claims import BASE, BASE_FOLDER, HEADLINE, MEASURED, PLAYED, as_markdown, interval, kept_round, played_round
+from bench.claims import (
+    BASE,
+    BASE_FOLDER,
+    HEADLINE,
+    MEASURED,
+    PLAYED,
+    as_markdown,
+    interval,
+    kept_round,
+    played_round,
+    register,
+)
 
 TEMPERATURES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 BASE_SEED = 1
@@ -48,8 +59,7 @@ def main() -> None:
 
 def _base_at_temperatures(work: Path, contexts: Path) -> str:
     home, tried = work / "base-temperature", contexts.with_name("development.txt")
-    if f'"{BASE}"' not in flask(home, "model", "list", "--json"):
-        flask(home, "model", "add-local", BASE, *BASE_FOLDER)
+    register(home, BASE, BASE_FOLDER)
 
     def played(temperature: float, on: Path) -> Mapping[str, float]:
         how = ("--temperature", str(temperature), "--seed", str(BASE_SEED))
@@ -81,8 +91,7 @@ def _cross_play(work: Path, contexts: Path, seeds: Sequence[int]) -> dict[int, M
 
         def play() -> str:
             name = f"last-of-{other}"
-            if f'"{name}"' not in flask(home, "model", "list", "--json"):
-                flask(home, "model", "add-local", name, *_folder(partner))
+            register(home, name, _folder(partner))
             models = [_last(home), name]
             return played_round(home, models, contexts, "--seed", str(seed), "--temperature", "1", "--swap-seats")
 
@@ -99,11 +108,11 @@ def _last(home: Path) -> str:
     return str(json.loads(kept.read_text(encoding="utf-8"))["models"]["last"])
 
 
-def _folder(home: Path) -> Sequence[str]:
-    """Where the last model of a campaign is, as options of `flask model add-local`."""
+def _folder(home: Path) -> Path:
+    """Where the last model of a campaign is."""
     name = _last(home)
     [model] = [each for each in json.loads(flask(home, "model", "list", "--json")) if each["name"] == name]
-    return "--path", str(home / model["options"]["path"]), "--prompt-style", "compact", "--game", "negotiation"
+    return home / str(model["options"]["path"])
 
 
 def _beside_own(seeds: Sequence[int], found: Mapping[int, Mapping[str, float]], what: str, on: str) -> str:

@@ -22,7 +22,7 @@ def test_the_base_plays_on_test_at_the_temperature_that_is_best_on_development(
         return FIGURES | {"deals": 0.1, "points": 3.0 if "at-0.4" in name else 1.0}
 
     monkeypatch.setattr(claims_controls, "kept_round", invented)
-    monkeypatch.setattr(claims_controls, "flask", lambda *_: f'"{claims_controls.BASE}"')
+    monkeypatch.setattr(claims_controls, "register", lambda *_: None)
     said = claims_controls._base_at_temperatures(tmp_path, tmp_path / "contexts" / "test.txt").splitlines()
     assert played[-1] == "base-at-0.4-on-test"
     assert [name.split("-on-")[1] for name in played] == ["development"] * 6 + ["test"]
