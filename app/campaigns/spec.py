@@ -12,9 +12,11 @@ from app.campaigns.presets import PRESETS, with_preset
 from app.campaigns.sampling import NONE, CampaignSampling, Temperature
 from app.core.errors import FieldError, Invalid, Phrase, either
 from app.core.validation import LARGEST_SEED
-from app.datasets.filters import ABOVE_AVG, ABOVE_AVG_NONZERO, ALL, NONZERO
+from app.datasets.filters import ABOVE_AVG, ALL
 from app.datasets.row_fields import (
+    FILTER_LABELS,
     OF_ROWS,
+    FilterName,
     asked_control,
     asked_grounded,
     asked_permutations,
@@ -192,18 +194,13 @@ class CampaignSpec(JobSpec):
         **_METHOD,
         heading="How each model is trained",
     )
-    filter: Literal["above_avg", "above_avg_nonzero", "nonzero", "all"] | None = asked(
+    filter: FilterName | None = asked(
         "Kept transcripts",
         "What a model learns from.",
         None,
         unset="above the mean score; with rewards all transcripts",
         metavar="NAME",
-        labels={
-            ABOVE_AVG: "above the mean score",
-            ABOVE_AVG_NONZERO: "above the mean of the scores above 0",
-            NONZERO: "scores above 0",
-            ALL: "all transcripts",
-        },
+        labels=FILTER_LABELS,
     )
     grounded: bool = asked_grounded()
     control: Literal["none", "random_rows", "shuffled_rewards"] = asked_control()

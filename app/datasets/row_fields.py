@@ -1,15 +1,22 @@
 """Fields that datasets and campaigns have: which of the kept seats give rows, and how much their moves weigh. Pure."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from app.core.errors import Invalid, Phrase
-from app.datasets.filters import ALL, NO_CONTROL, RANDOM_ROWS, SHUFFLED_REWARDS
+from app.datasets.filters import ABOVE_AVG, ABOVE_AVG_NONZERO, ALL, NO_CONTROL, NONZERO, RANDOM_ROWS, SHUFFLED_REWARDS
 from app.games.rewards import NO_REWARDS
 from app.jobs.spec import asked
 
 MOST_WEIGHT = 100.0
 MOST_PERMUTATIONS = 5  # of three item types, beside the order in which they were played
+FilterName = Literal["above_avg", "above_avg_nonzero", "nonzero", "all"]
+FILTER_LABELS: Mapping[str, str] = {
+    ABOVE_AVG: "above the mean score",
+    ABOVE_AVG_NONZERO: "above the mean of the scores above 0",
+    NONZERO: "scores above 0",
+    ALL: "all transcripts",
+}
 OF_ROWS: Mapping[str, Any] = {
     "grounded": False,
     "control": NO_CONTROL,

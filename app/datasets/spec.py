@@ -8,9 +8,11 @@ from pydantic import model_validator
 
 from app.core.errors import Invalid, Phrase
 from app.core.validation import whole_number
-from app.datasets.filters import ABOVE_AVG, ABOVE_AVG_NONZERO, ALL, BOTH, MODELS, NO_CONTROL, NONZERO, PEOPLE, SPEAKERS
+from app.datasets.filters import ABOVE_AVG, ALL, BOTH, MODELS, NO_CONTROL, PEOPLE, SPEAKERS
 from app.datasets.row_fields import (
+    FILTER_LABELS,
     OF_ROWS,
+    FilterName,
     asked_control,
     asked_grounded,
     asked_permutations,
@@ -161,20 +163,14 @@ class DatasetRequestSpec(JobSpec):
         first=("game", "reason", "since", "until"),
         folded="Further conditions on matches",
     )
-    filter: Literal["above_avg", "above_avg_nonzero", "nonzero", "all"] | None = asked(
+    filter: FilterName | None = asked(
         "Filter",
         "Which seats are kept: those that scored above the mean of their round, above the mean of its scores above 0,"
         " or above 0; or all. Where the lead over the partner counts (λ = −1), both seats of a deal of 0 to 0 are"
         " kept, too.",
         None,
         unset=f"{ABOVE_AVG}; {ALL} with rewards",
-        labels={
-            "": "above the mean score; with rewards all transcripts",
-            ABOVE_AVG: "above the mean score",
-            ABOVE_AVG_NONZERO: "above the mean of the scores above 0",
-            NONZERO: "scores above 0",
-            ALL: "all transcripts",
-        },
+        labels={"": "above the mean score; with rewards all transcripts", **FILTER_LABELS},
         metavar="NAME",
         widget="radio",
         heading="Which transcripts are kept",
