@@ -5,7 +5,6 @@ Archives of studies and of recipes have tables of their own, with lines for them
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from app.jobs.listing import list_of
 from app.matches.export import TABLES
 from app.matches.export_codings import COLUMNS as CODING_COLUMNS
 from app.society.statistics import ITERATION_COLUMNS
-from app.spend.figures import Spend, spend_columns
+from app.spend.figures import SpendLines, spend_columns
 from app.studies.monitor import inbox, pay, people
 
 
@@ -55,7 +54,7 @@ def all_tables() -> Mapping[str, CodebookTable]:
         "assessment": ASSESSMENT_COLUMNS,
         "benchmarks": comparison_columns(),
         "society": ITERATION_COLUMNS,
-        "spend": spend_columns(Spend(None, datetime.now(UTC), (), {}, {})),
+        "spend": spend_columns(SpendLines((), {}, {})),
     }
     exported = [CodebookTable(name, f"{name}.csv", with_short_names(found)) for name, found in columns.items()]
     lists = [

@@ -24,7 +24,7 @@ from app.core.extensions import db, reading, transact, writing
 from app.jobs.spending import dollars
 from app.registry.spending import open_stop
 from app.spend.call_sums import recount
-from app.spend.figures import PERIODS, WEEK, Spend, SpendSums, read_spend, spend_columns
+from app.spend.figures import PERIODS, WEEK, Spend, SpendSums, read_spend, read_spend_lines, spend_columns
 from app.spend.limits import SpendingLimit, limits, pace_of
 from app.spend.people import PeoplesPay, in_words, read_pay, wave_caps
 from app.spend.stop import COMMAND_LINE, JobRef, StopEffect, effect_of_stop, end_stop, stop_spending
@@ -47,10 +47,11 @@ def show(period: str, as_csv: bool, as_json: bool) -> None:
     check_one_format(as_json, as_csv)
     ensure_database()
     with reading() as session:
-        found = read_spend(session, period)
         if as_csv:
-            print_csv(spend_columns(found), found.lines)
+            lines_of_csv = read_spend_lines(session, period)
+            print_csv(spend_columns(lines_of_csv), lines_of_csv.lines)
             return
+        found = read_spend(session, period)
         pace = pace_of(session, found, period)
         caps, stop = [*limits(session, settings(), pace), *wave_caps(session)], open_stop(session)
         pay = read_pay(session, found.since)
@@ -165,7 +166,7 @@ def _pay_lines(pay: PeoplesPay) -> Iterator[str]:
 
 
 def _in_words(found: Spend, period: str, pace: float, caps: Sequence[SpendingLimit]) -> Iterator[str]:
-    if not found.lines:
+    if not found.by_day_and_model:
         yield f"{PERIODS[period]}: no model was called."
     else:
         yield f"{PERIODS[period]}: {dollars(found.total.usd)} for {counted(found.total.calls, 'call')}."

@@ -6,17 +6,18 @@ No call waits for these sums: upkeep makes them of calls that are over for an ho
 are removed, as what was spent does. Without any, the figures are the same.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
-from sqlalchemy import ColumnElement, Engine, Table, case, delete, func, insert, select
+from sqlalchemy import ColumnElement, Engine, Table, and_, case, delete, func, insert, or_, select
 from sqlalchemy.orm import Session
 
 from app.assessments.job import ASSESSMENT
 from app.benchmarks.job import BENCHMARK
 from app.core.extensions import lock_tables, reading, transact
-from app.jobs.call_costs import TokenCounts
+from app.jobs.call_costs import Prices, TokenCounts, cost_of
 from app.models import (
     Arm,
     AssessedAnswer,
@@ -28,6 +29,7 @@ from app.models import (
     SocietyInteraction,
     StudyVersion,
 )
+from app.models.types import is_among
 from app.registry.spending import CallSums, first_since
 from app.rounds.job import ROUND
 from app.society.job import SOCIETY
@@ -51,37 +53,99 @@ class Purpose(NamedTuple):
     number: int | None = None
 
 
-class SummedCalls(NamedTuple):
-    """What calls of a model on a day (UTC) for one purpose come to. `costless` are answered ones without a cost."""
+class CallCounts(NamedTuple):
+    """What several calls come to. `costless` are answered ones without a cost."""
 
-    day: date
-    model_id: int | None
-    purpose: Purpose
     calls: int
     failed: int
     costless: int
     sums: CallSums
 
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> "CallCounts":
+        """Of the counts and sums of a row, in the order of the columns."""
+        calls, failed, costless = map(int, row[:3])
+        return cls(calls, failed, costless, CallSums.of(row[3:]))
 
-def summed_calls(session: Session, since: datetime | None) -> Iterator[SummedCalls]:
-    """All calls since a midnight, or since the start; of those that agree there may be several lines."""
-    until = _kept_until(session)
-    # Of the table: a week may have thousands of lines, and as attributes each took half as long again.
-    kept = select(*(_TABLE.c[name] for name in (*_GROUP, *_COUNTS, *_SUMS))).where(_TABLE.c.last_call <= until)
-    if since is not None:
-        kept = kept.where(_TABLE.c.day >= since.date())
-    for day, model_id, kind, number, calls, failed, costless, *sums in session.execute(kept):
-        cost, prompt, completion, estimated, unpriced_estimate, *unpriced = sums
-        found = CallSums(cost, prompt, completion, estimated, unpriced_estimate, TokenCounts(*unpriced))
-        yield SummedCalls(day, model_id, Purpose(kind, number), calls, failed, costless, found)
-    further = [GenerationRow.id > until]
+
+class SummedCalls(NamedTuple):
+    """What calls of a model on a day (UTC) for one purpose come to."""
+
+    day: date
+    model_id: int | None
+    purpose: Purpose
+    counts: CallCounts
+
+
+class KeptCalls:
+    """The calls since a midnight, or since the start, that upkeep has summed.
+
+    The database adds these sums up: with as many runs a week has thousands of them.
+    """
+
+    def __init__(self, session: Session, since: datetime | None) -> None:
+        self._session = session
+        self._which = [_TABLE.c.last_call <= _kept_until(session)]
+        if since is not None:
+            self._which.append(_TABLE.c.day >= since.date())
+
+    def lines(self) -> Iterator[SummedCalls]:
+        """All of them, by day, model and purpose."""
+        for day, model_id, kind, number, *counts in self._summed(*_GROUP):
+            yield SummedCalls(day, model_id, Purpose(kind, number), CallCounts.of(counts))
+
+    def by_day_and_model(self) -> Iterator[tuple[tuple[date, int | None], CallCounts]]:
+        """By day and number of the model."""
+        for day, model_id, *counts in self._summed("day", "model_id"):
+            yield (day, model_id), CallCounts.of(counts)
+
+    def by_purpose(self, only: Iterable[Purpose] | None = None) -> Iterator[tuple[Purpose, int | None, CallCounts]]:
+        """By purpose and number of the model: of all purposes, or of these runs and all that is no run."""
+        which = []
+        if only is not None:
+            numbers: dict[str, set[int]] = defaultdict(set)
+            for kind, number in only:
+                if number is not None:
+                    numbers[kind].add(number)
+            runs = [and_(_TABLE.c.kind == kind, is_among(_TABLE.c.number, found)) for kind, found in numbers.items()]
+            which.append(or_(_TABLE.c.kind == STUDY, _TABLE.c.number.is_(None), *runs))
+        for kind, number, model_id, *counts in self._summed("kind", "number", "model_id", which=which):
+            yield Purpose(kind, number), model_id, CallCounts.of(counts)
+
+    def dearest(self, prices: Mapping[int, Prices | None], most: int) -> tuple[list[Purpose], int]:
+        """The dearest purposes but studies, by the prices of models, at most so many; and how many there are."""
+        column, known = _TABLE.c, {number: each for number, each in prices.items() if each is not None}
+        usd: ColumnElement[float] = column.cost
+        for name in TokenCounts._fields if known else ():
+            a_token = {number: cost_of(each, TokenCounts(**{name: 1})) for number, each in known.items()}
+            usd = usd + column[f"unpriced_{name}"] * case(a_token, value=column.model_id, else_=0.0)
+        tokens = column.prompt_tokens + column.completion_tokens + column.estimated_tokens
+        found = (
+            select(column.kind, column.number, func.count().over())
+            .where(*self._which, column.kind != STUDY)
+            .group_by(column.kind, column.number)
+            .order_by(func.sum(usd).desc(), func.sum(tokens).desc())
+            .limit(max(most, 1))  # a row has their number
+        )
+        rows = self._session.execute(found).all()
+        return [Purpose(kind, number) for kind, number, _ in rows[:most]], rows[0][2] if rows else 0
+
+    def _summed(self, *group: str, which: Sequence[ColumnElement[bool]] = ()) -> Iterable[Sequence[Any]]:
+        by = [_TABLE.c[name] for name in group]
+        summed = [func.sum(_TABLE.c[name]) for name in (*_COUNTS, *_SUMS)]
+        return self._session.execute(select(*by, *summed).where(*self._which, *which).group_by(*by))
+
+
+def latest_calls(session: Session, since: datetime | None) -> Iterator[SummedCalls]:
+    """The calls since a midnight, or since the start, that upkeep has not summed yet."""
+    further = [GenerationRow.id > _kept_until(session)]
     if since is not None:
         first = select(GenerationRow.at).where(*further).order_by(GenerationRow.id).limit(1)
         if (at := session.scalar(first)) is not None and at < since:
             # As many statements as its logarithm; numbers are by time but for what was written meanwhile.
             further.append(GenerationRow.id >= first_since(session, since - _SETTLED))
         further.append(GenerationRow.at >= since)
-    yield from _of_rows(session, *further)
+    return _of_rows(session, *further)
 
 
 def recount(database: Engine) -> int:
@@ -110,8 +174,8 @@ def keep_sums(database: Engine) -> int:
             return 0
         found = [*_of_rows(session, GenerationRow.id > kept, GenerationRow.id <= last)]
     rows = [
-        dict(zip((*_GROUP, *_COUNTS), (each.day, each.model_id, *each.purpose, *each[3:6]), strict=True))
-        | dict(zip(_SUMS, (*each.sums[:5], *each.sums.unpriced), strict=True))
+        dict(zip((*_GROUP, *_COUNTS), (each.day, each.model_id, *each.purpose, *each.counts[:3]), strict=True))
+        | dict(zip(_SUMS, (*each.counts.sums[:5], *each.counts.sums.unpriced), strict=True))
         | {"last_call": last}
         for each in found
     ]
@@ -165,9 +229,8 @@ def _of_rows(session: Session, *which: ColumnElement[bool]) -> Iterator[SummedCa
     )
     for row in session.execute(chosen):
         day, model_id, *owners = row[: len(of)]
-        calls, failed, costless, *summed = row[len(of) :]
         at = day if isinstance(day, date) else date.fromisoformat(day)
-        yield SummedCalls(at, model_id, _purpose(studies, *owners), calls, failed, costless, CallSums.of(summed))
+        yield SummedCalls(at, model_id, _purpose(studies, *owners), CallCounts.of(row[len(of) :]))
 
 
 def _purpose(

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import cached_property
 from itertools import chain
 from operator import add
 from typing import Any, NamedTuple, TypeVar
@@ -32,7 +31,16 @@ from app.registry.prices import prices_of_model
 from app.registry.training_charges import charges_with_spent
 from app.rounds.job import ROUND
 from app.society.job import SOCIETY
-from app.spend.call_sums import GUESTS, REQUESTS, STUDY, Purpose, summed_calls
+from app.spend.call_sums import (
+    GUESTS,
+    REQUESTS,
+    STUDY,
+    CallCounts,
+    KeptCalls,
+    Purpose,
+    SummedCalls,
+    latest_calls,
+)
 
 K = TypeVar("K")
 
@@ -89,12 +97,26 @@ class SpendLine(NamedTuple):
 
 
 @dataclass(frozen=True)
+class SpendLines:
+    """What was spent in a period, a line for each day, model and purpose, and the names of what they are about."""
+
+    lines: Sequence[SpendLine]
+    models: Mapping[int, LanguageModel]
+    names: Mapping[Purpose, str]
+
+
+@dataclass(frozen=True)
 class Spend:
-    """What was spent since a moment, or at all: the lines of all calls, and the names of what they are about."""
+    """What was spent since a moment, or at all, and the names of what it was spent on.
+
+    `by_purpose` has the dearest first: all studies, and of runs perhaps the dearest alone; there are `runs` of these.
+    """
 
     since: datetime | None
     until: datetime
-    lines: Sequence[SpendLine]
+    by_day_and_model: Mapping[tuple[date, int | None], SpendSums]
+    by_purpose: Sequence[tuple[Purpose, SpendSums]]
+    runs: int
     models: Mapping[int, LanguageModel]
     names: Mapping[Purpose, str]
 
@@ -109,11 +131,11 @@ class Spend:
 
     def by_run(self) -> list[tuple[Purpose, SpendSums]]:
         """By run, without studies, the dearest first."""
-        return [each for each in self._by_purpose if each[0].kind != STUDY]
+        return [each for each in self.by_purpose if each[0].kind != STUDY]
 
     def by_study(self) -> list[tuple[Purpose, SpendSums]]:
         """By study, the dearest first."""
-        return [each for each in self._by_purpose if each[0].kind == STUDY]
+        return [each for each in self.by_purpose if each[0].kind == STUDY]
 
     def by_day(self) -> list[tuple[date, SpendSums]]:
         """By day, the latest first; a day of the period without calls has a line as well."""
@@ -124,15 +146,6 @@ class Spend:
         days = (self.until.date() - first).days + 1
         every = [self.until.date() - timedelta(days=back) for back in range(days)]
         return [(day, found.get(day, SpendSums())) for day in every]
-
-    @cached_property
-    def by_day_and_model(self) -> Mapping[tuple[date, int | None], SpendSums]:
-        """By day and number of the model: a few, of which days and models are sums, of a line for each of many runs."""
-        return _added(((line.day, line.model_id), line.sums) for line in self.lines)
-
-    @cached_property
-    def _by_purpose(self) -> list[tuple[Purpose, SpendSums]]:
-        return _dearest_first(_added((line.purpose, line.sums) for line in self.lines))
 
     def cell(self, purpose: Purpose) -> Reference | Phrase:
         """What a purpose is called, with what it leads to where it is one run or study."""
@@ -162,34 +175,66 @@ def begin_of(period: str, now: datetime) -> datetime | None:
     return {WEEK: today - timedelta(days=7), MONTH: today.replace(day=1), ALL: None}[period]
 
 
-def read_spend(session: Session, period: str, now: datetime | None = None, named: int | None = None) -> Spend:
-    """What was spent in a period of PERIODS, with the names of all runs, or only of so many of them, the dearest."""
+def read_spend(session: Session, period: str, now: datetime | None = None, most: int | None = None) -> Spend:
+    """What was spent in a period of PERIODS; `by_purpose` has all runs, or at least so many of them, the dearest."""
     now = now or datetime.now(UTC)
     since = begin_of(period, now)
-    models = {row.id: row for row in session.scalars(select(LanguageModel))}
-    found: dict[tuple[date, int | None, Purpose], SpendLine] = {}
-    for line in chain(_lines_of_calls(session, since, models), _lines_of_trainings(session, since)):
-        key = line[:3]
-        same = found.get(key)
-        found[key] = line if same is None else SpendLine(*key, SpendSums.of([same.sums, line.sums]))
-    names: dict[Purpose, str] = {}
-    spend = Spend(since, now, [*found.values()], models, names)
-    names |= _names(session, [purpose for purpose, _ in (*spend.by_study(), *spend.by_run()[:named])])
-    return spend
+    priced = _PricedCalls(session)
+    kept = KeptCalls(session, since)
+    lines = [*map(priced.line, latest_calls(session, since)), *_lines_of_trainings(session, since)]
+    by_day_and_model = [
+        *(
+            ((day, priced.number(model)), priced.sums(model, counts))
+            for (day, model), counts in kept.by_day_and_model()
+        ),
+        *(((line.day, line.model_id), line.sums) for line in lines),
+    ]
+    latest = {line.purpose for line in lines}
+    only, earlier = (None, 0) if most is None else kept.dearest(priced.prices, most)
+    of_kept = [
+        (purpose, priced.sums(model, counts))
+        for purpose, model, counts in kept.by_purpose(None if only is None else {*only, *latest})
+    ]
+    by_purpose = _dearest_first(_added([*of_kept, *((line.purpose, line.sums) for line in lines)]))
+    # `earlier` counts what has kept sums, so that of the rest alone is left, or of all where nothing was left out.
+    counted = {purpose for purpose, _ in of_kept} if only is not None else set()
+    runs = earlier + sum(purpose.kind != STUDY and purpose not in counted for purpose, _ in by_purpose)
+    names = _names(session, [purpose for purpose, _ in by_purpose])
+    return Spend(since, now, _added(by_day_and_model), by_purpose, runs, priced.models, names)
 
 
-def _lines_of_calls(
-    session: Session, since: datetime | None, models: Mapping[int, LanguageModel]
-) -> Iterable[SpendLine]:
-    prices = {number: prices_of_model(model) for number, model in models.items()}
-    for each in summed_calls(session, since):
-        model_id, found = each.model_id if each.model_id in prices else None, each.sums
-        cost = found.cost(None if model_id is None else prices[model_id])
-        unpriced = each.costless if cost is None else 0
-        usd = found.stored_cost if cost is None else cost
+def read_spend_lines(session: Session, period: str, now: datetime | None = None) -> SpendLines:
+    """The lines of which the figures of `read_spend` are the sums."""
+    since = begin_of(period, now or datetime.now(UTC))
+    priced = _PricedCalls(session)
+    calls = chain(KeptCalls(session, since).lines(), latest_calls(session, since))
+    lines = chain(map(priced.line, calls), _lines_of_trainings(session, since))
+    summed = _added((line[:3], line.sums) for line in lines)
+    found = [SpendLine(*key, sums) for key, sums in summed.items()]
+    return SpendLines(found, priced.models, _names(session, [line.purpose for line in found]))
+
+
+class _PricedCalls:
+    """What calls come to by the prices of registered models."""
+
+    def __init__(self, session: Session) -> None:
+        self.models = {row.id: row for row in session.scalars(select(LanguageModel))}
+        self.prices = {number: prices_of_model(model) for number, model in self.models.items()}
+
+    def number(self, model_id: int | None) -> int | None:
+        """That of a registered model, or None."""
+        return model_id if model_id in self.prices else None
+
+    def sums(self, model_id: int | None, counts: CallCounts) -> SpendSums:
+        calls, failed, costless, found = counts
+        cost = found.cost(None if model_id is None else self.prices.get(model_id))
         tokens = found.prompt_tokens, found.completion_tokens, found.estimated_tokens
-        sums = SpendSums(each.calls, each.failed, unpriced, *tokens, 0, usd)
-        yield SpendLine(each.day, model_id, each.purpose, sums)
+        usd = found.stored_cost if cost is None else cost
+        return SpendSums(calls, failed, costless if cost is None else 0, *tokens, 0, usd)
+
+    def line(self, calls: SummedCalls) -> SpendLine:
+        sums = self.sums(calls.model_id, calls.counts)
+        return SpendLine(calls.day, self.number(calls.model_id), calls.purpose, sums)
 
 
 def _lines_of_trainings(session: Session, since: datetime | None) -> Iterable[SpendLine]:
@@ -217,11 +262,11 @@ def _names(session: Session, purposes: Iterable[Purpose]) -> Mapping[Purpose, st
 # ---- As a file ---------------------------------------------------------------------
 
 
-def spend_columns(spend: Spend) -> Sequence[Column]:
-    """The columns of a CSV whose rows are `spend.lines`: what a model has cost on a day for one purpose."""
+def spend_columns(of: SpendLines) -> Sequence[Column]:
+    """The columns of a CSV whose rows are `of.lines`: what a model has cost on a day for one purpose."""
 
     def model_of(line: SpendLine) -> str | None:
-        return None if line.model_id is None else spend.models[line.model_id].name
+        return None if line.model_id is None else of.models[line.model_id].name
 
     def column(name: str, kind: str, meaning: str, values: str, read: Callable[[SpendLine], Any]) -> Column:
         return Column(name, kind, meaning, values, read)
@@ -237,7 +282,7 @@ def spend_columns(spend: Spend) -> Sequence[Column]:
         column("number", "integer", "The number of the run or study.", "empty for others",
                lambda line: line.purpose.number),
         column("name", "text", "The name of the run or study.", "empty where there is none",
-               lambda line: spend.names.get(line.purpose)),
+               lambda line: of.names.get(line.purpose)),
         summed("calls", "Calls of the model."),
         summed("failed", "Calls without an answer."),
         summed("unpriced", "Calls whose cost nobody knows."),

@@ -50,7 +50,7 @@ class SpendingLimit(NamedTuple):
 
 def pace_of(session: Session, found: Spend, period: str) -> float:
     """US dollars a day: the mean of the seven whole days before today. `found` is what was spent in the period."""
-    week = found if period == WEEK else read_spend(session, WEEK, found.until, named=0)
+    week = found if period == WEEK else read_spend(session, WEEK, found.until, most=0)
     today = week.until.date()
     return sum(sums.usd for (day, _), sums in week.by_day_and_model.items() if day < today) / WHOLE_DAYS
 

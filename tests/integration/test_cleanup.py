@@ -50,7 +50,7 @@ from app.models import (
 from app.publication.release import release_of_dataset
 from app.registry import add_local_model, get_model
 from app.registry.changes import is_in_use
-from app.spend.figures import ALL, Spend, read_spend
+from app.spend.figures import ALL, Spend, SpendSums, read_spend
 from app.spend.storage import read_storage
 from tests.campaigns import add_local, campaign_of, campaign_that_awaits
 from tests.datasets import cut
@@ -119,8 +119,13 @@ def spent_in(engine: Engine) -> Spend:
     """What was spent, to nine digits: the order in which the database adds it up may change."""
     with reading(engine) as session:
         found = read_spend(session, ALL)
-    lines = [line._replace(sums=line.sums._replace(usd=round(line.sums.usd, 9))) for line in found.lines]
-    return replace(found, lines=sorted(lines, key=repr))
+
+    def rounded(sums: SpendSums) -> SpendSums:
+        return sums._replace(usd=round(sums.usd, 9))
+
+    by_day_and_model = {key: rounded(sums) for key, sums in found.by_day_and_model.items()}
+    by_purpose = [(purpose, rounded(sums)) for purpose, sums in found.by_purpose]
+    return replace(found, by_day_and_model=by_day_and_model, by_purpose=by_purpose)
 
 
 def test_a_round_goes_with_all_that_was_played_and_comes_back_the_same(

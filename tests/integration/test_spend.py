@@ -22,14 +22,13 @@ from app.core.extensions import reading, writing
 from app.jobs import states
 from app.matches.lobby import start_match_against
 from app.model_calls.test_call import request_test
-from app.models import CallSum, Campaign, GenerationRow, LanguageModel, RoundRange, RoundRow, Study, Wave
+from app.models import CallSum, Campaign, GenerationRow, LanguageModel, MatchRow, RoundRange, RoundRow, Study, Wave
 from app.registry import get_model
 from app.registry.changes import remove_model
 from app.registry.spending import spending_limit, spent_since
 from app.spend import call_sums
-from app.spend.call_sums import Purpose
 from app.spend.chart import spend_chart
-from app.spend.figures import ALL, PERIODS, SpendLine, SpendSums, begin_of, read_spend
+from app.spend.figures import ALL, PERIODS, SpendSums, begin_of, read_spend, read_spend_lines
 from app.spend.stop import end_stop, stop_spending
 from app.studies import payments
 from app.studies.cost import most_a_place
@@ -115,7 +114,7 @@ def test_sums_of_earlier_calls_change_no_figure(
 
     def lines() -> list[list[Any]]:
         with reading(engine) as session:
-            spent = [read_spend(session, period).lines for period in PERIODS]
+            spent = [read_spend_lines(session, period).lines for period in PERIODS]
         exact = [
             [line._replace(sums=line.sums._replace(usd=round(line.sums.usd, 9))) for line in each] for each in spent
         ]
@@ -132,6 +131,51 @@ def test_sums_of_earlier_calls_change_no_figure(
     assert lines() == before
     assert "Summed 0 calls." in flask("spend", "recount").stdout  # too few for sums of their own
     assert lines() == before
+
+
+def test_the_page_has_the_dearest_runs_and_says_how_many_further_ones_there_are(
+    app: Flask, engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(call_sums, "_LEAST", 1)
+    monkeypatch.setattr(call_sums, "_SETTLED", timedelta(0))
+    rounds = [make_round(engine, "scripted", "scripted", matches=1, seed=seed) for seed in range(5)]
+    for number in rounds:
+        play(engine, settings, number)
+    with reading(engine) as session:
+        models = [get_model(session, name).id for name in ("haggler", "scripted")]
+
+    def call(number: int, tokens: int, cost: float | None = None, model: int = models[0], days: int = 0) -> None:
+        at = datetime.now(UTC) - timedelta(days=days)
+        with writing(engine) as session:
+            match = session.scalars(select(MatchRow).where(MatchRow.round_id == number)).one()
+            row = GenerationRow(
+                match_id=match.id, attempt=0, language_model_id=model, model="x", prompt=[], sampling={}, latency=0.1,
+                retries=0, at=at, cost=cost, prompt_tokens=tokens, completion_tokens=tokens // 2,
+            )  # fmt: skip
+            session.add(row)
+
+    for place, number in enumerate(rounds):
+        call(number, 1_000 * place, days=place)  # the dearest one by prices alone
+        call(number, 0, cost=0.001, days=1)
+    call(rounds[0], 10**6, model=models[1])  # of what costs nothing
+    call(rounds[1], 0, cost=5.0)
+    assert call_sums.keep_sums(engine) == 12
+    call(rounds[2], 0, cost=4.0)  # has no kept sums yet
+    with reading(engine) as session:
+        found = read_spend(session, ALL)
+        some = [read_spend(session, ALL, most=most) for most in range(6)]
+    order = [rounds[1], rounds[2], rounds[4], rounds[3], rounds[0]]
+    assert [purpose.number for purpose, _ in found.by_run()] == order
+    for most, each in enumerate(some):
+        assert each.by_run()[:most] == found.by_run()[:most]
+        assert (each.runs, each.total, each.by_model(), each.by_day()) == (
+            5, found.total, found.by_model(), found.by_day(),
+        )  # fmt: skip
+    monkeypatch.setattr("app.web.admin.spend._AT_MOST", 2)
+    page = signed_in(app).get("/admin/spend").text
+    shown = [number for number in order if f'href="/admin/rounds/{number}"' in page]
+    assert shown == order[:2]
+    assert "3 further runs cost less; the CSV file has them." in page
 
 
 def test_calls_of_a_model_that_is_removed_and_all_later_ones_stay_in_the_sums(
@@ -188,14 +232,11 @@ def test_the_chart_tells_apart_the_dearest_models_of_each_day(app: Flask, engine
     now = datetime.now(UTC)
     with writing(engine) as session:
         ids = [get_model(session, name).id for name in names]
-    lines = [
-        SpendLine(
-            (now - timedelta(days=number % 2)).date(), ids[number], Purpose("round", 1), SpendSums(usd=8.0 - number)
-        )
-        for number in range(8)
-    ]
+    by_day_and_model = {
+        ((now - timedelta(days=number % 2)).date(), ids[number]): SpendSums(usd=8.0 - number) for number in range(8)
+    }
     with reading(engine) as session:
-        found = replace(read_spend(session, "week", now), lines=lines)
+        found = replace(read_spend(session, "week", now), by_day_and_model=by_day_and_model)
     chart = spend_chart(found)
     today, yesterday = now.date().isoformat(), (now - timedelta(days=1)).date().isoformat()
     assert sum(row["usd"] for row in chart.data) == 36
@@ -225,7 +266,7 @@ def test_calls_that_were_written_out_of_order_at_midnight_are_on_their_own_days(
             session.flush()
     with reading(engine) as session:
         found = read_spend(session, "week", now)
-    assert {line.day for line in found.lines} == {begin.date()}
+    assert {day for day, _ in found.by_day_and_model} == {begin.date()}
     assert spend_chart(found).data[0]["usd"] == pytest.approx(0.06)
 
 

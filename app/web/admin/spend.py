@@ -15,7 +15,17 @@ from app.core.lists import Reference
 from app.registry.spending import open_stop
 from app.spend.call_sums import STUDY, Purpose
 from app.spend.chart import spend_chart
-from app.spend.figures import PERIODS, WEEK, Spend, SpendSums, begin_of, read_spend, spend_columns
+from app.spend.figures import (
+    PERIODS,
+    WEEK,
+    Spend,
+    SpendLines,
+    SpendSums,
+    begin_of,
+    read_spend,
+    read_spend_lines,
+    spend_columns,
+)
 from app.spend.limits import SpendingLimit, limits, pace_of
 from app.spend.people import PeoplesPay, in_words, pay_columns, read_pay, wave_caps
 from app.spend.stop import effect_of_stop, end_stop, stop_spending
@@ -71,7 +81,7 @@ def _spend_page(refused: AppError | None = None) -> ResponseReturnValue:
         pay = in_worker_thread(db.engine, lambda session: read_pay(session, begin_of(period, datetime.now(UTC))))
         return download(to_csv(pay_columns(pay), pay.lines), f"pay-{period}.csv", "text/csv")
     if request.args.get("format") == "csv" and refused is None:
-        return _spend_csv(in_worker_thread(db.engine, read_spend, period), period)
+        return _spend_csv(in_worker_thread(db.engine, read_spend_lines, period), period)
     shown = in_worker_thread(db.engine, _read, period, settings())
     chart = with_specs(spend_chart(shown.pop("spend"), page_language()))
     page = render_template(
@@ -82,7 +92,7 @@ def _spend_page(refused: AppError | None = None) -> ResponseReturnValue:
 
 def _read(session: Session, period: str, known: Settings) -> dict[str, Any]:
     """What the page shows; the calls of a period and the files on the disk may be many."""
-    found = read_spend(session, period, named=_AT_MOST)
+    found = read_spend(session, period, most=_AT_MOST)
     pace, pay = pace_of(session, found, period), read_pay(session, found.since)
     caps = [*limits(session, known, pace), *wave_caps(session)]
     return {
@@ -97,13 +107,13 @@ def _read(session: Session, period: str, known: Settings) -> dict[str, Any]:
 
 
 def _figures(found: Spend) -> dict[str, Any]:
-    runs = found.by_run()
+    runs = found.by_run()[:_AT_MOST]
     return {
         "total": found.total,
         "by_model": found.by_model(),
         "by_day": found.by_day(),
-        "by_run": [(found.cell(purpose), sums) for purpose, sums in runs[:_AT_MOST]],
-        "further_runs": len(runs[_AT_MOST:]),
+        "by_run": [(found.cell(purpose), sums) for purpose, sums in runs],
+        "further_runs": found.runs - len(runs),
     }
 
 
@@ -137,5 +147,5 @@ def _of_limit(limit: SpendingLimit) -> Reference | Phrase:
     return limit.title if limit.kind is None else Reference(limit.kind, limit.number, limit.title)
 
 
-def _spend_csv(found: Spend, period: str) -> Response:
+def _spend_csv(found: SpendLines, period: str) -> Response:
     return download(to_csv(spend_columns(found), found.lines), f"spend-{period}.csv", "text/csv")
