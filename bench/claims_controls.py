@@ -3,29 +3,38 @@
     python -m bench.claims_controls base-temperature               the base at its best temperature: sharpening alone
     python -m bench.claims_controls exchanged-talk --seeds 101 102 …
     python -m bench.claims_controls cross-play --seeds 101 102 …
+    python -m bench.claims_controls trained        the campaigns of all variants that are there, beside the headline's
 
 `base-temperature` plays the base at each temperature on the contexts of development, and at the best of them, by
 points a player, on those of test. `exchanged-talk` lets each last model read, in place of what its partner says, what
 the partner said in the next match: it should lose what it gains by reading. In `cross-play` each last model plays with
 that of the next seed in either seat, the last one with that of the first: a convention that two copies of a model
-share and nobody else is worth nothing there. Both need the folders of `bench.claims` with these models. All matches
-are played at temperature 1 unless stated otherwise. Figures and matches are kept in bench/measured/claims.
+share and nobody else is worth nothing there. Both need the folders of `bench.claims` with these models. `trained` plays
+nothing. All matches are played at temperature 1 unless stated otherwise. Figures and matches are kept in
+bench/measured/claims.
 """
 
 import argparse
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import scipy.stats
+
 from app.core.config import ROOT
+from app.core.yaml_reader import read_yaml
 from bench.campaign_homes import flask
 from bench.claims import (
     BASE,
     BASE_FOLDER,
+    GREEDY,
     HEADLINE,
     MEASURED,
     PLAYED,
+    SPEC,
+    Result,
     as_markdown,
     interval,
     kept_round,
@@ -41,7 +50,7 @@ _SHOWN = ("deals", "points", "agreed_points", "agreed_pareto", "last_offer_deals
 def main() -> None:
     """Play what is not there yet, and print it beside what it is compared with."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("do", choices=("base-temperature", "exchanged-talk", "cross-play"))
+    parser.add_argument("do", choices=("base-temperature", "exchanged-talk", "cross-play", "trained"))
     parser.add_argument("--seeds", type=int, nargs="+", default=[], help="whose last models")
     parser.add_argument("--measured-on", choices=("test", "development"), default="test", help="contexts [test]")
     parser.add_argument("--work", type=Path, default=ROOT / "var" / "claims", help="folder to work in [var/claims]")
@@ -50,6 +59,8 @@ def main() -> None:
     contexts = work / "contexts" / f"{asked.measured_on}.txt"
     if asked.do == "base-temperature":
         print(_base_at_temperatures(work, contexts))
+    elif asked.do == "trained":
+        print(_of_variants(asked.measured_on))
     elif len(asked.seeds) < 2:
         parser.error("--seeds: expected two or more, as each is compared over them")
     else:
@@ -98,6 +109,39 @@ def _cross_play(work: Path, contexts: Path, seeds: Sequence[int]) -> dict[int, M
         return kept_round(home, f"{HEADLINE}-{seed}-with-{other}-on-{contexts.stem}", play)
 
     return {seed: played(seed, other) for seed, other in zip(seeds, [*seeds[1:], seeds[0]], strict=True)}
+
+
+def _of_variants(on: str) -> str:
+    """The mean of the last models of each variant over its seeds, and what its points differ from the headline's by."""
+    variants = [HEADLINE, *read_yaml(SPEC).value.get("variants", {})]
+    found = {variant: _kept(variant, on) for variant in variants}
+    lines = [["variant", "seeds", "played", *_titles(), "points minus the headline’s, 95 %"]]
+    for condition in (PLAYED, GREEDY):
+        for variant, results in found.items():
+            if results:
+                last = [each["last"][condition] for each in results]
+                means = {name: sum(each[name] for each in last) / len(last) for name in _SHOWN}
+                apart = "" if variant == HEADLINE else _apart(results, found[HEADLINE], condition)
+                lines.append([variant, str(len(results)), condition, *_cells(means), apart])
+    return as_markdown(lines)
+
+
+def _kept(variant: str, on: str) -> list[Result]:
+    """The results of all seeds of a variant that are there."""
+    found = [
+        path for path in MEASURED.glob(f"{variant}-*-{on}.json") if re.fullmatch(rf"{variant}-\d+-{on}", path.stem)
+    ]
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(found)]
+
+
+def _apart(results: Sequence[Result], others: Sequence[Result], condition: str) -> str:
+    """The difference in mean points of campaigns with different seeds, with its interval by Welch's test."""
+    ours, theirs = ([each["last"][condition]["points"] for each in some] for some in (results, others))
+    if min(len(ours), len(theirs)) < 2:
+        return "one seed"
+    interval_of = scipy.stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval()
+    mean = sum(ours) / len(ours) - sum(theirs) / len(theirs)
+    return f"{mean:+.3f} ({interval_of.low:+.3f} to {interval_of.high:+.3f})"
 
 
 def _last(home: Path) -> str:
