@@ -138,7 +138,7 @@ def _apart(results: Sequence[Result], others: Sequence[Result], condition: str) 
     """The difference in mean points of campaigns with different seeds, with its interval by Welch's test."""
     ours, theirs = ([each["last"][condition]["points"] for each in some] for some in (results, others))
     if min(len(ours), len(theirs)) < 2:
-        return "one seed"
+        return "too few seeds"
     interval_of = scipy.stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval()
     mean = sum(ours) / len(ours) - sum(theirs) / len(theirs)
     return f"{mean:+.3f} ({interval_of.low:+.3f} to {interval_of.high:+.3f})"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple, cast
 
-from sqlalchemy import ColumnElement, Engine, Table, and_, case, delete, func, insert, or_, select
+from sqlalchemy import ColumnElement, Engine, Table, and_, case, delete, func, insert, literal, or_, select
 from sqlalchemy.orm import Session
 
 from app.assessments.job import ASSESSMENT
@@ -77,30 +77,42 @@ class SummedCalls(NamedTuple):
     counts: CallCounts
 
 
-class KeptCalls:
-    """The calls since a midnight, or since the start, that upkeep has summed.
+class CallsSince:
+    """The calls since a midnight, or since the start: those that upkeep has summed, and the latest ones.
 
-    The database adds these sums up: with as many runs a week has thousands of them.
+    The database adds up what is summed already: a week has a line of it for each run and model, which may be thousands.
     """
 
     def __init__(self, session: Session, since: datetime | None) -> None:
-        self._session = session
-        self._which = [_TABLE.c.last_call <= _kept_until(session)]
+        self._session, self._since = session, since
+        self._until = _kept_until(session)  # once, as upkeep may sum further ones meanwhile
+        self._which = [_TABLE.c.last_call <= self._until]
         if since is not None:
             self._which.append(_TABLE.c.day >= since.date())
 
-    def lines(self) -> Iterator[SummedCalls]:
-        """All of them, by day, model and purpose."""
-        for day, model_id, kind, number, *counts in self._summed(*_GROUP):
+    def latest(self) -> Iterator[SummedCalls]:
+        """Those that upkeep has not summed yet, by day, model and purpose."""
+        further = [GenerationRow.id > self._until]
+        if self._since is not None:
+            first = select(GenerationRow.at).where(*further).order_by(GenerationRow.id).limit(1)
+            if (at := self._session.scalar(first)) is not None and at < self._since:
+                # As many statements as its logarithm; numbers are by time but for what was written meanwhile.
+                further.append(GenerationRow.id >= first_since(self._session, self._since - _SETTLED))
+            further.append(GenerationRow.at >= self._since)
+        return _of_rows(self._session, *further)
+
+    def summed(self) -> Iterator[SummedCalls]:
+        """Those that upkeep has summed, by day, model and purpose."""
+        for day, model_id, kind, number, *counts in self._added_up(*_GROUP):
             yield SummedCalls(day, model_id, Purpose(kind, number), CallCounts.of(counts))
 
     def by_day_and_model(self) -> Iterator[tuple[tuple[date, int | None], CallCounts]]:
-        """By day and number of the model."""
-        for day, model_id, *counts in self._summed("day", "model_id"):
+        """The same by day and number of the model."""
+        for day, model_id, *counts in self._added_up("day", "model_id"):
             yield (day, model_id), CallCounts.of(counts)
 
     def by_purpose(self, only: Iterable[Purpose] | None = None) -> Iterator[tuple[Purpose, int | None, CallCounts]]:
-        """By purpose and number of the model: of all purposes, or of these runs and all that is no run."""
+        """The same by purpose and number of the model: of all purposes, or of these runs and all that is no run."""
         which = []
         if only is not None:
             numbers: dict[str, set[int]] = defaultdict(set)
@@ -109,43 +121,43 @@ class KeptCalls:
                     numbers[kind].add(number)
             runs = [and_(_TABLE.c.kind == kind, is_among(_TABLE.c.number, found)) for kind, found in numbers.items()]
             which.append(or_(_TABLE.c.kind == STUDY, _TABLE.c.number.is_(None), *runs))
-        for kind, number, model_id, *counts in self._summed("kind", "number", "model_id", which=which):
+        for kind, number, model_id, *counts in self._added_up("kind", "number", "model_id", which=which):
             yield Purpose(kind, number), model_id, CallCounts.of(counts)
 
     def dearest(self, prices: Mapping[int, Prices | None], most: int) -> tuple[list[Purpose], int]:
-        """The dearest purposes but studies, by the prices of models, at most so many; and how many there are."""
-        column, known = _TABLE.c, {number: each for number, each in prices.items() if each is not None}
+        """The dearest purposes of summed calls but studies, by the prices of models, and how many there are.
+
+        So many, and one at least.
+        """
+        column = _TABLE.c
         usd: ColumnElement[float] = column.cost
-        for name in TokenCounts._fields if known else ():
-            a_token = {number: cost_of(each, TokenCounts(**{name: 1})) for number, each in known.items()}
-            usd = usd + column[f"unpriced_{name}"] * case(a_token, value=column.model_id, else_=0.0)
+        # Without models that cost nothing: campaigns register thousands, and each would be a value of the statement.
+        if paid := {number: each for number, each in prices.items() if each is not None and any(each)}:
+            for name in TokenCounts._fields:
+                a_token = {number: cost_of(each, TokenCounts(**{name: 1})) for number, each in paid.items()}
+                usd = usd + column[f"unpriced_{name}"] * case(a_token, value=column.model_id, else_=0.0)
         tokens = column.prompt_tokens + column.completion_tokens + column.estimated_tokens
+        by = column.kind, column.number
         found = (
-            select(column.kind, column.number, func.count().over())
+            select(*by, func.count().over())
             .where(*self._which, column.kind != STUDY)
-            .group_by(column.kind, column.number)
-            .order_by(func.sum(usd).desc(), func.sum(tokens).desc())
-            .limit(max(most, 1))  # a row has their number
+            .group_by(*by)
+            .order_by(func.sum(usd).desc(), func.sum(tokens).desc(), *by)
+            .limit(max(most, 1))  # each row has their number
         )
         rows = self._session.execute(found).all()
-        return [Purpose(kind, number) for kind, number, _ in rows[:most]], rows[0][2] if rows else 0
+        return [Purpose(kind, number) for kind, number, _ in rows], rows[0][2] if rows else 0
 
-    def _summed(self, *group: str, which: Sequence[ColumnElement[bool]] = ()) -> Iterable[Sequence[Any]]:
-        by = [_TABLE.c[name] for name in group]
-        summed = [func.sum(_TABLE.c[name]) for name in (*_COUNTS, *_SUMS)]
-        return self._session.execute(select(*by, *summed).where(*self._which, *which).group_by(*by))
-
-
-def latest_calls(session: Session, since: datetime | None) -> Iterator[SummedCalls]:
-    """The calls since a midnight, or since the start, that upkeep has not summed yet."""
-    further = [GenerationRow.id > _kept_until(session)]
-    if since is not None:
-        first = select(GenerationRow.at).where(*further).order_by(GenerationRow.id).limit(1)
-        if (at := session.scalar(first)) is not None and at < since:
-            # As many statements as its logarithm; numbers are by time but for what was written meanwhile.
-            further.append(GenerationRow.id >= first_since(session, since - _SETTLED))
-        further.append(GenerationRow.at >= since)
-    return _of_rows(session, *further)
+    def _added_up(self, *group: str, which: Sequence[ColumnElement[bool]] = ()) -> Iterable[Sequence[Any]]:
+        """Rows of a group's columns and what `CallCounts.of` reads, in the order of the group."""
+        column = _TABLE.c
+        by = [column[name] for name in group]
+        unpriced = sum((column[name] for name in _SUMS if name.startswith("unpriced_")), literal(0))
+        # Calls that used nothing cost nothing, whatever the prices are: decided here, as sums do not tell.
+        costless = case((unpriced > 0, column.costless), else_=0)
+        counts = [costless if name == "costless" else column[name] for name in (*_COUNTS, *_SUMS)]
+        chosen = select(*by, *(func.sum(each) for each in counts)).where(*self._which, *which)
+        return self._session.execute(chosen.group_by(*by).order_by(*by))
 
 
 def recount(database: Engine) -> int:

@@ -1,6 +1,7 @@
 """What calls of models and trainings at vendors have come to, by day, by model, and by the run or study they are of.
 
-All groupings are sums of the same lines: what each model has cost on a day for one purpose.
+All groupings add up the same lines, what each model has cost on a day for one purpose; where there may be thousands of
+them, the database does.
 """
 
 from collections import defaultdict
@@ -8,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain
-from operator import add
+from operator import add, attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import select
@@ -36,10 +37,9 @@ from app.spend.call_sums import (
     REQUESTS,
     STUDY,
     CallCounts,
-    KeptCalls,
+    CallsSince,
     Purpose,
     SummedCalls,
-    latest_calls,
 )
 
 K = TypeVar("K")
@@ -74,7 +74,7 @@ class SpendSums(NamedTuple):
 
     @classmethod
     def of(cls, several: Sequence["SpendSums"]) -> "SpendSums":
-        """The sum of several, which may be thousands in a week with as many rounds, and mostly are one or two."""
+        """The sum of several, which mostly are one or two."""
         if len(several) == 1:
             return several[0]
         if len(several) == 2:
@@ -96,6 +96,9 @@ class SpendLine(NamedTuple):
     sums: SpendSums
 
 
+SpendByDayAndModel = Mapping[tuple[date, int | None], SpendSums]  # by day (UTC) and number of a registered model
+
+
 @dataclass(frozen=True)
 class SpendLines:
     """What was spent in a period, a line for each day, model and purpose, and the names of what they are about."""
@@ -109,12 +112,13 @@ class SpendLines:
 class Spend:
     """What was spent since a moment, or at all, and the names of what it was spent on.
 
-    `by_purpose` has the dearest first: all studies, and of runs perhaps the dearest alone; there are `runs` of these.
+    `by_purpose` has the dearest first: all studies, and of everything else, runs and OTHERS, perhaps the dearest alone;
+    `runs` says how many of these there are.
     """
 
     since: datetime | None
     until: datetime
-    by_day_and_model: Mapping[tuple[date, int | None], SpendSums]
+    by_day_and_model: SpendByDayAndModel
     by_purpose: Sequence[tuple[Purpose, SpendSums]]
     runs: int
     models: Mapping[int, LanguageModel]
@@ -179,62 +183,73 @@ def read_spend(session: Session, period: str, now: datetime | None = None, most:
     """What was spent in a period of PERIODS; `by_purpose` has all runs, or at least so many of them, the dearest."""
     now = now or datetime.now(UTC)
     since = begin_of(period, now)
-    priced = _PricedCalls(session)
-    kept = KeptCalls(session, since)
-    lines = [*map(priced.line, latest_calls(session, since)), *_lines_of_trainings(session, since)]
-    by_day_and_model = [
-        *(
-            ((day, priced.number(model)), priced.sums(model, counts))
-            for (day, model), counts in kept.by_day_and_model()
-        ),
-        *(((line.day, line.model_id), line.sums) for line in lines),
-    ]
-    latest = {line.purpose for line in lines}
-    only, earlier = (None, 0) if most is None else kept.dearest(priced.prices, most)
-    of_kept = [
-        (purpose, priced.sums(model, counts))
-        for purpose, model, counts in kept.by_purpose(None if only is None else {*only, *latest})
-    ]
-    by_purpose = _dearest_first(_added([*of_kept, *((line.purpose, line.sums) for line in lines)]))
-    # `earlier` counts what has kept sums, so that of the rest alone is left, or of all where nothing was left out.
-    counted = {purpose for purpose, _ in of_kept} if only is not None else set()
-    runs = earlier + sum(purpose.kind != STUDY and purpose not in counted for purpose, _ in by_purpose)
+    found = _SpentSince(session, since)
+    by_purpose, runs = found.by_purpose(most)
     names = _names(session, [purpose for purpose, _ in by_purpose])
-    return Spend(since, now, _added(by_day_and_model), by_purpose, runs, priced.models, names)
+    return Spend(since, now, found.by_day_and_model(), by_purpose, runs, found.models, names)
+
+
+def read_spend_by_day_and_model(session: Session, period: str, now: datetime) -> SpendByDayAndModel:
+    """The same by day and number of the model alone."""
+    return _SpentSince(session, begin_of(period, now)).by_day_and_model()
 
 
 def read_spend_lines(session: Session, period: str, now: datetime | None = None) -> SpendLines:
-    """The lines of which the figures of `read_spend` are the sums."""
-    since = begin_of(period, now or datetime.now(UTC))
-    priced = _PricedCalls(session)
-    calls = chain(KeptCalls(session, since).lines(), latest_calls(session, since))
-    lines = chain(map(priced.line, calls), _lines_of_trainings(session, since))
-    summed = _added((line[:3], line.sums) for line in lines)
-    found = [SpendLine(*key, sums) for key, sums in summed.items()]
-    return SpendLines(found, priced.models, _names(session, [line.purpose for line in found]))
+    """The lines of which the figures of `read_spend` are the sums, by day."""
+    found = _SpentSince(session, begin_of(period, now or datetime.now(UTC)))
+    lines = found.lines()
+    return SpendLines(lines, found.models, _names(session, [line.purpose for line in lines]))
 
 
-class _PricedCalls:
-    """What calls come to by the prices of registered models."""
+class _SpentSince:
+    """What calls and trainings since a midnight, or since the start, come to by the prices of registered models."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, since: datetime | None) -> None:
         self.models = {row.id: row for row in session.scalars(select(LanguageModel))}
-        self.prices = {number: prices_of_model(model) for number, model in self.models.items()}
+        self._prices = {number: prices_of_model(model) for number, model in self.models.items()}
+        self._calls = CallsSince(session, since)
+        self._latest = [*map(self._line, self._calls.latest()), *_lines_of_trainings(session, since)]
 
-    def number(self, model_id: int | None) -> int | None:
-        """That of a registered model, or None."""
-        return model_id if model_id in self.prices else None
+    def lines(self) -> list[SpendLine]:
+        """One for each day, model and purpose."""
+        lines = chain(map(self._line, self._calls.summed()), self._latest)
+        summed = _added((line[:3], line.sums) for line in lines)
+        return sorted((SpendLine(*key, sums) for key, sums in summed.items()), key=attrgetter("day"))
 
-    def sums(self, model_id: int | None, counts: CallCounts) -> SpendSums:
+    def by_day_and_model(self) -> SpendByDayAndModel:
+        """By day and number of the model, None for one that is not registered."""
+        summed = (
+            ((day, self._registered(model)), self._sums(model, counts))
+            for (day, model), counts in self._calls.by_day_and_model()
+        )
+        return _added(chain(summed, (((line.day, line.model_id), line.sums) for line in self._latest)))
+
+    def by_purpose(self, most: int | None) -> tuple[list[tuple[Purpose, SpendSums]], int]:
+        """By purpose, the dearest first, of all runs or at least so many; and how many runs there are."""
+        latest = {line.purpose for line in self._latest}
+        dearest, summed_runs = (None, 0) if most is None else self._calls.dearest(self._prices, most)
+        summed = [
+            (purpose, self._sums(model, counts))
+            for purpose, model, counts in self._calls.by_purpose(None if dearest is None else {*dearest, *latest})
+        ]
+        found = _dearest_first(_added([*summed, *((line.purpose, line.sums) for line in self._latest)]))
+        # `summed_runs` are all that have summed calls; those that have none yet are among `found`.
+        counted = set() if dearest is None else {purpose for purpose, _ in summed}
+        return found, summed_runs + sum(purpose.kind != STUDY and purpose not in counted for purpose, _ in found)
+
+    def _registered(self, model_id: int | None) -> int | None:
+        return model_id if model_id in self.models else None
+
+    def _sums(self, model_id: int | None, counts: CallCounts) -> SpendSums:
         calls, failed, costless, found = counts
-        cost = found.cost(None if model_id is None else self.prices.get(model_id))
+        cost = found.cost(None if model_id is None else self._prices.get(model_id))
         tokens = found.prompt_tokens, found.completion_tokens, found.estimated_tokens
         usd = found.stored_cost if cost is None else cost
         return SpendSums(calls, failed, costless if cost is None else 0, *tokens, 0, usd)
 
-    def line(self, calls: SummedCalls) -> SpendLine:
-        sums = self.sums(calls.model_id, calls.counts)
-        return SpendLine(calls.day, self.number(calls.model_id), calls.purpose, sums)
+    def _line(self, calls: SummedCalls) -> SpendLine:
+        sums = self._sums(calls.model_id, calls.counts)
+        return SpendLine(calls.day, self._registered(calls.model_id), calls.purpose, sums)
 
 
 def _lines_of_trainings(session: Session, since: datetime | None) -> Iterable[SpendLine]:

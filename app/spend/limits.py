@@ -20,7 +20,7 @@ from app.jobs.spending import SPENT, Spent, budget_of, dollars, spent_by
 from app.models import TrainingCharge
 from app.registry.spending import InstallationSpending, spending_of_period
 from app.registry.training_charges import spent_on_trainings
-from app.spend.figures import WEEK, Spend, read_spend
+from app.spend.figures import WEEK, Spend, read_spend_by_day_and_model
 
 WHOLE_DAYS = 7  # whose mean is the pace of the installation
 
@@ -50,9 +50,9 @@ class SpendingLimit(NamedTuple):
 
 def pace_of(session: Session, found: Spend, period: str) -> float:
     """US dollars a day: the mean of the seven whole days before today. `found` is what was spent in the period."""
-    week = found if period == WEEK else read_spend(session, WEEK, found.until, most=0)
-    today = week.until.date()
-    return sum(sums.usd for (day, _), sums in week.by_day_and_model.items() if day < today) / WHOLE_DAYS
+    week = found.by_day_and_model if period == WEEK else read_spend_by_day_and_model(session, WEEK, found.until)
+    today = found.until.date()
+    return sum(sums.usd for (day, _), sums in week.items() if day < today) / WHOLE_DAYS
 
 
 def limits(session: Session, settings: Settings, pace: float) -> list[SpendingLimit]:

@@ -112,13 +112,19 @@ def test_sums_of_earlier_calls_change_no_figure(
         session.execute(update(GenerationRow).where(GenerationRow.id == 1).values(cost=None))
     monkeypatch.setattr(call_sums, "_LEAST", 1)
 
-    def lines() -> list[list[Any]]:
+    def lines() -> list[Any]:
         with reading(engine) as session:
             spent = [read_spend_lines(session, period).lines for period in PERIODS]
+            found = [read_spend(session, period, most=most) for period in PERIODS for most in (None, 1)]
         exact = [
             [line._replace(sums=line.sums._replace(usd=round(line.sums.usd, 9))) for line in each] for each in spent
         ]
-        return [sorted(map(repr, each)) for each in exact]
+        figures = [
+            [each.runs, *(sums._replace(usd=round(sums.usd, 9)) for _, sums in each.by_day())]
+            + [(purpose, sums._replace(usd=round(sums.usd, 9))) for purpose, sums in each.by_run()[:1]]
+            for each in found
+        ]
+        return [*(sorted(map(repr, each)) for each in exact), figures]
 
     before = lines()
     assert call_sums.keep_sums(engine) == latest // 2  # those of the last hour stay out
@@ -134,48 +140,56 @@ def test_sums_of_earlier_calls_change_no_figure(
 
 
 def test_the_page_has_the_dearest_runs_and_says_how_many_further_ones_there_are(
-    app: Flask, engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    app: Flask, engine: Engine, settings: Settings, stub: StubServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(call_sums, "_LEAST", 1)
     monkeypatch.setattr(call_sums, "_SETTLED", timedelta(0))
+    add_models(engine, stub.url, "of unknown price")
     rounds = [make_round(engine, "scripted", "scripted", matches=1, seed=seed) for seed in range(5)]
     for number in rounds:
         play(engine, settings, number)
     with reading(engine) as session:
-        models = [get_model(session, name).id for name in ("haggler", "scripted")]
+        priced, free, unknown = (get_model(session, name).id for name in ("haggler", "scripted", "of unknown price"))
 
-    def call(number: int, tokens: int, cost: float | None = None, model: int = models[0], days: int = 0) -> None:
+    def call(number: int | None, tokens: int, cost: float | None = None, model: int = priced, days: int = 0) -> None:
         at = datetime.now(UTC) - timedelta(days=days)
         with writing(engine) as session:
-            match = session.scalars(select(MatchRow).where(MatchRow.round_id == number)).one()
+            match = None if number is None else session.scalars(select(MatchRow.id).filter_by(round_id=number)).one()
             row = GenerationRow(
-                match_id=match.id, attempt=0, language_model_id=model, model="x", prompt=[], sampling={}, latency=0.1,
+                match_id=match, attempt=0, language_model_id=model, model="x", prompt=[], sampling={}, latency=0.1,
                 retries=0, at=at, cost=cost, prompt_tokens=tokens, completion_tokens=tokens // 2,
             )  # fmt: skip
             session.add(row)
 
     for place, number in enumerate(rounds):
-        call(number, 1_000 * place, days=place)  # the dearest one by prices alone
+        call(number, 1_000 * place, days=place)  # the last round is the dearest by prices alone
         call(number, 0, cost=0.001, days=1)
-    call(rounds[0], 10**6, model=models[1])  # of what costs nothing
+    call(rounds[0], 10**6, model=free)
     call(rounds[1], 0, cost=5.0)
-    assert call_sums.keep_sums(engine) == 12
+    call(rounds[3], 500, model=unknown)
+    call(rounds[0], 0, model=unknown)  # which costs nothing at any price
+    call(None, 10, cost=0.5)
+    assert call_sums.keep_sums(engine) == 15
     call(rounds[2], 0, cost=4.0)  # has no kept sums yet
-    with reading(engine) as session:
-        found = read_spend(session, ALL)
-        some = [read_spend(session, ALL, most=most) for most in range(6)]
-    order = [rounds[1], rounds[2], rounds[4], rounds[3], rounds[0]]
+    order = [rounds[1], rounds[2], rounds[4], rounds[3], None, rounds[0]]
+    for period in PERIODS:
+        with reading(engine) as session:
+            found = read_spend(session, period)
+            some = [read_spend(session, period, most=most) for most in range(7)]
+            of_lines = [line.sums for line in read_spend_lines(session, period).lines]
+        of_runs = [sums for _, sums in found.by_run()]
+        for total in (SpendSums.of(of_lines), SpendSums.of(of_runs)):
+            assert total._replace(usd=round(total.usd, 9)) == found.total._replace(usd=round(found.total.usd, 9))
+        for most, each in enumerate(some):
+            assert each.by_run()[:most] == found.by_run()[:most]
+            assert each.runs == len(found.by_run())
     assert [purpose.number for purpose, _ in found.by_run()] == order
-    for most, each in enumerate(some):
-        assert each.by_run()[:most] == found.by_run()[:most]
-        assert (each.runs, each.total, each.by_model(), each.by_day()) == (
-            5, found.total, found.by_model(), found.by_day(),
-        )  # fmt: skip
+    assert {purpose.number: sums.unpriced for purpose, sums in found.by_run() if sums.unpriced} == {rounds[3]: 1}
     monkeypatch.setattr("app.web.admin.spend._AT_MOST", 2)
-    page = signed_in(app).get("/admin/spend").text
+    page = signed_in(app).get("/admin/spend?period=all").text
     shown = [number for number in order if f'href="/admin/rounds/{number}"' in page]
     assert shown == order[:2]
-    assert "3 further runs cost less; the CSV file has them." in page
+    assert "4 further runs cost less; the CSV file has them." in page
 
 
 def test_calls_of_a_model_that_is_removed_and_all_later_ones_stay_in_the_sums(

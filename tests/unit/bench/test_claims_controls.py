@@ -63,7 +63,7 @@ def test_controls_that_train_stand_beside_the_headline_with_what_their_points_di
     # By Welch: the variances of the means are 0.25 / 3 and 0.5 / 2, with 1.68 degrees of freedom.
     half = float(scipy.stats.t.ppf(0.975, (1 / 12 + 1 / 4) ** 2 / (1 / 288 + 1 / 16))) * (1 / 3) ** 0.5
     assert (mean, low, high) == pytest.approx((-3.0, -3.0 - half, -3.0 + half), abs=0.001)
-    assert rows["random_rows", PLAYED][-1] == "one seed |"
+    assert rows["random_rows", PLAYED][-1] == "too few seeds |"
     assert ("messages_alone", PLAYED) not in rows
 
 
