@@ -53,6 +53,15 @@ class Purpose(NamedTuple):
     number: int | None = None
 
 
+def numbers_by_kind(purposes: Iterable[Purpose]) -> Mapping[str, set[int]]:
+    """The numbers of those that have one, by kind."""
+    found: dict[str, set[int]] = defaultdict(set)
+    for kind, number in purposes:
+        if number is not None:
+            found[kind].add(number)
+    return found
+
+
 class CallCounts(NamedTuple):
     """What several calls come to. `costless` are answered ones without a cost."""
 
@@ -111,23 +120,21 @@ class CallsSince:
         for day, model_id, *counts in self._added_up("day", "model_id"):
             yield (day, model_id), CallCounts.of(counts)
 
-    def by_purpose(self, only: Iterable[Purpose] | None = None) -> Iterator[tuple[Purpose, int | None, CallCounts]]:
-        """The same by purpose and number of the model: of all purposes, or of these runs and all that is no run."""
-        which = []
-        if only is not None:
-            numbers: dict[str, set[int]] = defaultdict(set)
-            for kind, number in only:
-                if number is not None:
-                    numbers[kind].add(number)
-            runs = [and_(_TABLE.c.kind == kind, is_among(_TABLE.c.number, found)) for kind, found in numbers.items()]
-            which.append(or_(_TABLE.c.kind == STUDY, _TABLE.c.number.is_(None), *runs))
+    def by_purpose(self, runs: Iterable[Purpose]) -> Iterator[tuple[Purpose, int | None, CallCounts]]:
+        """The same by purpose and number of the model, of these runs and all that is no run."""
+        column = _TABLE.c
+        of_kinds = [
+            and_(column.kind == kind, is_among(column.number, numbers))
+            for kind, numbers in numbers_by_kind(runs).items()
+        ]
+        which = [or_(column.kind == STUDY, column.number.is_(None), *of_kinds)]
         for kind, number, model_id, *counts in self._added_up("kind", "number", "model_id", which=which):
             yield Purpose(kind, number), model_id, CallCounts.of(counts)
 
-    def dearest(self, prices: Mapping[int, Prices | None], most: int) -> tuple[list[Purpose], int]:
+    def dearest(self, prices: Mapping[int, Prices | None], most: int | None) -> tuple[list[Purpose], int]:
         """The dearest purposes of summed calls but studies, by the prices of models, and how many there are.
 
-        So many, and one at least.
+        All of them, or so many, and one at least.
         """
         column = _TABLE.c
         usd: ColumnElement[float] = column.cost
@@ -143,7 +150,7 @@ class CallsSince:
             .where(*self._which, column.kind != STUDY)
             .group_by(*by)
             .order_by(func.sum(usd).desc(), func.sum(tokens).desc(), *by)
-            .limit(max(most, 1))  # each row has their number
+            .limit(None if most is None else max(most, 1))  # each row has their number
         )
         rows = self._session.execute(found).all()
         return [Purpose(kind, number) for kind, number, _ in rows], rows[0][2] if rows else 0

@@ -40,6 +40,7 @@ from app.spend.call_sums import (
     CallsSince,
     Purpose,
     SummedCalls,
+    numbers_by_kind,
 )
 
 K = TypeVar("K")
@@ -226,16 +227,15 @@ class _SpentSince:
 
     def by_purpose(self, most: int | None) -> tuple[list[tuple[Purpose, SpendSums]], int]:
         """By purpose, the dearest first, of all runs or at least so many; and how many runs there are."""
+        dearest, summed_runs = self._calls.dearest(self._prices, most)
         latest = {line.purpose for line in self._latest}
-        dearest, summed_runs = (None, 0) if most is None else self._calls.dearest(self._prices, most)
         summed = [
             (purpose, self._sums(model, counts))
-            for purpose, model, counts in self._calls.by_purpose(None if dearest is None else {*dearest, *latest})
+            for purpose, model, counts in self._calls.by_purpose({*dearest, *latest})
         ]
+        further = latest - {purpose for purpose, _ in summed}  # which `summed_runs` does not count
         found = _dearest_first(_added([*summed, *((line.purpose, line.sums) for line in self._latest)]))
-        # `summed_runs` are all that have summed calls; those that have none yet are among `found`.
-        counted = set() if dearest is None else {purpose for purpose, _ in summed}
-        return found, summed_runs + sum(purpose.kind != STUDY and purpose not in counted for purpose, _ in found)
+        return found, summed_runs + sum(purpose.kind != STUDY for purpose in further)
 
     def _registered(self, model_id: int | None) -> int | None:
         return model_id if model_id in self.models else None
@@ -261,12 +261,8 @@ def _lines_of_trainings(session: Session, since: datetime | None) -> Iterable[Sp
 
 def _names(session: Session, purposes: Iterable[Purpose]) -> Mapping[Purpose, str]:
     """The names of studies, and of those runs that have one."""
-    wanted: dict[str, set[int]] = defaultdict(set)
-    for kind, number in purposes:
-        if number is not None:
-            wanted[kind].add(number)
     found: dict[Purpose, str] = {}
-    for name, numbers in wanted.items():
+    for name, numbers in numbers_by_kind(purposes).items():
         table: Any = Study if name == STUDY else RUNS[name].table
         if hasattr(table, "name"):
             rows = session.execute(select(table.id, table.name).where(is_among(table.id, numbers)))
