@@ -17,6 +17,7 @@ import argparse
 import io
 import itertools
 import json
+import re
 import resource
 import tarfile
 import time
@@ -178,7 +179,7 @@ class CampaignOfSeed:
         found = {}
         for condition, how in CONDITIONS.items():
             models = [model, SCRIPTED.split()[-1]] if condition == SCRIPTED else [model]
-            name = f"{which}-{condition.replace(' ', '-')}-on-{self._contexts.stem}"
+            name = round_name(which, condition, self._contexts.stem)
             play = partial(played_round, self._home, models, self._contexts, "--seed", str(self._seed), *how)
             matches_played = list(matches_of(export(self._home, self._home / "rounds" / name, play)))
             found[condition] = figures(matches_played) | {
@@ -202,6 +203,21 @@ def played_round(home: Path, models: Sequence[str], contexts: Path, *how: str) -
         "--contexts", str(contexts), "--pick", "in-order", "--matches", str(matches), *how, "--json",
     )  # fmt: skip
     return str(json.loads(played)["round_id"])
+
+
+def round_name(which: str, condition: str, on: str) -> str:
+    """The folder of the matches of the base or the last model in one condition, in the archive of a campaign."""
+    return f"{which}-{condition.replace(' ', '-')}-on-{on}"
+
+
+def kept_by_seed(variant: str, on: str, control: str = "") -> dict[int, Result]:
+    """What is kept of a variant on these contexts, or of a control of it that trains nothing, in the order of seeds.
+
+    `control` is what names it after the seed, as a regular expression.
+    """
+    named = re.compile(rf"{variant}-(\d+){control}-{on}\.json")
+    found = {int(match[1]): path for path in MEASURED.iterdir() if (match := named.fullmatch(path.name))}
+    return {seed: json.loads(found[seed].read_text(encoding="utf-8")) for seed in sorted(found)}
 
 
 def kept_round(home: Path, name: str, play: Callable[[], str]) -> Mapping[str, float]:

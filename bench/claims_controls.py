@@ -16,10 +16,8 @@ bench/measured/claims.
 
 import argparse
 import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import scipy.stats
 
@@ -31,12 +29,12 @@ from bench.claims import (
     BASE_FOLDER,
     GREEDY,
     HEADLINE,
-    MEASURED,
     PLAYED,
     SPEC,
     Result,
     as_markdown,
     interval,
+    kept_by_seed,
     kept_round,
     played_round,
     register,
@@ -44,13 +42,15 @@ from bench.claims import (
 
 TEMPERATURES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 BASE_SEED = 1
+EXCHANGED, CROSS = "exchanged-talk", "cross-play"
+KEPT_OF = {EXCHANGED: f"-{EXCHANGED}-on", CROSS: r"-with-\d+-on"}  # what their files are called after the seed
 _SHOWN = ("deals", "points", "agreed_points", "agreed_pareto", "last_offer_deals")
 
 
 def main() -> None:
     """Play what is not there yet, and print it beside what it is compared with."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("do", choices=("base-temperature", "exchanged-talk", "cross-play", "trained"))
+    parser.add_argument("do", choices=("base-temperature", EXCHANGED, CROSS, "trained"))
     parser.add_argument("--seeds", type=int, nargs="+", default=[], help="whose last models")
     parser.add_argument("--measured-on", choices=("test", "development"), default="test", help="contexts [test]")
     parser.add_argument("--work", type=Path, default=ROOT / "var" / "claims", help="folder to work in [var/claims]")
@@ -60,12 +60,12 @@ def main() -> None:
     if asked.do == "base-temperature":
         print(_base_at_temperatures(work, contexts))
     elif asked.do == "trained":
-        print(_of_variants(asked.measured_on))
+        print(of_variants(asked.measured_on))
     elif len(asked.seeds) < 2:
         parser.error("--seeds: expected two or more, as each is compared over them")
     else:
-        play = _exchanged_talk if asked.do == "exchanged-talk" else _cross_play
-        print(_beside_own(asked.seeds, play(work, contexts, asked.seeds), asked.do, asked.measured_on))
+        play = _exchanged_talk if asked.do == EXCHANGED else _cross_play
+        print(beside_own(play(work, contexts, asked.seeds), asked.do, asked.measured_on))
 
 
 def _base_at_temperatures(work: Path, contexts: Path) -> str:
@@ -91,7 +91,7 @@ def _exchanged_talk(work: Path, contexts: Path, seeds: Sequence[int]) -> dict[in
             own = played_round(home, [_last(home)], contexts, *how)
             return played_round(home, [_last(home)], contexts, *how, "--talk-of", own)
 
-        return kept_round(home, f"{HEADLINE}-{seed}-exchanged-talk-on-{contexts.stem}", play)
+        return kept_round(home, f"{HEADLINE}-{seed}-{EXCHANGED}-on-{contexts.stem}", play)
 
     return {seed: played(seed) for seed in seeds}
 
@@ -111,10 +111,10 @@ def _cross_play(work: Path, contexts: Path, seeds: Sequence[int]) -> dict[int, M
     return {seed: played(seed, other) for seed, other in zip(seeds, [*seeds[1:], seeds[0]], strict=True)}
 
 
-def _of_variants(on: str) -> str:
+def of_variants(on: str) -> str:
     """The mean of the last models of each variant over its seeds, and what its points differ from the headline's by."""
     variants = [HEADLINE, *read_yaml(SPEC).value.get("variants", {})]
-    found = {variant: _kept(variant, on) for variant in variants}
+    found = {variant: list(kept_by_seed(variant, on).values()) for variant in variants}
     lines = [["variant", "seeds", "played", *_titles(), "points minus the headline’s, 95 %"]]
     for condition in (PLAYED, GREEDY):
         for variant, results in found.items():
@@ -124,14 +124,6 @@ def _of_variants(on: str) -> str:
                 apart = "" if variant == HEADLINE else _apart(results, found[HEADLINE], condition)
                 lines.append([variant, str(len(results)), condition, *_cells(means), apart])
     return as_markdown(lines)
-
-
-def _kept(variant: str, on: str) -> list[Result]:
-    """The results of all seeds of a variant that are there."""
-    found = [
-        path for path in MEASURED.glob(f"{variant}-*-{on}.json") if re.fullmatch(rf"{variant}-\d+-{on}", path.stem)
-    ]
-    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(found)]
 
 
 def _apart(results: Sequence[Result], others: Sequence[Result], condition: str) -> str:
@@ -159,12 +151,10 @@ def _folder(home: Path) -> Path:
     return home / str(model["options"]["path"])
 
 
-def _beside_own(seeds: Sequence[int], found: Mapping[int, Mapping[str, float]], what: str, on: str) -> str:
+def beside_own(found: Mapping[int, Mapping[str, float]], what: str, on: str) -> str:
     """A line a seed with the same figures of the model with itself, and the mean difference with its interval."""
-    own: dict[int, Mapping[str, Any]] = {
-        seed: json.loads((MEASURED / f"{HEADLINE}-{seed}-{on}.json").read_text(encoding="utf-8"))["last"][PLAYED]
-        for seed in seeds
-    }
+    seeds = list(found)
+    own = {seed: each["last"][PLAYED] for seed, each in kept_by_seed(HEADLINE, on).items()}
     lines = [["seed", "played", *_titles()]]
     for seed in seeds:
         lines += [[str(seed), "with itself", *_cells(own[seed])], [str(seed), what, *_cells(found[seed])]]

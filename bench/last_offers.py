@@ -29,12 +29,17 @@ _ALL, _BOTH = "all", "both"
 
 
 class Match(NamedTuple):
-    """A match: counts, values and proposals by seat (None where there was none), and (seat, text) of its messages."""
+    """A match: counts, values and proposals by seat (None where there was none), and (seat, text) of its messages.
+
+    `proposers` are the seats in the order in which they proposed, `scored` the points that the product gave to each.
+    """
 
     counts: Counts
     values: tuple[Counts, Counts]
     proposed: tuple[Counts | None, Counts | None]
     messages: Sequence[tuple[int, str]]
+    proposers: Sequence[int] = ()
+    scored: tuple[int, int] = (0, 0)
 
     def points(self, shares: Sequence[Counts | None]) -> tuple[int, int] | None:
         """What both seats get for these shares, or None without a deal."""
@@ -118,6 +123,8 @@ def matches_of(folder: Path) -> Iterator[Match]:
             (_numbers(result["p0_values"]) or (), _numbers(result["p1_values"]) or ()),
             (proposed[0], proposed[1]),
             tuple((seat, move.removeprefix("[message] ")) for seat, move in moves if move.startswith("[message] ")),
+            tuple(seat for seat, move in moves if move.startswith("[propose]")),
+            (result["p0_score"], result["p1_score"]),
         )
 
 
@@ -141,6 +148,11 @@ def figures(matches: Sequence[Match]) -> dict[str, float]:
         "repaired_deals": _share(repaired),
         "repaired_points": _points(repaired),
     }
+
+
+def scored_otherwise(matches: Sequence[Match]) -> int:
+    """In how many matches the product gave other points than the proposals come to here."""
+    return sum(match.scored != (match.points(match.proposed) or (0, 0)) for match in matches)
 
 
 def _rescored(match: Match, found: tuple[int, Offer] | None, *, repaired: bool) -> tuple[int, int] | None:
@@ -186,8 +198,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folders", type=Path, nargs="+", help="what `flask export lm-selfplay` wrote")
     for folder in parser.parse_args().folders:
-        found = figures(list(matches_of(folder)))
-        print(json.dumps({"folder": str(folder), **{name: round(value, 4) for name, value in found.items()}}))
+        matches = list(matches_of(folder))
+        found = {name: round(value, 4) for name, value in figures(matches).items()}
+        print(json.dumps({"folder": str(folder), **found, "scored_otherwise": scored_otherwise(matches)}))
 
 
 if __name__ == "__main__":

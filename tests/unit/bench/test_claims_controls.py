@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import scipy.stats
 
-from bench import claims_controls
+from bench import claims, claims_controls
 from bench.claims import GREEDY, PLAYED
 
 FIGURES = {"points": 2.0, "agreed_points": 5.0, "agreed_pareto": 0.5, "last_offer_deals": 0.25}
@@ -34,12 +34,12 @@ def test_the_base_plays_on_test_at_the_temperature_that_is_best_on_development(
 def test_each_model_stands_beside_itself_with_the_mean_difference(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claims_controls, "MEASURED", tmp_path)
+    monkeypatch.setattr(claims, "MEASURED", tmp_path)
     for seed, deals in ((101, 0.75), (102, 0.5)):
         kept = {"last": {PLAYED: FIGURES | {"deals": deals}}}
         (tmp_path / f"campaign-{seed}-test.json").write_text(json.dumps(kept), "utf-8")
     found = {101: FIGURES | {"deals": 0.5}, 102: FIGURES | {"deals": 0.25}}
-    lines = claims_controls._beside_own([101, 102], found, "cross-play", "test").splitlines()
+    lines = claims_controls.beside_own(found, "cross-play", "test").splitlines()
     assert lines[2].startswith("| 101 | with itself | 0.750 |")
     assert lines[3].startswith("| 101 | cross-play | 0.500 |")
     assert lines[-1].startswith("| all | difference, 95 % | -0.250 (-0.250 to -0.250) | +0.000 (+0.000 to +0.000) |")
@@ -48,7 +48,7 @@ def test_each_model_stands_beside_itself_with_the_mean_difference(
 def test_controls_that_train_stand_beside_the_headline_with_what_their_points_differ_by(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claims_controls, "MEASURED", tmp_path)
+    monkeypatch.setattr(claims, "MEASURED", tmp_path)
     points = {"campaign": {101: 4.0, 102: 4.5, 103: 5.0}, "unfiltered": {201: 1.0, 202: 2.0}, "random_rows": {201: 3.0}}
     for variant, by_seed in points.items():
         for seed, each in by_seed.items():
@@ -56,7 +56,7 @@ def test_controls_that_train_stand_beside_the_headline_with_what_their_points_di
             kept = {"last": {PLAYED: figures, GREEDY: figures}}
             (tmp_path / f"{variant}-{seed}-test.json").write_text(json.dumps(kept), "utf-8")
     (tmp_path / "campaign-101-with-102-on-test.json").write_text("{}", "utf-8")
-    lines = [line.split(" | ") for line in claims_controls._of_variants("test").splitlines()]
+    lines = [line.split(" | ") for line in claims_controls.of_variants("test").splitlines()]
     rows = {(line[0].removeprefix("| "), line[2]): line for line in lines}
     assert rows["campaign", PLAYED][1:5] == ["3", PLAYED, "0.500", "4.500"]
     mean, low, high = (float(each) for each in re.findall(r"[-+.\d]+", rows["unfiltered", GREEDY][-1]))

@@ -84,8 +84,11 @@ def test_a_round_is_read_in_its_published_form(tmp_path: Path) -> None:
         "p1_values": dict(zip(items, (2, 0, 2), strict=True)),
         "p0_allocation": dict(zip(items, (0, 1, 1), strict=True)),
         "p1_allocation": None,
+        "p0_score": 0,
+        "p1_score": 0,
     }
     (tmp_path / "results" / "000.json").write_text(json.dumps(result))
     text = f"Item counts: …\nPlayer 0 values: …\n\n\nPlayer 0: [message] {WHOLE[1]}\nPlayer 1: [propose] (1 books, …)\n"
     (tmp_path / "text_logs" / "000_full.txt").write_text(text)
-    assert list(matches_of(tmp_path)) == [match(WHOLE, proposed=((0, 1, 1), None))]
+    [found] = matches_of(tmp_path)
+    assert found == match(WHOLE, proposed=((0, 1, 1), None))._replace(proposers=(1,))
