@@ -1,4 +1,4 @@
-"""What all methods have in common: rows, a run that can be resumed, a checkpoint that appears when it is whole."""
+"""What all methods share: rows, a resumable run, and a checkpoint that appears only when complete."""
 
 import os
 import random
@@ -67,7 +67,9 @@ _CAME_LATER = {
 
 
 def prepare(config: Config) -> None:
-    """Seeds, threads and determinism, before a model is made. Raises Refused where the output cannot be written."""
+    """Set up seeds, threads and determinism before a model is made. Raises Refused where the output cannot be
+    written.
+    """
     if config.output.exists():
         raise TrainingRefused(
             f"output: expected a folder that is not there yet, got {config.output}; remove it or name another"
@@ -94,7 +96,7 @@ def prepare(config: Config) -> None:
 
 
 def renderer(config: Config, model: Any, tokenizer: Any) -> Renderer:
-    """How rows become tokens for this model. Raises Refused where the chat template that is named cannot be read."""
+    """The renderer of rows as tokens for this model. Raises Refused if the given chat template cannot be read."""
     if config.chat_template is not None:
         try:
             tokenizer.chat_template = config.chat_template.read_text(encoding="utf-8")
@@ -114,7 +116,7 @@ def renderer(config: Config, model: Any, tokenizer: Any) -> Renderer:
 
 
 def run(method: Method, config: Config, progress: Progress, stop: StopRequest) -> None:
-    """Makes or loads the first model, trains it and writes `output`. Raises as `train`."""
+    """Make or load the initial model, train it and write `output`. Raises as `train`."""
     prepare(config)
     if slow := slow_precision(config.precision, "cuda" if uses_gpu(config) else "cpu"):
         progress.tell("warning", message=f"precision: {slow}; float32, or a GPU, is faster")
@@ -124,7 +126,7 @@ def run(method: Method, config: Config, progress: Progress, stop: StopRequest) -
 
 
 def _first_model(method: Method, config: Config) -> tuple[Any, Any, dict[str, Any]]:
-    """Model and tokenizer that the training starts from, and what the provenance says of them."""
+    """The model and tokenizer that the training starts from, and their provenance entries."""
     if isinstance(config, FromCheckpoint):
         return *checkpoints.load(config.base, config.base_sha256), {"base_sha256": checkpoint_hash(config.base)}
     if method.new_model is None:
@@ -141,7 +143,7 @@ def train(
     progress: Progress,
     stop: StopRequest,
 ) -> None:
-    """Trains a model on the config's rows and writes the checkpoint. `base` says in the provenance what it began from.
+    """Train a model on the config's rows and write the checkpoint. `base` is the starting model's provenance.
 
     Raises Refused before the first step, Failed after it, and KeyboardInterrupt where `stop` was asked for.
     """
@@ -208,12 +210,12 @@ def _refuse_empty(rows: Rows, purpose: str, render: Renderer) -> None:
 
 
 def _settings(config: Config) -> dict[str, Any]:
-    """All fields but files and folders, those that were not given with their defaults."""
+    """All fields except files and folders, with defaults for those not given."""
     return {name: value for name, value in config if name not in _NO_SETTINGS}
 
 
 def _provenance(config: Config, method: str, base: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
-    """What makes the model what it is. Files by name and hash: their folders are another machine's tomorrow."""
+    """Everything that determines the model. Files by name and hash, as folders differ between machines."""
     named = {name: value.name if isinstance(value, Path) else value for name, value in config}
     facts = {"method": method, "seed": config.seed, **base, "data_sha256": file_hash(config.data)}
     if config.eval_data is not None:
@@ -226,7 +228,7 @@ def _provenance(config: Config, method: str, base: Mapping[str, Any], rows: Rows
 
 
 def _last_checkpoint(config: Config, provenance: Mapping[str, Any]) -> Path | None:
-    """What to go on from. Raises Refused where the run folder holds another training."""
+    """The checkpoint to resume from. Raises Refused where the run folder holds another training."""
     run = config.run_folder
     if process_number() == 0:
         for part in run.glob(f".{PREFIX}*.part"):
@@ -259,7 +261,7 @@ def _last_checkpoint(config: Config, provenance: Mapping[str, Any]) -> Path | No
 
 
 def _as_of_today(config: Config, then: Mapping[str, Any]) -> dict[str, Any]:
-    """What a checkpoint says of itself, with the fields that came later at their defaults."""
+    """A checkpoint's provenance, with fields introduced later set to their defaults."""
     later = _CAME_LATER - _NOT_RECORDED
     defaults = {
         name: field.get_default(call_default_factory=True)
@@ -290,13 +292,13 @@ def _callbacks(config: Config, follower: ProgressCallback, last: Path | None) ->
 
 
 def _is_wandb_set_up() -> bool:
-    """Whether Weights & Biases is installed, and somebody has said by its variables that it is to be used."""
+    """Whether Weights & Biases is installed and enabled by its environment variables."""
     wanted = any(os.environ.get(name) for name in ("WANDB_API_KEY", "WANDB_PROJECT", "WANDB_MODE"))
     return wanted and os.environ.get("WANDB_MODE") != "disabled" and find_spec("wandb") is not None
 
 
 def _device(trainer: TokenTrainer) -> str:
-    """What the training runs on; where several processes do, how many and how they share the work."""
+    """The device that the training runs on; with several processes, also their number and how they share the work."""
     device = trainer.args.device
     alone = processes() == 1 and not trainer.shards_weights
     if device.type == "cuda":
@@ -316,10 +318,10 @@ def _finish(
     progress: Progress,
     from_step: int | None = None,
 ) -> None:
-    """The best weights, or the last where nothing was evaluated, as the output; then the run's checkpoints go.
+    """Write the best weights (the last ones if nothing was evaluated) as the output; then delete the run's checkpoints.
 
-    The last are the trainer's, or, where nothing was left to train, those of the checkpoint of `from_step`. Adapters,
-    and weights of which each process has a part, are taken from the last checkpoint, where they are whole.
+    The last weights are the trainer's or, if nothing was left to train, those of the checkpoint of `from_step`.
+    Adapters, and weights split across processes, are taken from the last checkpoint, which has them whole.
     """
     if not trainer.args.should_save:
         return
@@ -345,7 +347,7 @@ def _finish(
 
 
 def _model_of_step(config: Config, folder: Path) -> Any:
-    """The model of a run's checkpoint, with its adapters, if it has any, merged into the weights of the base."""
+    """The model of a run's checkpoint, with any adapters merged into the weights of the base."""
     unset_hf_deepspeed_config()  # with which the main process would wait for the others to load their parts
     if isinstance(config, FromCheckpoint) and config.uses_adapters:
         base, _ = checkpoints.load(config.base, config.base_sha256)

@@ -1,4 +1,4 @@
-"""The recipe of an alignment: what its spec comes to, as steps. Pure."""
+"""The recipe of an alignment: the steps that its spec amounts to. Pure."""
 
 from collections.abc import Sequence
 
@@ -20,14 +20,15 @@ _LONGEST_NAME = 80  # of societies and datasets
 
 
 def recipe_of(spec: AlignmentSpec, name: str, *, rated: bool) -> RecipeFile:
-    """The recipe of an alignment of that name. `rated`: its demonstrations are rated responses, of which the best are
-    learnt.
+    """The recipe of an alignment of that name.
+
+    `rated`: its demonstrations are rated responses, of which the best are learnt.
     """
     return RecipeFile.model_validate(document_of(spec, name, rated=rated))
 
 
 def document_of(spec: AlignmentSpec, name: str, *, rated: bool) -> JSON:
-    """The recipe as a file has it."""
+    """The recipe as it is written to a file."""
     first, aligned = model_names(name)
     learner, called = "${base}", spec.base
     steps: list[JSON] = []
@@ -60,12 +61,12 @@ def document_of(spec: AlignmentSpec, name: str, *, rated: bool) -> JSON:
 
 
 def model_names(name: str) -> Sequence[str]:
-    """What the models of an alignment are called: that of the demonstrations, and that of the society."""
+    """The names of an alignment's models: that trained on demonstrations, and that trained on the society."""
     return f"{name}-sft", f"{name}-aligned"
 
 
 def _society(spec: AlignmentSpec, learner: str, name: str) -> JSON:
-    """A society in which the model that learns lives."""
+    """A society with the model that learns."""
     return {
         "agents": {learner: spec.share, **{literal(model): share for model, share in spec.agents.items()}},
         "observers": [*map(literal, spec.observers)],
@@ -77,7 +78,7 @@ def _society(spec: AlignmentSpec, learner: str, name: str) -> JSON:
 
 
 def _named(name: str, rest: str) -> str:
-    """A name that begins with the run's, which is `name`, cut to what names may have."""
+    """A name that begins with the run's name, `name`, cut to the longest length allowed."""
     return "${run}" + str(literal(f"{name}{rest}"[:_LONGEST_NAME].removeprefix(name)))
 
 

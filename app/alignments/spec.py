@@ -1,4 +1,4 @@
-"""What can be asked of an alignment, and how its questions are parted."""
+"""The settings of an alignment, and how its questions are split."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -29,21 +29,21 @@ HELD_OUT_SHARE = 0.2
 
 
 class AlignmentPreset(NamedTuple):
-    """How the second training is done, and how the rows of the society are mixed for it."""
+    """The settings of the second training, and how the society's rows are mixed for it."""
 
     training: Mapping[str, Any]
     mixing: str
 
 
 def presets() -> dict[str, AlignmentPreset]:
-    """The published recipe, and what its code does where nothing is said."""
+    """The published recipe, and the defaults of its published code."""
     trainings = all_methods()[ALIGN].presets
     mixing = {PUBLISHED: RELEASED, PUBLISHED_CODE: CODE}
     return {name: AlignmentPreset(trainings[name], mixing[name]) for name in mixing}
 
 
 class AlignmentSpec(JobSpec):
-    """The model that learns, who lives in its societies, its two trainings, and how it is compared in the end."""
+    """The model that learns, the agents of its societies, its two trainings, and the final comparison."""
 
     version: ClassVar[int] = 2
     files: ClassVar = {"questions": QUESTIONS, "priors": PRIORS, "held_out": QUESTIONS._replace(shipped=None)}
@@ -148,12 +148,12 @@ class AlignmentSpec(JobSpec):
 
     @classmethod
     def read(cls, raw: Mapping[str, Any], at: str = "") -> Self:
-        """As of every spec; the seed may be among the settings of the societies."""
+        """As for every spec, but the seed may be among the settings of the societies."""
         return super().read(with_seed(raw, "society"), at)
 
     @classmethod
     def of_version(cls, _before: int, fields: dict[str, Any]) -> dict[str, Any]:
-        """The first version had pairs of agents and shares, the society's seed beside the spec's, and a `training`."""
+        """The first version had pairs of agents and shares, a second seed for the society, and a `training`."""
         found = {name: value for name, value in fields.items() if name not in ("training", "society_preset")}
         if isinstance(society := fields.get("society"), Mapping):
             found["society"] = {name: value for name, value in society.items() if name != "seed"}
@@ -168,7 +168,7 @@ class AlignmentSpec(JobSpec):
 
     @property
     def judges(self) -> tuple[str, ...]:
-        """The models that compare in the end."""
+        """The models that make the final comparison."""
         return self.raters or self.observers
 
 
@@ -181,7 +181,7 @@ def read_preset(name: str) -> AlignmentPreset:
 
 
 def part(questions: Sequence[str], share: float, seed: int) -> tuple[list[str], list[str]]:
-    """Questions for the societies, and a share of them, one at least, that is held out. In their order, each once."""
+    """Questions for the societies, and a held-out share, at least one; both in order, without duplicates."""
     every = list(dict.fromkeys(each.strip() for each in questions))
     number = min(len(every) - 1, max(1, round(share * len(every))))
     drawn = set(random.Random(f"held out {seed}").sample(range(len(every)), number))

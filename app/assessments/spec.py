@@ -1,4 +1,4 @@
-"""What can be asked of an assessment."""
+"""The settings of an assessment."""
 
 from typing import ClassVar, Self
 
@@ -16,7 +16,7 @@ _OWN = "as the preset says, else as the model has it"
 
 
 class AnswerSampling(SpecPart):
-    """How two models are to answer held-out questions."""
+    """How two models answer held-out questions."""
 
     presets: ClassVar = {
         name: {field: value for field, value in sampling._asdict().items() if value is not None}
@@ -45,12 +45,12 @@ class AnswerSampling(SpecPart):
 
     @property
     def chat(self) -> ChatSampling:
-        """The same for a player."""
+        """The same settings for a player."""
         return ChatSampling(**self.model_dump())
 
 
 def asked_sampling(heading: str) -> AnswerSampling:
-    """The field of a spec that says how the answers are sampled."""
+    """The spec field for the sampling of the answers."""
     found: AnswerSampling = asked(
         "Sampling",
         "Of both models’ answers. The fields below are laid over it.",

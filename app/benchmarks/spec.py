@@ -1,4 +1,4 @@
-"""What can be asked of a benchmark. Pure."""
+"""The settings of a benchmark. Pure."""
 
 from typing import ClassVar
 

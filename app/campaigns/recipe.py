@@ -1,7 +1,7 @@
-"""The recipe of a campaign: what its spec comes to, as steps. Pure.
+"""The recipe of a campaign: the steps that its spec amounts to. Pure.
 
-Rounds, evaluations and trainings have seeds that follow from the campaign's and from their iteration. Names are those
-that people know from lists: "NAME, round 3", and NAME-3 for a model and the dataset that it learnt from.
+Rounds, evaluations and trainings have seeds derived from the campaign's seed and from their iteration. Names are those
+shown in lists: "NAME, round 3", and NAME-3 for a model and the dataset that it learnt from.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def recipe_of(spec: CampaignSpec, name: str, style: str | None) -> RecipeFile:
 
 
 def document_of(spec: CampaignSpec, name: str, style: str | None) -> JSON:
-    """The recipe as a file has it."""
+    """The recipe as it is written to a file."""
     numbers = [*range(1, spec.total + 1)]
     seeds = [match_seed(spec.seed, number) for number in numbers]
     inputs: JSON = {
@@ -57,7 +57,7 @@ def document_of(spec: CampaignSpec, name: str, style: str | None) -> JSON:
 
 
 def evaluation_names(spec: CampaignSpec) -> Mapping[str, str]:
-    """The labels of all evaluations of a model by the names of their steps; the first has none."""
+    """The labels of all evaluations of a model, by step name; the first has none."""
     return {_evaluation_name(place): each.label for place, each in enumerate([spec.as_played, *spec.further])}
 
 
@@ -88,7 +88,7 @@ class _Writer:
             self._in_loop["when"] = f"{ITERATION} > 1"
 
     def start(self) -> list[JSON]:
-        """What comes before the rounds with the model itself: a teacher's round, and the training on it or on data."""
+        """The steps before the model's own rounds: a teacher's round, and the training on it or on a dataset."""
         spec = self._spec
         if not spec.has_start:
             return []
@@ -108,7 +108,7 @@ class _Writer:
         ]
 
     def played(self) -> list[JSON]:
-        """The rounds of an iteration: of the newest model with itself, and with each partner."""
+        """The rounds of an iteration: the newest model with itself, and with each partner."""
         spec, against = self._spec, self._spec.matches_against
         newest = self._latest
         sampling = spec.sampling.options()
@@ -121,9 +121,10 @@ class _Writer:
         return [{"name": name, "do": "round", **self._in_loop, "with": fields} for name, fields in steps]
 
     def learnt(self) -> list[JSON]:
-        """The dataset of an iteration, of what the models said that learn and not of their partners, and the training.
+        """The dataset of an iteration, of what the learning models but not their partners said, and the training.
 
-        The model that played is the reference of a method that learns from rewards, whatever the training goes on from.
+        For a method that learns from rewards, the reference is the model that played, whichever model is trained
+        further.
         """
         spec = self._spec
         so_far = "all." if spec.data_of == ALL_ROUNDS else ""
@@ -149,7 +150,7 @@ class _Writer:
         ]
 
     def evaluations(self, ending: str, model: str, number: str) -> list[JSON]:
-        """All evaluations of a model, each beside that of the base. They are the same matches for every model."""
+        """All evaluations of a model, each beside the base's. They have the same matches for every model."""
         found = []
         for place, each in enumerate([self._spec.as_played, *self._spec.further]):
             name = _evaluation_name(place)
@@ -168,7 +169,7 @@ class _Writer:
         return {"game": spec.game, "config": config, "lenient": spec.lenient, "sampling": {**sampling}}
 
     def _called(self, what: str, number: str, more: str) -> str:
-        """What a round is called, cut to what names may have."""
+        """The name of a round, cut to the longest length allowed."""
         width = len(str(self._spec.total)) if "$" in number else len(number)
         rest: str = literal(more[: max(0, self._room - len(f", {what} ") - width)])
         return f"${{run}}, {what} {number}{rest}"
@@ -199,7 +200,7 @@ class _Writer:
         return {**fields, "rewards": spec.given_rewards, **rewarded}
 
     def _learners(self) -> list[str]:
-        """The models that have played with themselves in the rounds that are learnt from."""
+        """The models that played with themselves in the rounds to learn from."""
         if self._spec.data_of != ALL_ROUNDS:
             return [self._latest]
         first = f"all.{TRAIN_FIRST}.model" if self._spec.has_start else "base"

@@ -1,4 +1,4 @@
-"""How the models of a campaign are sampled: as the game's paper did unless it is said."""
+"""How the models of a campaign are sampled: by default as in the game's paper."""
 
 from typing import Annotated, Literal, Self
 
@@ -14,12 +14,12 @@ Whole = Annotated[int, Field(ge=1, le=100_000)] | Literal["none"]
 
 
 def _usual_sampling(field: str) -> str:
-    """What a field of the sampling is where nobody says it, for the help."""
+    """The default of a sampling field in each game, for the help."""
     return "; ".join(f"{game.name}: {game.sampling[field]:g}" for game in GAMES.values() if field in game.sampling)
 
 
 class CampaignSampling(SpecPart):
-    """How the models of a campaign are sampled, in rounds and evaluations: laid over each model's own options."""
+    """How the models of a campaign are sampled in rounds and evaluations; overrides each model's own options."""
 
     temperature: Temperature | None = asked(
         "Temperature",
@@ -44,10 +44,10 @@ class CampaignSampling(SpecPart):
     )
 
     def of_game(self, game: str) -> Self:
-        """The same with nothing left open: what nobody said is as the game's paper did, or none."""
+        """The same with nothing left open: values not given are those of the game's paper, or none."""
         usual = {field: NONE for field, _ in self} | {**find_game(game).sampling}
         return type(self)(**usual | self.model_dump(exclude_none=True))
 
     def options(self) -> JSON:
-        """What is laid over the options of the models."""
+        """The values that override the models' options."""
         return {field: value for field, value in self if value not in (None, NONE)}

@@ -1,4 +1,4 @@
-"""What can be asked of a campaign: to play, filter, train and evaluate, again and again."""
+"""The settings of a campaign: to play, filter, train and evaluate, again and again."""
 
 import secrets
 from collections.abc import Collection, Mapping, Sequence
@@ -76,7 +76,7 @@ class EvaluationSpec(NamedTuple):
 class CampaignSpec(JobSpec):
     """What is played, learnt and evaluated, how often, and what comes before.
 
-    Each iteration's model goes on from the `previous` one or from the `base`, and learns from the rows of the `last`
+    Each iteration's model is trained from the `previous` one or from the `base`, and learns from the rows of the `last`
     round or of `all` rounds so far. Shares of the matches are played against partners, from either seat, and the rest
     against the model itself; only what the model itself said is learnt. All models are evaluated on the same held-out
     material: as they play, at another temperature, and against each of some opponents with the seats swapped half of
@@ -262,7 +262,7 @@ class CampaignSpec(JobSpec):
 
     @classmethod
     def only_with(cls) -> Mapping[str, tuple[str, Collection[str]]]:
-        """Not every campaign has rewards, and not every method mixes supervised rows in."""
+        """Fields that need another: not every campaign has rewards, nor does every method mix in supervised rows."""
         mixing = [name for name in METHODS if all_methods()[name].mixes_supervised_rows]
         return {**dict.fromkeys(_OF_REWARDS, ("rewards", ("", SPAG))), SFT_DATA: ("method", mixing)}
 
@@ -270,7 +270,7 @@ class CampaignSpec(JobSpec):
 
     @classmethod
     def read(cls, raw: Mapping[str, Any], at: str = "") -> Self:
-        """As of every spec; `none` stands for no opponent, teacher or dataset, as it does on the command line."""
+        """As for every spec, but `none` stands for no opponent, teacher or dataset, as on the command line."""
         given = {name: value for name, value in raw.items() if value not in (None, "")}
         for name in ("start_data", "teacher", SFT_DATA):
             if given.get(name) == NONE:
@@ -286,8 +286,10 @@ class CampaignSpec(JobSpec):
 
     @classmethod
     def of_version(cls, before: int, fields: dict[str, Any]) -> dict[str, Any]:
-        """The first version had a partner or several, pairs of partners and shares, and null and defaults for what was
-        not asked for; what the models were not to be sampled with was not in it. The second read no move leniently.
+        """The first version had one or several partners, and pairs of partners and shares.
+
+        It had null and defaults for what was not given, and left out the sampling options that were not used. The
+        second read no move leniently.
         """
         if before == 2:
             return {"lenient": False, **fields}
@@ -331,7 +333,7 @@ class CampaignSpec(JobSpec):
     @field_validator("training", "start_training")
     @classmethod
     def _fields_are_those_of_the_method(cls, given: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-        """The fields as the trainings have them: what is usual in campaigns under what was given."""
+        """The training fields, with the usual values of campaigns for those not given."""
         start = info.field_name == "start_training"
         method = info.data.get("start_method" if start else "method")
         if method is None or (start and info.data.get("start_data") is None and info.data.get("teacher") is None):
@@ -383,17 +385,17 @@ class CampaignSpec(JobSpec):
 
     @property
     def given_rewards(self) -> str:
-        """The rewards of moves, which are there anyway if a method learns from them."""
+        """The rewards of moves, which are present in any case if a method learns from them."""
         return self.rewards or (SPAG if needs_rewards(self.method) else NO_REWARDS)
 
     @property
     def kept(self) -> str:
-        """The filter of the datasets; with rewards all is kept, as their weights say what is learnt."""
+        """The filter of the datasets; with rewards everything is kept by default, as weights decide what is learnt."""
         return self.filter or (ABOVE_AVG if self.given_rewards == NO_REWARDS else ALL)
 
     @property
     def of_rows(self) -> JSON:
-        """What is asked of the rows of its datasets beside the filter, as far as it is not what is usual."""
+        """The settings of its datasets' rows besides the filter, as far as they differ from the defaults."""
         return {name: value for name, usual in OF_ROWS.items() if (value := getattr(self, name)) != usual}
 
     @property
@@ -408,7 +410,7 @@ class CampaignSpec(JobSpec):
 
     @property
     def total(self) -> int:
-        """How many iterations there are in all."""
+        """The total number of iterations."""
         return self.iterations + self.has_start
 
     def is_start(self, number: int) -> bool:
@@ -422,12 +424,12 @@ class CampaignSpec(JobSpec):
 
     @property
     def matches_of_round(self) -> int:
-        """How many matches a round has; 0 before it is known how much material there is."""
+        """The number of matches in a round; 0 until the amount of material is known."""
         return self.matches if isinstance(self.matches, int) else 0
 
     @property
     def matches_against(self) -> Mapping[str, int]:
-        """How many matches of a round are played against each partner; an even number."""
+        """The number of a round's matches that are played against each partner; even."""
         return matches_against(self.shares, self.matches_of_round)
 
     @property

@@ -1,4 +1,4 @@
-"""`flask recipe`: experiments of many jobs, each described by a file of steps, here or by the workers."""
+"""`flask recipe`: experiments of many jobs, each described by a file of steps, run here or by the workers."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -144,7 +144,7 @@ class _RecipeCommands(JobCommands[RecipeRun]):
     def print_one(  # type: ignore[override]
         self, number: int, as_json: bool, sweep: bool, as_csv: bool, figure: str, across: str, chart: Path | None
     ) -> None:
-        """Print a run, or what its sweep has come to."""
+        """Print a run, or the results of its sweep."""
         if not (sweep or as_csv or figure or across or chart is not None):
             super().print_one(number, as_json)
             return
@@ -169,18 +169,18 @@ class _RecipeCommands(JobCommands[RecipeRun]):
             click.echo("\n\n".join("\n".join(aligned([each.head, *each.lines])) for each in shown))
 
     def stopped(self, described: Described) -> str:
-        """After how many of its steps."""
+        """The number of its steps that are over."""
         return f", {described['done']} of {described['of']} steps over"
 
     def print_tables(self, number: int) -> None:
-        """Its steps, and the tables that they made."""
+        """Print its steps, and the tables that they made."""
         super().print_tables(number)
         with reading() as session:
             for table in shown_tables(session, RECIPE.get(session, number)):
                 click.echo("\n".join(["", table.name, *aligned([table.head, *table.lines])]))
 
     def run_here(self, number: int, as_json: bool) -> None:
-        """Carry a run on in this process."""
+        """Run or continue a run in this process."""
         if run_steps(steps.take_steps, number):
             raise Interrupted(f"Interrupted {self.kind.subject(number)}; {self.goes_on(number)}.")
         self.report(number, as_json)
@@ -193,7 +193,7 @@ for _command in (validate, run, export):
 
 
 def _step_line(step: PlannedStep, planned: Sequence[PlannedStep]) -> list[str]:
-    """A step as it is written: its name, what it does, and how often."""
+    """A step as written in the recipe: its name, its action, and how often it runs."""
     turns = [each for each in planned if each.index == step.index]
     loops = ", ".join(step.step.clauses)
     when = f", when {step.step.when}" if step.step.when else ""

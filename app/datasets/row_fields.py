@@ -1,4 +1,4 @@
-"""Fields that datasets and campaigns have: which of the kept seats give rows, and how much their moves weigh. Pure."""
+"""Fields shared by datasets and campaigns: which of the kept seats give rows, and the weights of their moves. Pure."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -27,7 +27,7 @@ OF_ROWS: Mapping[str, Any] = {
 
 
 def asked_grounded() -> Any:
-    """Whether the filter is to keep only what the talk accounts for."""
+    """The field for keeping only seats whose proposal is grounded in the talk."""
     return asked(
         "Grounded alone",
         "Of the seats that the filter keeps, only those whose proposal is their share of the last split named in the"
@@ -37,7 +37,7 @@ def asked_grounded() -> Any:
 
 
 def asked_control() -> Any:
-    """What an experiment is compared with: the same, but for what it is thought to gain by."""
+    """The field for a control: the same experiment without the part that is thought to help."""
     return asked(
         "Control",
         "To compare with: as many rows as the filter keeps of each round, but of any seats; or rewards that are dealt"
@@ -53,12 +53,12 @@ def asked_control() -> Any:
 
 
 def asked_weight(what: str, more: str) -> Any:
-    """How much some moves weigh in the loss."""
+    """The field for the weight of some moves in the loss."""
     return asked(f"Weight of {what}", f"In the loss. {more}", 1.0, metavar="W", ge=0, le=MOST_WEIGHT)
 
 
 def asked_permutations() -> Any:
-    """In how many other orders of the item types each kept transcript is added."""
+    """The field for the number of other orders of the item types in which each kept transcript is added."""
     return asked(
         "Other orders of the item types",
         "Adds each kept transcript in so many other orders, as if books had been hats: counts, values and words. Orders"
@@ -71,13 +71,13 @@ def asked_permutations() -> Any:
 
 
 def is_drawn(fields: Mapping[str, Any]) -> bool:
-    """Whether anything in a dataset of these fields is drawn by a seed; what is not given is as usual."""
+    """Whether anything in a dataset with these fields is drawn by a seed; missing fields have their defaults."""
     drawn = {"wordings": None, "control": NO_CONTROL, "permutations": 0}
     return any(fields.get(name, usual) != usual for name, usual in drawn.items())
 
 
 def check_control(control: str, rewards: str, filter_name: str, *, grounded: bool) -> None:
-    """Raises Invalid for rewards to be exchanged where there are none, and for rows to be drawn where all are kept."""
+    """Raises Invalid for a control that shuffles rewards if there are none, or that draws rows if all are kept."""
     if control == RANDOM_ROWS and filter_name == ALL and not grounded:
         raise Invalid("control", expected=Phrase("a filter that leaves seats out"), got=Phrase("one that keeps all"))
     if control == SHUFFLED_REWARDS and rewards == NO_REWARDS:

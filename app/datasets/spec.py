@@ -1,4 +1,4 @@
-"""What a dataset is to be cut from, and how: read from a command line, a form or JSON."""
+"""The spec of a dataset, read from a command line, a form or JSON."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -37,20 +37,20 @@ _TOP = ("game", "reason", "since", "until")  # conditions that are beside the ot
 
 @dataclass(frozen=True, slots=True)
 class DatasetSpec:
-    """What a dataset is to be cut from and how; None does not matter.
+    """How to build a dataset, and from which matches; None means no condition.
 
-    `rounds` are in order, each once; `matches` is what a match has to be beside that. Without rounds, a campaign, a
-    source or a single match, only matches that are part of no round are meant. `speakers` and `models` are about who
-    made the moves: any of these models, where there are some. `style` is the prompt style in which moves are
-    told whose player was not prompted: those of people, scripted players and imported matches; None is that of the
-    models in the matches. With `rewards`, each game's formula gives moves rewards and weights: `decay` (γ) shares a
-    seat's reward among its moves; without `role_weights` every move that is learnt weighs 1; with `positive_only` moves
-    whose reward is not above 0 weigh 0. With `wordings`, each row states the rules in one of this many wordings of
-    the prompt of `style`, drawn by `seed`, whatever prompt the move was made with. `reasoning` is KEEP where moves are
-    to have what their model thought before them, which is learnt with them. With `grounded`, the filter keeps of its
-    seats only those that proposed their share of the last split named. A `control` keeps or rewards at random, by
-    `seed`. The weight of a move is multiplied by `message_weight` or, if it is no message, by `proposal_weight`. Each
-    kept transcript is added in `permutations` other orders of its game's item types, drawn by `seed`.
+    `rounds` are sorted, each once; `matches` are further conditions on a match. Without rounds, a campaign, a source or
+    a single match, only matches outside rounds are meant. `speakers` and `models` are about who made the moves: any of
+    these models, if some are given. `style` is the prompt style for moves whose player was not prompted: those of
+    people, scripted players and imported matches; None is that of the models in the matches. With `rewards`, each
+    game's formula gives moves rewards and weights: `decay` (γ) shares a seat's reward among its moves; without
+    `role_weights` every move that is trained on weighs 1; with `positive_only` moves whose reward is not above 0 weigh
+    0. With `wordings`, each row states the rules in one of this many wordings of the prompt of `style`, drawn by
+    `seed`, whatever prompt the move was made with. With `reasoning` KEEP, moves have the reasoning of their model
+    before them, which is trained on too. With `grounded`, the filter keeps of its seats only those that proposed their
+    share of the last split named. A `control` keeps or rewards at random, by `seed`. The weight of a move is multiplied
+    by `message_weight` or, if it is not a message, by `proposal_weight`. Each kept transcript is added in
+    `permutations` other orders of its game's item types, drawn by `seed`.
     """
 
     rounds: tuple[int, ...]
@@ -79,7 +79,7 @@ class DatasetSpec:
 
     @property
     def is_drawn(self) -> bool:
-        """Whether anything follows from the seed."""
+        """Whether anything depends on the seed."""
         return is_drawn({"wordings": self.wordings, "control": self.control, "permutations": self.permutations})
 
     @property
@@ -89,26 +89,26 @@ class DatasetSpec:
 
     @property
     def batch(self) -> MatchFilter:
-        """The conditions that say what was played together: means are taken over all finished matches like that."""
+        """The conditions for matches played together: means are taken over all finished matches that meet them."""
         return _only(self.matches, _BATCH)
 
     @property
     def choice(self) -> MatchFilter:
-        """The other conditions, which choose among these matches."""
+        """The other conditions, which select among these matches."""
         return _only(self.matches, [name for name in NAMES if name not in _BATCH])
 
     @property
     def outside_rounds(self) -> bool:
-        """Whether only matches that are part of no round are meant."""
+        """Whether only matches outside rounds are meant."""
         return not self.rounds and all(getattr(self.matches, name) is None for name in ("campaign", "source", "match"))
 
     @property
     def of_game_alone(self) -> bool:
-        """Whether all that says what was played together is a game."""
+        """Whether a game is the only condition for matches played together."""
         return self.outside_rounds and self.batch == MatchFilter(game=self.matches.game)
 
     def to_json(self) -> JSON:
-        """The spec as `read_spec` reads it. "source" is who made the moves; conditions on matches are in "matches"."""
+        """The spec as JSON for `read_spec`. "source" is who made the moves; conditions on matches are in "matches"."""
         rewarded = {"decay": self.decay, "role_weights": self.role_weights, "positive_only": self.positive_only}
         chosen = {name: value for name in NAMES if (value := getattr(self.matches, name)) is not None}
         further = {name: value for name, value in chosen.items() if name not in _TOP}
@@ -141,7 +141,7 @@ def _only(choice: MatchFilter, names: Sequence[str]) -> MatchFilter:
 
 
 class DatasetRequestSpec(JobSpec):
-    """What a dataset is cut from, which transcripts are kept, and what their moves are worth."""
+    """A request for a dataset: its matches, the transcripts to keep, and the rewards of their moves."""
 
     rounds: tuple[str, ...] = asked(
         "Rounds",
@@ -255,7 +255,7 @@ class DatasetRequestSpec(JobSpec):
 
     @classmethod
     def only_with(cls) -> Mapping[str, tuple[str, Collection[str]]]:
-        """What is asked of rewards."""
+        """The fields that apply only with rewards."""
         return dict.fromkeys(("decay", "role_weights", "positive_only"), ("rewards", [SPAG]))
 
     @model_validator(mode="after")
@@ -273,13 +273,13 @@ class DatasetRequestSpec(JobSpec):
 
     @property
     def given_filter(self) -> str:
-        """The filter; with rewards all is kept, as their weights say what is learnt."""
+        """The filter; with rewards the default keeps all, because their weights determine what is trained on."""
         return self.filter or (ABOVE_AVG if self.rewards == NO_REWARDS else ALL)
 
     @property
     def cut(self) -> DatasetSpec:
-        """The same, read. Raises NotFound for an unknown game, and Invalid for all else that no dataset can be cut
-        by.
+        """The request as a DatasetSpec. Raises NotFound for an unknown game, and Invalid if no dataset can be built
+        from it.
         """
         given = {name: str(value) for name, value in self.matches.model_dump(exclude_none=True).items()}
         speakers: str = self.speakers
@@ -312,7 +312,7 @@ class DatasetRequestSpec(JobSpec):
 
 
 def request_of(stored: Mapping[str, Any]) -> DatasetRequestSpec:
-    """What was asked for, of the JSON that `DatasetSpec.to_json` wrote, in this release or an earlier one.
+    """The request from JSON written by `DatasetSpec.to_json`, in this release or an earlier one.
 
     Conditions on matches are beside the other fields or in "matches"; "source" may be who made the moves; a single one
     of the "models" may be a "model". Raises as DatasetRequestSpec.read does.
@@ -330,5 +330,5 @@ def request_of(stored: Mapping[str, Any]) -> DatasetRequestSpec:
 
 
 def read_spec(stored: Mapping[str, Any]) -> DatasetSpec:
-    """The spec of such JSON. Raises as `request_of` does."""
+    """The spec from such JSON. Raises as `request_of` does."""
     return request_of(stored).cut

@@ -1,4 +1,4 @@
-"""What can be asked of a training. The fields of its method, or of the backend, are found where these are described."""
+"""The spec of a training. The fields of methods and backends are read from where they are described."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Self
@@ -23,7 +23,7 @@ from training.methods.base import CONVERSATIONS, Need
 
 
 def _with_fields(schema: dict[str, Any]) -> None:
-    """What JSON Schema says of `config`, which depends on the method and on where it is trained."""
+    """Add the JSON Schema of `config`, which depends on the method and the backend."""
     schema["allOf"] = [
         {
             "if": {
@@ -39,7 +39,7 @@ def _with_fields(schema: dict[str, Any]) -> None:
 
 
 class TrainingBudget(JobBudget):
-    """What a training at a vendor may cost. A training here calls nobody."""
+    """The budget of a training at a vendor. A local training calls nobody."""
 
     usd: float | None = asked_usd(
         "Of a training at a vendor. It stops until it is resumed with more: at OpenAI and Together before anything is"
@@ -49,7 +49,7 @@ class TrainingBudget(JobBudget):
 
 
 class TrainingSpec(JobSpec):
-    """A model to make of a dataset: by which method, where, and what it begins with."""
+    """A model to train on a dataset: by which method, where, and from which base."""
 
     model_config = ConfigDict(json_schema_extra=_with_fields, validate_default=True)
     version: ClassVar[int] = 1
@@ -121,7 +121,7 @@ class TrainingSpec(JobSpec):
 
     @classmethod
     def only_with(cls) -> Mapping[str, tuple[str, Collection[str]]]:
-        """Not every method takes a base, a reference model or supervised rows, and nothing is paid for here."""
+        """Only some methods take a base, a reference model or supervised rows, and local trainings cost nothing."""
         methods = all_methods().values()
         return {
             "base": ("method", [each.name for each in methods if each.goes_on_from_base]),
@@ -150,7 +150,7 @@ class TrainingSpec(JobSpec):
     @field_validator("config")
     @classmethod
     def _fields_are_those_of_the_method(cls, given: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-        """The fields as the training has them, a preset laid under what was given."""
+        """The fields for the training: the given ones on top of a preset's."""
         if "method" not in info.data or "backend" not in info.data:
             return given
         method, fields = info.data["method"], {**given}

@@ -1,7 +1,7 @@
-"""What can be asked of a job, described once: each field with its type, limits, default, title and help. Pure.
+"""The spec of a job, described once: each field with its type, limits, default, title and help. Pure.
 
-The `spec.py` of a kind has a JobSpec. Made from it are the options of its command (app/cli/spec_options.py), its form
-(app/web/admin/spec_form.py), what both refuse, its JSON, its JSON Schema and its table in docs/jobs.md.
+The `spec.py` of a kind has a JobSpec. From it come the options of its command (app/cli/spec_options.py), its form
+(app/web/admin/spec_form.py), the checks of both, its JSON, its JSON Schema and its table in docs/jobs.md.
 """
 
 import shlex
@@ -24,11 +24,11 @@ _LIMITS = ("ge", "gt", "le", "lt", "min_length", "max_length", "default_factory"
 
 
 class TextFile(NamedTuple):
-    """How the file of a field is read: `parse` takes its content and what errors call it.
+    """How a field's file is read: `parse` takes its content and its name in errors.
 
-    `shipped` is read where no file is given, if Parlor ships one. `accept` is for the file dialog of a form.
-    `in_process`: `parse` starts a process and waits for it, which on an event loop no thread but its own may do.
-    `with_files`: of a file that names others, puts the texts of those, by name, to what `parse` has read.
+    `shipped` is read if no file is given, if Parlor ships one. `accept` is for the file dialog of a form. `in_process`:
+    `parse` starts a process and waits for it, which with an event loop only the loop's own thread may do. `with_files`:
+    for a file that names others, adds their texts, by name, to the result of `parse`.
     """
 
     parse: Callable[[bytes, str], Any]
@@ -39,36 +39,38 @@ class TextFile(NamedTuple):
 
 
 def asked(title: str, text: str, default: Any = ..., **said: Any) -> Any:
-    """A field of a spec: `title` heads it in forms, `text` explains it there and on the command line.
+    """A field of a spec: `title` is its heading in forms, `text` explains it there and on the command line.
 
-    What else may be said of it, beside pydantic's limits and `default_factory`:
-    unset: what an empty field stands for. labels: what the words that it may be are called (an empty one, too), or a
-        part's presets.
-    empty: what an empty field of a form stands for, where that is the word `none` and not the default.
-    note: what the command line says besides. hint: of material, what a form says of it.
-    metavar, option, argument: its placeholder on the command line, its name where that is another, whether it has none.
-        A part with an option takes `K=V`, one without has an option for each field. preset: the option of its preset.
-    widget: how a form asks for it where its type does not say so: model, models, shares, dataset, file, training, base,
-        or registry for one of the `methods` of training or of the `backends` that do it, as `registry` says;
-        names (several in one box), radio, day, known (one of the `of`: games, models, …), lines (name = value each),
-        written: a file whose text can be changed in the form, or upload: a file of as many MB as the setting `most`
-        says, which the form has read by itself;
-        game, and of the game that the field `game` names: seats (two models, or all of a cross-play), options (its
+    Further arguments, beside pydantic's limits and `default_factory`:
+    unset: what an empty field means. labels: display names of the words that it may be (an empty one, too),
+        or of a part's presets.
+    empty: what an empty form field means, if that is the word `none` and not the default.
+    note: an addition on the command line. hint: for material, an explanation in forms.
+    metavar, option, argument: its placeholder on the command line, its option if named differently, whether
+        it has none. A part with an option takes `K=V`, one without has an option for each field. preset: the
+        option of its preset.
+    widget: its input in a form if its type does not imply it: model, models, shares, dataset, file,
+        training, base, or registry for one of the `methods` of training or of the `backends` that run it, as
+        `registry` says; names (several in one box), radio, day, known (one of the `of`: games, models, …),
+        lines (name = value each), written: a file whose text can be edited in the form, or upload: a file
+        limited to the MB in the setting `most`, which the form reads itself;
+        game, and for the game in the field `game`: seats (two models, or all of a cross-play), options (its
         settings), material.
-        use: of models, a key of `app.registry.named.USES`. suggested: the model that a form begins with, such as the
-        scripted observer or the first that can be trained.
-        method: of a training, whose fields these are; `by`: the field that has its backend, which may have others;
-        `chosen`: the field that has the method, where that is one of those of which `usual` has the usual values of
-        fields. boxes: of the fields, then, those that have a box of their own.
-        share: of shares, that of a model that is given none.
+        use: of models, a key of `app.registry.named.USES`. suggested: the model that a form preselects, such
+        as the scripted observer or the first that can be trained.
+        method: for a training, the method that has these fields; `by`: the field that holds its backend,
+        which may have others; `chosen`: the field that holds the method, if it is one of those whose usual
+        field values are in `usual`. boxes: the fields, then, that have a box of their own.
+        share: for shares, the share of a model that is given none.
         kind: of the datasets to choose from. backend: of the models to choose from.
-    heading: of the section of the form that it begins. prefix: of the names that the fields of a part or a training
-        have in a form.
-        fills: whether presets fill the form in. without: fields of a part that are not asked for in a form. folded:
-        the words under which its fields but the `first` are folded away.
-        unless: the field and the value with which it is hidden.
-    beside: material, of a field that a form has where the game has some. repeats: whether a list may name one twice.
-    once: whether a form that is filled in like an earlier job leaves it empty.
+    heading: of the form's section that starts with it. prefix: of the form names of a part's or a training's
+        fields.
+        fills: whether presets fill in the form. without: fields of a part that forms leave out. folded: the
+        label under which its fields except the `first` are collapsed.
+        unless: the field and the value that hide it.
+    beside: material, for a field that a form has if the game has some. repeats: whether a list may name one
+        twice.
+    once: whether a form that is prefilled from an earlier job leaves it empty.
     """
     limits = {name: said.pop(name) for name in _LIMITS if name in said}
     if "default_factory" not in limits:
@@ -77,7 +79,7 @@ def asked(title: str, text: str, default: Any = ..., **said: Any) -> Any:
 
 
 class SpecPart(BaseModel):
-    """Fields that belong together: those of a spec, or settings inside of one, which may have presets by name."""
+    """A group of fields: those of a spec, or settings inside of one, which may have presets by name."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -85,8 +87,8 @@ class SpecPart(BaseModel):
 
     @classmethod
     def read(cls, raw: Mapping[str, Any], at: str = "") -> Self:
-        """What came from a form, a command or a file; numbers may have come as text, and an empty text or null stands
-        for the default. `at` is the field that it is a part of. Raises Invalid, naming the field.
+        """Values from a form, a command or a file; numbers may be given as text, and an empty text or null stands for
+        the default. `at` is the field that it is a part of. Raises Invalid, naming the field.
         """
         under, fields, known = f"{at}." if at else "", fields_of(cls), {**cls.presets}
         given = {name: value for name, value in _mapping(raw, at or None).items() if value is not None and value != ""}
@@ -108,19 +110,19 @@ class SpecPart(BaseModel):
 
 
 def asked_usd(description: str) -> Any:
-    """The field of a budget that says what may be spent in money."""
+    """The budget field for the limit in money."""
     unset = "the setting JOB_BUDGET_USD"
     return asked("Budget, USD", description, None, unset=unset, option="budget", metavar="USD", gt=0)
 
 
 def asked_tokens(description: str) -> Any:
-    """The field of a budget that says how many tokens may be spent."""
+    """The budget field for the limit in tokens."""
     said: dict[str, Any] = {"unset": "none", "option": "budget-tokens", "metavar": "N"}
     return asked("Budget, tokens", description, None, **said, gt=0, le=10**15)
 
 
 class JobBudget(SpecPart):
-    """What the calls of models that a job makes may come to."""
+    """The limits on a job's model calls."""
 
     usd: float | None = asked_usd(
         "When the calls of its models have cost so much no further ones begin, and it stops until it is resumed with"
@@ -133,27 +135,27 @@ class JobBudget(SpecPart):
 
     @property
     def columns(self) -> dict[str, Any]:
-        """The budget as the row of a job holds it."""
+        """The budget as columns of a job's row."""
         return {"budget_usd": self.usd, "budget_tokens": self.tokens}
 
 
 def asked_budget() -> JobBudget:
-    """The field of a spec that says what its job may spend."""
+    """The field of a spec that holds its job's budget."""
     found: JobBudget = asked("Budget", "Of its calls of models.", JobBudget(), heading="Budget", prefix="budget_")
     return found
 
 
 class JobSpec(SpecPart):
-    """What somebody asks of a job of one kind. A kind's fields may have been others in an earlier version."""
+    """The spec of a job of one kind. Earlier versions of a kind may have had other fields."""
 
     version: ClassVar[int] = 1
     files: ClassVar[Mapping[str, TextFile]] = {}  # of the fields that name one
 
     @classmethod
     def of_json(cls, stored: Mapping[str, Any], over: Mapping[str, Any] | None = None) -> Self:
-        """The spec that `to_json` wrote, in this version or an earlier one, with the fields of `over` laid over it.
+        """The spec that `to_json` wrote, in this version or an earlier one, overridden by the fields of `over`.
 
-        Raises Invalid for one of a later version, and as `read` does.
+        Raises Invalid for a later version, and as `read` does.
         """
         version = stored.get(VERSION, 1)
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
@@ -176,26 +178,26 @@ class JobSpec(SpecPart):
 
     @classmethod
     def only_with(cls) -> Mapping[str, tuple[str, Collection[str]]]:
-        """Fields that are asked for beside some values of another field alone: by name, that field and the values."""
+        """Fields that apply only with some values of another field: by name, that field and the values."""
         return {}
 
     @classmethod
     def of_version(cls, _before: int, fields: dict[str, Any]) -> dict[str, Any]:
-        """The fields of an earlier version as the one after it has them."""
+        """The fields of an earlier version, converted to the version after it."""
         raise NotImplementedError
 
     def to_json(self) -> dict[str, Any]:
-        """The spec as files and rows hold it."""
+        """The spec as stored in files and rows."""
         return {VERSION: self.version, **self.model_dump(mode="json", exclude_none=True)}
 
 
 def option_of(name: str, schema: Schema) -> str:
-    """The option of a command that takes a field."""
+    """The command-line option of a field."""
     return "--" + (schema.get("option") or name).replace("_", "-")
 
 
 def command_words(spec: SpecPart) -> str:
-    """The arguments of a command that ask for the same, but for fields that have their defaults."""
+    """The command-line arguments that request the same, without fields that have their defaults."""
     words = []
     for name, schema in fields_of(type(spec)).items():
         value = getattr(spec, name)
@@ -213,7 +215,7 @@ def command_words(spec: SpecPart) -> str:
 
 
 def _word(value: Any) -> str:
-    """A value of a mapping as an option takes it."""
+    """A value of a mapping, written as an option accepts it."""
     if isinstance(value, list | tuple):
         return ", ".join(map(_word, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -227,7 +229,7 @@ def parts_of(spec: type[SpecPart]) -> Mapping[str, type[SpecPart]]:
 
 
 def usual_of(schema: Schema) -> str | None:
-    """What stands for a field that is not given, in words; None where it has to be given."""
+    """The default of a field, in words; None if the field is required."""
     usual = schema.get("unset") or schema.get("default")
     if isinstance(usual, list):
         return ", ".join(usual) or "none"

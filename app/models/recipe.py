@@ -1,4 +1,4 @@
-"""Recipes: runs of experiments of many jobs, and each of their steps once it was begun."""
+"""Recipes: runs of experiments that consist of many jobs, and each of their steps that has begun."""
 
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ from app.models.types import Json, UtcDateTime
 
 
 class RecipeRun(JobMixin, LeaseMixin, Model):
-    """A recipe that somebody runs with some inputs. Whoever takes its next step holds the lease while that lasts."""
+    """A run of a recipe with its inputs. The worker that takes its next step holds the lease while that step lasts."""
 
     __tablename__ = "recipe_run"
     __table_args__ = (Index("ix_recipe_run_to_run", "status", "queued"),)
@@ -31,7 +31,7 @@ class RecipeRun(JobMixin, LeaseMixin, Model):
 class RecipeStep(Model):
     """A step of a run, a campaign or an alignment, in one turn of its loops.
 
-    It has the job that was created with this row, or what was made by it.
+    It names the job that was created with this row, or the step's result.
     """
 
     __tablename__ = "recipe_step"

@@ -1,4 +1,4 @@
-"""What can be asked of a push: what is published, where, and under which licence."""
+"""The options of a push: what is published, where, and under which licence."""
 
 from typing import ClassVar, Literal, Self
 

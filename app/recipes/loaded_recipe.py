@@ -1,4 +1,4 @@
-"""What the file of a recipe comes to, read with the files that it names. Loads no YAML."""
+"""A recipe loaded with the files that it names. Loads no YAML."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,15 +23,15 @@ SWEPT = "--sweep "  # begins the fields of errors, which are called as the comma
 
 
 class FileNeeded(Invalid):
-    """A step names a file that did not come with the recipe; what came is its name, for who can send it."""
+    """A step names a file that was not sent with the recipe; `got` is its name, for clients that can send it."""
 
     code = "file_needed"
 
 
 class WrittenRecipe(NamedTuple):
-    """The text of a recipe as it was written, and what it holds, with the lines of its keys.
+    """The text of a recipe as written, and its parsed contents, with the lines of its keys.
 
-    files: the texts of files that came with it, by name; None where none can come.
+    files: the texts of files sent with it, by name; None where none can be sent.
     """
 
     document: Document
@@ -39,7 +39,7 @@ class WrittenRecipe(NamedTuple):
     files: Mapping[str, str] | None = None
 
     def file(self, name: str) -> str:
-        """The text of a file that came with it. Raises FileNeeded."""
+        """The text of a file sent with the recipe. Raises FileNeeded."""
         if name not in (self.files or {}):
             remedy = "send its text in `recipe.files`"
             raise FileNeeded(None, expected="a file that came with the recipe", got=Verbatim(name), remedy=remedy)
@@ -56,7 +56,7 @@ class LoadedRecipe:
     swept: Mapping[str, Any]  # beside the file, or otherwise than it says
 
     def placed(self, fault: RecipeFault) -> FieldError:
-        """What is wrong, beginning with the line, or with the field of the sweep that did not come with the file."""
+        """The error, prefixed with its line, or with the sweep field if that was given outside the file."""
         return _placed(fault, self.written, self.swept)
 
 
@@ -75,9 +75,9 @@ def load_written(
     read_file: ReadFile | None = None,
     swept: Mapping[str, Any] | None = None,
 ) -> LoadedRecipe:
-    """What a recipe comes to with these inputs, and these fields `swept` beside its own.
+    """Load a recipe with these inputs, and with the fields `swept` besides its own.
 
-    `read_file` gives the text of a file beside it. Raises Invalid.
+    `read_file` returns the text of a file beside the recipe. Raises Invalid.
     """
     file = with_sweep(read_model(RecipeFile, written.document, expected_form), swept or {})
     inputs = read_inputs(file.inputs, given or {})
@@ -97,13 +97,13 @@ def load_written(
 
 
 def named_file(step: PlannedStep, field: str) -> str | None:
-    """The file that a field of a step names; None where that comes with Parlor, or nothing is named."""
+    """The file that a field of a step names; None if it is shipped with Parlor, or none is named."""
     value = step.fields.get(field)
     return None if value in (None, "", SHIPPED) or (field == MATERIAL_FIELD and value == ALL) else str(value)
 
 
 def _files(steps: Sequence[PlannedStep], read_file: ReadFile | None) -> dict[str, str]:
-    """The texts of all files that steps name, each looked at by the kind that takes it. Raises RecipeFault."""
+    """The texts of all files that steps name, each checked by the kind that uses it. Raises RecipeFault."""
     found: dict[str, str] = {}
     checked: set[tuple[str, str, str]] = set()
     for step in steps:

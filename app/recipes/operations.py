@@ -1,4 +1,4 @@
-"""What can be asked of the steps that no kind of jobs has: evaluations, tables, datasets of what was rated."""
+"""Specs of the steps that are no job kind of their own: evaluations, tables, datasets of rated material."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
@@ -15,7 +15,7 @@ MOST_COMPARED = 2000
 
 
 class EvaluateSpec(JobSpec):
-    """A model on held-out material: a round that no training is to learn from, and the model's figures in it."""
+    """A model on held-out material: a round from which no training should learn, and the model's figures in it."""
 
     version: ClassVar[int] = 1
 
@@ -73,7 +73,7 @@ class EvaluateSpec(JobSpec):
 
 
 class ComparisonsSpec(JobSpec):
-    """What a society has rated: a dataset of comparisons, and one of conversations to be mixed into a training."""
+    """The ratings of a society: a dataset of comparisons, and one of conversations to mix into a training."""
 
     version: ClassVar[int] = 1
 
@@ -100,7 +100,7 @@ class BestResponsesSpec(JobSpec):
 
 
 class CompareSpec(JobSpec):
-    """A table of what earlier steps came to: a row each, or a row for all turns of a loop with mean and interval."""
+    """A table of earlier steps' results: a row each, or a row with mean and interval over a loop's iterations."""
 
     version: ClassVar[int] = 1
 

@@ -1,4 +1,4 @@
-"""What can be asked of a run of a recipe."""
+"""The spec of a recipe run."""
 
 import re
 from typing import Any, ClassVar
@@ -22,7 +22,7 @@ RECIPE_FILE = TextFile(
 
 
 class RecipeSpec(JobSpec):
-    """A recipe to run, with the inputs that differ from those of its file."""
+    """A recipe to run, with the inputs that override those of its file."""
 
     version: ClassVar[int] = 1
     files: ClassVar = {"recipe": RECIPE_FILE}
@@ -77,7 +77,7 @@ class RecipeSpec(JobSpec):
 
     @property
     def swept(self) -> dict[str, Any]:
-        """The fields of its sweep, and the seeds, as the file of a recipe has them."""
+        """The fields of its sweep, and the seeds, as in the file of a recipe."""
         return {**self.sweep, **({SEEDS: self.seeds} if self.seeds else {})}
 
     @field_validator("name")

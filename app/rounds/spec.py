@@ -1,4 +1,4 @@
-"""What can be asked of a round, or of a cross-play, which is a round of each pair of some models. Pure."""
+"""The spec of a round, or of a cross-play, which is a round for each pair of some models. Pure."""
 
 from collections.abc import Mapping
 from typing import Any, Self
@@ -25,7 +25,7 @@ _PICKED = ", ".join(f"{game.material.name}: {usual_pick(game.name)}" for game in
 
 
 def asked_leniency(**said: Any) -> Any:
-    """The field of a spec that says whether models' moves are read leniently; `said` is what `asked` takes besides."""
+    """The spec field for reading models' moves leniently; `said` are further arguments of `asked`."""
     return asked(
         "Lenient reading of moves",
         "A code fence, quotes, bold or a label such as “Assistant:” around a model’s move is taken off where there is"
@@ -36,7 +36,7 @@ def asked_leniency(**said: Any) -> Any:
 
 
 def asked_material(**said: Any) -> Any:
-    """The field of a spec that says what matches are played on; `said` is what `asked` takes besides."""
+    """The spec field for the material of matches; `said` are further arguments of `asked`."""
     return asked(
         "Material",
         "What the matches are played on: a file, or `all` for the list that comes with the game.",
@@ -49,7 +49,7 @@ def asked_material(**said: Any) -> Any:
 
 
 class RoundSampling(SpecPart):
-    """How the models of a round are asked and sampled: laid over each model’s own options."""
+    """The prompting and sampling options of a round, which override each model’s own."""
 
     temperature: float | None = asked(
         "Temperature", "0, which is greedy, to 2.", None, unset="each model’s own", metavar="T", ge=0, le=2
@@ -93,7 +93,7 @@ class RoundSampling(SpecPart):
         return self
 
     def of_game(self, game: str) -> JSON:
-        """What is laid over the options of a game’s models: `temperature`, `top_k`, `max_tokens`, `structured`."""
+        """The overrides for the options of a game’s models: `temperature`, `top_k`, `max_tokens`, `structured`."""
         own = self.model_dump(include={"temperature", "top_k", "max_tokens"}, exclude_none=True)
         greedy = {"temperature": 0.0} if self.greedy else {}
         structured = {STRUCTURED: True} if self.structured else {}
@@ -101,7 +101,7 @@ class RoundSampling(SpecPart):
 
 
 def asked_talk_of() -> Any:
-    """A control: whether models use what their partners say."""
+    """The spec field of a control that shows whether models use what their partners say."""
     return asked(
         "Partner’s messages from",
         "The number of a round. A language model then reads, in place of each message of its partner, the one that the"
@@ -114,7 +114,7 @@ def asked_talk_of() -> Any:
 
 
 class RoundSpec(JobSpec):
-    """Who plays which game how often, and how it is set up. A cross-play has a round for each pair of its models."""
+    """Who plays which game, how often, and with what setup. A cross-play has a round for each pair of models."""
 
     game: str = asked("Game", "Its name.", metavar="GAME", argument=True, widget="game", heading="Who plays")
     cross_play: bool = asked(

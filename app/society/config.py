@@ -1,6 +1,6 @@
-"""The settings of a society: its grid, who criticises whom, what is remembered, and how its models are sampled. Pure.
+"""A society's settings: its grid, who criticises whom, what is remembered, how models are sampled. Pure.
 
-The defaults are the published settings; the presets have others by name.
+The defaults are the published settings; presets provide others by name.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ SETTINGS: Mapping[str, str] = {
 
 
 class SocietySettings(SpecPart):
-    """The settings of a society. Models, questions, memories and the embedder belong to the job, not to them."""
+    """The settings of a society. Models, questions, memories and the embedder belong to the job instead."""
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "published": {},
@@ -85,16 +85,16 @@ class SocietySettings(SpecPart):
 
     @property
     def agents(self) -> int:
-        """How many agents there are."""
+        """The number of agents."""
         return self.size**2
 
     @property
     def reach(self) -> float:
-        """The radius that holds."""
+        """The effective radius."""
         return self.size // 2 if self.radius is None else self.radius
 
 
 class SocietyConfig(SocietySettings):
-    """The same with the seed, from which everything follows that is drawn."""
+    """The settings with the seed, which determines everything that is drawn."""
 
     seed: int = asked("Seed", "The same seed gives the same world.", 0, ge=0, le=LARGEST_SEED)

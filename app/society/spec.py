@@ -1,4 +1,4 @@
-"""What can be asked of a society."""
+"""The spec of a society."""
 
 import secrets
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ Share = Annotated[float, Field(gt=0, le=1e6)]
 
 
 def draw_seed() -> int:
-    """A seed for what nobody gives one."""
+    """A random seed, used where none is given."""
     return secrets.randbelow(LARGEST_SEED + 1)
 
 
 def with_seed(raw: Mapping[str, Any], settings: str) -> Mapping[str, Any]:
-    """The fields of a spec, with the seed that its settings were given, where none is beside them, as their own."""
+    """The fields of a spec, with a seed given in its settings moved to the spec itself, unless it has its own."""
     within = raw.get(settings)
     if not isinstance(within, Mapping) or "seed" not in within:
         return raw
@@ -30,7 +30,7 @@ def with_seed(raw: Mapping[str, Any], settings: str) -> Mapping[str, Any]:
 
 
 def asked_config(**said: Any) -> SocietySettings:
-    """The field of a spec that holds the settings of its societies; their seed is the spec's own."""
+    """The spec field for the settings of its societies; their seed is the spec's own."""
     found: SocietySettings = asked(
         "Settings",
         "Those of the grid, the critics, the memories and the calls, laid over the preset.",
@@ -45,7 +45,7 @@ def asked_config(**said: Any) -> SocietySettings:
 
 
 def asked_observers() -> tuple[str, ...]:
-    """The field of a spec that names the observers of its societies."""
+    """The spec field that names the observers of its societies."""
     found: tuple[str, ...] = asked(
         "Observers",
         "Models that rate each draft and each revision; of several the mean counts.",
@@ -60,7 +60,7 @@ def asked_observers() -> tuple[str, ...]:
 
 
 def asked_embedder() -> str:
-    """The field of a spec that names the embedder of its societies."""
+    """The spec field that names the embedder of its societies."""
     found: str = asked(
         "Embedder",
         "Whose vectors say what is similar: tfidf, model:NAME, api:MODEL or sentences:MODEL.",
@@ -71,13 +71,13 @@ def asked_embedder() -> str:
 
 
 def asked_questions(text: str, **said: Any) -> str | None:
-    """The field of a spec that names the file of its questions."""
+    """The spec field that names the file of its questions."""
     found: str | None = asked("Questions", text, None, unset="those that ship", widget="file", metavar="FILE", **said)
     return found
 
 
 def asked_priors() -> str | None:
-    """The field of a spec that names the file of its first memories."""
+    """The spec field that names the file of its first memories."""
     found: str | None = asked(
         "First memories",
         "JSON: good and bad, each a list of objects with question and answer; or the published list of dialogues.",
@@ -90,7 +90,7 @@ def asked_priors() -> str | None:
 
 
 def asked_seed() -> int:
-    """The field of a spec that everything random follows from."""
+    """The spec field for the seed that determines everything random."""
     found: int = asked(
         "Seed",
         "Of everything that is drawn: the same seed gives the same world.",
@@ -104,7 +104,7 @@ def asked_seed() -> int:
 
 
 class SocietySpec(JobSpec):
-    """Who lives in a society, with what share of its agents, what they are asked, and its settings."""
+    """The models of a society with their shares of the agents, what they are asked, and its settings."""
 
     files: ClassVar = {"questions": QUESTIONS, "priors": PRIORS}
 
@@ -143,7 +143,7 @@ class SocietySpec(JobSpec):
 
     @classmethod
     def read(cls, raw: Mapping[str, Any], at: str = "") -> Self:
-        """As of every spec; the seed may be among the settings."""
+        """Read the spec as any other, except that the seed may be among the settings."""
         return super().read(with_seed(raw, "config"), at)
 
     @property

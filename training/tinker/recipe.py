@@ -1,7 +1,7 @@
-"""A training at Tinker, step by step: every step is paid for, so that a kill repeats one at most.
+"""A training at Tinker, step by step: every step is paid for, so a kill repeats at most one.
 
-Before a request that is paid for its tokens are counted here; after every `save_every` steps Tinker saves weights and
-optimizer under the step's number. Whoever goes on asks Tinker which states there are, and takes the last.
+The tokens of a paid request are counted here before it is sent; after every `save_every` steps Tinker saves weights and
+optimizer under the step's number. To resume, a training asks Tinker which states exist and takes the last.
 """
 
 import json
@@ -41,7 +41,7 @@ _ADAM = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}  # those of the trainings he
 
 
 def train(method: Method, config: Config, place: TinkerPlace, progress: Progress, stop: StopRequest) -> None:
-    """Trains, and writes what Tinker calls the result into the file `config.output`.
+    """Train, and write Tinker's name for the result into the file `config.output`.
 
     Raises TrainingRefused before the first step, TrainingFailed after it, KeyboardInterrupt where `stop` was asked for.
     """
@@ -76,7 +76,7 @@ class _Training:
         self._figures: dict[str, float] = {}
 
     def run(self) -> None:
-        """Train, or finish what a kill has left."""
+        """Train, or finish what a killed training left."""
         last, result = self._saved()
         if result is not None:
             self._finish(result)
@@ -100,7 +100,7 @@ class _Training:
         self._finish(self._service.save_result(self._client))
 
     def _saved(self) -> tuple[SavedState | None, str | None]:
-        """The last state, and the result where there is one, by what Tinker says and what is known here."""
+        """The last state and the result, if any, from Tinker's records and those kept here."""
         found, result = self._service.saved(self._state.runs)
         last = max(filter(None, (found, self._state.last)), default=None)
         if result is None:
@@ -115,7 +115,7 @@ class _Training:
         return self._service.begin(self._config.lora_rank, self._config.seed)
 
     def _use(self, client: Any) -> Any:
-        """Train with a client from now on; what Tinker says of its run."""
+        """Train with this client from now on; returns Tinker's info on its run."""
         self._client = client
         info = client.get_info()
         self._state.runs.append(str(info.model_id))
@@ -125,7 +125,7 @@ class _Training:
     # ---- Rows ----------------------------------------------------------------------
 
     def _renderer(self, model: Any, longest: int | None) -> Renderer:
-        """How rows become tokens. Raises Refused without the tokenizer of the base."""
+        """The renderer of rows as tokens. Raises Refused without the tokenizer of the base."""
         name = self._place.tokenizer or model.tokenizer_id or str(model.model_name).partition(":")[0]
         try:
             tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
@@ -188,7 +188,7 @@ class _Training:
     # ---- Steps ---------------------------------------------------------------------
 
     def _take_steps(self, found: TrainingRows, steps: "_Steps", done: int) -> None:
-        """The steps after the first `done`. Raises KeyboardInterrupt where the training was to stop."""
+        """Take the steps after the first `done`. Raises KeyboardInterrupt where the training was to stop."""
         for step, chosen in enumerate(steps, 1):
             if step <= done:
                 continue
@@ -214,13 +214,13 @@ class _Training:
                 raise KeyboardInterrupt
 
     def _is_patience_over(self) -> bool:
-        """Whether so many evaluations as `patience` says have come after the best one."""
+        """Whether `patience` or more evaluations have followed the best one."""
         best = self._state.best_evaluation
         after = sum(step > best[0] for step, _ in self._state.evaluations) if best else 0
         return 0 < self._config.patience <= after
 
     def _held_out_loss(self, rows: Rows, step: int) -> float:
-        """The loss over the rows kept aside, as `training.trainer` and `training.span_trainer` have it."""
+        """The loss over the held-out rows, computed as in `training.trainer` and `training.span_trainer`."""
         sequences = rows.sequences
         log_probs: list[Any] = []
         for begin in range(0, len(sequences), _AT_ONCE):
@@ -236,7 +236,7 @@ class _Training:
     def _take_step(
         self, rows: Rows, chosen: Sequence[int], rate: float, step: int
     ) -> tuple[Sequence[MarkedTokens], dict[str, float]]:
-        """One step on items: their sequences, and the loss and its figures before the weights change."""
+        """Take one step on items; returns their sequences, and the loss and its metrics before the weights change."""
         if isinstance(rows, SpanRows):
             items = [rows.items[at] for at in chosen]
             sequences = [each for item in items for each in item.sequences]
@@ -263,7 +263,7 @@ class _Training:
         return sequences, figures
 
     def _save(self, step: int) -> None:
-        """Save a state; then those go that nobody goes on from any more."""
+        """Save a state; then delete those that are no longer needed to resume."""
         saved = self._service.save_state(self._client, step)
         stale = self._state.saved(saved)
         self._progress.tell("saved", step=step, checkpoint=saved.path)
@@ -271,7 +271,7 @@ class _Training:
             self._service.delete(path)
 
     def _finish(self, result: str) -> None:
-        """Write down what Tinker calls the result, and delete the states that nobody goes on from any more."""
+        """Write down Tinker's name for the result, and delete the states that are no longer needed to resume."""
         step, metrics = self._state.best_evaluation or (self._state.steps, self._figures)
         made = {
             "model": result, "step": step, "tokens": self._state.tokens, "base": self._place.model,
@@ -283,7 +283,7 @@ class _Training:
 
 
 class _BaseLogProbs(ReferenceLogProbs):
-    """ℓ_ref of spans, asked of Tinker in requests of some sequences each, whose answers are kept at once."""
+    """ℓ_ref of spans, requested from Tinker for several sequences at a time; each response is cached at once."""
 
     ask: Any
 
@@ -298,7 +298,7 @@ class _BaseLogProbs(ReferenceLogProbs):
 
 
 class _Steps:
-    """The steps of a training: which items each of them takes, as a function of seed and epoch alone."""
+    """The steps of a training: the items of each step depend only on seed and epoch."""
 
     def __init__(self, rows: Rows, config: Config) -> None:
         self._size = config.batch * config.accumulation
@@ -315,13 +315,13 @@ class _Steps:
                 yield chosen[at * self._size : (at + 1) * self._size]
 
     def ends_in_evaluation(self, step: int) -> bool:
-        """Whether the rows kept aside are evaluated on after a step, from 1 on."""
+        """Whether the held-out rows are evaluated on after this step (counted from 1)."""
         if self._config.eval_every is not None:
             return step % self._config.eval_every == 0
         return step % self.in_epoch == 0 or step == self.count
 
     def learning_rate(self, step: int) -> float:
-        """That of a step, from 1 on. No step has none: each is paid for."""
+        """The learning rate of a step (counted from 1). It is never 0, as each step is paid for."""
         warmup = min(math.ceil(self._config.warmup * self.count), self.count - 1)
         if step <= warmup:
             return self._config.learning_rate * step / (warmup + 1)

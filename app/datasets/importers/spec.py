@@ -1,4 +1,4 @@
-"""What can be asked of an import: of rows, which become a dataset, and of published games, which become a round."""
+"""The specs of imports: rows, which become a dataset, and published games, which become a round."""
 
 from typing import Annotated, Literal
 
@@ -13,7 +13,7 @@ _AS_CALLED = "What the models are called, if unnamed."
 
 
 class DatasetImportSpec(JobSpec):
-    """A file of rows that were made elsewhere, to become a dataset."""
+    """The import of a file of rows made elsewhere as a dataset."""
 
     file: str = asked(
         "File",
@@ -64,7 +64,7 @@ class _GameImportSpec(JobSpec):
 
 
 class SelfplayImportSpec(_GameImportSpec):
-    """Published self-play on Deal or No Deal, to become a round."""
+    """The import of published self-play on Deal or No Deal as a round."""
 
     folder: str = asked(
         "Folder", "It has json_logs, results, text_logs, p0_scores and p1_scores.", metavar="DIR", argument=True
@@ -77,7 +77,7 @@ class SelfplayImportSpec(_GameImportSpec):
 
 
 class EpisodesImportSpec(_GameImportSpec):
-    """Published games of Adversarial Taboo, to be judged again and become a round."""
+    """The import of published games of Adversarial Taboo, judged again, as a round."""
 
     file: str = asked(
         "File", "A JSON list of {history: [{role, content}], target_word, max_turns}.", metavar="FILE", argument=True
@@ -87,7 +87,7 @@ class EpisodesImportSpec(_GameImportSpec):
 
 
 class DialoguesImportSpec(JobSpec):
-    """Published dialogues of people on Deal or No Deal, to be scored from the choices and become a round."""
+    """The import of published dialogues of people on Deal or No Deal, scored from the choices, as a round."""
 
     file: str = asked(
         "File", "One perspective of a dialogue a line, or rows of Hugging Face as JSON.", metavar="FILE", argument=True

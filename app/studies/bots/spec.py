@@ -1,4 +1,4 @@
-"""What can be asked of a rehearsal."""
+"""The options of a rehearsal."""
 
 from app.jobs.spec import JobBudget, JobSpec, asked, asked_budget
 
@@ -6,7 +6,7 @@ MOST_BOTS = 2000
 
 
 class RehearsalSpec(JobSpec):
-    """The study whose copy bots go through, how many they are, and what they do there."""
+    """The study whose copy the bots go through, their number, and what they do there."""
 
     study: str = asked(
         "Study",

@@ -1,6 +1,6 @@
-"""What a form asks of a game: its options, made from the JSON Schema of its config, and its material.
+"""The form fields of a game: its options, made from the JSON Schema of its config, and its material.
 
-Both forms of rounds and campaigns have these fields. Their values are text, as a browser sends it back.
+The forms of rounds and of campaigns both have these fields. Their values are text, as a browser sends it back.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,12 +33,12 @@ GENERATED, LIST, SERVER = "generated", "list", "server"
 
 
 def option_defaults(game: Game[Any]) -> JSON:
-    """The fields of a game's options as they are first shown."""
+    """The fields of a game's options with their initial values."""
     return option_values(game, {})
 
 
 def option_values(game: Game[Any], config: Mapping[str, Any]) -> JSON:
-    """The fields of a game's options, filled in as in a config."""
+    """The fields of a game's options, filled in from a config."""
     found: JSON = {}
     for name, schema in game.options.items():
         value = config.get(name, schema.get("default"))
@@ -51,12 +51,12 @@ def option_values(game: Game[Any], config: Mapping[str, Any]) -> JSON:
 
 
 def sent_options(game: Game[Any]) -> JSON:
-    """These fields as they were sent."""
+    """The fields of a game's options as they were sent."""
     return {name: request.form.get(name, "").strip() for name in option_defaults(game)}
 
 
 def read_options(game: Game[Any], form: Mapping[str, Any]) -> JSON:
-    """The options that a form gives, whole; an empty field stands for its default. Raises Invalid."""
+    """The complete options that a form gives; an empty field takes its default. Raises Invalid."""
     raw = {name: _read_option(name, schema, form) for name, schema in game.options.items() if form[name]}
     config = game.config(raw).to_json()
     return {name: config[name] for name in game.options if name in config}
@@ -87,7 +87,7 @@ def sent_seats(_game: Game[Any]) -> JSON:
 
 
 def shown_seats(_game: Game[Any], models: Sequence[str] | None, _like: bool) -> JSON:
-    """These fields for the models of a spec."""
+    """The seat fields, filled in with the models of a spec."""
     first, last = (models[0], models[-1]) if models else ("", "")
     return {_SEATS[0]: first, _SEATS[1]: last, "models": []}
 
@@ -107,7 +107,7 @@ def read_seats(_game: Game[Any], form: Mapping[str, Any]) -> Sequence[str]:
 
 
 def material_defaults(game: Game[Any]) -> JSON:
-    """The fields of a game's material as they are first shown; none for a game without material."""
+    """The fields of a game's material with their initial values; none for a game without material."""
     kind = game.material
     if kind is None:
         return {}
@@ -115,13 +115,13 @@ def material_defaults(game: Game[Any]) -> JSON:
 
 
 def sent_material(game: Game[Any]) -> JSON:
-    """These fields as they were sent; what came as a file is in its text field."""
+    """The material fields as they were sent; the content of an uploaded file is in its text field."""
     texts = {name: request.form.get(name, "").strip() for name in material_defaults(game)}
     return texts if game.material is None else {**texts, **read_uploads(request, [game.material.name], MOST_UPLOADED)}
 
 
 def shown_material(game: Game[Any], source: str | None, like: bool) -> JSON:
-    """These fields, for material from `source` where the form is filled in like an earlier job."""
+    """The material fields, for material from `source` if the form is filled in from an earlier job."""
     again = {material_field(game): AGAIN} if like and source is not None and game.material is not None else {}
     return {**material_defaults(game), **again}
 
@@ -134,9 +134,9 @@ def material_field(game: Game[Any]) -> str:
 def read_material(
     game: Game[Any], form: Mapping[str, Any], known_settings: Settings, again: Material | None = None
 ) -> Material | None:
-    """The material that a form names; None where each match draws its own. Raises Invalid and RefusedField.
+    """The material that a form names; None if each match draws its own. Raises Invalid and RefusedField.
 
-    `again` is the material of the round that the form is filled in like.
+    `again` is the material of the round that the form was filled in from.
     """
     kind = game.material
     if kind is None:
@@ -168,7 +168,7 @@ def _uploaded(name: str, form: Mapping[str, Any], read_text: Callable[[str, str]
 
 
 def _about(name: str, work: Callable[[], Material]) -> Material:
-    """What `work` returns; what it refuses is an error of the field."""
+    """Return what `work` returns; an error it raises becomes an error of the field."""
     try:
         return work()
     except AppError as error:
@@ -179,8 +179,9 @@ def _about(name: str, work: Callable[[], Material]) -> Material:
 
 
 class _GameWidget(NamedTuple):
-    """A field of a spec that is several of a form, by the game of the form; `shown` is told whether the form is filled
-    in like an earlier job.
+    """A spec field that becomes several form fields, depending on the form's game.
+
+    `shown` is told whether the form is filled in from an earlier job.
     """
 
     sent: Callable[[Game[Any]], JSON]
@@ -196,7 +197,7 @@ GAME_WIDGETS: Mapping[str, _GameWidget] = {
 
 
 def of_game(session: Session, widget: str, form: Mapping[str, Any]) -> tuple[Sequence[tuple[str, ...]], Any]:
-    """The choices of such a field, none where there are no such ones; and what its fragment shows beside them."""
+    """The choices of such a field, if it has any, and what else its fragment shows."""
     game = find_game(form[GAME])
     if widget == "seats":
         return [(row.name, row.name) for row in round_models(session, game.name)], game.roles
@@ -206,5 +207,5 @@ def of_game(session: Session, widget: str, form: Mapping[str, Any]) -> tuple[Seq
 
 
 def hidden_material(form: Mapping[str, Any]) -> str:
-    """The field and the value with which is hidden what is asked of a list of material."""
+    """The field and value that hide the questions about a list of material."""
     return f"{material_field(find_game(form[GAME]))}={GENERATED}"

@@ -1,4 +1,4 @@
-"""The fields of trainings as forms show them: made from the JSON Schema of methods and backends."""
+"""The training fields as forms show them, made from the JSON Schema of methods and backends."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -26,9 +26,9 @@ class TrainingField(NamedTuple):
 def training_fields(
     methods: Mapping[str, Fields], defaults: Mapping[str, Any] | None = None
 ) -> Mapping[str, TrainingField]:
-    """The fields that jobs may be given, by name, in the language of the page. `methods` are those of each method.
+    """The fields that a job may set, by name, in the language of the page. `methods` holds the fields of each method.
 
-    `defaults` are values of fields that a form uses in place of the methods' own.
+    `defaults` are values that a form uses in place of the methods' own.
     """
     schemas: dict[str, dict[str, Mapping[str, Any]]] = {}
     for method, fields in methods.items():
@@ -43,7 +43,7 @@ def fields_at(backend: str) -> Mapping[str, Fields]:
 
 
 class TrainingBox(NamedTuple):
-    """A field of trainings at a backend that has a box of its own on their form; `of` is its schema by method."""
+    """A training field at a backend that has its own box on the form; `of` is its schema by method."""
 
     name: str
     backend: str
@@ -52,7 +52,7 @@ class TrainingBox(NamedTuple):
 
 
 def boxes(backend: str) -> Iterator[TrainingBox]:
-    """The boxes of a backend's fields, in their order. Backends may have fields of one name with another meaning."""
+    """The boxes of a backend's fields, in order. Fields with the same name may differ in meaning between backends."""
     found: dict[str, dict[str, Mapping[str, Any]]] = {}
     for method, fields in fields_at(backend).items():
         for name, schema in fields.items():
@@ -63,7 +63,7 @@ def boxes(backend: str) -> Iterator[TrainingBox]:
 
 
 def chosen_boxes(schema: Schema) -> Iterator[TrainingBox]:
-    """The boxes of local trainings by one of some methods, each with what is usual there (`app.jobs.spec.asked`)."""
+    """The boxes of local trainings by one of several methods, with the usual values there (`app.jobs.spec.asked`)."""
     methods = _usual_fields(schema)
     for field in schema["boxes"]:
         of = {method: fields[field] for method, fields in methods.items()}
@@ -76,7 +76,7 @@ def fields_in_lines(schema: Schema) -> Mapping[str, TrainingField]:
 
 
 def _usual_fields(schema: Schema) -> Mapping[str, Fields]:
-    """The fields of each of these methods, with what is usual for a default."""
+    """The fields of each of these methods, with the usual values as defaults."""
     known = {method: (find_backend(LOCAL).fields(method), usual) for method, usual in schema["usual"].items()}
     return {
         method: {name: {**of, "default": usual.get(name, of["default"])} for name, of in fields.items()}
@@ -101,9 +101,9 @@ def _further(backend: str) -> set[str]:
 
 
 def read_lines(text: str, field: str, boxes: Collection[str]) -> dict[str, str]:
-    """Fields of a training that were typed in lines such as width = 64, each once and none of the `boxes`.
+    """Training fields entered as lines such as width = 64, each at most once and none of the `boxes`.
 
-    Raises Invalid for the field of the form that the lines are in.
+    Raises Invalid for the form field that contains the lines.
     """
     found: dict[str, str] = {}
     for line in filter(None, (each.strip() for each in text.splitlines())):
@@ -115,7 +115,7 @@ def read_lines(text: str, field: str, boxes: Collection[str]) -> dict[str, str]:
 
 
 def training_field(name: str, of: Fields, default: Any = None) -> TrainingField:
-    """A field by its schema in each method that takes it, in the language of the page."""
+    """A field, from its schema in each method that accepts it, in the language of the page."""
     schema = next(iter(of.values()))
     values = {method: _default(each["default"] if default is None else default, each) for method, each in of.items()}
     same = len(set(values.values())) == 1

@@ -19,8 +19,7 @@ from parlor_client.recipes import Recipes
 
 
 class Rounds(Jobs):
-    """Rounds: who plays which game how often, and how it is set up. A cross-play has a round for each pair of its
-    models.
+    """Rounds: who plays which game, how often, and with what setup. A cross-play has a round for each pair of models.
     """
 
     def run(self, **spec: Unpack[RoundSpec]) -> Job:
@@ -29,7 +28,7 @@ class Rounds(Jobs):
 
 
 class Trainings(Jobs):
-    """Trainings: a model to make of a dataset: by which method, where, and what it begins with."""
+    """Trainings: a model to train on a dataset: by which method, where, and from which base."""
 
     def run(self, **spec: Unpack[TrainingSpec]) -> Job:
         """Create one from its spec. Raises Refused, NotReachable, OSError for a file."""
@@ -37,11 +36,11 @@ class Trainings(Jobs):
 
 
 class Campaigns(Jobs):
-    """Campaigns: what is played, learnt and evaluated, how often, and what comes before. Each iteration's model goes on
-    from the `previous` one or from the `base`, and learns from the rows of the `last` round or of `all` rounds so
-    far. Shares of the matches are played against partners, from either seat, and the rest against the model itself;
-    only what the model itself said is learnt. All models are evaluated on the same held-out material: as they play,
-    at another temperature, and against each of some opponents with the seats swapped half of the time.
+    """Campaigns: what is played, learnt and evaluated, how often, and what comes before. Each iteration's model is
+    trained from the `previous` one or from the `base`, and learns from the rows of the `last` round or of `all`
+    rounds so far. Shares of the matches are played against partners, from either seat, and the rest against the
+    model itself; only what the model itself said is learnt. All models are evaluated on the same held-out material:
+    as they play, at another temperature, and against each of some opponents with the seats swapped half of the time.
     """
 
     def run(self, **spec: Unpack[CampaignSpec]) -> Job:
@@ -58,7 +57,7 @@ class Benchmarks(Jobs):
 
 
 class Societies(Jobs):
-    """Societies: who lives in a society, with what share of its agents, what they are asked, and its settings."""
+    """Societies: the models of a society with their shares of the agents, what they are asked, and its settings."""
 
     def run(self, **spec: Unpack[SocietySpec]) -> Job:
         """Create one from its spec. Raises Refused, NotReachable, OSError for a file."""
@@ -74,9 +73,7 @@ class Assessments(Jobs):
 
 
 class Alignments(Jobs):
-    """Alignments: the model that learns, who lives in its societies, its two trainings, and how it is compared in the
-    end.
-    """
+    """Alignments: the model that learns, the agents of its societies, its two trainings, and the final comparison."""
 
     def run(self, **spec: Unpack[AlignmentSpec]) -> Job:
         """Create one from its spec. Raises Refused, NotReachable, OSError for a file."""
@@ -84,7 +81,7 @@ class Alignments(Jobs):
 
 
 class Rehearsals(Jobs):
-    """Rehearsals: the study whose copy bots go through, how many they are, and what they do there."""
+    """Rehearsals: the study whose copy the bots go through, their number, and what they do there."""
 
     def run(self, **spec: Unpack[RehearsalSpec]) -> Job:
         """Create one from its spec. Raises Refused, NotReachable, OSError for a file."""

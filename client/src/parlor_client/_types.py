@@ -5,14 +5,14 @@ from typing import Any, Literal, Required, TypedDict
 
 
 class JobBudget(TypedDict, total=False):
-    """What the calls of models that a job makes may come to."""
+    """The limits on a job's model calls."""
 
     usd: float | None  # Budget, USD
     tokens: int | None  # Budget, tokens
 
 
 class RoundSampling(TypedDict, total=False):
-    """How the models of a round are asked and sampled: laid over each model’s own options."""
+    """The prompting and sampling options of a round, which override each model’s own."""
 
     temperature: float | None  # 0, which is greedy, to 2.
     top_k: int | None  # Sample from the likeliest tokens, where the server can.
@@ -23,14 +23,14 @@ class RoundSampling(TypedDict, total=False):
 
 
 class TrainingBudget(TypedDict, total=False):
-    """What a training at a vendor may cost. A training here calls nobody."""
+    """The budget of a training at a vendor. A local training calls nobody."""
 
     usd: float | None  # Budget, USD
     tokens: int | None  # The same for trained tokens, those of all epochs, whatever they cost.
 
 
 class CampaignSampling(TypedDict, total=False):
-    """How the models of a campaign are sampled, in rounds and evaluations: laid over each model's own options."""
+    """How the models of a campaign are sampled in rounds and evaluations; overrides each model's own options."""
 
     temperature: float | Literal["none"] | None  # Temperature
     top_k: int | Literal["none"] | None  # Sample from the likeliest tokens, where the server can; none: from all.
@@ -38,7 +38,7 @@ class CampaignSampling(TypedDict, total=False):
 
 
 class SocietySettings(TypedDict, total=False):
-    """The settings of a society. Models, questions, memories and the embedder belong to the job, not to them."""
+    """The settings of a society. Models, questions, memories and the embedder belong to the job instead."""
 
     size: int  # Agents on each side of the square grid.
     iterations: int  # Questions that each agent is asked, one after another.
@@ -56,7 +56,7 @@ class SocietySettings(TypedDict, total=False):
 
 
 class AnswerSampling(TypedDict, total=False):
-    """How two models are to answer held-out questions."""
+    """How two models answer held-out questions."""
 
     temperature: float | None  # 0 to 2.
     top_p: float | None  # 0 to 1.
@@ -73,7 +73,7 @@ class TextFile(TypedDict, total=False):
 
 
 class RoundSpec(TypedDict, total=False):
-    """Who plays which game how often, and how it is set up. A cross-play has a round for each pair of its models."""
+    """Who plays which game, how often, and with what setup. A cross-play has a round for each pair of models."""
 
     game: Required[str]  # Its name.
     cross_play: bool  # A round for each pair of any number of models, all on the same seeds. Each plays itself, too.
@@ -94,7 +94,7 @@ class RoundSpec(TypedDict, total=False):
 
 
 class TrainingSpec(TypedDict, total=False):
-    """A model to make of a dataset: by which method, where, and what it begins with."""
+    """A model to train on a dataset: by which method, where, and from which base."""
 
     method: Required[str]  # How it learns.
     backend: str  # Here, or at a vendor.
@@ -109,11 +109,11 @@ class TrainingSpec(TypedDict, total=False):
 
 
 class CampaignSpec(TypedDict, total=False):
-    """What is played, learnt and evaluated, how often, and what comes before. Each iteration's model goes on from the
-    `previous` one or from the `base`, and learns from the rows of the `last` round or of `all` rounds so far. Shares
-    of the matches are played against partners, from either seat, and the rest against the model itself; only what
-    the model itself said is learnt. All models are evaluated on the same held-out material: as they play, at another
-    temperature, and against each of some opponents with the seats swapped half of the time.
+    """What is played, learnt and evaluated, how often, and what comes before. Each iteration's model is trained from
+    the `previous` one or from the `base`, and learns from the rows of the `last` round or of `all` rounds so far.
+    Shares of the matches are played against partners, from either seat, and the rest against the model itself; only
+    what the model itself said is learnt. All models are evaluated on the same held-out material: as they play, at
+    another temperature, and against each of some opponents with the seats swapped half of the time.
     """
 
     game: Required[str]  # Its name.
@@ -166,7 +166,7 @@ class BenchmarkSpec(TypedDict, total=False):
 
 
 class SocietySpec(TypedDict, total=False):
-    """Who lives in a society, with what share of its agents, what they are asked, and its settings."""
+    """The models of a society with their shares of the agents, what they are asked, and its settings."""
 
     agents: Required[dict[str, float]]  # Models of the agents, each with its share of them: 1 and 1 are halves.
     systems: list[str]  # Agent models that are told not to warn and lecture by habit.
@@ -195,7 +195,7 @@ class AssessmentSpec(TypedDict, total=False):
 
 
 class AlignmentSpec(TypedDict, total=False):
-    """The model that learns, who lives in its societies, its two trainings, and how it is compared in the end."""
+    """The model that learns, the agents of its societies, its two trainings, and the final comparison."""
 
     base: Required[str]  # A local model that answers chats: the one that learns.
     demonstrations: str | None  # Conversations for supervised training; of rated responses the best ones.
@@ -219,7 +219,7 @@ class AlignmentSpec(TypedDict, total=False):
 
 
 class RehearsalSpec(TypedDict, total=False):
-    """The study whose copy bots go through, how many they are, and what they do there."""
+    """The study whose copy the bots go through, their number, and what they do there."""
 
     study: Required[str]  # Its name, with @ and a number for another version than the newest.
     bots: int  # Twenty are under way at once.
@@ -243,7 +243,7 @@ class PublicationSpec(TypedDict, total=False):
 
 
 class RecipeSpec(TypedDict, total=False):
-    """A recipe to run, with the inputs that differ from those of its file."""
+    """A recipe to run, with the inputs that override those of its file."""
 
     recipe: TextFile | Path | None  # A YAML file of steps.
     inputs: dict[str, Any]  # Values that differ from those of the file, one a line, such as base = mine.
