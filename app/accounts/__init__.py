@@ -1,4 +1,4 @@
-"""Experimenters: their passwords, the links that sign them in once, their sessions. Nothing here commits."""
+"""Experimenters: their passwords, single-use sign-in links and sessions. Nothing here commits."""
 
 import hashlib
 import secrets
@@ -62,7 +62,7 @@ LIST: Listing[User] = Listing(
 
 
 def check_new_name(session: Session, name: str) -> None:
-    """Raises Invalid for what cannot be a name, Conflict for one that is taken."""
+    """Raises Invalid for an invalid name, Conflict for one that is taken."""
     check_name("name", name)
     if session.scalar(select(User.id).where(User.name == name)) is not None:
         raise Conflict(
@@ -74,7 +74,7 @@ def check_new_name(session: Session, name: str) -> None:
 
 
 def create_user(session: Session, name: str, password: str | None, now: datetime) -> User:
-    """Add an experimenter; without a password, one who signs in with links. Raises Invalid, Conflict."""
+    """Add an experimenter, who signs in with links if there is no password. Raises Invalid, Conflict."""
     check_new_name(session, name)
     user = User(name=name, created_at=now, password_hash=None if password is None else hash_password(password))
     session.add(user)
@@ -92,7 +92,7 @@ def find_user(session: Session, name: str) -> User:
 
 
 def remove_user(session: Session, name: str) -> None:
-    """Take an experimenter away, with the links that sign in. Raises NotFound, and Conflict for the only one."""
+    """Remove an experimenter and the sign-in links. Raises NotFound, and Conflict for the only one."""
     user = find_user(session, name)
     if session.scalar(select(func.count()).select_from(User)) == 1:
         raise Conflict(
@@ -106,12 +106,12 @@ def remove_user(session: Session, name: str) -> None:
 
 
 def time_zones() -> list[str]:
-    """The zones that `set_time_zone` takes: UTC, and those of the tz database that are named by a place."""
+    """The zones that `set_time_zone` takes: UTC and the zones of the tz database that are named after a place."""
     return [UTC_ZONE, *sorted(each for each in available_timezones() if each.partition("/")[0] in _REGIONS)]
 
 
 def set_time_zone(user: User, zone: str) -> None:
-    """Show moments on an experimenter's pages in a zone. Raises Invalid for none of `time_zones`."""
+    """Set the time zone of an experimenter's pages. Raises Invalid for a zone that is not in `time_zones`."""
     if zone not in time_zones():
         raise Invalid("time_zone", expected=Phrase("a time zone such as Europe/Berlin"), got=zone)
     user.time_zone = None if zone == UTC_ZONE else zone
@@ -121,7 +121,7 @@ def set_time_zone(user: User, zone: str) -> None:
 
 
 def hash_password(password: str) -> str:
-    """What is kept of a password. Takes a tenth of a second, on purpose. Raises Invalid, which does not repeat it."""
+    """The hash stored for a password. Takes 0.1 s, on purpose. Raises Invalid, which does not repeat it."""
     if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
         raise Invalid(
             "password",
@@ -137,7 +137,7 @@ def hash_password(password: str) -> str:
 
 
 def password_fits(password_hash: str | None, password: str) -> bool:
-    """Whether it is the password. Takes as long when there is none to compare with."""
+    """Whether the password matches the hash. Takes just as long when there is no hash."""
     return check_password_hash(password_hash or _NOBODY, password[: LONGEST_PASSWORD + 1])
 
 
@@ -151,7 +151,7 @@ def new_password() -> str:
 
 
 def new_link(session: Session, user: User, now: datetime, life: timedelta = LINK_LIFE) -> str:
-    """A path that signs the experimenter in, once, for that long. An earlier one that was not used is void from now."""
+    """A path that signs the experimenter in once, valid for `life`. Voids an earlier unused link."""
     session.execute(delete(LoginLink).where(LoginLink.user_id == user.id, LoginLink.used_at.is_(None)))
     token = secrets.token_urlsafe(24)
     session.add(LoginLink(token_hash=hash_token(token), user_id=user.id, expires_at=now + life))
@@ -159,7 +159,7 @@ def new_link(session: Session, user: User, now: datetime, life: timedelta = LINK
 
 
 def use_link(session: Session, token: str, now: datetime) -> User:
-    """Consume a sign-in link, and say whose it was. Raises NotAllowed when it is spent, old or none."""
+    """Consume a sign-in link and return its experimenter. Raises NotAllowed if it is used, expired or unknown."""
     link = session.get(LoginLink, hash_token(token))
     unspent = update(LoginLink).where(
         LoginLink.token_hash == hash_token(token), LoginLink.used_at.is_(None), LoginLink.expires_at > now
@@ -174,7 +174,7 @@ def use_link(session: Session, token: str, now: datetime) -> User:
 
 
 def begin_session(session: Session, user_id: int, now: datetime, life: timedelta) -> str:
-    """The token of a new session, good for that long. Sessions that are over, whoever's they were, are forgotten."""
+    """The token of a new session, valid for `life`. Also deletes the expired sessions of all experimenters."""
     session.execute(delete(UserSession).where(UserSession.began_at <= now - life))
     token = secrets.token_urlsafe(24)
     session.add(UserSession(token_hash=hash_token(token), user_id=user_id, began_at=now))
@@ -183,13 +183,13 @@ def begin_session(session: Session, user_id: int, now: datetime, life: timedelta
 
 
 def user_of_session(session: Session, token: str, now: datetime, life: timedelta) -> User | None:
-    """Who is signed in with a token; None when the session is over or was ended."""
+    """The experimenter signed in with a token; None when the session has expired or was ended."""
     found = select(User).join(UserSession, UserSession.user_id == User.id)
     return session.scalar(found.where(UserSession.token_hash == hash_token(token), UserSession.began_at > now - life))
 
 
 def open_sessions(session: Session, hashes: Collection[str], now: datetime, life: timedelta) -> set[str]:
-    """Those of some sessions, by the hashes of their tokens, that are neither over nor were ended."""
+    """Those of `hashes`, which are token hashes, whose sessions have neither expired nor been ended."""
     found = select(UserSession.token_hash).where(UserSession.token_hash.in_(hashes), UserSession.began_at > now - life)
     return set(session.scalars(found))
 
@@ -200,10 +200,10 @@ def end_session(session: Session, token: str) -> None:
 
 
 def end_sessions(session: Session, user_id: int) -> None:
-    """Sign somebody out everywhere."""
+    """Sign an experimenter out everywhere."""
     session.execute(delete(UserSession).where(UserSession.user_id == user_id))
 
 
 def hash_token(token: str) -> str:
-    """What is kept of a token."""
+    """The hash under which a token is stored."""
     return hashlib.sha256(token.encode()).hexdigest()

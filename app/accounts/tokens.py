@@ -1,6 +1,6 @@
-"""Tokens with which programs use the API in the name of an experimenter: made, shown once, found, revoked.
+"""Tokens with which programs use the API on an experimenter's behalf: created, shown once, found, revoked.
 
-Only their hashes are kept. Nothing here commits.
+Only their hashes are stored. Nothing here commits.
 """
 
 import secrets
@@ -31,21 +31,21 @@ VALID, EXPIRED, REVOKED = "valid", "expired", "revoked"
 
 
 class BadToken(FieldError):
-    """A request has no token that lets anybody in."""
+    """A request without a valid token."""
 
     code = "not_signed_in"
     status = 401
 
 
 class MissingScope(FieldError):
-    """A token may not do this."""
+    """The token lacks the scope for this."""
 
     code = "not_allowed"
     status = 403
 
 
 class TokenListItem(NamedTuple):
-    """A token in a list, and what it is worth: VALID, EXPIRED or REVOKED."""
+    """A token in a list, with its state: VALID, EXPIRED or REVOKED."""
 
     row: ApiToken
     state: str
@@ -58,7 +58,7 @@ class RequestListItem(NamedTuple):
 
 
 class TokenHolder(NamedTuple):
-    """Whom a token stands for, and what it may do."""
+    """The experimenter whom a token stands for, and its scopes."""
 
     token_id: int
     token: str  # its name
@@ -69,16 +69,16 @@ class TokenHolder(NamedTuple):
 
 
 def state_of(row: ApiToken, now: datetime) -> str:
-    """What a token is worth."""
+    """The state of a token: VALID, EXPIRED or REVOKED."""
     return REVOKED if row.revoked_at is not None else EXPIRED if row.expires_at <= now else VALID
 
 
 def create(
     session: Session, user: User, name: str, scopes: Collection[str], days: int | str | None, now: datetime
 ) -> tuple[ApiToken, str]:
-    """A new token of an experimenter, good for so many days: its row, and the token itself, which nobody sees again.
+    """A new token of an experimenter, valid for `days`: its row and the token itself, which is shown only once.
 
-    Raises Invalid for what cannot be, and Conflict for the name of another one that is in use.
+    Raises Invalid for invalid input, and Conflict for the name of another token that is in use.
     """
     check_name("name", name)
     if not scopes:
@@ -105,7 +105,7 @@ def create(
 
 
 def revoke(session: Session, number: int, now: datetime, user_id: int | None = None) -> ApiToken:
-    """Make a token worthless, if it is `user_id`'s where that is given. Raises NotFound, Conflict for one that is."""
+    """Revoke a token, of `user_id` if that is given. Raises NotFound, Conflict if it is revoked already."""
     row = session.get(ApiToken, number) if 0 < number < 2**31 else None
     if row is None or user_id not in (None, row.user_id):
         remedy = Phrase("`flask token list` shows them")
@@ -124,7 +124,7 @@ def tokens_of(session: Session, user_id: int, now: datetime) -> list[TokenListIt
 
 
 def holder_of(session: Session, secret: str, now: datetime) -> TokenHolder:
-    """Whom a token stands for. Raises BadToken for one that is malformed, unknown, expired or revoked."""
+    """The holder of a token. Raises BadToken if it is malformed, unknown, expired or revoked."""
     if not secret.startswith(PREFIX):
         raise _bad_token(f"Bearer and a token, which begins with {PREFIX}", "another text")
     found = session.execute(select(ApiToken, User).join(User).where(ApiToken.token_hash == hash_token(secret))).first()
@@ -138,7 +138,7 @@ def holder_of(session: Session, secret: str, now: datetime) -> TokenHolder:
 
 
 def refuse_without(holder: TokenHolder, scope: str) -> None:
-    """Raises MissingScope for a token that may not do what needs the scope."""
+    """Raises MissingScope for a token that lacks the scope."""
     if scope not in holder.scopes:
         had = ", ".join(each for each in SCOPES if each in holder.scopes)
         remedy = "make a token with it on the account page"
@@ -150,12 +150,12 @@ def _bad_token(expected: str, got: str) -> BadToken:
 
 
 def use_is_to_be_noted(holder: TokenHolder, now: datetime) -> bool:
-    """Whether the last use of a token that is known lies long enough back."""
+    """Whether the last recorded use of a token is long enough ago to record another."""
     return holder.used_at is None or holder.used_at <= now - _USE_NOTED
 
 
 def note_use(session: Session, token_id: int, now: datetime) -> None:
-    """Keep when a token was used last."""
+    """Record when a token was last used."""
     before = or_(ApiToken.used_at.is_(None), ApiToken.used_at <= now - _USE_NOTED)
     session.execute(update(ApiToken).where(ApiToken.id == token_id, before).values(used_at=now))
 
