@@ -1,7 +1,7 @@
-"""The first society of an alignment and the last one, interaction by interaction. Pure.
+"""The first and the last society of an alignment, compared interaction by interaction. Pure.
 
-Both have the same config and seed, so an agent is asked the same question in the same iteration of either, and has the
-same place in it: such two interactions are a pair. Agents are resampled, as the answers of one agent go together.
+Both have the same config and seed, so an agent has the same place in both and is asked the same question in the same
+iteration: two such interactions are a pair. Agents are resampled, as the answers of one agent are not independent.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -17,7 +17,7 @@ DRAFTS, REVISIONS = "drafts", "revisions"
 
 
 class SocietyDifference(NamedTuple):
-    """Mean ratings in both societies, over pairs of which both were rated, and the mean of their differences."""
+    """Mean ratings in both societies, over the pairs rated in both, and the mean of their differences."""
 
     aspect: str  # alignment | engagement
     of: str  # drafts | revisions
@@ -29,7 +29,7 @@ class SocietyDifference(NamedTuple):
 def society_differences(
     first: Iterable[Interaction], last: Iterable[Interaction], agents: Collection[int]
 ) -> list[SocietyDifference]:
-    """How these agents are rated in both societies; nothing without a pair."""
+    """The ratings of these agents in both societies; empty without a pair."""
     begun = {(each.iteration, each.agent): each for each in first if each.agent in agents}
     ended = {(each.iteration, each.agent): each for each in last if each.agent in agents}
     pairs = sorted(begun.keys() & ended.keys())

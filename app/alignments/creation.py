@@ -1,4 +1,4 @@
-"""How alignments come of a spec, and of the files with their questions and first memories."""
+"""Creating alignments from a spec and from the files with their questions and first memories."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""An alignment as the file of a recipe, which asks the same questions wherever it is run."""
+"""An alignment as a recipe file, which asks the same questions wherever it is run."""
 
 import json
 
@@ -15,7 +15,7 @@ _NAMED = {"society": {"questions": _QUESTIONS, "priors": _PRIORS}, "assessment":
 
 
 def recipe_archive(session: Session, row: Alignment) -> bytes:
-    """A zip archive with the recipe of an alignment, and with the files of its questions and first memories."""
+    """A zip archive with an alignment's recipe and the files of its questions and first memories."""
     spec = AlignmentSpec.of_json(row.spec)
     document = document_of(spec, row.name, rated=has_rated_demonstrations(session, spec))
     for step in document["steps"]:

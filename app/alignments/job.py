@@ -1,4 +1,4 @@
-"""Alignments as a kind of jobs: each has the steps of its recipe, most of which are jobs."""
+"""Alignments as a kind of job: each has the steps of its recipe, most of which are jobs."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from app.society import job as societies
 
 
 class AlignmentPart(NamedTuple):
-    """A job of an alignment: what a person calls it, its kind, and the step that it is the job of."""
+    """A job of an alignment: its title for people, its kind, and its step."""
 
     title: str
     kind: JobKind[Any]
@@ -39,13 +39,13 @@ class AlignmentKind(SteppedKind[Alignment]):
     owner = "alignment_id"
 
     def progress_of(self, session: Session, rows: Sequence[Alignment]) -> dict[int, Progress]:
-        """How many of its jobs are over, by alignment."""
+        """How many of its jobs have ended, by alignment."""
         done = self.count_steps(session, rows, RecipeStep.kind.is_not(None), RecipeStep.ended_at.is_not(None))
         return {row.id: (done[row.id], len(parts_of(row))) for row in rows}
 
 
 def parts_of(row: Alignment) -> Sequence[AlignmentPart]:
-    """The jobs that an alignment has, in their order: without demonstrations it has no training on them."""
+    """The jobs of an alignment, in order; without demonstrations, there is no training on them."""
     return PARTS if row.spec.get("demonstrations") is not None else PARTS[1:]
 
 

@@ -38,10 +38,11 @@ def create(
     queued: bool,
     requester: Requester | None = None,
 ) -> Alignment:
-    """Create a waiting alignment, for workers if it is `queued`. Without `held_out`, a share of the questions is.
+    """Create a waiting alignment, for workers if `queued`.
 
-    Its models will be called NAME-sft and NAME-aligned; without a name it gets one. Raises NotFound for what does not
-    exist, Conflict for a taken name or an archived model, and Invalid for all else that cannot be run.
+    Without `held_out`, a share of the questions is held out. Its models will be called NAME-sft and NAME-aligned;
+    without a name it is given one. Raises NotFound for what does not exist, Conflict for a taken name or an archived
+    model, and Invalid for anything else that cannot be run.
     """
     sources = {"questions": questions.source, "priors": priors.source}
     if held_out is not None:
@@ -83,7 +84,7 @@ def create(
 def parted(
     spec: AlignmentSpec, questions: QuestionList, held_out: QuestionList | None
 ) -> tuple[QuestionList, QuestionList]:
-    """The questions of the societies and those of the assessment; of the same questions where it has none."""
+    """The questions of the societies and of the assessment; split from the same ones without `held_out`."""
     if held_out is not None:
         return questions, held_out
     kept, drawn = part(questions.questions, HELD_OUT_SHARE, spec.seed)
@@ -92,9 +93,9 @@ def parted(
 
 
 def estimated(session: Session, spec: AlignmentSpec, questions: QuestionList, priors: PriorMemories) -> SocietyEstimate:
-    """What the two societies of an alignment will take; trainings and the assessment come on top.
+    """The estimate for the two societies of an alignment, without its trainings and assessment.
 
-    Raises as `create` does where their models or their settings cannot be.
+    Raises as `create` does for models or settings that cannot be used.
     """
     _base(session, spec)
     named_models(session, spec)
@@ -122,7 +123,7 @@ def society_of(spec: AlignmentSpec) -> SocietySpec:
 
 
 def _base(session: Session, spec: AlignmentSpec) -> LanguageModel:
-    """The model that learns. Raises NotFound, Conflict and Invalid, naming the field."""
+    """The model to train. Raises NotFound, Conflict and Invalid, naming the field."""
     [base] = named_models(session, spec, fields=("base",))["base"]
     find_backend(LOCAL).check_base(base)
     if CHAT_USE not in base.uses:

@@ -1,4 +1,4 @@
-"""Alignments for experimenters: the list, and the jobs of one with what they made and what came of it."""
+"""Alignments for experimenters: the list, and the jobs of each with what they made and their results."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -45,28 +45,28 @@ class AlignmentListItem(JobListItem):
     steps: Mapping[str, RecipeStep] = field(default_factory=dict)  # that were begun, by name
 
     def number_of(self, step: str) -> int | None:
-        """The number of the job of a step; None before that was begun."""
+        """The number of a step's job; None before it has started."""
         return self.steps[step].number if step in self.steps else None
 
     @property
     def dataset_id(self) -> int | None:
-        """The dataset of comparisons that was made of the first society."""
+        """The dataset of comparisons made from the first society."""
         return self.steps[COMPARISONS].dataset_id if COMPARISONS in self.steps else None
 
     @property
     def realignment_id(self) -> int | None:
-        """The conversations that are mixed in; none where no revision was good enough."""
+        """The dataset of conversations mixed in; None if no revision was good enough."""
         return self.steps[COMPARISONS].realignment_id if COMPARISONS in self.steps else None
 
     @property
     def demonstrations_id(self) -> int | None:
-        """The conversations that are learnt first; none until their training was begun, and without demonstrations."""
+        """The dataset of demonstrations; None without any, and before the training on them has started."""
         taught = self.steps.get(DEMONSTRATIONS)
         return None if taught is None else int(taught.spec["dataset"])
 
 
 class AlignmentStep(NamedTuple):
-    """A part of an alignment: its job once it was begun, how far that is, and what was made by or for it."""
+    """A part of an alignment: its job once started, the job's progress, and what was made by or for it."""
 
     part: AlignmentPart
     item: JobListItem | None
@@ -76,7 +76,7 @@ class AlignmentStep(NamedTuple):
 
 
 class AlignmentJob(NamedTuple):
-    """A part of an alignment: its job, its kind, number and status, as far as it was begun, and the model made."""
+    """A part of an alignment: its job, with its kind, number and status once started, and the model made."""
 
     part: str
     job: Reference | None
@@ -87,7 +87,7 @@ class AlignmentJob(NamedTuple):
 
 
 def list_items(session: Session, rows: Sequence[Alignment]) -> list[AlignmentListItem]:
-    """Alignments as items of a list, with as many statements for one as for many."""
+    """Alignments as items of a list, in a constant number of statements."""
     steps = _steps_by_name(session, rows)
     aligned = {row.id: step.number for row in rows if (step := steps[row.id].get(TRAINING)) is not None}
     jobs = select(TrainingJob.id, TrainingJob.model_id).where(TrainingJob.id.in_(aligned.values()))
@@ -108,13 +108,13 @@ def list_items(session: Session, rows: Sequence[Alignment]) -> list[AlignmentLis
 
 
 def _steps_by_name(session: Session, rows: Sequence[Alignment]) -> dict[int, dict[str, RecipeStep]]:
-    """The steps of each alignment that were begun, by their names."""
+    """The started steps of each alignment, by name."""
     begun = ALIGNMENT.steps_of_each(session, [row.id for row in rows])
     return {number: {step.name: step for step in steps} for number, steps in begun.items()}
 
 
 def steps_of(session: Session, item: AlignmentListItem) -> list[AlignmentStep]:
-    """The parts of an alignment in their order, as far as they have come."""
+    """The parts of an alignment, in order, with what exists of each so far."""
     found, cells = [], cells_of_jobs(session, item.steps.values())
     for part in parts_of(item.row):
         number = item.number_of(part.step)
@@ -133,12 +133,12 @@ def steps_of(session: Session, item: AlignmentListItem) -> list[AlignmentStep]:
 
 
 def progress_of(session: Session, rows: Sequence[Alignment]) -> dict[int, JSON]:
-    """How far the jobs are that alignments wait for, as figures by name, by their numbers."""
+    """The progress of the jobs that alignments wait for, as figures by name, by alignment number."""
     return {row.id: _progress_of(session, row) for row in rows}
 
 
 def _progress_of(session: Session, row: Alignment) -> JSON:
-    """How far the job is that an alignment waits for, as figures by name; `at` changes with each step."""
+    """The progress of the job that an alignment waits for, as figures by name; `at` changes with each step."""
     [item] = job_items(session, ALIGNMENT, [row])
     steps = ALIGNMENT.steps_of(session, row.id)
     jobs, now = [job for step in steps if (job := job_of(step)) is not None], None
@@ -152,9 +152,9 @@ def _progress_of(session: Session, row: Alignment) -> JSON:
 
 
 def society_figures(session: Session, item: AlignmentListItem) -> list[tuple[str, list[SocietyDifference]]]:
-    """The first society beside the last: of the agents of the model that learns, and where there are others of all.
+    """The first society beside the last: for the agents of the model that learns and, if there are others, all.
 
-    Each with "learner" or "all". Nothing before both have an interaction in common.
+    Each with "learner" or "all". Empty until both have an interaction in common.
     """
     begun, again = item.number_of(FIRST_SOCIETY), item.number_of(SECOND_SOCIETY)
     if begun is None or again is None:
@@ -170,14 +170,14 @@ def society_figures(session: Session, item: AlignmentListItem) -> list[tuple[str
 
 
 def _learner_id(session: Session, item: AlignmentListItem) -> int | None:
-    """The number of the model that lives in the first society."""
+    """The number of the model that learns, as it enters the first society."""
     taught = item.number_of(DEMONSTRATIONS)
     number: int | None = item.base.id if taught is None else trainings.TRAINING.get(session, taught).model_id
     return number
 
 
 def _part_of(row: Alignment, steps: Mapping[str, RecipeStep]) -> AlignmentPart | None:
-    """The part that was begun last, or the first one; None when all of it is done."""
+    """The part that started last, or the first one; None when all are done."""
     if row.status == states.DONE:
         return None
     begun = [part for part in parts_of(row) if part.step in steps]
@@ -191,13 +191,13 @@ def _datasets_of(item: AlignmentListItem, part: AlignmentPart) -> Sequence[int |
 
 
 def figures_of(session: Session, item: AlignmentListItem) -> list[AssessmentFigures]:
-    """What raters say of its model beside the one before, as far as they have."""
+    """The raters' results so far for its model against the one before."""
     number = item.number_of(ASSESSMENT)
     return [] if number is None else assessments.figures_of(session, assessment_job.ASSESSMENT.get(session, number))
 
 
 def jobs_of(session: Session, items: Sequence[AlignmentListItem]) -> list[list[AlignmentJob]]:
-    """The parts of each alignment with their jobs, with as many statements for one as for many."""
+    """The parts of each alignment with their jobs, in a constant number of statements."""
     begun = {job for item in items for step in item.steps.values() if (job := job_of(step)) is not None}
     jobs: dict[AwaitedJob, tuple[Any, str]] = {}
     for kind in JOBS_OF_STEPS.values():

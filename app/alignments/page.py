@@ -1,4 +1,4 @@
-"""What is shown of an alignment: its jobs, what came of them, and what was asked for."""
+"""The page of an alignment: its jobs, their results, and what was requested."""
 
 from dataclasses import replace
 

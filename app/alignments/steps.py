@@ -1,4 +1,4 @@
-"""The steps of an alignment: those of its recipe, with the questions and first memories that it keeps."""
+"""The steps of an alignment: those of its recipe, with its stored questions and first memories."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,14 +21,14 @@ from training.methods.base import COMPARISONS
 
 @dataclass(frozen=True)
 class KeptQuestions(StepInputs):
-    """What an alignment keeps to ask its societies, and to ask both models in the end."""
+    """The stored questions of an alignment, for its societies and for the assessment of both models."""
 
     questions: QuestionList
     priors: PriorMemories
     held_out_questions: QuestionList
 
     def files_of(self, spec: JobSpec) -> dict[str, Any]:
-        """What a society or an assessment is asked, by field."""
+        """The questions and first memories that a society or an assessment is given, by field."""
         if isinstance(spec, AssessmentSpec):
             return {"questions": self.held_out_questions}
         return {"questions": self.questions, "priors": self.priors}
@@ -42,7 +42,7 @@ def kept_questions(row: Alignment) -> KeptQuestions:
 
 
 def plan_of(session: Session, row: Alignment) -> RecipePlan:
-    """All steps of an alignment in their order."""
+    """All steps of an alignment, in order."""
     spec = AlignmentSpec.of_json(row.spec)
     return plan(recipe_of(spec, row.name, rated=has_rated_demonstrations(session, spec)), run=row.name)
 
