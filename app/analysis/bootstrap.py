@@ -1,14 +1,14 @@
 """Figures with their 95 % intervals. Pure, and the same for the same matches.
 
-A share has a Wilson interval. Any other figure has a percentile interval by resampling what was drawn independently:
-matches, or the seeds of a round in which each seed is played twice. Of fewer than `LEAST` of these there is no
-interval, because resampling so few says little; the figure then names the reason.
+A share has a Wilson interval. Any other figure has a percentile interval from resampling independent units: matches, or
+the seeds of a round in which each seed is played twice. With fewer than `LEAST` units there is no interval, because
+resampling so few says little; the figure then names the reason.
 
-Of more than `MOST_RESAMPLED` of them a fixed sample is resampled: each resample has the size of the whole, and the
-interval is shifted to the value of all matches. It is as wide as one from all of them, at a constant cost. Each stratum
-(who sat where) has at least `_LEAST_OF_STRATUM` units in the sample, or all that it has.
+With more than `MOST_RESAMPLED` units, a fixed sample of them is resampled: each resample has the size of the whole, and
+the interval is shifted to the value of all matches. It is as wide as one from all units, at a constant cost. The sample
+has at least `_LEAST_OF_STRATUM` units of each stratum (who sat where), or all of them if there are fewer.
 
-Matches that agree in everything that a statistic tells apart make up a *cell*. A resample then is, for each cell, the
+Matches that agree in everything that a statistic distinguishes make up a *cell*. A resample then is, for each cell, the
 sums of its matches' columns, each match counted as often as it was drawn; every statistic is a function of those sums.
 
 Source: Efron & Tibshirani 1993, An Introduction to the Bootstrap, chapter 13 (the percentile interval); Wilson 1927,
@@ -44,9 +44,9 @@ _AT_ONCE = 100_000  # drawn matches, and cells of resamples, in memory
 
 
 class Figure(NamedTuple):
-    """A number, its 95 % interval, and of how many matches it is taken.
+    """A number, its 95 % interval, and the number of matches it is computed from.
 
-    All None and 0 where there is nothing to take it of. `no_interval` says why a number has none.
+    All None and 0 where there are no data. `no_interval` says why a number has no interval.
     """
 
     value: float | None
@@ -57,9 +57,9 @@ class Figure(NamedTuple):
 
 
 class Statistic(NamedTuple):
-    """A number of each of r resamples, NaN where one is not defined, and of how many matches it is taken.
+    """A value for each of r resamples, NaN where undefined, and the number of matches it is computed from.
 
-    Only a share has `effective`: how many matches of equal weight would tell as much.
+    Only a share has `effective`: how many matches of equal weight would be as informative.
     """
 
     values: Floats  # (r,)
@@ -79,16 +79,16 @@ def figures(
 ) -> dict[str, Figure]:
     """Every statistic of the matches, with its interval.
 
-    `cells` (n,) has the cell of each match, numbered from 0 without gaps; `columns` (c, n) what is summed; `units` (n,)
-    what is resampled where it is not each match by itself, numbered likewise; `strata` (n,) what each has enough of
-    where a part stands for all. `statistics` takes such sums, (r, cells, c), and gives r numbers a name.
+    `cells` (n,) has the cell of each match, numbered from 0 without gaps; `columns` (c, n) the values to sum; `units`
+    (n,) the resampled units, numbered likewise, if they are not single matches; `strata` (n,) the strata that a sample
+    keeps enough of. `statistics` turns such sums, (r, cells, c), into r values for each name.
     """
     return resample(statistics, cells, columns, units, strata).figures
 
 
 @dataclass(frozen=True, slots=True)
 class Resampled:
-    """Figures, and what each of them was in the resamples: (RESAMPLES,), or empty where there are none."""
+    """Figures, and the values of each in the resamples: (RESAMPLES,), or empty where there are none."""
 
     figures: dict[str, Figure]
     draws: Mapping[str, Floats]
@@ -101,7 +101,7 @@ def resample(
     units: Integers | None = None,
     strata: Integers | None = None,
 ) -> Resampled:
-    """The same as `figures`, with the resamples, which are around the values of all matches."""
+    """The same as `figures`, with the resamples, which are centred on the values of all matches."""
     order = np.argsort(cells, kind="stable")
     columns, units = columns[:, order], None if units is None else units[order]
     starts = np.flatnonzero(np.diff(cells[order], prepend=-1))
@@ -130,9 +130,9 @@ def resample(
 
 
 def mean_figure(values: Floats, units: Integers | None = None, reason: str = FEW_MATCHES) -> Figure:
-    """The mean of one number a match, with its interval; `units` (n,) is what is resampled, if not each match.
+    """The mean of one number per match, with its interval; `units` (n,) are resampled if not single matches.
 
-    `reason` is why there is none where there are too few values.
+    `reason` is given for a missing interval when there are too few values.
     """
     if not len(values):
         return Figure(None)
@@ -145,11 +145,12 @@ def mean_figure(values: Floats, units: Integers | None = None, reason: str = FEW
 
 
 def ratio_figure(over: Floats, under: Floats, units: Integers | None = None) -> Figure:
-    """The mean of `over` divided by the mean of `under`, with its interval; (n,) each, of the same n matches in order.
+    """The mean of `over` divided by the mean of `under`, with its interval.
 
-    Both are drawn together, match by match (or by `units` (n,), as in `mean_figure`): two models that were evaluated on
-    the same contexts with the same seeds found the same ones hard. Where the mean of `under` is not above 0 there is no
-    ratio, and no interval where that happens in a resample. Raises ValueError for matches that are not the same.
+    Both are (n,), for the same n matches in order, and drawn together, match by match (or by `units` (n,), as in
+    `mean_figure`): two models evaluated on the same contexts with the same seeds find the same ones hard. If the mean
+    of `under` is not above 0 there is no ratio; if that happens in a resample, no interval. Raises ValueError for
+    different numbers of matches.
     """
     if len(over) != len(under):
         raise ValueError(f"expected the same matches of both, got {len(over)} and {len(under)}")
@@ -183,7 +184,7 @@ def wilson(share: float, n: float) -> tuple[float, float]:
 
 
 def newcombe(first: float, first_n: float, second: float, second_n: float) -> tuple[float, float]:
-    """The ends of the 95 % interval of `first` minus `second`, shares of two groups of so many, from Wilson's of each.
+    """The ends of the 95 % interval of `first` minus `second`, shares of two groups, from the Wilson intervals.
 
     Source: Newcombe 1998, Interval estimation for the difference between independent proportions, Statistics in
     Medicine 17, method 10.
@@ -197,14 +198,14 @@ def newcombe(first: float, first_n: float, second: float, second_n: float) -> tu
 
 
 def _few(matches: int, units: Integers | None) -> str | None:
-    """Why a bootstrap of so many matches is not to be trusted, if it is not."""
+    """Why there are too few matches or units for a reliable bootstrap; None if there are enough."""
     if units is not None:
         return FEW_SEEDS if len(np.unique(units)) < LEAST else None
     return FEW_MATCHES if matches < LEAST else None
 
 
 def _resamples(columns: Floats, starts: Integers, units: Integers | None) -> Iterator[Floats]:
-    """The sums of `RESAMPLES` resamples, as many at a time as are worth a call of the statistics: (r, cells, c)."""
+    """The sums of `RESAMPLES` resamples, in batches large enough for a call of the statistics: (r, cells, c)."""
     number, matches = columns.shape
     size = matches if units is None else int(units.max()) + 1
     generator = np.random.default_rng(SEED_OF_DRAWS)
@@ -225,7 +226,7 @@ def _resamples(columns: Floats, starts: Integers, units: Integers | None) -> Ite
 def _resamples_of_part(
     columns: Floats, cells: Integers, units: Integers | None, strata: Integers | None, size: int
 ) -> Iterator[Floats]:
-    """The sums of the part itself, blown up to the size of all, and then those of resamples: (r, cells, c) each."""
+    """The sums of the part itself, scaled up to the full size, then those of resamples: (r, cells, c) each."""
     generator = np.random.default_rng(SEED_OF_DRAWS)
     chosen, weights = _part(generator, units, strata, size)
     if units is None:
@@ -255,7 +256,7 @@ def _resamples_of_part(
 def _part(
     generator: np.random.Generator, units: Integers | None, strata: Integers | None, size: int
 ) -> tuple[Integers, Floats]:
-    """Units that stand for all, ascending, and for how many each of them stands."""
+    """Units that represent all, in ascending order, and how many units each represents."""
     of_unit = np.zeros(size, np.int64)
     if strata is not None:
         of_unit[np.arange(size) if units is None else units] = strata

@@ -20,9 +20,9 @@ _DODGE = 90  # lines of a panel stand apart by this part of all iterations, so t
 
 
 class Point(NamedTuple):
-    """A model of a campaign, by the number of its iteration, with the figures of its evaluation by column.
+    """A model of a campaign, by its iteration number, with the figures of its evaluation by column.
 
-    `further` has those of its further evaluations, by their labels.
+    `further` has the figures of its further evaluations, by label.
     """
 
     iteration: int
@@ -37,7 +37,7 @@ class Point(NamedTuple):
 
 
 class DrawnPanel(NamedTuple):
-    """A panel with its lines: by column, or LABEL/COLUMN of a further evaluation, what the legend calls them."""
+    """A panel with its lines: their names in the legend by column, or by LABEL/COLUMN of a further evaluation."""
 
     panel: Panel
     unit: str
@@ -49,14 +49,14 @@ class DrawnPanel(NamedTuple):
 
 
 def _panels(game: str, points: Sequence[Point]) -> Sequence[DrawnPanel]:
-    """The panels of a game; where models were evaluated in further ways, these have lines beside the first one."""
+    """The panels of a game; further evaluations of the models have lines beside the first one."""
     labels = list(dict.fromkeys(label for each in points for label in each.further))
     panels = [_with_further(each, labels) for each in panels_of(game) if labels or each.panel.alone]
     return [each for each in panels if any(point.figure(column) for column in each.lines for point in points)]
 
 
 def panels_of(game: str) -> list[DrawnPanel]:
-    """All panels that a game's metrics name, in reading order; those that are not there alone come last."""
+    """All panels of a game's metrics, in reading order; those shown only with further evaluations come last."""
     found: dict[Panel, DrawnPanel] = {}
     for metric in metrics_of(game).ranked:
         for panel, label in metric.lines:
@@ -73,7 +73,7 @@ def _with_further(drawn: DrawnPanel, labels: Sequence[str]) -> DrawnPanel:
 
 
 def references(game: str, figures: Mapping[str, Any]) -> Sequence[tuple[float, str]]:
-    """What to compare the headline of a game with, as measured in the same matches; without what was not measured."""
+    """The values to compare a game's headline with, measured in the same matches; without unmeasured ones."""
     columns = metrics_of(game).columns
     found = ((figures.get(name) or {}, columns[name].title) for name in metrics_of(game).headline.references)
     return [(figure["value"], title) for figure, title in found if figure.get("value") is not None]
@@ -87,7 +87,7 @@ def figure(
     points: Sequence[Point],
     language: Language = ENGLISH,
 ) -> Chart | None:
-    """The figure of a campaign of so many `iterations`, as far as they were evaluated; None before the first was."""
+    """The figure of a campaign of `iterations`, as far as they are evaluated; None before the first evaluation."""
     if not points:
         return None
     compared = references(game, points[-1].figures)
@@ -194,7 +194,7 @@ def _panel(panel: DrawnPanel, colours: Palette, iterations: int, points: Sequenc
 
 
 def _axes(panel: DrawnPanel, iterations: int, language: Language) -> tuple[Spec, Spec]:
-    """Iterations, as many as there will be, and what is measured, from 0."""
+    """The axes: all planned iterations, and the measured values from 0."""
     x: Spec = {
         "field": "at",
         "type": "quantitative",
@@ -214,7 +214,7 @@ def _axes(panel: DrawnPanel, iterations: int, language: Language) -> tuple[Spec,
 
 
 def _line_name(label: str, language: Language) -> str:
-    """What a line or a further evaluation is called; that against a player is called by the player's name."""
+    """The name of a line or further evaluation; one against a player is named after the player."""
     manner, _, value = label.partition(" ")
     if manner == "against":
         return language.gettext("against %(model)s", model=value)
@@ -224,7 +224,7 @@ def _line_name(label: str, language: Language) -> str:
 
 
 def _unit(unit: str, language: Language) -> str:
-    """What an axis is called that has this unit."""
+    """The title of an axis with this unit."""
     known = {
         POINTS: language.gettext("Points"),
         SHARE: language.gettext("Share of games"),
@@ -260,14 +260,14 @@ def _value_marks(panel: DrawnPanel, iterations: int, points: Sequence[Point], la
 
 
 def _line_colours(colours: Palette, lines: int) -> Sequence[str]:
-    """The two players' own colours where there are two and more; the usual one of charts for a line alone."""
+    """The players' colours for two lines or more; the usual chart colour for a single line."""
     return colours.players[:lines] if lines > 1 else [colours.second]
 
 
 def _reference_lines(
     found: Sequence[tuple[float, str]], colours: Palette, points: Sequence[Point], column: str, language: Language
 ) -> Sequence[Spec]:
-    """Dashed lines of the first panel, each with its words on the side that the latest models are not on."""
+    """The dashed lines of the first panel, each with its label on the side away from the latest models."""
     latest = (points[-1].figures.get(column) or {}).get("value") or 0.0
     layers: list[Spec] = []
     for score, known in found:

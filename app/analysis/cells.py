@@ -1,4 +1,4 @@
-"""Matches grouped into cells, and statistics of the sums of many resamples at once. Pure."""
+"""Matches grouped into cells, and statistics computed from the sums of many resamples at once. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,10 +15,10 @@ _IN_SEAT = {FIRST: np.array([True, False]), SECOND: np.array([False, True])}
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Cells of matches that are alike in all that no sum is made of: k of them.
+    """k cells of matches that are alike in everything that is not summed.
 
-    `matches` has one match of each cell, `values` what metrics make of it: truths (k,), and numbers or truths by seat
-    (k, 2); `among` which matches conditions hold for: (k,).
+    `matches` has one match of each cell, `values` the metrics' values for it: truths (k,), and numbers or truths by
+    seat (k, 2); `among` the matches for which conditions hold: (k,).
     """
 
     matches: MatchTable
@@ -28,9 +28,9 @@ class Cells:
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """r resamples: how many matches of each cell were drawn, and the sums of what was measured of them.
+    """r resamples: how many matches of each cell were drawn, and the sums of their measures.
 
-    `counted` is of how many matches a measure was taken.
+    `counted` is the number of matches that a measure was taken of.
     """
 
     cells: Cells
@@ -62,12 +62,12 @@ class Sums:
         return found._replace(effective=self._effective(metric, weight)) if metric.aggregate == PART else found
 
     def share(self, flag: Booleans) -> Statistic:
-        """The share of the matches that are in cells with the flag."""
+        """The share of matches in cells with the flag."""
         number = self.matches.sum(1)
         return Statistic(ratio(self.matches @ flag, number), number, number)
 
     def _choose(self, metric: Metric, seats: Booleans) -> tuple[Booleans, Floats]:
-        """The seats of which a metric is taken, (r or 1, k, 2), and how many of a match they are, (r or 1, k)."""
+        """The seats that a metric covers, (r or 1, k, 2), and how many of each match those are, (r or 1, k)."""
         key = id(seats), metric.seats, metric.among, metric.value if metric.by_seat else None
         if key not in self._chosen:
             chosen = seats
@@ -84,7 +84,7 @@ class Sums:
         return self._chosen[key][:2]
 
     def _above(self) -> Booleans:
-        """Which transcripts are above the mean score of all of the same resample: (r, k, 2)."""
+        """Which transcripts score above the mean of their resample: (r, k, 2)."""
         matches = self.cells.matches
         every = np.ones((1, len(matches), 2), bool)
         bounds = self._seat_mean(matches.utility, every).values
@@ -104,14 +104,14 @@ class Sums:
         )
 
     def _seat_median(self, values: Floats | Booleans, seats: Booleans) -> Statistic:
-        """The median over those seats, likewise."""
+        """The median over those seats; arguments as in `_seat_mean`."""
         order = values.ravel().argsort()
         weight = self.matches[:, :, None] * seats
         medians = _median(values.ravel()[order], weight.reshape(len(weight), -1)[:, order])
         return Statistic(medians, self._n_matches(_any(seats)))
 
     def _effective(self, metric: Metric, weight: Floats) -> Floats:
-        """How many matches of equal weight would tell as much: (r,).
+        """How many matches of equal weight would be as informative: (r,).
 
         Source: Kish 1965, Survey Sampling, section 11.7.
         """
@@ -120,7 +120,7 @@ class Sums:
         return ratio(weighed.sum(1) ** 2, (weighed * weight).sum(1))
 
     def _n_matches(self, weight: Floats | Booleans) -> Floats:
-        """How many matches have a weight: (r,)."""
+        """The number of matches with a weight: (r,)."""
         counted: Floats = (self.matches * (weight > 0)).sum(1)
         return counted
 
@@ -128,9 +128,9 @@ class Sums:
 def gather(
     matches: MatchTable, metrics: Sequence[Metric], partner_weight: float
 ) -> tuple[Integers, Floats, Callable[[Floats], Sums]]:
-    """The cell of each match (n,), the columns to sum (c, n), and how to read such sums (r, k, c).
+    """The cell of each match (n,), the columns to sum (c, n), and a function that reads such sums (r, k, c).
 
-    A metric that yields a number for each match is summed; truths and what seats have make the cells.
+    A metric that yields a number for each match is summed; truths and values of seats define the cells.
     """
     values = {each.value: each.value(matches) for each in metrics if each.value is not None}
     measures = {value: found for value, found in values.items() if found.ndim == 1 and found.dtype != np.bool_}
@@ -172,7 +172,7 @@ def gather(
 
 
 def ratio(over: Floats, under: Floats) -> Floats:
-    """Element by element, NaN where there is nothing to divide by."""
+    """Divide element by element; NaN where the divisor is not above 0."""
     found: Floats = np.divide(over, under, out=np.full(np.shape(over), np.nan), where=under > 0)
     return found
 
@@ -188,7 +188,7 @@ def _codes(values: Floats | Integers | Booleans) -> Integers:
 
 
 def _median(values: Floats | Booleans, weights: Floats) -> Floats:
-    """The median of `values` (v,), ascending, each counted as often as a row of `weights` (r, v) says: (r,)."""
+    """The median of `values` (v,), in ascending order, weighted by each row of `weights` (r, v): (r,)."""
     reached = weights.cumsum(1)
     total = reached[:, -1:]
     lower = values[(2 * reached >= total).argmax(1)]

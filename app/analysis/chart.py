@@ -1,4 +1,4 @@
-"""A chart: a Vega-Lite spec with its data inside, in light or dark, and a text that says the same."""
+"""A chart: a Vega-Lite spec that includes its data, in light or dark, and a text that says the same."""
 
 import csv
 import io
@@ -29,7 +29,7 @@ class Description:
 
     @property
     def table(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-        """Header and rows as a page has room for them: the columns as rows where there are many and few rows."""
+        """Header and rows to fit a page: transposed where there are many columns and few rows."""
         if len(self.header) <= max(_WIDEST, len(self.rows)):
             return self.header, self.rows
         header, *rows = zip(self.header, *self.rows, strict=True)
@@ -38,9 +38,9 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart; `name` is good for a file and an element's id, `draw` gives what differs between charts.
+    """A chart; `name` can name a file and an element, `draw` gives what differs between charts.
 
-    `data` is what it shows, to the last digit, as rows by column: the same in every language.
+    `data` is what it shows, in full precision, as rows by column: the same in every language.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Chart:
     language: Language = ENGLISH  # that its words are in
 
     def csv(self) -> str:
-        """The data as CSV, header first; what there is not stays empty."""
+        """The data as CSV, header first; missing values are empty."""
         names = list(dict.fromkeys(name for row in self.data for name in row))
         text = io.StringIO()
         writer = csv.DictWriter(text, names, lineterminator="\n")
@@ -60,7 +60,7 @@ class Chart:
         return text.getvalue()
 
     def spec(self, theme: str = LIGHT, *, titled: bool = True) -> Spec:
-        """The Vega-Lite spec in the colours of `light` or `dark`; untitled for where its title is said already.
+        """The Vega-Lite spec in the colours of `light` or `dark`; not `titled` where its title already appears.
 
         Raises Invalid for another theme.
         """
@@ -82,9 +82,9 @@ def ends(figure: Figure) -> Spec:
 
 
 def whiskers(colours: Palette, rows: Sequence[Mapping[str, Any]]) -> list[Spec]:
-    """The layers of the intervals that rows have; none where no row has one, of which Vega would warn.
+    """The layers that draw the rows' intervals; none where no row has one, as Vega would warn.
 
-    Each has an edge in the colour of the background, without which it would be lost on a bar.
+    Each has an edge in the background colour, without which it would be invisible on a bar.
     """
     if all(row["low"] is None for row in rows):
         return []
@@ -102,7 +102,7 @@ def whiskers(colours: Palette, rows: Sequence[Mapping[str, Any]]) -> list[Spec]:
 
 
 def in_lines(title: str, unit: str, letters: int = _TITLE) -> list[str]:
-    """An axis title with its unit, in lines of so many letters; the unit is not broken."""
+    """An axis title with its unit, in lines of at most `letters`; the unit is not broken."""
     *lines, last = textwrap.wrap(title, letters)
     whole = f"{last} ({unit})"
     return [*lines, whole] if len(whole) <= letters else [*lines, last, f"({unit})"]
@@ -113,7 +113,7 @@ def tooltip(field: str, title: str, form: str, language: Language) -> list[Spec]
 
 
 def intervals(form: str, language: Language) -> list[Spec]:
-    """What a tooltip says of a figure: its value, the ends of its interval, and its n."""
+    """The tooltip fields of a figure: its value, the ends of its interval, and its n."""
     numbers = [
         ("value", language.gettext("Value")),
         ("low", language.gettext("95 %% from")),

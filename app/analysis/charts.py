@@ -25,7 +25,7 @@ from app.games.metrics import (
 
 
 def charts_of(analysis: MatchAnalysis, language: Language = ENGLISH) -> list[Chart]:
-    """All charts of a round, or of other matches, that have something to show: what seats got comes first."""
+    """All charts of a round, or of other matches, that are not empty; those of seats come first."""
     if not analysis.matches:
         return []
     counted = [each for each in analysis.defined.of_matches if each.histogram]
@@ -45,9 +45,9 @@ def charts_of(analysis: MatchAnalysis, language: Language = ENGLISH) -> list[Cha
 
 
 def count_histogram(analysis: MatchAnalysis, metric: Metric, language: Language = ENGLISH) -> Chart:
-    """How often each value of a metric occurred, by model where it is of seats and several models sat in them.
+    """How often each value of a metric occurred; by model for a metric of seats in which several models sat.
 
-    Raises ValueError for a metric that is not counted.
+    Raises ValueError for a metric without a histogram.
     """
     if metric.histogram is None:
         raise ValueError(f"expected a metric with a histogram, got {metric.name}")
@@ -81,7 +81,7 @@ def count_histogram(analysis: MatchAnalysis, metric: Metric, language: Language 
 
 
 def paired_differences(analysis: MatchAnalysis, versus: PairedDifference, language: Language = ENGLISH) -> Chart:
-    """How often one model was how far ahead of the other."""
+    """How often, and by how much, each model was ahead of the other."""
     bins = analysis.distributions["paired_difference"]
     mean = versus.columns[MODEL_SCORE.name]
     by_seed = versus.pairing == SEEDS
@@ -225,7 +225,7 @@ def _whole_points(analysis: MatchAnalysis, name: str) -> bool:
 
 
 def outcomes(analysis: MatchAnalysis, language: Language = ENGLISH) -> Chart:
-    """How often matches ended in which way."""
+    """How often matches ended with each outcome."""
     found = analysis.metrics.outcomes
     values = [{"reason": language.translate(each.reason), "number": each.matches, **ends(each.share)} for each in found]
 

@@ -19,9 +19,9 @@ TITLE_LETTERS = 24  # letters in a line of the title of an axis that leaves room
 
 
 def compare(analyses: Sequence[RoundAnalysis], column: str | None = None, language: Language = ENGLISH) -> Chart:
-    """One column of several rounds of a game; the one that says most, if none is named.
+    """One column of several rounds of a game; the headline if none is named.
 
-    Raises Invalid for rounds of several games, for no rounds, and for a column that there is not.
+    Raises Invalid for rounds of several games, for no rounds, and for an unknown column.
     """
     games = {each.game for each in analyses}
     if len(games) != 1:
@@ -64,7 +64,7 @@ def compare(analyses: Sequence[RoundAnalysis], column: str | None = None, langua
 
 
 def compare_models(analyses: Sequence[RoundAnalysis], language: Language = ENGLISH) -> Chart | None:
-    """Each model of each round by what says most of one; None where no round has two models."""
+    """Each model of each round by the headline metric of models; None where no round has two models."""
     if all(each.paired is None for each in analyses):
         return None
     metric = analyses[0].defined.model_headline
@@ -114,14 +114,14 @@ def _model_figures(analysis: RoundAnalysis, name: str, language: Language) -> li
 
 
 def _in_role(model: str, role: str | None, language: Language) -> str:
-    """What a model is called in a role, if roles differ."""
+    """The name of a model in a role, if roles differ."""
     if role is None:
         return model
     return language.gettext("%(model)s as %(role)s", model=model, role=language.translate(role))
 
 
 def compare_differences(analyses: Sequence[RoundAnalysis], language: Language = ENGLISH) -> Chart | None:
-    """What one model has over the other in each round of two models; None where there is none."""
+    """The lead of one model over the other in each round of two models; None if there is no such round."""
     found = [(each, each.paired, each.paired.columns[MODEL_SCORE.name]) for each in analyses if each.paired is not None]
     if not found:
         return None
@@ -170,7 +170,7 @@ def compare_differences(analyses: Sequence[RoundAnalysis], language: Language = 
 
 
 def _axis(heading: str, unit: str, language: Language) -> list[str]:
-    """The title of an axis that leaves room for the words of its rows."""
+    """The title of an axis, short enough to leave room for the row labels."""
     return in_lines(heading, language.translate(unit), TITLE_LETTERS)
 
 
@@ -185,7 +185,7 @@ def points_with_whiskers(
     share: bool = False,
     rows_title: str = "",
 ) -> Spec:
-    """A point with whiskers a row, which is a round unless `rows_title` says what else."""
+    """A point with whiskers for each row, which is a round unless `rows_title` names something else."""
     # Room on both sides keeps a point off the words of its row. These leave little for the axis on a phone, so that its
     # title may begin below them.
     x: Spec = {
@@ -212,12 +212,12 @@ def points_with_whiskers(
 
 
 def cross_plays(matrix: CrossPlay, language: Language = ENGLISH) -> list[Chart]:
-    """A heat map of mean scores, one a role where roles differ."""
+    """Heat maps of mean scores, one for each role where roles differ."""
     return [_heat_map(matrix, role, language) for role in matrix.roles]
 
 
 def _steps(low: float, high: float) -> tuple[float, float]:
-    """Where the first of seven colours begins and how far each goes, in numbers that a legend can say shortly."""
+    """The start of the first of seven colours and the width of each, in numbers that are short in a legend."""
     high = high if high > low else low + 1
     power = 10.0 ** max(-2, math.floor(math.log10((high - low) / 7)))
 

@@ -1,4 +1,4 @@
-"""A cross-play as a matrix: what each model scores against each other one, with intervals."""
+"""A cross-play as a matrix: the score of each model against each other model, with intervals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from app.rounds import lifecycle
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """The mean score of `row` against `column`, `row` in that role where roles differ."""
+    """The mean score of `row` against `column`; `row` has that role where roles differ."""
 
     row: str
     column: str
@@ -30,7 +30,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class CrossPlay:
-    """All pairs of some models, as far as they have played; who has not met yet has no cell."""
+    """All pairs of some models, as far as they have played; a pair that has not met yet has no cell."""
 
     matrix_id: int
     game: str
@@ -43,7 +43,7 @@ class CrossPlay:
 
     @property
     def complete(self) -> bool:
-        """Whether all of its matches are in the figures."""
+        """Whether the figures include all of its matches."""
         return self.matches == self.planned
 
     def to_json(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class CrossPlay:
 
 
 def cross_play(session: Session, matrix_id: int) -> CrossPlay:
-    """The matrix of a cross-play, which has the number of its first round. Raises NotFound."""
+    """The matrix of a cross-play, numbered by its first round. Raises NotFound."""
     rows = session.scalars(select(RoundRow).where(RoundRow.matrix_id == matrix_id).order_by(RoundRow.id)).all()
     if not rows:
         raise NotFound("cross-play", expected="the number of one that exists", got=matrix_id)
@@ -92,7 +92,7 @@ def cross_play(session: Session, matrix_id: int) -> CrossPlay:
 
 
 def cells(matches: MatchTable, players: Sequence[str], roles: Sequence[str | None]) -> list[Cell]:
-    """The cells of all who met. One role, None, stands for either seat; two are those of seats 0 and 1."""
+    """The cells of all pairs that met. One role, None, stands for either seat; two are those of seats 0 and 1."""
     places = [matches.players.index(name) if name in matches.players else -1 for name in players]
     found = []
     for seat, role in enumerate(roles):
@@ -106,7 +106,7 @@ def cells(matches: MatchTable, players: Sequence[str], roles: Sequence[str | Non
 
 
 def _pair_scores(matches: MatchTable, row: int, column: int, seats: Sequence[int]) -> tuple[Floats, Integers | None]:
-    """What `row` got of each match against `column`, and what is resampled; against itself, the mean of its seats."""
+    """The score of `row` in each match against `column` (its seats' mean if itself), and the units to resample."""
     sat = [(matches.player[:, seat] == row) & (matches.player[:, 1 - seat] == column) for seat in seats]
     held = np.stack(sat, axis=1)
     met = held.any(1)

@@ -1,4 +1,4 @@
-"""How often each number occurred: what histograms are drawn of. Pure."""
+"""How often each number occurred: the data of histograms. Pure."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ _MOST_DIFFERENCES = 45  # bins, so that each half point has one where scores are
 
 
 class Bin(NamedTuple):
-    """How many numbers from `low` up to, but without, `high` there are; of one model's where there are several."""
+    """The count of numbers from `low` up to, but excluding, `high`; of one model where there are several."""
 
     low: float
     high: float
@@ -27,9 +27,9 @@ class Bin(NamedTuple):
 def distributions(
     matches: MatchTable, defined: GameMetrics, versus: PairedDifference | None = None
 ) -> Mapping[str, Sequence[Bin]]:
-    """How often the values of metrics that have a histogram occurred, by its name; of seats, by player.
+    """How often the values of metrics with a histogram occurred, by its name; for metrics of seats, by player.
 
-    Also of the differences of two models, by who is ahead.
+    Also the differences of two models, by who is ahead.
     """
     if not len(matches):
         return {}
@@ -55,7 +55,7 @@ def _distribution(matches: MatchTable, metric: Metric) -> list[Bin]:
 
 
 def differences(versus: PairedDifference) -> list[Bin]:
-    """How often which difference occurred, in bins around their middles; `player` is who is ahead, None if nobody."""
+    """How often each difference occurred, in bins around middles; `player` is who is ahead, None if neither."""
     spread = float(np.ptp(versus.differences)) if versus.pairs else 0.0
     width = 0.5 if versus.pairing == SEEDS else 1.0
     width = width if spread / width < _MOST_DIFFERENCES else _round_up(spread / _MOST_DIFFERENCES)
@@ -72,13 +72,13 @@ def differences(versus: PairedDifference) -> list[Bin]:
 
 
 def bins_of(counted: Mapping[float, int], player: str | None = None) -> list[Bin]:
-    """Bins of numbers of which it is known how often each occurred."""
+    """Bins of numbers, from the count of each."""
     values = np.repeat(np.array(list(counted), np.float64), list(counted.values()))
     return [each._replace(player=player) for each in _bins(values, _MOST_BINS)]
 
 
 def _bins(values: Floats, most: int | None = None) -> list[Bin]:
-    """Bins of width 1, or of the first of 2, 5, 10, 20 … that makes at most so many; empty ones are left out."""
+    """Bins of width 1, or of the first of 2, 5, 10, 20 … that gives at most `most`; empty ones are left out."""
     values = values[~np.isnan(values)]
     if not len(values):
         return []
@@ -92,6 +92,6 @@ def _bins(values: Floats, most: int | None = None) -> list[Bin]:
 
 
 def _round_up(width: float) -> int:
-    """The next of 1, 2, 5, 10, 20 …"""
+    """The smallest of 1, 2, 5, 10, 20 … that is at least `width`."""
     power = 10 ** math.floor(math.log10(width))
     return int(next(step * power for step in (1, 2, 5, 10) if step * power >= width))

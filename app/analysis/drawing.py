@@ -1,8 +1,8 @@
-"""Charts as files. The only module that loads what draws them, which the web process must not.
+"""Charts as files. The only module that loads the drawing library, which the web process must not load.
 
-The same chart gives the same bytes: its font comes with the library, not from the machine, and nothing tells the time.
-As a program (`python -m app.analysis.drawing FORM …`) it takes a list of Vega-Lite specs as JSON, and prints for each
-of them an object with its files in Base64 by format.
+The same chart gives the same bytes: its font comes with the library, not from the machine, and no time is written. As a
+program (`python -m app.analysis.drawing FORM …`) it takes a list of Vega-Lite specs as JSON, and prints an object for
+each, with its files in Base64 by format.
 """
 
 import base64
@@ -28,7 +28,7 @@ def draw(chart: Chart, form: str, theme: str = LIGHT) -> bytes:
 
 
 def draw_spec(spec: Mapping[str, Any], form: str) -> bytes:
-    """A Vega-Lite spec, which has its data inside, as the content of an SVG, PDF or PNG file."""
+    """A Vega-Lite spec, which includes its data, as the content of an SVG, PDF or PNG file."""
     given = {**spec, "config": {**spec.get("config", {}), "font": _FONT}}
     if form == PNG:
         return bytes(vl_convert.vegalite_to_png(given, scale=2, **_HOW))
@@ -38,7 +38,7 @@ def draw_spec(spec: Mapping[str, Any], form: str) -> bytes:
 
 
 def draw_specs(specs: Sequence[Mapping[str, Any]], forms: Sequence[str]) -> list[dict[str, bytes]]:
-    """Each of some specs as files, by format."""
+    """The files of each spec, by format."""
     return [{form: draw_spec(spec, form) for form in forms} for spec in specs]
 
 

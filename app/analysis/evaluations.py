@@ -1,4 +1,4 @@
-"""The figures of one model in an evaluation, and its score beside that of the first model."""
+"""The figures of one model in an evaluation, and its score relative to the first model's."""
 
 from typing import Any
 
@@ -13,11 +13,11 @@ from app.games.metrics import Use, Value
 
 
 def figures_of_model(session: Session, round_id: int, model: str, first: tuple[int, str] | None) -> dict[str, Any]:
-    """The figures of a model in an evaluation that is over, by column, as JSON.
+    """The figures of a model in a finished evaluation, by column, as JSON.
 
-    Against itself they are those of the round; against another player, what seats got is the model's own. `first` is
-    the same evaluation of the campaign's base, by its round and the base's name: ratios say how many times the base's
-    mean the model's is. None for the base itself.
+    Against itself they are those of the round; against another player, figures of seats are the model's own. `first` is
+    the same evaluation of the campaign's base, as its round and the base's name, and gives the ratios of the model's
+    means to the base's. None for the base itself.
     """
     [found] = analyse(session, [round_id])
     columns = dict(found.metrics.columns) if len(found.players) == 1 else _own(found, model)
@@ -31,7 +31,7 @@ def figures_of_model(session: Session, round_id: int, model: str, first: tuple[i
 
 
 def _own(found: RoundAnalysis, model: str) -> dict[str, Figure]:
-    """What the model has of its own, under the names of the metrics of matches, and what is of whole matches."""
+    """The model's own figures, under the names of the metrics of matches, and the figures of whole matches."""
     parts = {part.role: part.columns for part in found.metrics.parts if part.player == model}
     own, whole = {}, {}
     for name, metric in found.defined.columns.items():
@@ -44,7 +44,7 @@ def _own(found: RoundAnalysis, model: str) -> dict[str, Figure]:
 
 
 def own_means(matches: MatchTable, model: str, value: Value) -> Floats:
-    """What a model has in each match, the mean of both seats where it sat in both: (n,), by the matches' index."""
+    """A model's value in each match, the mean of both seats where it sat in both: (n,), by the matches' index."""
     seats = matches.player == (matches.players.index(model) if model in matches.players else -1)
     means: Floats = np.where(seats, value(matches), 0).sum(1) / np.maximum(seats.sum(1), 1)
     return means

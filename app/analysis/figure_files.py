@@ -1,4 +1,4 @@
-"""Files that a figure can be saved as, and their drawing in a process of its own, for the web process."""
+"""The file formats of figures, and drawing in a separate process, for the web process."""
 
 import base64
 import json
@@ -18,13 +18,13 @@ _SECONDS_MORE = 10  # for each further one
 
 
 def draw_in_process(spec: Mapping[str, Any], form: str) -> bytes:
-    """A Vega-Lite spec as the content of a file, the same that commands write. Raises Unavailable."""
+    """A Vega-Lite spec as the content of a file, identical to what commands write. Raises Unavailable."""
     [found] = draw_each_in_process([spec], [form])
     return found[form]
 
 
 def draw_each_in_process(specs: Sequence[Mapping[str, Any]], forms: Sequence[str]) -> list[dict[str, bytes]]:
-    """Each of some specs as files, by format, all drawn by one process. Raises Unavailable."""
+    """The files of each spec, by format, all drawn by one process. Raises Unavailable."""
     if not specs:
         return []
     try:

@@ -1,8 +1,8 @@
-"""Where a gain in score comes from: from more matches that are agreed, or from better agreements. Pure.
+"""Where a gain in score comes from: more matches with an agreement, or better agreements. Pure.
 
 A match without an agreement has no points, so the mean score is the share of agreed matches times their mean score. The
-difference of two such products is split without a rest: what a change of the share brings at the mean of both scores,
-and what a change of the score brings at the mean of both shares.
+difference of two such products splits without a remainder: the effect of a change in the share at the mean of both
+scores, and that of a change in the score at the mean of both shares.
 
 Source: Kitagawa 1955, Components of a difference between two rates, J. Am. Stat. Assoc. 50.
 """
@@ -19,7 +19,7 @@ HARDLY_AGREED = "models that hardly agree"
 
 
 class SplitMetrics(NamedTuple):
-    """The three metrics of a game of which the first is the product of the others."""
+    """Three metrics of a game, the first of which is the product of the others."""
 
     score: Metric
     share: Metric  # of the agreed matches
@@ -27,10 +27,10 @@ class SplitMetrics(NamedTuple):
 
 
 class Gain(NamedTuple):
-    """What a later model has over an earlier one on the same matches, in points a match.
+    """The gain of a later model over an earlier one on the same matches, in points a match.
 
-    `shares` and `scores` are of the earlier and of the later model: the share of agreed matches, and the mean score of
-    these, None where no match was agreed. Then there is no `more` and no `better`, which add up to `whole`.
+    `shares` and `scores` are of the earlier and the later model: the share of agreed matches and their mean score, None
+    where no match was agreed. `more` and `better`, which add up to `whole`, are then missing.
     """
 
     shares: tuple[float, float]
@@ -41,7 +41,7 @@ class Gain(NamedTuple):
 
 
 def split_metrics(defined: GameMetrics) -> SplitMetrics | None:
-    """The metrics by which gains in a game can be split; None for a game in which nobody agrees on anything."""
+    """The metrics by which gains in a game can be split; None for a game without agreements."""
     score = defined.headline
     for agreed in defined.of_matches:
         if agreed.aggregate == MEAN and agreed.value is score.value and agreed.among is not None:
@@ -51,14 +51,14 @@ def split_metrics(defined: GameMetrics) -> SplitMetrics | None:
 
 
 def mean_difference(value: Value, before: MatchTable, after: MatchTable) -> Figure:
-    """What a metric has in matches over the same ones before, match by match."""
+    """The mean change of a metric from the matches `before` to the same ones `after`, match by match."""
     return mean_figure(_by_match(value, after) - _by_match(value, before), after.units)
 
 
 def gain_of(metrics: SplitMetrics, before: MatchTable, after: MatchTable) -> Gain:
-    """The gain from the matches `before` to the same ones `after`, in their order, split.
+    """The gain from the matches `before` to the same ones `after`, in the same order, split into its parts.
 
-    Raises ValueError for other matches, and where one without an agreement has points.
+    Raises ValueError for different matches, and where one without an agreement has points.
     """
     if len(before) != len(after) or not len(before):
         raise ValueError(f"expected the same matches of both, got {len(before)} and {len(after)}")
@@ -103,7 +103,7 @@ def _by_match(value: Value, matches: MatchTable) -> Floats:
 
 
 def _split(means: Floats) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats], tuple[Floats, Floats]]:
-    """Shares and scores of both, and the parts of the gain, of r rows of four means (r, 4): (r,) each."""
+    """Shares and scores of both models, and the parts of the gain, for r rows of four means (r, 4): (r,) each."""
     old_share, old, new_share, new = means.T
     old_score = np.divide(old, old_share, out=np.full_like(old, np.nan), where=old_share > 0)
     new_score = np.divide(new, new_share, out=np.full_like(new, np.nan), where=new_share > 0)

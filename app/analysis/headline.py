@@ -1,6 +1,4 @@
-"""The headline of a round of two models in a list, and of two system prompts on its page: both scores, and the
-difference.
-"""
+"""Both scores and their difference, for two models of a round in a list and two system prompts on its page."""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +20,7 @@ MOST_READ = 500  # matches, by which the width of the interval is known to withi
 
 
 class PromptScores(NamedTuple):
-    """Mean scores under both system prompts of a round, as it names them (None: none), and what the first one adds."""
+    """Mean scores with each system prompt of a round, as it names them (None: none), and the first one's lead."""
 
     prompts: tuple[str | None, str | None]
     means: tuple[Figure, Figure]
@@ -38,7 +36,7 @@ class RoundHeadline(NamedTuple):
 
 
 def headline(session: Session, row: RoundRow) -> RoundHeadline | None:
-    """The headline of a round as far as it has been played; None of one model, of imports, and of no matches."""
+    """The headline of a round so far; None for a single model, for imports, and without matches."""
     if row.model_0_id is None or row.model_1_id is None or row.model_0_id == row.model_1_id:
         return None
     indexes = sampled_indexes(row, MOST_READ)
@@ -50,8 +48,9 @@ def headline(session: Session, row: RoundRow) -> RoundHeadline | None:
 
 
 def prompt_scores(session: Session, row: RoundRow) -> PromptScores | None:
-    """The scores under both system prompts of a round as far as it has been played, of at most MOST_COMPARED matches;
-    None where both seats were told the same, and of no matches.
+    """The scores with both system prompts of a round so far, from at most MOST_COMPARED matches.
+
+    None where both seats had the same prompt, and without matches.
     """
     if row.prompts is None or row.prompts[0] == row.prompts[1]:
         return None
@@ -65,8 +64,9 @@ def prompt_scores(session: Session, row: RoundRow) -> PromptScores | None:
 
 
 class _Scores(NamedTuple):
-    """Scores (n, 2) of both models as the round names them, the seed of each match (n,), and what the first one has
-    over the other of each seed that was played from both seats, or of each match where seats are not swapped.
+    """Scores (n, 2) of both models as the round names them, each match's seed (n,), and the first one's leads.
+
+    There is one lead for each seed that was played from both seats, or for each match where seats are not swapped.
     """
 
     scores: Floats
@@ -75,7 +75,7 @@ class _Scores(NamedTuple):
 
 
 def _scores(session: Session, row: RoundRow, indexes: Sequence[int] | None) -> _Scores | None:
-    """Those of the matches with these indexes that are over, of all without; None of no matches."""
+    """The scores of finished matches with these indexes, or of all finished ones; None without matches."""
     over = [MatchRow.round_id == row.id, is_over()]
     chosen = over if indexes is None else [*over, is_among(MatchRow.index, indexes)]
     found = session.execute(select(MatchRow.index, MatchRow.utility_0, MatchRow.utility_1).where(*chosen)).all()
@@ -98,8 +98,10 @@ def _few(row: RoundRow) -> str:
 
 
 def _of_all(session: Session, row: RoundRow, read: RoundHeadline) -> RoundHeadline:
-    """The headline of all matches, by that of some: means are those of the kept counts, and the interval of the
-    difference is as much narrower as the root of the numbers of matches says.
+    """The headline of all matches, extrapolated from a sample's.
+
+    Means come from the stored counts; the interval of the difference is narrowed by the root of the ratio of the
+    numbers of matches.
     """
     matches, first, second = 0, 0.0, 0.0
     for each in endings_of_rounds(session, [row.id])[row.id]:

@@ -1,4 +1,4 @@
-"""A histogram as a chart, whatever it counts."""
+"""A histogram of any counts, as a chart."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -30,9 +30,9 @@ def histogram(
 ) -> Chart:
     """How often each number occurred, with bars side by side, or `stacked`, where bins are of several `groups`.
 
-    `groups` are what the chart calls them, by the names that bins have. `sentence` says what is counted; what occurred
-    most often is added to it. `whole`: only whole numbers occur, so that a bin of width 1 stands for one of them.
-    `shades`: the colours of the groups, whichever of them there are.
+    `groups` has the chart's names for them, by the names in the bins. `sentence` says what is counted; the most
+    frequent value is added to it. `whole`: only whole numbers occur, so that a bin of width 1 stands for one of them.
+    `shades`: the colours of the groups, including any without bins.
     """
     whole = whole and all(each.low.is_integer() and each.high == each.low + 1 for each in bins)
     shift = 0.5 if whole else 0
@@ -103,7 +103,7 @@ def histogram(
 
 
 def _bar(each: Bin, shift: float, beside: Sequence[str]) -> Spec:
-    """Where a bar begins and ends: over all of its bin, or its place among those of the groups that are beside it."""
+    """The start and end of a bar: its whole bin, or its place among the groups beside each other."""
     if not beside:
         return {"from": each.low - shift, "to": each.high - shift}
     width = each.high - each.low
@@ -114,14 +114,14 @@ def _bar(each: Bin, shift: float, beside: Sequence[str]) -> Spec:
 
 
 def _ends(bins: Sequence[Bin], shift: float) -> list[float]:
-    """From where to where the axis goes, so that bars beside each other do not move it."""
+    """The ends of the axis, which bars beside each other do not move."""
     if not bins:
         return [0, 1]
     return [min(each.low for each in bins) - shift, max(each.high for each in bins) - shift]
 
 
 def _commonest(bins: Sequence[Bin]) -> Bin:
-    """The fullest bin, whoever is in it."""
+    """The fullest bin, over all groups."""
     numbers: Counter[tuple[float, float]] = Counter()
     for each in bins:
         numbers[each.low, each.high] += each.number

@@ -1,7 +1,7 @@
-"""Matches as a log that the viewer of Inspect reads: a sample a match, and the figures of all of them as its results.
+"""Matches as a log for Inspect's viewer: a sample for each match, and the figures of all as its results.
 
 Source: Inspect (UK AI Security Institute, MIT licence), log format version 2 as inspect_ai 0.3.285 reads it. A `.eval`
-file is a zip archive with a file for each sample, what a list shows of them in `summaries.json`, and all else in
+file is a zip archive with a file for each sample, the samples' list entries in `summaries.json`, and everything else in
 `header.json`; a `.json` file is the same as one object. Samples are written as they are read, so that memory does not
 grow with their number.
 """
@@ -45,10 +45,10 @@ _SAMPLING = ("temperature", "top_p", "max_tokens", "seed", "stop_seqs")  # what 
 
 
 def inspect_log(session: Session, choice: MatchFilter, form: str) -> Iterator[bytes]:
-    """The log of the matches of a filter, in one of FORMS, in pieces.
+    """The log of a filter's matches in one of FORMS, in pieces.
 
     Raises NotFound for what `check_known` does not know and where there is no match, Invalid for several games, and
-    Conflict where some matches are blinded: a log tells who played and what they got.
+    Conflict where some matches are blinded, because a log shows the players and their scores.
     """
     check_known(session, choice)
     games = list(session.scalars(select(MatchRow.game).where(*conditions(choice)).distinct()))
@@ -69,7 +69,7 @@ def inspect_log(session: Session, choice: MatchFilter, form: str) -> Iterator[by
 
 
 class _Log:
-    """A log as it is written: what its header says of all samples is known when the last one has been read."""
+    """A log being written: its header's figures of all samples are known once the last one has been read."""
 
     def __init__(self, session: Session, choice: MatchFilter, game: str) -> None:
         self._session = session
@@ -129,7 +129,7 @@ class _Log:
         return "success" if self._over == self._matches else "started"
 
     def _spec(self) -> JSON:
-        """What was played, and by whom; whom is known once the samples have been read."""
+        """What was played and by whom; the players are known once the samples have been read."""
         of_all = list(dict.fromkeys(name for names in self._players.values() for name in names))
         alone = {role: next(iter(names)) for role, names in self._players.items() if len(names) == 1}
         name = in_words(self._choice)
@@ -153,7 +153,7 @@ class _Log:
         return {} if self._round is None else {"config": self._round.config, "seed": str(self._round.seed)}
 
     def _results(self) -> JSON | None:
-        """The figures of docs/analysis.md, of all matches and of each model, by λ where there are several."""
+        """The figures of docs/analysis.md for all matches and for each model, by λ where there are several."""
         scores = []
         for each in analyse_matches(self._session, self._choice):
             parts = [(f"{part.player}{f' as {part.role}' if part.role else ''}", part) for part in each.metrics.parts]
@@ -204,7 +204,7 @@ class _Log:
 
 
 def _sample(row: Row[Any], events: Sequence[EventRow], calls: Sequence[tuple[GenerationRow, str | None]]) -> JSON:
-    """A match: its moves as messages, its scores, its log and the calls of models as events."""
+    """A match: its moves as messages, its scores, and its log and model calls as events."""
     said = {column.name: column.read(row) for column in MATCHES.columns}
     about = {name: iso(value) if isinstance(value, datetime) else value for name, value in said.items()}
     players = about["player_0"], about["player_1"]
@@ -241,7 +241,7 @@ def _sample(row: Row[Any], events: Sequence[EventRow], calls: Sequence[tuple[Gen
 
 
 def _summary(sample: JSON) -> JSON:
-    """What a list of samples shows of one."""
+    """A sample's entry in a list of samples."""
     same = (
         "id", "epoch", "input", "target", "scores", "metadata", "model_usage", "started_at", "completed_at",
         "total_time", "uuid",
@@ -260,7 +260,7 @@ def _is_move(event: EventRow) -> bool:
 
 
 def _move(event: EventRow, players: tuple[str, str], roles: tuple[str, str]) -> JSON:
-    """An accepted move as a message. Inspect knows a user and an assistant: seat 0 is the one, seat 1 the other."""
+    """An accepted move as a message. Inspect knows a user and an assistant: seats 0 and 1 respectively."""
     seat = event.seat or 0
     about = {"seat": seat, "role": roles[seat], "player": players[seat], "ply": event.ply, "kind": event.kind}
     of_model = {"role": "assistant", "model": players[1], "source": "generate"} if seat else {"role": "user"}
@@ -273,7 +273,7 @@ def _info_event(event: EventRow, began: datetime) -> JSON:
 
 
 def _model_event(call: GenerationRow, name: str | None, roles: tuple[str, str], began: datetime) -> JSON:
-    """A call of a language model: its exact prompt, its answer, its tokens."""
+    """A language model call: its exact prompt, answer and tokens."""
     text: Any = call.text or ""
     content = text if call.reasoning is None else [
         {"type": "reasoning", "reasoning": call.reasoning}, {"type": "text", "text": text},
@@ -335,24 +335,24 @@ def _bytes(value: Any) -> bytes:
 
 
 class _Pieces:
-    """A file that cannot go back, whose content is taken as it is written."""
+    """A file that cannot seek, whose content is taken as it is written."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
 
     def write(self, content: bytes) -> int:
-        """Keep it until it is taken."""
+        """Keep the content until it is taken."""
         self._pieces.append(bytes(content))
         return len(content)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing, as nothing is buffered."""
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        """Do nothing, as there is nothing to release."""
 
     def take(self) -> bytes:
-        """What has been written since the last time."""
+        """What has been written since the last call."""
         found = b"".join(self._pieces)
         self._pieces.clear()
         return found

@@ -1,6 +1,6 @@
-"""The language of a chart: how its words are translated, and how it writes numbers. Pure.
+"""The language of a chart: how its words are translated and its numbers written. Pure.
 
-What is drawn for the command line is English; a page hands over its own language (`app/web/chart_language.py`).
+Charts for the command line are in English; a page passes its own language (`app/web/chart_language.py`).
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ PERSON, PEOPLE = "person", "people"  # who plays without a name
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """How to translate a text, which stays as it is where no translation is known, and the signs of numbers."""
+    """How to translate a text, which is unchanged without a translation, and the signs used in numbers."""
 
     translate: Callable[[str], str] = str
     decimal: str = "."
@@ -22,28 +22,28 @@ class Language:
     percent: str = "%"  # with the space before it, if there is one
 
     def gettext(self, text: str, **values: object) -> str:
-        """The text with its values, `%%` as a percent sign; `python -m scripts.translations` finds it by this name."""
+        """The text with its values, `%%` as a percent sign; `python -m scripts.translations` looks for this name."""
         return self.translate(text) % values
 
     def phrase(self, phrase: Phrase) -> str:
-        """A phrase of a layer below."""
+        """A phrase from a lower layer."""
         return phrase.render(self.translate)
 
     def player(self, name: str) -> str:
-        """Who sat in a seat: a model has its name, a person none."""
+        """The player in a seat: a model has a name, a person none."""
         return self.translate(name) if name in (PERSON, PEOPLE) else name
 
     def decimals(self, value: float, digits: int) -> str:
-        """A number with so many digits after its decimal sign."""
+        """A number with `digits` digits after its decimal sign."""
         return self._signs(f"{value:.{digits}f}")
 
     def shortest(self, value: float) -> str:
-        """A number with as many digits as it needs, six at most."""
+        """A number with as many digits as it needs, at most six."""
         return self._signs(f"{value:g}")
 
     @property
     def locale(self) -> Mapping[str, Any]:
-        """The signs of numbers as Vega's config has them."""
+        """The signs of numbers, as in Vega's config."""
         signs = {"decimal": self.decimal, "thousands": self.thousands, "percent": self.percent}
         return {"number": {**signs, "grouping": [3], "currency": ["$", ""]}}
 

@@ -21,11 +21,10 @@ _BEGINS, _FOLLOWS = "first", "second"  # of games whose seats have the same role
 
 
 class Standing(NamedTuple):
-    """How a player does in its seats; of a match against itself it has both.
+    """How a player does in its seats; a match against itself counts both.
 
-    `played` is the share of seats whose match it did not end by a fault, `quality` the mean of what it got where
-    matches were played to their end, from 0, the least that a seat can get, to 100, the most. `score` is the two
-    multiplied.
+    `played` is the share of seats whose match it did not end by a fault, `quality` the mean of its scores in matches
+    played to their end, from 0, the least that a seat can get, to 100, the most. `score` is the product of the two.
     """
 
     seats: int
@@ -37,9 +36,9 @@ class Standing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Leaderboard:
-    """Players of one game and one weight of the partner's points. `left_out` is how many with fewer matches are not.
+    """Players of one game and one weight of the partner's points. `left_out` counts those with too few matches.
 
-    `prices` are US dollars a match and seat by player, of those for whom that is known.
+    `prices` are US dollars per match and seat, by player, where known.
     """
 
     game: str
@@ -53,7 +52,7 @@ class Leaderboard:
 
     @property
     def key(self) -> str:
-        """Which game and weight it is of, for addresses."""
+        """Its game and weight, for addresses."""
         return key_of(self.game, self.partner_weight)
 
     @property
@@ -62,13 +61,13 @@ class Leaderboard:
         return list(dict.fromkeys([*(each.player for each in self.ratings.ratings), *self.standings]))
 
     def matches_of(self, player: str) -> int:
-        """The matches of a player that were played to their end; one against itself counts once."""
+        """The number of a player's matches that were played to their end; one against itself counts once."""
         return sum(cell.matches for cell in self.ratings.cells if cell.row == player)
 
     def cost_to_settle(self, order: Neighbours) -> float | None:
-        """US dollars, to two figures, for the further matches of two neighbours, half of them of each; None: unknown.
+        """US dollars, to two figures, for the further matches of two neighbours, half of them each; None: unknown.
 
-        What others cost who play with them is not in it.
+        The cost of their partners is not included.
         """
         ahead, behind = self.prices.get(order.ahead), self.prices.get(order.behind)
         if order.more_matches is None or ahead is None or behind is None:
@@ -90,18 +89,18 @@ class Leaderboard:
 
 
 def key_of(game: str, partner_weight: float | None) -> str:
-    """A game and a weight in a word."""
+    """A game and a weight as one word."""
     return game if partner_weight is None else f"{game}:{partner_weight:g}"
 
 
 def roles_of(game: str) -> tuple[str, str]:
-    """What the two places of a match are called: the roles, or where both have the same one, who begins."""
+    """The names of a match's two places: the roles or, where both have the same one, who begins."""
     first, second = find_game(game).roles
     return (_BEGINS, _FOLLOWS) if first == second else (first, second)
 
 
 def by_of(partner_weight: float | None) -> By:
-    """What ratings are of: wins where one's gain is the other's loss, or where there are no points to share."""
+    """What ratings measure: wins where one's gain is the other's loss, or where there are no points to share."""
     return WINS if partner_weight is None or partner_weight == -1 else POINTS
 
 
@@ -114,9 +113,9 @@ def leaderboard(
     prices: Mapping[str, float],
     role: str = BOTH,
 ) -> Leaderboard:
-    """The leaderboard of those who have played most; `bounds` are what a seat can get. Raises Invalid for the role.
+    """The leaderboard of the players with most matches; `bounds` are a seat's lowest and highest scores.
 
-    Ratings are of their matches among themselves, standings of all that they have played.
+    Ratings cover the matches among these players, standings all their matches. Raises Invalid for the role.
     """
     roles = roles_of(game)
     if role not in (BOTH, *roles):

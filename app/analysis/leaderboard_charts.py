@@ -1,4 +1,4 @@
-"""Charts of a leaderboard: the ratings with their intervals, and how much of their matches players play how well."""
+"""Charts of a leaderboard: the ratings with their intervals, and how much and how well players play."""
 
 from app.analysis.bootstrap import Figure
 from app.analysis.chart import HEIGHT, WIDTH, Chart, Description, Spec, ends, in_lines
@@ -12,7 +12,7 @@ from app.games.metrics import POINTS, SHARE
 
 
 def leaderboard_charts(board: Leaderboard, language: Language = ENGLISH) -> list[Chart]:
-    """The charts of a leaderboard that have something to show."""
+    """The charts of a leaderboard that are not empty."""
     return [*_ratings(board, language), *_played_and_quality(board, language)]
 
 
@@ -48,7 +48,7 @@ def _ratings(board: Leaderboard, language: Language) -> list[Chart]:
 
 
 def _played_and_quality(board: Leaderboard, language: Language) -> list[Chart]:
-    """Each player's quality over the share that it plays to the end: right keeps the rules, up plays well."""
+    """Each player's quality against the share it plays to the end: right keeps the rules, up plays well."""
     gettext = language.gettext
     known = {name: each for name, each in board.standings.items() if each.quality is not None}
     if not known:

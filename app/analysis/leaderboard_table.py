@@ -1,4 +1,4 @@
-"""Leaderboards as CSV: a row a player, and a row a pair of the cross-play."""
+"""Leaderboards as CSV: a row for each player, and a row for each pair of the cross-play."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -47,7 +47,7 @@ LEADERBOARD_COLUMNS = (
 
 
 def leaderboard_rows(boards: Iterable[Leaderboard]) -> Iterator[Row]:
-    """The rows of the table: of each leaderboard its players, the best first, then its pairs."""
+    """The rows of the table: for each leaderboard its players, best first, then its pairs."""
     for board in boards:
         about = {
             "game": board.game,

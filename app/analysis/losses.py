@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class MarkedStep(NamedTuple):
-    """The step that a curve marks, and what is said of it, in lines that are short enough for a phone."""
+    """The step that a curve marks, and its label, in lines short enough for a phone."""
 
     step: int
     words: tuple[str, str]
@@ -37,11 +37,11 @@ def loss_curve(
     *,
     by_token: bool = True,
 ) -> Chart:
-    """The curve of a training's events, which are those of `python -m training`; what was told again counts once.
+    """The curve of a training's events, which are those of `python -m training`; repeated events count once.
 
-    `called` is what the sentence calls it, `steps` how many there will be, `registered` the step whose weights became
-    the model. It is marked; as long as there is none, the best evaluation is. `by_token`: whether the loss is a mean of
-    tokens, in nats; it is one of moves or responses otherwise.
+    `called` is its name in the sentence, `steps` the number of planned steps, `registered` the step whose weights
+    became the model. That step is marked, or the best evaluation while there is none. `by_token`: the loss is a mean
+    over tokens, in nats; otherwise over moves or responses.
     """
     train, held_out = points_of(events, "step"), points_of(events, "eval")
     marked = _marked(held_out, registered, language)
@@ -72,7 +72,7 @@ def _marked(held_out: Points, registered: int | None, language: Language) -> Mar
 
 
 def called_kinds(language: Language) -> dict[str, str]:
-    """What a chart calls the two kinds of losses."""
+    """A chart's names for the two kinds of losses."""
     return {TRAINING: language.gettext("training"), HELD_OUT: language.gettext("held out")}
 
 
@@ -85,7 +85,7 @@ def _curve(
     language: Language,
     colours: Palette,
 ) -> Spec:
-    """Both curves from step 0 to the last one that there will be."""
+    """Both curves from step 0 to the last planned one."""
     called = called_kinds(language)
     of_each = ((called[TRAINING], train), (called[HELD_OUT], held_out))
     values = [{"step": step, "loss": loss, "of": of} for of, points in of_each for step, loss in points]
@@ -130,7 +130,7 @@ def _curve(
 
 
 def _mark(marked: MarkedStep, last: int, language: Language, colours: Palette) -> Sequence[Spec]:
-    """A line from top to bottom at the marked step, with its words on the side where there is more room."""
+    """A vertical line at the marked step, with its label on the side with more room."""
     left = 2 * marked.step > last
     own: Spec = {
         "data": {"values": [{"step": marked.step, "words": " ".join(marked.words), "lines": "\n".join(marked.words)}]},
@@ -145,12 +145,12 @@ def _mark(marked: MarkedStep, last: int, language: Language, colours: Palette) -
 
 
 def loss_title(by_token: bool, language: Language) -> str:
-    """What the axis of losses is called, which are means of tokens or of something else."""
+    """The title of the axis of losses, which are means over tokens or something else."""
     return language.gettext("Loss (nats a token)") if by_token else language.gettext("Loss")
 
 
 def loss_tooltip(language: Language) -> list[Spec]:
-    """What a tooltip says of a point of a curve."""
+    """The tooltip fields of a point of a curve."""
     return [
         {"field": "of", "title": language.gettext("Loss of")},
         {"field": "step", "title": language.gettext("Step")},
@@ -159,13 +159,13 @@ def loss_tooltip(language: Language) -> list[Spec]:
 
 
 def points_of(events: Sequence[Mapping[str, Any]], kind: str, name: str = "loss") -> list[tuple[int, float]]:
-    """Steps and their figures of that name in order; of a step that was told of several times the last."""
+    """Steps and their figures of that name, in order; for a step reported several times, the last."""
     found = {each["step"]: each[name] for each in events if each["event"] == kind and each.get(name) is not None}
     return sorted(found.items())
 
 
 def thinned(points: Sequence[T], most: int) -> list[T]:
-    """At most so many of the points, evenly, with the last one."""
+    """At most `most` of the points, evenly spaced, including the last one."""
     every = -(-len(points) // most) or 1
     return list(points[::-1][::every][::-1])
 
@@ -201,5 +201,5 @@ def _losses_in_words(called: str, train: Points, held_out: Points, registered: i
 
 
 def shown_figure(value: float | None, language: Language) -> str:
-    """A figure with four decimals; nothing where there is none."""
+    """A figure with four decimals; empty for None."""
     return "" if value is None else language.decimals(value, 4)

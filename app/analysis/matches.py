@@ -1,4 +1,4 @@
-"""Finished matches of one game as figures, whichever they are: those of a round, or all that a filter chooses."""
+"""Finished matches of one game as figures: those of a round, or all that a filter selects."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from app.matches.filter import MatchFilter, check_known, in_words
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchAnalysis:
-    """Matches of one game that are over, all with one weight of the partner's points, and their figures."""
+    """Finished matches of one game, all with the same weight of the partner's points, and their figures."""
 
     name: str  # what was asked for, in words
     game: str
@@ -32,23 +32,23 @@ class MatchAnalysis:
 
     @property
     def key(self) -> str:
-        """What tells the names of its charts from those of others."""
+        """A key that keeps the names of its charts apart from others."""
         weight = self.partner_weight
         return self.game if weight is None else f"{self.game}-{weight:g}".replace("--", "-minus-").replace(".", "-")
 
     @property
     def called(self) -> Phrase:
-        """What a sentence calls the matches."""
+        """What the matches are called in a sentence."""
         return Phrase("%(game)s (%(choice)s)", game=Phrase(find_game(self.game).title), choice=Verbatim(self.name))
 
     @property
     def complete(self) -> bool:
-        """Whether all matches are in the figures that are to be played."""
+        """Whether the figures include all planned matches."""
         return True
 
     @property
     def planned(self) -> int:
-        """How many matches there are to be."""
+        """The number of planned matches."""
         return self.matches
 
     @property
@@ -90,7 +90,7 @@ class MatchAnalysis:
 def figures_of(
     matches: MatchTable, game: str, partner_weight: float | None, players: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The fields of an analysis that follow from the matches; `players` are who was to play them, by seat."""
+    """The fields of an analysis that follow from the matches; `players` are the intended players, by seat."""
     defined = metrics_of(game)
     versus = paired(matches, players or matches.players, defined)
     return {
@@ -105,12 +105,12 @@ def figures_of(
 
 
 def analyse_matches(session: Session, choice: MatchFilter, most: int | None = None) -> list[MatchAnalysis]:
-    """The matches that are over of those that a filter chooses: one analysis for each game and weight.
+    """The finished matches that a filter selects: one analysis for each game and weight.
 
-    Of a sample of so many of them, if there is a `most`.
+    If `most` is given, of a sample of that many.
 
-    Scores with different weights of the partner's points are not of one scale, so they are never shown together. Raises
-    NotFound for a player, a round or a campaign that nobody knows.
+    Scores with different weights of the partner's points are on different scales, so they are never shown together.
+    Raises NotFound for an unknown player, round or campaign.
     """
     check_known(session, choice)
     return [

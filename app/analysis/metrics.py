@@ -1,4 +1,4 @@
-"""The figures of finished matches, each with its interval. Pure; each game defines which figures it has."""
+"""The figures of finished matches, each with its interval. Pure; each game defines its own figures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from app.games.metrics import GameMetrics
 
 @dataclass(frozen=True, slots=True)
 class ModelMetrics:
-    """What one of several models did, in one role where roles differ. `matches` are those it sat in so."""
+    """The figures of one of several models, in one role where roles differ. `matches` counts its matches there."""
 
     player: str
     role: str | None
@@ -23,7 +23,7 @@ class ModelMetrics:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeCount:
-    """How often matches ended for one reason."""
+    """How many matches ended for one reason."""
 
     reason: str
     matches: int
@@ -32,7 +32,7 @@ class OutcomeCount:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """All figures of some matches: columns by name, outcomes, the commonest first, and parts by model."""
+    """All figures of some matches: columns by name, outcomes, most frequent first, and parts by model."""
 
     columns: Mapping[str, Figure]
     outcomes: Sequence[OutcomeCount]
@@ -42,9 +42,9 @@ class Metrics:
 def measure(
     matches: MatchTable, defined: GameMetrics, roles: tuple[str, str], partner_weight: float | None = None
 ) -> Metrics:
-    """The figures of matches of one game that all have this weight of the partner's points, if the game knows one.
+    """The figures of matches of one game, all with this weight of the partner's points, if the game has one.
 
-    By model and role where roles differ, else by model where there are several.
+    They are split by model and role where roles differ, else by model where there are several.
     """
     if not len(matches):
         return Metrics({}, (), ())
@@ -80,14 +80,14 @@ def measure(
 
 @dataclass(frozen=True, slots=True)
 class _ModelInSeats:
-    """A part that is wanted: a model, by its place among the players, in these seats."""
+    """A part to measure: a model, by its place among the players, in these seats."""
 
     player: int
     role: str | None
     seats: tuple[bool, bool]
 
     def held(self, matches: MatchTable) -> Booleans:
-        """Which seats are its: (k, 2)."""
+        """Which seats the model holds: (k, 2)."""
         seats: Booleans = (matches.player == self.player) & np.array(self.seats)
         return seats
 

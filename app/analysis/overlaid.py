@@ -1,4 +1,4 @@
-"""Curves of several runs over each other: smoothed, on a log axis where that is asked for. Pure."""
+"""Curves of several runs over each other: smoothed, and on a log axis if requested. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,8 +18,9 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Smoothing:
-    """How curves are smoothed: exponentially by a weight from 0 to 0.99 of what was before, or by the mean of the last
-    `window` points; without a way not at all.
+    """The smoothing of curves: exponential, by the mean of the last `window` points or, without `way`, none.
+
+    The exponential `weight` is that of earlier values, from 0 to 0.99.
     """
 
     way: str = ""
@@ -27,9 +28,9 @@ class Smoothing:
     window: int = 10
 
     def of(self, values: Sequence[float]) -> list[float]:
-        """The smoothed values, as many as were given.
+        """The smoothed values, one for each value.
 
-        The exponential mean is divided by the weights that it has so far, so that it does not begin at 0.
+        The exponential mean is divided by the sum of its weights so far, so that it does not start at 0.
         """
         if self.way == MOVING:
             return [
@@ -54,10 +55,10 @@ def overlaid(
     log: bool = False,
     language: Language = ENGLISH,
 ) -> Chart:
-    """The curves of up to MOST runs, by what each is called, that have points.
+    """The curves of up to MOST runs that have points, by run name.
 
-    Runs differ in dash as well as in colour; what was smoothed stands pale behind. On a log axis values of 0 and less
-    cannot be drawn: the sentence says how many there are.
+    Runs differ in dash as well as in colour; behind a smoothed curve is its pale original. A log axis cannot show
+    values of 0 or less: the sentence says how many there are.
     """
     by_word = any(isinstance(at, str) for points in runs.values() for at, _ in points)
     smooth = bool(smoothing.way) and not by_word
@@ -149,7 +150,7 @@ def overlaid(
 
 
 def _by_run(title: str, runs: Mapping[str, Points], language: Language) -> Description:
-    """What the curves say in a sentence and a table: where each begins, lies and ends."""
+    """The curves as a sentence and a table: where each starts, its range, and where it ends."""
     gettext = language.gettext
     rows = [
         (run, *(shown_figure(each, language) for each in (values[0], min(values), max(values), values[-1])))
@@ -162,7 +163,7 @@ def _by_run(title: str, runs: Mapping[str, Points], language: Language) -> Descr
 
 
 def _by_place(title: str, x: str, runs: Mapping[str, Points], language: Language) -> Description:
-    """The same of values that have no order, such as those of tasks: a column for each run."""
+    """The same for values without an order, such as those of tasks: a column for each run."""
     values = {run: {at: shown_figure(value, language) for at, value in points} for run, points in runs.items()}
     places = dict.fromkeys(at for points in runs.values() for at, _ in points)
     rows = [(str(at), *(found.get(at, "–") for found in values.values())) for at in places]

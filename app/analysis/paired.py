@@ -1,7 +1,7 @@
-"""Paired differences between two models. Pure; docs/analysis.md says what a pair is.
+"""Paired differences between two models. Pure; docs/analysis.md defines a pair.
 
 Where a round swaps seats, a pair is a seed: the same game from either side, so that neither the deal nor the seat
-favours a model. Where it does not, a pair is a match, in which both sat: the deal is the same, the seats are not.
+favours a model. Otherwise, a pair is a match, in which both sat: the deal is the same, the seats are not.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ SEEDS, MATCHES = "seeds", "matches"
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """`first` minus `second`. Of each figure `n` is the number of pairs, or of matches where a pair may lack it."""
+    """`first` minus `second`. The `n` of each figure counts pairs, or matches where a pair may lack the figure."""
 
     first: str
     second: str
@@ -34,14 +34,14 @@ class PairedDifference:
 
     @property
     def leader(self) -> str | None:
-        """Who is ahead as far as the interval tells; None where it tells nothing."""
+        """Who is ahead, if the interval excludes 0; None otherwise."""
         score = self.columns[MODEL_SCORE.name]
         if score.low is None or score.high is None or score.low <= 0 <= score.high:
             return None
         return self.first if score.low > 0 else self.second
 
     def ahead(self) -> tuple[int, int, int]:
-        """In how many pairs the first one was ahead, the second one was, and neither."""
+        """The numbers of pairs in which the first was ahead, the second was, and neither was."""
         return tuple(int((np.sign(self.differences) == sign).sum()) for sign in (1, -1, 0))  # type: ignore[return-value]
 
     def turned(self) -> "PairedDifference":
@@ -68,7 +68,7 @@ def turned(figure: Figure) -> Figure:
 
 
 def paired(matches: MatchTable, players: Sequence[str], defined: GameMetrics) -> PairedDifference | None:
-    """What the first of two players has over the second; None unless these two sat in every match."""
+    """The lead of the first of two players over the second; None unless these two sat in every match."""
     if len(players) != 2 or not len(matches) or set(matches.players) != set(players):
         return None
     if (matches.player[:, 0] == matches.player[:, 1]).any():
@@ -91,7 +91,7 @@ def paired(matches: MatchTable, players: Sequence[str], defined: GameMetrics) ->
 
 
 def _of_seats(metric: Metric, matches: MatchTable) -> Floats:
-    """What the first seat has over the second: (n,)."""
+    """The first seat's value minus the second's: (n,)."""
     if metric.value is None or not metric.by_seat:
         raise ValueError(f"expected a metric by seat, got {metric.name}")
     values = metric.value(matches).astype(np.float64)
@@ -100,7 +100,7 @@ def _of_seats(metric: Metric, matches: MatchTable) -> Floats:
 
 
 def _by_pair(matches: MatchTable, differences: Floats) -> Floats:
-    """One number a pair: that of the match, or the mean of a seed's two matches, once both are over."""
+    """One number for each pair: that of the match, or the mean of a seed's two matches once both are over."""
     if matches.pair is None:
         return differences
     number = np.bincount(matches.pair)

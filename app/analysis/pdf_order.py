@@ -1,7 +1,7 @@
-"""The same PDF whatever order the library that draws it wrote its parts in. Pure.
+"""The same PDF regardless of the order in which the drawing library wrote its parts. Pure.
 
-svg2pdf, which vl-convert draws PDF with, numbers fonts and other resources of a page in an order that changes from one
-drawing to the next. Here objects are numbered as they are reached from the root, the names of a page sorted.
+svg2pdf, with which vl-convert draws PDF, numbers fonts and other resources of a page in an order that changes from one
+drawing to the next. Here objects are numbered as they are reached from the root, with the names of a page sorted.
 """
 
 import re
@@ -12,9 +12,9 @@ _STREAM = b"\nstream\n"
 
 
 def in_order(pdf: bytes) -> bytes:
-    """A PDF of one table of objects with its objects in the order in which they are reached.
+    """A PDF with one object table, with its objects in the order in which they are reached.
 
-    Raises ValueError for one that is not of that form.
+    Raises ValueError for a PDF in another form.
     """
     place = int(pdf[pdf.rindex(b"startxref") :].split()[1])
     table, _, trailer = pdf[place:].partition(b"trailer")

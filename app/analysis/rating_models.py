@@ -1,4 +1,4 @@
-"""What ratings are estimated with: a Bradley–Terry model with ties, and an additive model of points. Pure.
+"""The models that estimate ratings: a Bradley–Terry model with ties, and an additive model of points. Pure.
 
 Both are fitted to sums over blocks of contexts, so that a resample of contexts is a weighted sum of these. `resampled`
 (r, b) says how often each of b blocks was drawn.
@@ -24,10 +24,10 @@ _RIDGE = 1e-9  # of the matches: what a resample does not tell apart is 0, rathe
 
 @dataclass(frozen=True, slots=True)
 class PairedWins:
-    """A Bradley–Terry model with ties and an advantage of who begins, of k players in c pairs that have met.
+    """A Bradley–Terry model with ties and an advantage for who begins, of k players in c pairs that have met.
 
-    log(P(first wins) / P(second wins)) = strength of the first − strength of the second + advantage. Where roles are
-    rated apart (`by_role`), a player has a strength in each place; else it has one.
+    log(P(first wins) / P(second wins)) = strength of the first − strength of the second + advantage. If roles are rated
+    separately (`by_role`), a player has a strength in each place; otherwise it has one.
     """
 
     cells: Integers  # (c, 2) who begins, and the other
@@ -37,11 +37,11 @@ class PairedWins:
     prior: float = PRIOR
 
     def strengths(self, resampled: Floats) -> Floats:
-        """(r, 2, k) in each place, on the scale of logarithms; 0 is the average player."""
+        """(r, 2, k) The strengths in each place, on the log scale; 0 is the average player."""
         return self._fitted(resampled)[:, : 2 * self.players].reshape(-1, 2, self.players)
 
     def residuals(self) -> tuple[Floats, Floats, Floats]:
-        """(c,) Matches, mean score of who begins (a tie is half a win), and by how much it is above the fitted one."""
+        """(c,) Matches, the mean score of who begins (a tie is half a win), and its excess over the fitted score."""
         counts = self.wins.sum(0)
         likely = _probabilities(self._fitted(np.ones((1, len(self.wins)))), self.cells, self.players)[0]
         number = counts.sum(1)
@@ -49,7 +49,7 @@ class PairedWins:
         return number, observed, observed - (likely[:, FIRST] + likely[:, TIE] / 2)
 
     def _fitted(self, resampled: Floats) -> Floats:
-        """(r, 2k + 2) Strengths by place, the advantage, and the logarithm of how likely ties are. Newton's method."""
+        """(r, 2k + 2) Strengths by place, the advantage, and the log of how likely ties are, by Newton's method."""
         blocks = len(self.wins)
         counts = (resampled @ self.wins.reshape(blocks, -1)).reshape(len(resampled), -1, 3)
         found = np.zeros((len(resampled), 2 * self.players + 2))
@@ -68,12 +68,12 @@ class PairedWins:
         return found
 
     def _shared(self) -> Floats:
-        """(2k + 2, free) Which strengths are one and the same."""
+        """(2k + 2, free) Which strengths are shared."""
         count, whole = self.players, np.eye(2 * self.players + 2)
         return whole if self.by_role else np.hstack([whole[:, :count] + whole[:, count : 2 * count], whole[:, -2:]])
 
     def _penalty(self) -> Floats:
-        """(free,) Of the advantage a trace, so that it is 0 where nothing tells of it."""
+        """(free,) The penalties; the advantage has a tiny one, so that it is 0 where there is no evidence of it."""
         strengths = self.players * (2 if self.by_role else 1)
         return np.array([2 * self.prior] * strengths + [_RIDGE, 2 * self.prior])
 
@@ -102,7 +102,7 @@ class PairedWins:
         return gradient, information
 
     def _add_spread(self, information: Floats, spread: Floats) -> None:
-        """Add design' × spread × design, of which nearly all is 0."""
+        """Add design' × spread × design, which is nearly all 0."""
         first, second, order = self.cells[:, 0], self.players + self.cells[:, 1], information.shape[1] - 2
         for row, row_sign in ((first, 1), (second, -1), (np.full_like(first, order), 1)):
             for column, sign in ((first, 1), (second, -1), (np.full_like(first, order), 1)):
@@ -110,7 +110,7 @@ class PairedWins:
 
 
 def _probabilities(at: Floats, cells: Integers, players: int) -> Floats:
-    """(r, c, 3) How likely each end of each pair is."""
+    """(r, c, 3) The probability of each outcome of each pair."""
     lead = (at[:, cells[:, 0]] - at[:, players + cells[:, 1]] + at[:, -2:-1]) / 2
     logs = np.stack([lead, -lead, np.broadcast_to(at[:, -1:], lead.shape)], axis=2)
     powers = np.exp(logs - logs.max(2, keepdims=True))
@@ -119,12 +119,12 @@ def _probabilities(at: Floats, cells: Integers, players: int) -> Floats:
 
 
 def as_rating(strengths: Floats) -> Floats:
-    """Strengths on the scale of ratings."""
+    """Strengths on the rating scale."""
     return MIDDLE + strengths * POINTS_TO_TEN / math.log(10)
 
 
 def paired_wins(results: Results, block: Integers, blocks: int, role: int | None) -> PairedWins:
-    """The model of results; `block` (n,) is that of each line. With a `role`, both roles are rated apart."""
+    """The model of results; `block` (n,) is each line's block. With a `role`, the roles are rated separately."""
     count = len(results.players)
     pairs = results.player[:, 0] * count + results.player[:, 1]
     met, cell = np.unique(pairs, return_inverse=True)
@@ -138,9 +138,9 @@ def paired_wins(results: Results, block: Integers, blocks: int, role: int | None
 class AdditivePoints:
     """Points = player + partner + place + context, by least squares, of k players.
 
-    `grams` and `products` are the sums of squares and products of each block, with the effects of contexts taken out.
-    The columns are: players, partners, the second place, and 1 for contexts that only one pair has played, which
-    share one effect, because they say nothing of it.
+    `grams` and `products` are each block's sums of squares and products, with the effects of contexts removed. The
+    columns are: players, partners, the second place, and 1 for contexts that only one pair has played, which share one
+    effect because they carry no information about it.
     """
 
     grams: Floats  # (b, p, p)
@@ -150,7 +150,7 @@ class AdditivePoints:
     lines: "SeatLines"
 
     def points(self, resampled: Floats) -> Floats:
-        """(r, k) What each player is expected to get of the average partner, on average over contexts and places."""
+        """(r, k) Each player's expected points with the average partner, averaged over contexts and places."""
         effects = self._fitted(resampled)
         totals = resampled @ self.totals
         both = 2 * self.players
@@ -159,7 +159,7 @@ class AdditivePoints:
         return effects[:, : self.players] + middle
 
     def residuals(self) -> Floats:
-        """(m,) Of each line of seats, the sum of points above the fitted ones."""
+        """(m,) For each line of seats, the sum of points in excess of the fitted ones."""
         lines, effects = self.lines, self._fitted(np.ones((1, len(self.grams))))[0]
         fitted = np.append(effects, 0)[lines.columns].sum(1) * lines.number
         above = lines.points - fitted
@@ -183,7 +183,7 @@ class AdditivePoints:
 
 @dataclass(frozen=True, slots=True)
 class SeatLines:
-    """m lines of seats: what each took of matches that are alike."""
+    """m lines of seats: what each got in matches that are alike."""
 
     columns: Integers  # (m, 4) the columns that are 1; the last column of all is always 0
     side: Integers  # (m,)
@@ -195,9 +195,9 @@ class SeatLines:
 
 
 def additive_points(results: Results, block: Integers, blocks: int, role: int | None, rated: int) -> AdditivePoints:
-    """The model of results; `block` (n,) is that of each line. With a `role`, of the seats in that role alone.
+    """The model of results; `block` (n,) is each line's block. With a `role`, only seats in that role count.
 
-    It is of the seats of the first `rated` players, of which each line has one; the others are their partners.
+    It covers the seats of the first `rated` players, of which each line has one; the others are their partners.
     """
     count = len(results.players)
     lines, line = _seat_lines(results, role, rated)
@@ -214,7 +214,7 @@ def additive_points(results: Results, block: Integers, blocks: int, role: int | 
 
 
 def _seat_lines(results: Results, role: int | None, rated: int) -> tuple[SeatLines, Integers]:
-    """The seats of the first `rated` players, and the line (m,) of the results that each is of."""
+    """The seats of the first `rated` players, and the line (m,) of the results that each comes from."""
     count, places = len(results.players), [0, 1] if role is None else [role]
     none, alone = 2 * count + 2, 2 * count + 1
     place = np.repeat(places, len(results.matches))
@@ -249,7 +249,7 @@ def _sums_of_products(lines: SeatLines, block: Integers, blocks: int, size: int)
 
 
 def _take_out_contexts(grams: Floats, products: Floats, lines: SeatLines, block: Integers, size: int) -> None:
-    """Take the means of each shared side of a context out of the sums: what its own effect would explain."""
+    """Remove the means of each shared side of a context from the sums: what its own effect would explain."""
     kept = np.flatnonzero(lines.shared)
     if not len(kept):
         return

@@ -1,8 +1,8 @@
-"""Ratings of players with their 95 % intervals, and the cross-play that they are made of. Pure.
+"""Ratings of players with their 95 % intervals, and the cross-play behind them. Pure.
 
 Where one player's gain is the other's loss, ratings are those of a Bradley–Terry model with ties, on the usual scale of
-400 points for ten times the chance; else they are points a match of an additive model. Intervals come of resampling
-contexts, each with all of its matches.
+400 points for odds of ten to one; otherwise they are points per match in an additive model. Intervals come from
+resampling contexts, each with all of its matches.
 """
 
 import itertools
@@ -27,9 +27,9 @@ _SEED = 240_618_872
 
 
 class Rating(NamedTuple):
-    """A player's rating, its interval, and the places that it had in 95 % of the resamples; 1 is the best.
+    """A player's rating, its interval, and the range of its places in 95 % of the resamples; 1 is the best.
 
-    `matches` are those that it is taken of. Without an interval its ends are None, and both places are its own.
+    `matches` is the number of matches behind it. Without an interval its ends are None, and both places are its own.
     """
 
     player: str
@@ -42,9 +42,9 @@ class Rating(NamedTuple):
 
 
 class CrossPlayCell(NamedTuple):
-    """What `row` got against `column`: points a match, or the share of matches won with a tie as half of one.
+    """The result of `row` against `column`: points per match, or the share of matches won, a tie counting half.
 
-    `residual` is what it got beyond what the ratings say; None where either has none.
+    `residual` is its excess over what the ratings predict; None where either has no rating.
     """
 
     row: str
@@ -55,9 +55,9 @@ class CrossPlayCell(NamedTuple):
 
 
 class Neighbours(NamedTuple):
-    """Two players that follow each other, and by how much. `sure` is the share of resamples that are in this order.
+    """Two adjacent players and the gap between them. `sure` is the share of resamples in this order.
 
-    `more_matches` of the two would settle the order if the gap stayed as it is; 0: it is settled, None: nobody can say.
+    `more_matches` between them would settle the order if the gap stayed the same; 0: it is settled, None: unknown.
     """
 
     ahead: str
@@ -71,9 +71,9 @@ class Neighbours(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ratings:
-    """The ratings, the best first. `unlinked` are players whom matches do not link to the others.
+    """The ratings, best first. `unlinked` are players whom matches do not link to the others.
 
-    In one role alone, who has no match in that role is not among them.
+    For a single role, players without a match in that role are not among them.
     """
 
     by: By
@@ -87,14 +87,14 @@ class Ratings:
 
 
 def rate(results: Results, by: By, role: int | None = None) -> Ratings:
-    """The ratings of the most players whom matches link to each other; with a `role`, in that place alone.
+    """The ratings of the largest group of players linked by matches; with a `role`, in that place alone.
 
-    What is rated apart from what partners get is linked by these: who was a partner alone, or is not linked as a
-    player, has no rating but its matches count. With fewer than two linked players there are no ratings.
+    Ratings that separate players from partners are linked through both: whoever was only a partner, or is not linked as
+    a player, has no rating, but its matches count. With fewer than two linked players there are no ratings.
 
-    Contexts are drawn with replacement 1,000 times. Ends of intervals are percentiles a little beyond the 2.5th and
-    97.5th, by how much a resample of so few contexts varies less than the contexts do. With fewer than 10 contexts
-    there are no intervals. Source: Hesterberg 2015, What teachers should know about the bootstrap, section 3.3.
+    Contexts are drawn with replacement 1,000 times. Ends of intervals are percentiles slightly beyond the 2.5th and
+    97.5th, because a resample of few contexts varies less than the contexts do. With fewer than 10 contexts there are
+    no intervals. Source: Hesterberg 2015, What teachers should know about the bootstrap, section 3.3.
     """
     is_apart = by == POINTS or role is not None
     linked = _linked(results, apart=is_apart, role=role)
@@ -144,7 +144,7 @@ def _resampled(model: PairedWins | AdditivePoints, blocks: int, role: int | None
 
 
 def _matches_of(results: Results, role: int | None) -> Integers:
-    """(k,) The matches of each player; one against itself counts once."""
+    """(k,) The number of matches of each player; one against itself counts once."""
     count = len(results.players)
     found = np.zeros(count, np.int64)
     for place in (0, 1) if role is None else (role,):
@@ -156,7 +156,7 @@ def _matches_of(results: Results, role: int | None) -> Integers:
 
 
 def _critical_value(blocks: int) -> float:
-    """How many standard deviations of resamples an interval reaches to each side, where they are normal."""
+    """How many standard deviations of normal resamples an interval extends to each side."""
     free = max(blocks - 1, 1)
     student = (
         NORMAL + (NORMAL**3 + NORMAL) / (4 * free) + (5 * NORMAL**5 + 16 * NORMAL**3 + 3 * NORMAL) / (96 * free**2)
@@ -165,7 +165,7 @@ def _critical_value(blocks: int) -> float:
 
 
 def _ends(blocks: int) -> tuple[float, float]:
-    """Which percentiles are the ends of an interval, as shares: those of Student's distribution, and its spread."""
+    """The percentiles at the ends of an interval, as shares: those of Student's distribution, and its spread."""
     below = math.erfc(_critical_value(blocks) / math.sqrt(2)) / 2
     return below, 1 - below
 
@@ -224,11 +224,11 @@ def _neighbours(
 
 
 def more_matches(gap: float, spread: float, played: int, critical_value: float) -> int | None:
-    """How many further matches would narrow the interval of a gap until it leaves 0, if the gap stays as it is.
+    """How many further matches would narrow the interval of a gap until it excludes 0, if the gap stays.
 
     `spread` is the standard deviation of the gap with `played` matches; it falls with the root of their number. The
-    interval reaches `critical_value` times as far. At least 1, and to two figures, upwards; None without a gap, or
-    where it is more than a thousand times what was played.
+    interval extends `critical_value` times as far. At least 1, and rounded up to two figures; None without a gap, or if
+    it is more than a thousand times what was played.
     """
     if gap <= 0:
         return None
@@ -241,9 +241,9 @@ def more_matches(gap: float, spread: float, played: int, critical_value: float) 
 
 
 def _linked(results: Results, *, apart: bool, role: int | None) -> Booleans:
-    """(k,) Which players belong to the largest group whose ratings can be compared.
+    """(k,) Which players belong to the largest group with comparable ratings.
 
-    `apart`: what a player does and what its partners leave it are two things, which are linked only through others.
+    `apart`: players and their effects as partners are separate, and linked only through others.
     """
     count = len(results.players)
     places = (0, 1) if apart and role is None else (role or 0,)
@@ -266,7 +266,7 @@ def _linked(results: Results, *, apart: bool, role: int | None) -> Booleans:
 
 
 def _with_partners(results: Results, linked: Booleans, kept: Sequence[str], role: int | None) -> Results:
-    """The matches in which a linked player has a seat that is rated: those players, then their other partners."""
+    """The matches in which a linked player has a rated seat: those players, then their other partners."""
     places = [0, 1] if role is None else [role]
     theirs = np.flatnonzero(linked[results.player[:, places]].any(1))
     partners = [results.players[at] for at in np.unique(results.player[theirs]) if not linked[at]]
@@ -307,7 +307,7 @@ def _wins(results: Results, place: int) -> Floats:
 
 
 def _residuals(results: Results, model: PairedWins | AdditivePoints, role: int | None) -> Floats:
-    """(k, k) What each got against each other one beyond what the model says, a match."""
+    """(k, k) The result of each against each other one in excess of the model's prediction, per match."""
     count = len(results.players)
     number, above = np.zeros((count, count)), np.zeros((count, count))
     if isinstance(model, AdditivePoints):

@@ -32,7 +32,7 @@ _RESULT = (
 
 
 def matches_of(session: Session, round_ids: Sequence[int], indexes: Collection[int] | None = None) -> MatchTable:
-    """The matches of those rounds that are over, by round and index; those with these indexes, if there are any."""
+    """The finished matches of those rounds, by round and index; only those with `indexes`, if given."""
     rounds = session.scalars(select(RoundRow).where(RoundRow.id.in_(round_ids))).all()
     whole = all(row.swap_seats for row in rounds)
     # Seats lie apart in a table of their own, so those that the round tells are not read.
@@ -61,14 +61,15 @@ def matches_of(session: Session, round_ids: Sequence[int], indexes: Collection[i
 
 
 def _models_of_seats(row: RoundRow, odd: int) -> tuple[int | None, None, int | None, None]:
-    """The fields of `finished` that say who sits where, of matches of a round with even or with `odd` indexes."""
+    """The seat fields of `finished` for the matches of a round with even or with `odd` indexes."""
     seats = row.model_0_id, None, row.model_1_id, None
     return seats[2:] + seats[:2] if odd and row.swap_seats else seats
 
 
 def sampled_indexes(row: RoundRow, most: int) -> list[int] | None:
-    """About so many matches of a round that are over, by their indexes: games with both of their sides, drawn at random
-    by the round's seed. None for all of a round of which no more are over.
+    """The indexes of about `most` finished matches of a round: games with both sides, drawn by its seed.
+
+    None for all matches, if no more than `most` have finished.
     """
     if row.finished <= most:
         return None
@@ -78,9 +79,9 @@ def sampled_indexes(row: RoundRow, most: int) -> list[int] | None:
 
 
 def extent(session: Session, choice: MatchFilter, most: int) -> tuple[int, datetime | None]:
-    """How many of the chosen matches are over, and when the last one ended; both of a sample of one more than `most`.
+    """How many of the chosen matches have finished, and when the last ended, in a sample of `most` plus one.
 
-    So it takes no longer among a million of them.
+    This takes no longer for a million matches.
     """
     if (played := _round_of_models(session, choice)) is not None:
         ended = MatchRow.round_id == played.id, MatchRow.ended_at.is_not(None)
@@ -91,7 +92,7 @@ def extent(session: Session, choice: MatchFilter, most: int) -> tuple[int, datet
 
 
 def _sample(session: Session, choice: MatchFilter, most: int, *columns: Any) -> Select[Any]:
-    """At most so many of the chosen matches that are over and not blinded, drawn at random."""
+    """At most `most` of the chosen matches that have finished and are not blinded, drawn at random."""
     return drawn(session, [is_over(), *conditions(choice), ~is_blinded()], choice, most).with_only_columns(*columns)
 
 
@@ -99,10 +100,9 @@ _MOST_INDEXES = 20_000  # as values of a statement, of which PostgreSQL takes 65
 
 
 def drawn(session: Session, wanted: Sequence[ColumnElement[bool]], choice: MatchFilter, most: int) -> Select[str]:
-    """The ids of at most so many matches that are wanted: the lowest ones, as ids are drawn at random; of a whole round
-    the games of `sampled_indexes`.
+    """The ids of at most `most` wanted matches: the lowest ones, as ids are drawn at random.
 
-    `choice` says how many that are, as far as that is counted.
+    For a whole round, the games of `sampled_indexes`. `choice` tells how many matches there are, where counted.
     """
     if most <= _MOST_INDEXES and (whole := _whole_round(session, choice)) is not None:
         indexes = sampled_indexes(whole, most)  # by their places; by ids, all of the round would be sorted
@@ -126,7 +126,7 @@ def _whole_round(session: Session, choice: MatchFilter) -> RoundRow | None:
 
 
 def _round_of_models(session: Session, choice: MatchFilter) -> RoundRow | None:
-    """The same, of a round that models have played here and that was not removed, so that no match of it is blinded."""
+    """The same, if models played the round here and it was not removed, so that none of its matches is blinded."""
     row = _whole_round(session, choice)
     return row if row is not None and row.source == SELFPLAY and row.removed_at is None else None
 
@@ -136,8 +136,8 @@ def chosen_tables(
 ) -> dict[tuple[str, float | None], MatchTable]:
     """The finished matches that a filter chooses, by game and partner's weight: those without a round first.
 
-    Those of waves that are not frozen are left out. At most so many, if there is a `most`: a sample that stays the
-    same as long as no further match is over.
+    Matches of waves that are not frozen are left out. With `most`, at most that many: a sample that stays the same
+    until another match finishes.
     """
     if (played := _round_of_models(session, choice)) is not None:
         table = matches_of(session, [played.id], None if most is None else sampled_indexes(played, most))
@@ -178,22 +178,22 @@ def _by_name(item: tuple[tuple[str, float | None], MatchTableBuilder]) -> tuple[
 
 
 def _swapped(session: Session) -> set[int]:
-    """The rounds that play each game from either side."""
+    """The rounds that play each game from both sides."""
     return set(session.scalars(select(RoundRow.id).where(RoundRow.swap_seats)))
 
 
 def model_names(session: Session) -> dict[int, str]:
-    """The names of all models: to be read after what sits where, as one may be added, and play, between the two."""
+    """The names of all models; read them after the seats, because a model may be added, and play, in between."""
     return {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
 
 
 def _pair_key(round_id: int, index: int) -> int:
-    """The game that a match is one side of: in a round that swaps seats, 2k and 2k + 1 are one."""
+    """The game that a match is one side of: in a round that swaps seats, 2k and 2k + 1 are the same."""
     return round_id * MOST_MATCHES + index // 2
 
 
 def finished() -> Select[*tuple[Any, ...]]:
-    """The matches that are over: where each belongs, and the fields of `finished_match`, in their order."""
+    """The finished matches: the place of each, and the fields of `finished_match`, in order."""
     first, second = _SEATS
     seats = first.language_model_id, first.player, second.language_model_id, second.player
     return (
@@ -205,7 +205,7 @@ def finished() -> Select[*tuple[Any, ...]]:
 
 
 def finished_match(names: Mapping[int, str], pair: int | None, *fields: Any) -> FinishedMatch:
-    """A match of the fields of `finished`, without where it belongs; `names` are those of models by their number."""
+    """A match from the fields of `finished`, without its place; `names` are those of models by number."""
     model_0, player_0, model_1, player_1, first, second, reason = fields[:7]
     ply, words, tokens, violations, first_proposal, winner, agreed, pareto, unspoken, measures = fields[7:]
     players = _player_name(names, model_0, player_0), _player_name(names, model_1, player_1)
@@ -215,5 +215,5 @@ def finished_match(names: Mapping[int, str], pair: int | None, *fields: Any) -> 
 
 
 def _player_name(names: Mapping[int, str], model_id: int | None, player: str | None) -> str:
-    """A registered model's name, what an import calls a player that is in no registry, or that these are people."""
+    """A registered model's name, an import's name for an unregistered player, or the word for people."""
     return names[model_id] if model_id is not None else player or PEOPLE

@@ -1,7 +1,7 @@
-"""Finished matches of a tournament as counts: who played whom on which context, and who got what. Pure.
+"""Finished matches of a tournament as counts: who played whom on which context, and with what result. Pure.
 
-Matches that agree in players, context and in who got more are one line with a count, so a line may be one match or
-many. Seats are told apart by who begins: place 0 of a line moves first.
+Matches with the same players, context and winner are one line with a count, so a line may be one match or many. Seats
+are ordered by who begins: place 0 of a line moves first.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -16,10 +16,10 @@ FIRST, SECOND, TIE = 0, 1, 2  # who got more
 
 
 class ResultLine(NamedTuple):
-    """Some matches alike. Of two places each, the one that begins first.
+    """Matches that are alike. In each pair of places, the one that begins comes first.
 
-    `context` says what the match was played on, and is drawn as one when contexts are resampled; `sides` say what each
-    place had there: the same side promises the same, and is a side of one context alone.
+    `context` is what the match was played on, and is drawn as one when contexts are resampled; `sides` is what each
+    place had there: the same side promises the same, and belongs to one context only.
     """
 
     players: tuple[str, str]
@@ -44,7 +44,7 @@ class Results:
 
     @property
     def contexts(self) -> int:
-        """How many different contexts were played."""
+        """The number of different contexts played."""
         return int(self.context.max()) + 1 if len(self.context) else 0
 
     def of_players(self, kept: Sequence[str]) -> "Results":
@@ -54,7 +54,7 @@ class Results:
         return replace(self, player=player, players=tuple(kept)).of_lines(np.flatnonzero((player >= 0).all(1)))
 
     def of_lines(self, lines: Integers) -> "Results":
-        """The matches of these lines alone, by their places."""
+        """Only the matches of these lines, by their places."""
         return replace(
             self,
             player=self.player[lines],

@@ -17,7 +17,7 @@ from app.rounds.job import ROUND
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundAnalysis(MatchAnalysis):
-    """A round as far as it has been played. `over` of the `planned` matches are over, `matches` are in the figures."""
+    """A round so far. `over` of the `planned` matches have finished, `matches` are in the figures."""
 
     round_id: int
     source: str
@@ -37,16 +37,16 @@ class RoundAnalysis(MatchAnalysis):
 
     @property
     def complete(self) -> bool:
-        """Whether all of its matches are in the figures."""
+        """Whether the figures include all of its matches."""
         return self.over == self.planned and not self.sampled
 
     @property
     def sampled(self) -> bool:
-        """Whether its figures are of some of the matches that are over."""
+        """Whether its figures cover only some of the finished matches."""
         return self.matches < self.over
 
     def about(self) -> dict[str, Any]:
-        """Which round it is, and how far."""
+        """Which round it is, and its progress."""
         return {
             "round_id": self.round_id,
             "name": self.name,
@@ -59,7 +59,7 @@ class RoundAnalysis(MatchAnalysis):
 
 
 def analyse(session: Session, round_ids: Sequence[int], most: int | None = None) -> list[RoundAnalysis]:
-    """Each round once, in the order given; of about so many of its matches, if there is a `most`. Raises NotFound."""
+    """Each round once, in the order given; of about `most` of its matches, if given. Raises NotFound."""
     return [_analysed(session, ROUND.get(session, number), most) for number in dict.fromkeys(round_ids)]
 
 

@@ -1,4 +1,4 @@
-"""The mean score of a round as it went on: over its matches in the order in which they ended, with its interval."""
+"""The running mean score of a round over its matches in the order in which they ended, with its interval."""
 
 from collections.abc import Sequence
 from math import sqrt
@@ -24,9 +24,9 @@ _MOST_READ = 5_000  # matches
 
 
 class RunningMean(NamedTuple):
-    """The mean score of a seat over the first so many matches, and its 95 % interval where there are ten and more.
+    """The mean score of a seat over the first `matches`, and its 95 % interval from ten matches on.
 
-    The interval is that of the normal distribution, over matches: both seats of one count once, with their mean.
+    The interval is that of the normal distribution, over matches: the two seats of a match count once, with their mean.
     """
 
     matches: int
@@ -36,7 +36,7 @@ class RunningMean(NamedTuple):
 
 
 def running_means(session: Session, round_id: int) -> list[RunningMean]:
-    """The means after matches in the order of their ends, at most MOST_DRAWN of them, evenly, with the last one."""
+    """The means after matches in the order of their ends: at most MOST_DRAWN, evenly spaced, with the last."""
     row = session.get_one(RoundRow, round_id)
     indexes = sampled_indexes(row, _MOST_READ)
     over = [MatchRow.round_id == round_id, is_over()]
@@ -48,9 +48,9 @@ def running_means(session: Session, round_id: int) -> list[RunningMean]:
 
 
 def means_of(scores: Sequence[float], stands_for: float = 1.0) -> list[RunningMean]:
-    """The mean after each of at most MOST_DRAWN evenly spaced numbers of matches, the last included.
+    """The mean after each of at most MOST_DRAWN evenly spaced numbers of matches, including the last.
 
-    `scores` are in the order of the matches' ends; each `stands_for` so many matches, where they are a sample.
+    `scores` are in the order of the matches' ends; in a sample, each `stands_for` that many matches.
     """
     every = -(-len(scores) // MOST_DRAWN) or 1
     found, squares, mean = [], 0.0, 0.0
@@ -69,7 +69,7 @@ def means_of(scores: Sequence[float], stands_for: float = 1.0) -> list[RunningMe
 
 
 def mean_chart(name: str, means: Sequence[RunningMean], language: Language = ENGLISH) -> Chart | None:
-    """The mean as a round went on, with its interval as a band; None before a second match is over."""
+    """The running mean of a round, with its interval as a band; None before a second match has finished."""
     if len(means) < 2:
         return None
     gettext = language.gettext

@@ -1,4 +1,4 @@
-"""A figure across what a sweep varies: lines with bands on a number line, points with whiskers by word. Pure."""
+"""A figure across a sweep's variable: lines with bands for numbers, points with whiskers for words. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -15,7 +15,7 @@ _MOST_TICKS = 12  # values that an axis names each of
 
 
 class SweptPoint(NamedTuple):
-    """A figure at one value: its mean over seeds, the ends of its 95 % interval where there is one, and of how many."""
+    """A figure at one value: its mean over `n` seeds, and the ends of its 95 % interval, if it has one."""
 
     at: str | int | float | bool
     value: float
@@ -34,8 +34,8 @@ def swept_chart(
 ) -> Chart:
     """A figure across a variable, with a line for each combination of everything else.
 
-    Of more than MOST_LINES lines some are drawn, from the first to the last; its data and its table have all. `lines`
-    are called by their values, the only one of a sweep of one field by an empty text.
+    With more than MOST_LINES lines some are drawn, from the first to the last; the data and the table have all. `lines`
+    are named after their values; the only line of a sweep of one field has an empty name.
     """
     gettext = language.gettext
     numeric = all(
@@ -97,7 +97,7 @@ def swept_chart(
 
 
 def _some(names: Sequence[str]) -> list[str]:
-    """The lines that are drawn: all, or some at even distances, the first and the last among them."""
+    """The lines to draw: all, or an evenly spaced selection that includes the first and the last."""
     if len(names) <= MOST_LINES:
         return [*names]
     return [names[round(place * (len(names) - 1) / (MOST_LINES - 1))] for place in range(MOST_LINES)]

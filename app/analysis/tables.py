@@ -1,4 +1,4 @@
-"""Analyses as CSV: a row a round or choice of matches, a row a model in it, and a row an iteration of a campaign.
+"""Analyses as CSV: a row per round or choice of matches, per model in it, and per iteration of a campaign.
 
 Source: Liao, Tomlin & Klein 2024, arXiv 2406.18872, whose analysis has a row an iteration.
 """
@@ -92,7 +92,7 @@ def _by_name(metrics: Sequence[Metric]) -> dict[str, Metric]:
 
 
 def figure_columns(metrics: Mapping[str, Metric | LanguageMetric]) -> Iterator[Column]:
-    """Four columns a figure: its value, both ends of its interval, and of how many matches it is taken."""
+    """Four columns for each figure: its value, both ends of its interval, and the number of matches behind it."""
     for name, metric in metrics.items():
         values = "from 0 to 1" if metric.unit == SHARE else metric.unit
         yield _column(
@@ -141,7 +141,7 @@ def analysis_rows(analyses: Sequence[MatchAnalysis], matrix: CrossPlay | None = 
 
 
 def campaign_rows(campaign_id: int, results: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
-    """The iterations of a campaign by evaluation, given as `flask campaign show --json` has them."""
+    """The iterations of a campaign by evaluation, in the form of `flask campaign show --json`."""
     for each in results:
         own = {"round_id": each["evaluation_id"], "figures": each["figures"]}
         for label, found in ((AS_PLAYED, own), *each["evaluations"].items()):
@@ -151,7 +151,7 @@ def campaign_rows(campaign_id: int, results: Sequence[Mapping[str, Any]]) -> Ite
 
 
 def flat_figures(figures: Mapping[str, Figure]) -> dict[str, float | None]:
-    """The values of those four columns of each figure."""
+    """The values of `figure_columns` for each figure."""
     return {
         f"{name}{end}": value
         for name, figure in figures.items()

@@ -1,4 +1,4 @@
-"""Light and dark for charts, in the colours of static/css/tokens.css, which is the only place that names any."""
+"""Light and dark themes for charts, in the colours of static/css/tokens.css, the only place that names any."""
 
 import re
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _FONT = "system-ui, 'Noto Sans', 'DejaVu Sans', 'Liberation Sans', sans-serif"
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """The colours of a theme by what they are for."""
+    """The colours of a theme by purpose."""
 
     surface: str
     ink: str
@@ -35,7 +35,7 @@ class Palette:
 
     @property
     def players(self) -> list[str]:
-        """One colour a player, the first two as on every page."""
+        """One colour for each player, the first two as on every page."""
         return [self.first, self.second, self.brass, self.good, self.bad, self.strong]
 
 
@@ -67,7 +67,7 @@ def palette(theme: str) -> Palette:
 
 
 def config(colours: Palette) -> dict[str, Any]:
-    """What all charts of a theme have in common, as Vega-Lite's config."""
+    """The settings shared by all charts of a theme, as Vega-Lite's config."""
     return {
         "background": colours.surface,
         "font": _FONT,

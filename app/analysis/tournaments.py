@@ -1,8 +1,8 @@
 """The matches of tournaments, read from the rows of matches and seats in one grouped query.
 
-A tournament is whatever models have played each other in rounds: all of a game, a cross-play, or the run of a recipe.
-People are one player, and only those of studies whose file has `people_in_tournaments: true` are in it, once their
-wave is frozen. Logs are not read, but for the event that broke a match off, which says whose fault it was.
+A tournament is any set of matches that models played against each other in rounds: all of a game, a cross-play, or a
+recipe's run. People are one player, and only those of studies whose file has `people_in_tournaments: true` count, once
+their wave is frozen. Logs are not read, except for the event that broke a match off, which says whose fault it was.
 """
 
 import json
@@ -49,7 +49,7 @@ _ROUND = aliased(RoundRow)
 
 
 class TournamentChoice(NamedTuple):
-    """Which rounds a tournament is: those of a cross-play, those of a recipe's run, or all. None does not matter."""
+    """The rounds of a tournament: those of a cross-play, those of a recipe's run, or all. None: no restriction."""
 
     game: str | None = None
     matrix: int | None = None
@@ -60,10 +60,10 @@ class TournamentChoice(NamedTuple):
 class TournamentMatches:
     """All matches of one game and one weight of the partner's points.
 
-    `results` are those that were played to their end. `faults` counts by player and place those that the player ended
-    by a fault: refused moves or no answer, a person's leaving, and a turn whose clock ran out. `lowest` and `highest`
-    are what a seat can get. `prices` are US dollars a match by player, the mean over all that are over; people have
-    none, and neither have models whose prices are unknown.
+    `results` are those played to their end. `faults` counts by player and place those that the player ended by a fault:
+    refused moves or no answer, a person's leaving, and a turn whose clock ran out. `lowest` and `highest` are the
+    bounds of a seat's score. `prices` are US dollars per match by player, the mean over all finished matches; people
+    have none, nor do models with unknown prices.
     """
 
     game: str
@@ -77,7 +77,7 @@ class TournamentMatches:
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
-    """What the config of matches says of them: what is drawn as one, what was played, and which seat begins."""
+    """The facts in a match's config: the context drawn as one, the piece played, and the seat that begins."""
 
     kind: Kind
     context: str
@@ -86,7 +86,7 @@ class _Setting:
 
 
 class _BrokenOff(NamedTuple):
-    """A match that was broken off: its game and config, what that says of it, and who played it, by seat."""
+    """A match that was broken off: its game and config, the facts in the config, and its players, by seat."""
 
     game: str
     config: str
@@ -95,9 +95,9 @@ class _BrokenOff(NamedTuple):
 
 
 def tournament_matches(session: Session, choice: TournamentChoice, most: int | None = None) -> list[TournamentMatches]:
-    """The matches that are over, by game and weight: of at most so many of them, drawn at random, if there is a `most`.
+    """The finished matches, by game and weight; with `most`, at most that many, drawn at random.
 
-    Raises NotFound for a cross-play or campaign that is not there.
+    Raises NotFound for an unknown cross-play or campaign.
     """
     check_known(session, MatchFilter(campaign=choice.campaign))
     if choice.matrix is not None:
@@ -139,7 +139,7 @@ def tournament_matches(session: Session, choice: TournamentChoice, most: int | N
 
 
 def _chosen(session: Session, choice: TournamentChoice) -> list[ColumnElement[bool]]:
-    """Which matches are in the tournament, in a WHERE over MatchRow, if no model was told anything beside the rules."""
+    """The WHERE conditions over MatchRow for a tournament's matches, if no model was told more than the rules."""
     found = conditions(MatchFilter(game=choice.game, campaign=choice.campaign))
     if choice.matrix is not None:
         found.append(MatchRow.round_id.in_(select(RoundRow.id).where(RoundRow.matrix_id == choice.matrix)))
@@ -165,8 +165,9 @@ def _of_people(arms: Iterable[int]) -> ColumnElement[bool]:
 
 
 def untold() -> ColumnElement[bool]:
-    """Whether no model was told anything beside the rules, for a WHERE over MatchRow: a model with a persona is another
-    player than the same model without one.
+    """Whether no model was told more than the rules, for a WHERE over MatchRow.
+
+    A model with a persona is a different player from the same model without one.
     """
     seat = aliased(SeatRow)
     told = select(seat.seat).where(seat.match_id == MatchRow.id, seat.prompt.is_not(None)).correlate(MatchRow)
@@ -174,8 +175,10 @@ def untold() -> ColumnElement[bool]:
 
 
 def counted_people() -> ColumnElement[bool]:
-    """Whether it is a match with people that counts, for a WHERE over MatchRow: of guests, or of people in frozen waves
-    who have not withdrawn; no practice, and nothing in it was erased.
+    """Whether a match with people counts, for a WHERE over MatchRow.
+
+    It does if it is of guests, or of people in frozen waves who have not withdrawn, is no practice, and nothing in it
+    was erased.
     """
     seat = aliased(SeatRow)
     closed = Wave.frozen_at.is_not(None) & Wave.rehearsal.is_(False)
@@ -195,9 +198,9 @@ def counted_people() -> ColumnElement[bool]:
 
 
 def _untold_with_rounds(wanted: Select[str]) -> Select[str]:
-    """These matches as far as `untold` holds, with _ROUND beside those of rounds whose models were told nothing.
+    """The matches for which `untold` holds, joined with _ROUND where a round's models were told nothing.
 
-    Of these no seat is read, as seats lie apart in the largest table but one.
+    No seats are read for the latter, as seats lie apart in the second largest table.
     """
     tells = (_ROUND.id == MatchRow.round_id) & _tells_players(_ROUND)
     # By a list of such rounds: of what is joined, PostgreSQL expects hardly any, and sorts all matches to draw some.
@@ -209,7 +212,7 @@ def _untold_with_rounds(wanted: Select[str]) -> Select[str]:
 
 
 def _tells_players(rounds: type[RoundRow]) -> ColumnElement[bool]:
-    """Of a round, whether it says who sits in its matches and its models were told nothing."""
+    """Whether a round determines who sits in its matches and its models were told nothing."""
     return (rounds.source == SELFPLAY) & rounds.prompts.is_(None)
 
 
@@ -223,15 +226,15 @@ def _model_of(number: int) -> ColumnElement[Any]:
 
 
 def _of_seats(value: ColumnElement[Any], *which: ColumnElement[bool]) -> ColumnElement[Any]:
-    """A value of the seats of a match, for a statement over MatchRow."""
+    """A value computed from a match's seats, for a statement over MatchRow."""
     return select(value).where(SeatRow.match_id == MatchRow.id, *which).correlate(MatchRow).scalar_subquery()
 
 
 def _grouped(session: Session, wanted: Select[str]) -> Iterator[Any]:
-    """Such matches with who played them, counted: game, config, players, who got more, and where it was broken off the
-    match, of which each is then counted by itself; how many matches; sums of points.
+    """These matches with their players, counted: the keys, the number of matches, and the sums of points.
 
-    Each match is read once: among a million, rows that are drawn lie far apart.
+    The keys are game, config, players, who got more, and, for a match broken off, its id, so that it is counted on its
+    own. Each match is read once: among a million, the drawn rows lie far apart.
     """
     utilities = MatchRow.utility_0, MatchRow.utility_1
     more = case((utilities[0] > utilities[1], 0), (utilities[0] < utilities[1], 1), else_=TIE)
@@ -267,7 +270,7 @@ def _setting(game: str, config: Mapping[str, Any]) -> _Setting:
 def _line(
     setting: _Setting, players: tuple[str, str], more: int, matches: int, points: tuple[float, float]
 ) -> ResultLine:
-    """A line with who begins in front."""
+    """A line with the beginning player first."""
     seats = setting.begins, 1 - setting.begins
     return ResultLine(
         (players[seats[0]], players[seats[1]]),
@@ -287,7 +290,7 @@ def _utility_range(game: str, config: Mapping[str, Any]) -> tuple[float, float]:
 def _faults(
     session: Session, broken: Mapping[str, _BrokenOff], ranges: MutableMapping[Kind, tuple[float, float]]
 ) -> dict[Kind, dict[str, tuple[int, int]]]:
-    """Matches that a player ended by a fault, by player and place. What is known of no other match goes to `ranges`."""
+    """Matches that a player ended by a fault, by player and place. Kinds missing from `ranges` are added to it."""
     found: dict[Kind, dict[str, tuple[int, int]]] = {}
     ids = list(broken)
     for start in range(0, len(ids), _AT_ONCE):
@@ -312,7 +315,7 @@ def _prices(
     models: Mapping[int, LanguageModel],
     settings: Mapping[tuple[str, str], _Setting],
 ) -> dict[Kind, dict[str, float]]:
-    """What a seat of a match with each of these models has cost in US dollars, where that is known."""
+    """The cost of a match seat with each of these models in US dollars, where known."""
     if not models:
         return {}
     keys = GenerationRow.language_model_id, GenerationRow.seat, MatchRow.game, cast(MatchRow.config, Text)
@@ -337,7 +340,7 @@ def _prices(
 
 
 def _seat_at_fault(event: LogEvent) -> int | None:
-    """Whose doing it was that a match was broken off; None where it was nobody's who plays."""
+    """The seat whose player caused the match to be broken off; None if no player did."""
     match event:
         case Aborted(seat=seat, fault=fault):
             return seat if fault == _MODELS_FAULT else None

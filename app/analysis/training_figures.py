@@ -91,9 +91,9 @@ def _panel(
 def compared_losses(
     name: str, jobs: Sequence[tuple[str, Events]], language: Language = ENGLISH, *, by_token: bool = True
 ) -> Chart:
-    """The losses of up to MOST_JOBS jobs, each by its label, in one chart: training drawn through, held out dashed.
+    """The losses of up to MOST_JOBS jobs, by label, in one chart: training as solid lines, held out dashed.
 
-    `by_token`: whether all are means of tokens.
+    `by_token`: whether all are means over tokens.
     """
     kinds = ((TRAINING, "step"), (HELD_OUT, "eval"))
     found = [(label, of, points_of(events, kind)) for label, events in jobs for of, kind in kinds]

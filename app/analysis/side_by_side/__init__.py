@@ -1,7 +1,7 @@
-"""People and models side by side: each model in self-play, in cross-play and with people, against one of them as base.
+"""People and models side by side: models in self-play, cross-play and with people, against one as the base.
 
-`side_by_side` gives what tables, charts, pages and commands show, one for each game and each weight of the partner's
-points, whose scores are no points of one scale.
+`side_by_side` gives the content of tables, charts, pages and commands, one for each game and each weight of the
+partner's points, because scores with different weights are on different scales.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ __all__ = ("MOST_TALKS", "SideBySide", "SideBySideChoice", "side_by_side")
 
 @dataclass(frozen=True, slots=True)
 class SideBySide:
-    """Models of one game and weight side by side. `sampled` names the settings of which a sample was read."""
+    """Models of one game and weight side by side. `sampled` names the settings that were read as a sample."""
 
     game: str
     partner_weight: float | None
@@ -43,7 +43,7 @@ class SideBySide:
 
     @property
     def key(self) -> str:
-        """What tells it from those of other games and weights, in addresses and names of files."""
+        """Its key among other games and weights, in addresses and file names."""
         weight = self.partner_weight
         return self.game if weight is None else f"{self.game}-{weight:g}".replace("--", "-minus-").replace(".", "-")
 
@@ -59,7 +59,7 @@ class SideBySide:
 
     @property
     def roles(self) -> list[str | None]:
-        """The roles that are told apart."""
+        """The roles that are distinguished."""
         return list(dict.fromkeys(each.role for each in self.players))
 
     def find(self, player: str, setting: str, role: str | None) -> PlayerFigures | None:
@@ -68,7 +68,7 @@ class SideBySide:
         return next((each for each in self.players if (each.player, each.setting, each.role) == wanted), None)
 
     def to_json(self) -> dict[str, Any]:
-        """All of it under the names of docs/analysis.md."""
+        """All its figures under the names of docs/analysis.md."""
         return {
             "game": self.game,
             "lambda": self.partner_weight,
@@ -110,10 +110,10 @@ def _comparison(found: Any) -> dict[str, Any]:
 
 
 def side_by_side(session: Session, choice: SideBySideChoice, talks: int = MOST_TALKS) -> list[SideBySide]:
-    """The models of a choice side by side, by game and weight; what was said is read of at most so many matches of a
-    player in a setting.
+    """The models of a choice side by side, by game and weight.
 
-    Raises NotFound for a model, game, round or study that there is not, and Invalid for what cannot be compared.
+    Messages are read from at most `talks` matches of a player in a setting. Raises NotFound for an unknown model, game,
+    round or study, and Invalid for what cannot be compared.
     """
     check_choice(session, choice)
     found = []
@@ -146,7 +146,7 @@ def _of_kind(
 def _language(
     session: Session, game: str, played: SettingMatches, who: Sequence[str], most: int
 ) -> list[LanguageFigures]:
-    """What these players said in a setting, in the first matches of each: those of the lowest ids."""
+    """What these players said in a setting, in the first matches of each, which are those with the lowest ids."""
     table = played.table
     wanted = []
     for each in seats_of(who, find_game(game).roles):

@@ -1,4 +1,4 @@
-"""Charts of models side by side: a figure in each setting, how matches ended, and what offers demand."""
+"""Charts of models side by side: a figure in each setting, how matches ended, and the demands in offers."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -35,7 +35,7 @@ _Player = PlayerFigures | LanguageFigures
 
 
 def charts_of(found: SideBySide, language: Language = ENGLISH) -> list[Chart]:
-    """What says most of the models in each setting, the results, first offers, and a concession curve a setting."""
+    """The models' headline figure in each setting, the results, first offers, and concession curves by setting."""
     metric = found.defined.model_headline
     charts = [
         _points(found, metric.name, metric.heading, metric.unit, found.players, language),
@@ -50,7 +50,7 @@ def charts_of(found: SideBySide, language: Language = ENGLISH) -> list[Chart]:
 
 
 def _who(each: _Player, language: Language) -> str:
-    """A player in its setting, and in its role where roles differ."""
+    """A player with its setting, and with its role where roles differ."""
     parts = [language.player(each.player), language.translate(each.setting)]
     return ", ".join([*parts, *([] if each.role is None else [language.translate(each.role)])])
 
@@ -93,7 +93,7 @@ def _points(
 
 
 def _about(each: _Player) -> dict[str, Any]:
-    """Who it is, the same in every language."""
+    """The player's identity, the same in every language."""
     return {"player": each.player, "setting": each.setting, "role": each.role}
 
 
@@ -101,7 +101,7 @@ def _about(each: _Player) -> dict[str, Any]:
 
 
 def _results(found: SideBySide, language: Language) -> Chart:
-    """A bar a player, setting and role: the shares of its seats that won, lost, and ended without a winner."""
+    """A bar for each player, setting and role: the shares of seats that won, lost, and ended without a winner."""
     results = list(dict.fromkeys(result for each in found.players for result in each.results))
     words = {result: language.translate(result) for result in results}
     values, data = [], []
@@ -183,7 +183,7 @@ def _results(found: SideBySide, language: Language) -> Chart:
 
 
 def _concessions(found: SideBySide, language: Language) -> Iterator[Chart]:
-    """What first offers, second ones and so on are worth to who makes them: a chart a setting, a line a player."""
+    """The worth of first offers, second ones and so on to their makers: a chart per setting, a line per player."""
     for setting in found.settings:
         offers = [
             (each, place, figure)

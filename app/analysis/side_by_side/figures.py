@@ -1,15 +1,15 @@
-"""The figures of models in a setting, each with its interval, and what each model has over the base. Pure.
+"""The figures of models in a setting, with intervals, and how each model compares with the base. Pure.
 
-What is resampled is what was drawn independently: the seed of matches between models, so that all of a seed, whichever
-model played it and from whichever seat, are drawn together; the person, with all matches of theirs; of two people the
-pair. Differences, ratios and their tests are of the same resamples, so models are paired wherever they share a unit.
+The resampled units are those drawn independently: for matches between models the seed, so that all matches of a seed,
+whichever model played them and from whichever seat, are drawn together; the person, with all of their matches; for two
+people the pair. Differences, ratios and their tests use the same resamples, so models are paired wherever they share a
+unit.
 
-Shares of two models that played the same material, one match a seed, are tested by McNemar's exact test. Source:
+Shares of two models that played the same material, one match per seed, are tested by McNemar's exact test. Source:
 McNemar 1947, Psychometrika 12; the exact form is the binomial test of the pairs in which the two differ.
 
-A share that is the same in every resample, such as one that all people have, says nothing of how sure it is. Its
-difference from another one has Newcombe's interval by units; there is no interval of the ratio and no test by
-resampling.
+A share that is the same in every resample, such as one of 100 %, says nothing about its uncertainty. Its difference
+from another share has Newcombe's interval by units; the ratio has no interval, and there is no test by resampling.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,8 +44,8 @@ _PARTS = ("value", "base", "difference", "ratio")  # of a comparison
 class AgainstBase(NamedTuple):
     """One figure of a model beside the base's: both, their difference and ratio, and a test of no difference.
 
-    `pairs` are the units that both have; a test by resampling needs none. In cross-play all are of partners that both
-    have met. A ratio is None where the base's is not above 0.
+    `pairs` is the number of units that both have; a test by resampling needs none. In cross-play, all cover only
+    partners that both have met. A ratio is None where the base's figure is not above 0.
     """
 
     value: float | None
@@ -59,7 +59,7 @@ class AgainstBase(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PlayerFigures:
-    """A player in one setting, in one role where roles differ. `units` are how many were drawn independently."""
+    """A player in one setting, in one role where roles differ. `units` counts what was drawn independently."""
 
     player: str
     role: str | None
@@ -79,7 +79,7 @@ def figures_in(
     roles: tuple[str, str],
     partner_weight: float | None,
 ) -> list[PlayerFigures]:
-    """Each of the players that has matches in the setting, in each role; the base is compared with nobody."""
+    """Each player with matches in the setting, in each role; the base is not compared with anyone."""
     table, metrics = played.table, defined.side_by_side
     wanted = [each for each in seats_of(players, roles) if _held(each, table).any()]
     of_base = {each.role: each for each in wanted if each.player == base and played.setting in OF_MODELS}
@@ -135,9 +135,9 @@ def figures_in(
 
 
 def exact_mcnemar(first: int, second: int) -> float:
-    """Two-sided p of McNemar's exact test: `first` pairs are true of the first alone, `second` of the second alone.
+    """Two-sided p of McNemar's exact test: `first` pairs are true of only the first, `second` of the second.
 
-    The same as that of the binomial test with 1/2.
+    It equals that of the binomial test with 1/2.
     """
     number, fewer = first + second, min(first, second)
     places = np.arange(1, fewer + 1)
@@ -146,10 +146,10 @@ def exact_mcnemar(first: int, second: int) -> float:
 
 
 def resampled_p(differences: Floats) -> float:
-    """Two-sided p of no difference: twice the share of resamples on the rarer side of 0, 0 itself on both.
+    """Two-sided p of no difference: twice the share of resamples on the rarer side of 0, counting 0 on both.
 
-    It is below 0.05 where the 95 % interval leaves 0 outside. Source: Davison & Hinkley 1997, Bootstrap Methods and
-    their Application, section 4.4, for the 1 that is added to both counts.
+    It is below 0.05 where the 95 % interval excludes 0. Source: Davison & Hinkley 1997, Bootstrap Methods and their
+    Application, section 4.4, for the 1 that is added to both counts.
     """
     rarer = min((differences <= 0).sum(), (differences >= 0).sum())
     return float(min(1.0, 2 * (rarer + 1) / (len(differences) + 1)))
@@ -159,14 +159,14 @@ def resampled_p(differences: Floats) -> float:
 
 
 def _held(each: Seats, table: MatchTable, partners: Integers | None = None) -> Booleans:
-    """Which seats are the player's in that role, against those partners if there are some: (k, 2)."""
+    """The player's seats in that role, against those partners if given: (k, 2)."""
     place = table.players.index(each.player) if each.player in table.players else -1
     held: Booleans = (table.player == place) & np.array(each.seats)
     return held if partners is None else held & np.isin(table.player[:, ::-1], partners)
 
 
 def _met(played: SettingMatches, each: Seats, base: Seats) -> Integers | None:
-    """The partners that both have met in these roles; None where there are none. In self-play it is each itself."""
+    """The partners that both have met in these roles; None without any. In self-play each is its own partner."""
     table = played.table
     mine, other = (np.unique(table.player[:, ::-1][_held(who, table)]) for who in (each, base))
     partners = np.union1d(mine, other) if played.setting == SELF_PLAY else np.intersect1d(mine, other)
@@ -179,18 +179,18 @@ def _units(table: MatchTable, each: Seats) -> int:
 
 
 def _is_clustered(table: MatchTable, each: Seats) -> bool:
-    """Whether some of its matches were drawn together."""
+    """Whether some of the player's matches were drawn together."""
     return _units(table, each) < int(_held(each, table).any(1).sum())
 
 
 def _of_units(sums: Sums, metric: Metric, held: Booleans, *, clustered: bool) -> Statistic:
-    """Wilson's interval takes matches for independent; of those that were drawn together it would be too narrow."""
+    """A metric, without Wilson's interval if `clustered`: it would be too narrow for matches drawn together."""
     found = sums.of(metric, held)
     return found._replace(effective=None) if clustered else found
 
 
 def _checked(figure: Figure, metric: Metric, played: SettingMatches, units: int) -> Figure:
-    """No interval of too few units; a share of 0 or 1, which resampling never changes, has Wilson's of its units."""
+    """Drop the interval of too few units; give a share of 0 or 1, which never varies, Wilson's for its units."""
     if figure.value is None:
         return figure
     if metric.aggregate == PART and figure.value in (0, 1):
@@ -252,8 +252,10 @@ def _shared_units(played: SettingMatches, both: tuple[Seats, Seats]) -> int:
 
 
 def _paired_truths(played: SettingMatches, metric: Metric, both: tuple[Seats, Seats]) -> Floats | None:
-    """(pairs, 2) What the model and the base have in the same material, seat and partner; None where two pairs were
-    drawn together, or a model has such a match twice: the test takes each pair for one by itself.
+    """(pairs, 2) The values of the model and the base in the same material, seat and partner.
+
+    None where two pairs were drawn together, or a model has such a match twice, because the test takes pairs to be
+    independent.
     """
     if metric.value is None:
         return None
@@ -288,7 +290,7 @@ WON, LOST = "won", "lost"
 
 
 def _results(table: MatchTable, each: Seats) -> dict[str, int]:
-    """How its matches ended for it: won or lost where somebody wins, else for the reason."""
+    """How its matches ended for it: won or lost where there are winners, otherwise by reason."""
     held = _held(each, table)
     won, lost = int((held & table.won).sum()), int((held & table.lost).sum())
     open_ended = {

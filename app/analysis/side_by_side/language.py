@@ -1,8 +1,8 @@
 """What players say, side by side: figures of their messages and offers with intervals. Pure.
 
-Figures that are sums over matches are resampled by what was drawn independently, as all figures of a setting are. The
-vocabulary is no such sum: it is the number of different words to expect in 1,000 words that are drawn from all that a
-player said, whose interval leaves out a tenth of the units at a time.
+Figures that are sums over matches are resampled by what was drawn independently, like all figures of a setting. The
+vocabulary is not such a sum: it is the expected number of different words among 1,000 words drawn from all that a
+player said, and its interval leaves out a tenth of the units at a time.
 
 Source: Hurlbert 1971, Ecology 52, formula 16 (the expected number of species, here of words); Tukey 1958 and Kott 2001,
 Journal of Official Statistics 17, for the jackknife by groups.
@@ -30,9 +30,9 @@ _T = 2.2621571627409915  # 97.5 % of Student's t with GROUPS - 1 degrees of free
 
 @dataclass(frozen=True, slots=True)
 class LanguageFigures:
-    """What a player said in one setting, in one role where roles differ, over so many matches.
+    """What a player said in one setting, in one role where roles differ, over `matches`.
 
-    `words` are all that it said. `demands` has what its first offer, its second one and so on are worth to itself.
+    `words` counts all its words. `demands` has the worth of its first offer, its second and so on to itself.
     """
 
     player: str
@@ -54,7 +54,7 @@ def language_figures(
     matches: Integers,
     metrics: Sequence[LanguageMetric],
 ) -> LanguageFigures:
-    """The figures of a player in a role: of each of its seats what it said, the unit that was drawn, and the match."""
+    """The figures of a player in a role, from each seat's talk, the unit that was drawn, and the match."""
     parts = np.array([[each.part(talk) for each in metrics] for talk in talks], np.float64)
     longest = min(MOST_OFFERS, max((len(talk.offers) for talk in talks), default=0))
     demands = np.array([[_nth_offer(talk, place) for place in range(longest)] for talk in talks], np.float64)
@@ -73,9 +73,9 @@ def language_figures(
 
 
 def expected_words(counts: Sequence[int], drawn: int = WORDS_DRAWN) -> float | None:
-    """How many different words to expect among so many that are drawn from a text without replacement.
+    """The expected number of different words among `drawn` words drawn from a text without replacement.
 
-    `counts` says how often each word occurs. None of a text of fewer words.
+    `counts` says how often each word occurs. None for a text with fewer words.
     """
     total = sum(counts)
     if total < drawn:
@@ -86,7 +86,7 @@ def expected_words(counts: Sequence[int], drawn: int = WORDS_DRAWN) -> float | N
 
 
 def _log_ways(things: int, drawn: int) -> float:
-    """The logarithm of the number of ways to draw so many of these things."""
+    """The logarithm of the number of ways to draw `drawn` of `things`."""
     if things < drawn:
         return -math.inf
     return math.lgamma(things + 1) - math.lgamma(drawn + 1) - math.lgamma(things - drawn + 1)

@@ -1,8 +1,8 @@
 """The matches of models side by side, read by setting, and what was said in them.
 
-People's matches do not count if they belong to a rehearsal, to practice, to somebody who withdrew or to a wave that is
-not frozen, or if anything in them was erased. Matches in which a model got a system prompt besides the rules do not
-count either, because it is another player then.
+People's matches do not count if they belong to a rehearsal, to practice, to a participant who withdrew or to a wave
+that is not frozen, or if anything in them was erased. Matches in which a model had a system prompt besides the rules do
+not count either, because that makes it another player.
 """
 
 import json
@@ -47,7 +47,7 @@ _IDS_AT_ONCE = 400  # in a statement
 
 
 def check_choice(session: Session, choice: SideBySideChoice) -> None:
-    """Raises NotFound for a model, game, round or study that there is not, and Invalid for what cannot be compared."""
+    """Raises NotFound for an unknown model, game, round or study, and Invalid for what cannot be compared."""
     known = list(session.scalars(select(LanguageModel.name).where(LanguageModel.name.in_(choice.models))))
     for name in choice.models:
         if name not in known:
@@ -82,7 +82,7 @@ class _Collected:
     refusals_to_read: dict[str, int] = field(default_factory=dict)
 
     def whole(self, setting: str, *, sampled: bool) -> SettingMatches:
-        """All of them as columns."""
+        """All the matches as columns."""
         table = replace(
             of_rows(self.rows), joint_share=np.array(self.joint), seat_violations=np.array(self.refused, np.float64)
         )
@@ -90,9 +90,9 @@ class _Collected:
 
 
 def read_matches(session: Session, choice: SideBySideChoice) -> dict[Kind, dict[str, SettingMatches]]:
-    """The matches that are over, by game and weight, and then by setting; those without any are left out.
+    """The finished matches, by game and weight, and then by setting; empty ones are left out.
 
-    The choice is one that `check_choice` has seen.
+    `choice` must have passed `check_choice`.
     """
     chosen = session.scalars(select(LanguageModel.id).where(LanguageModel.name.in_(choice.models))).all()
     collected: dict[tuple[Kind, str], _Collected] = {}
@@ -123,7 +123,7 @@ def read_matches(session: Session, choice: SideBySideChoice) -> dict[Kind, dict[
 def _parts(
     session: Session, choice: SideBySideChoice, chosen: Sequence[int]
 ) -> Iterator[Sequence[ColumnElement[bool]]]:
-    """What each statement reads: of models in rounds by themselves and with others, with people, people alone."""
+    """The conditions of each statement: models in rounds alone and with others, with people, people alone."""
     by_index = MatchRow.id.in_(select(SeatRow.match_id).where(SeatRow.language_model_id.in_(chosen)))
     both = select(func.min(SeatRow.kind)).where(SeatRow.match_id == MatchRow.id).correlate(MatchRow).scalar_subquery()
     people_alone = both == PERSON  # min("model", "person") is "model"
@@ -167,7 +167,7 @@ def _parts(
 
 
 def _numbers_over(session: Session, chosen: Sequence[int]) -> tuple[int, Mapping[str, int]]:
-    """How many matches are over, and how many of each setting at most, by the kept counts."""
+    """The number of finished matches, and at most how many of each setting, by the stored counts."""
     found: Counter[str] = Counter()
     over = 0
     for source, *models, number in counts.over_by_models(session):
@@ -207,7 +207,7 @@ def _setting(row: Any) -> str:
 
 
 def _unit(row: Any, setting: str, material: Any) -> Any:
-    """What was drawn independently; a person whom nobody counted is one of a single match."""
+    """The unit that was drawn independently; an unidentified person counts as one of a single match."""
     people = {each for each in (row.person_0, row.person_1) if each is not None}
     if setting in (SELF_PLAY, CROSS_PLAY):
         return material
@@ -237,7 +237,7 @@ def _add(group: _Collected, row: Any, names: Mapping[int, str], setting: str) ->
 
 
 def _read_deals(session: Session, group: _Collected) -> None:
-    """What both got of the deals whose scores do not tell it."""
+    """Read what both got from the deals whose scores do not show it."""
     game = find_game(group.game)
     for match_id, body in _events(session, list(group.deals_to_read), ("ended",)):
         place = group.deals_to_read[match_id]
@@ -246,7 +246,7 @@ def _read_deals(session: Session, group: _Collected) -> None:
 
 
 def _read_refusals(session: Session, group: _Collected) -> None:
-    """Whose moves were refused."""
+    """Read whose moves were refused."""
     for match_id, body in _events(session, list(group.refusals_to_read), ("violation",)):
         place = group.refusals_to_read[match_id]
         first, second = group.refused[place]
@@ -254,7 +254,7 @@ def _read_refusals(session: Session, group: _Collected) -> None:
 
 
 def _events(session: Session, ids: Iterable[str], kinds: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """The events of these kinds, or of all kinds of moves, in the order of each match."""
+    """The events of these kinds, or of all kinds of moves, in order within each match."""
     left = iter(ids)
     while some := list(islice(left, _IDS_AT_ONCE)):
         of_kind = EventRow.kind.in_(kinds) if kinds else EventRow.kind.not_in(RESERVED)
@@ -267,7 +267,7 @@ def _events(session: Session, ids: Iterable[str], kinds: Sequence[str]) -> Itera
 
 
 def read_talks(session: Session, game: str, matches: Sequence[SpokenMatch]) -> list[tuple[Talk, Talk]]:
-    """What each seat said in each of the matches."""
+    """What each seat said in each match."""
     moves: dict[str, list[Event]] = {each.match_id: [] for each in matches}
     for match_id, body in _events(session, moves, ()):
         move = from_json(body)

@@ -1,7 +1,7 @@
 """The settings in which models play, and their matches in each. Pure.
 
 In self-play a model has both seats, in cross-play two models have one each, with people a person has the other one.
-Matches between two people are there to hold models against.
+Matches between two people are there for comparison.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,12 +26,12 @@ Kind = tuple[str, float | None]  # the game, and what a partner's point is worth
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideBySideChoice:
-    """Which models are put side by side, and of which matches.
+    """The models to put side by side, and the matches to use.
 
     `models` are names of the registry, each once, in the order of the tables; ratios, differences and tests are against
-    `base`, one of them. `rounds` are the only ones whose matches count in self-play and cross-play, `study` the only
-    one whose people do; None: all. `iterations` says which iteration of a campaign a model is of. At most `most`
-    matches of each setting are read, those of the lowest ids, which are drawn at random; None: all.
+    `base`, one of them. Only the matches of `rounds` count in self-play and cross-play, and only people's matches of
+    `study`; None: all. `iterations` gives each model's iteration of a campaign. At most `most` matches of each setting
+    are read, those with the lowest ids, which are drawn at random; None: all.
     """
 
     models: tuple[str, ...]
@@ -45,7 +45,7 @@ class SideBySideChoice:
 
 
 class SpokenMatch(NamedTuple):
-    """What is needed of a match to read what was said in it."""
+    """The data of a match needed to read what was said in it."""
 
     match_id: str
     config: Mapping[str, object]
@@ -53,7 +53,7 @@ class SpokenMatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SettingMatches:
-    """n matches of one game and weight in one setting; `table.pair` is what was drawn independently: `UNITS`.
+    """n matches of one game and weight in one setting; `table.pair` is the independently drawn unit: `UNITS`.
 
     Matches of the same `material` had the same config and the same seed.
     """
@@ -66,7 +66,7 @@ class SettingMatches:
 
     @property
     def unit(self) -> str:
-        """What is resampled: seed, person, dyad or match."""
+        """The resampled unit: seed, person, dyad or match."""
         return UNITS[self.setting]
 
 

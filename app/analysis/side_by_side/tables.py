@@ -18,7 +18,7 @@ Row = Mapping[str, Any]  # the values of a row by column; a column that is not i
 
 @dataclass(frozen=True, slots=True)
 class SideBySideTable:
-    """A table under its name in the codebook: `columns` of some games, or of all, and the rows of what is compared."""
+    """A table under its codebook name: its `columns` for some games, or all, and its rows for a comparison."""
 
     name: str
     columns: Callable[[Sequence[str] | None], Sequence[Column]]
