@@ -1,4 +1,4 @@
-"""Who uses the API: the token of each request, how often it may ask, and when it was used last."""
+"""Authentication for the API: the token of each request, its rate limit, and its last use."""
 
 import contextlib
 import math
@@ -27,7 +27,7 @@ _USES, _WRONG = "uses of the API", "wrong tokens of the API"
 
 
 class TooFast(AppError):
-    """Somebody asks more often than one may."""
+    """Too many requests in a minute."""
 
     code = "too_fast"
     status = 429
@@ -38,7 +38,7 @@ class TooFast(AppError):
 
 @blueprint.before_request
 def authenticate() -> None:
-    """Find out whose token a request has. Raises BadToken, Invalid beside a cookie, and TooFast."""
+    """Identify the token of a request. Raises BadToken, Invalid beside a cookie, and TooFast."""
     if _is_open():
         return
     if request.cookies.get(current_app.config["SESSION_COOKIE_NAME"]):
@@ -62,7 +62,7 @@ def authenticate() -> None:
 
 @blueprint.after_request
 def say_how_to_sign_in(response: Response) -> Response:
-    """Tell programs that a token is wanted; and nobody else keeps what they are told."""
+    """Tell programs that a token is needed, and keep answers out of caches."""
     if response.status_code == 401:
         response.headers["WWW-Authenticate"] = "Bearer"
     if "retry_after" in g:
@@ -73,21 +73,21 @@ def say_how_to_sign_in(response: Response) -> Response:
 
 @blueprint.before_app_request
 def refuse_what_is_not_there() -> None:
-    """Raises NotFound for an address below the API where no method is taken; the router looks at methods first."""
+    """Raises NotFound for an API address that takes no method at all, as the router checks methods first."""
     if is_for_api() and isinstance(request.routing_exception, MethodNotAllowed) and not methods_at(request.path):
         raise NotFound
 
 
 @blueprint.after_app_request
 def say_what_is_taken(response: Response) -> Response:
-    """Tell programs the methods of an address that does not take theirs, or of which they ask."""
+    """Tell programs the methods of an address that does not take theirs, or on request."""
     if is_for_api() and (response.status_code == 405 or request.method == "OPTIONS"):
         response.headers["Allow"] = ", ".join(methods_at(request.path))
     return response
 
 
 def is_experimenter() -> bool:
-    """Whether a request has a token that lets somebody in, for the limits of bodies, which come first."""
+    """Whether a request has a valid token, for the limits of bodies, which are checked first."""
     try:
         with reading() as session:
             tokens.holder_of(session, secret(), datetime.now(UTC))
@@ -102,7 +102,7 @@ def _is_open() -> bool:
 
 
 def _refuse_too_fast(limit: RateLimitItem, *who: str, cost: int = 1) -> None:
-    """Count a request. Raises TooFast; without the broker nothing is counted but in this process's limits."""
+    """Count a request. Raises TooFast; without the broker, only this process's limits count."""
     with contextlib.suppress(RedisError):
         allowed = limiter.limiter.hit(limit, *who, cost=cost) if cost else limiter.limiter.test(limit, *who)
         if not allowed:

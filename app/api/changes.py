@@ -1,7 +1,7 @@
-"""Requests that change something: each is noted with who made it, and done once where it has an Idempotency-Key.
+"""Requests that change something: each is logged with its author, and done once per Idempotency-Key.
 
-The row of a request comes first in its transaction, so that of two with one key the second waits for the first, and
-then has its answer.
+The row of a request comes first in its transaction, so that of two with the same key the second waits for the first,
+and then gets its answer.
 """
 
 import hashlib
@@ -27,14 +27,14 @@ _LONGEST_KEY, _LONGEST_PATH = 200, 200
 
 
 class KeyReused(FieldError):
-    """An Idempotency-Key came with something else than before."""
+    """An Idempotency-Key was sent with a different request before."""
 
     code = "idempotency_key_reused"
     status = 422
 
 
 class Change(NamedTuple):
-    """What was changed: the answer, with its status, and what the audit log calls it, such as "round 3"."""
+    """A change: the answer, its status, and its name in the audit log, such as "round 3"."""
 
     answer: JSON
     subject: str
@@ -42,7 +42,7 @@ class Change(NamedTuple):
 
 
 class ChangeAnswer(NamedTuple):
-    """The answer to a request that changes something, and whether that was done now and not before."""
+    """The answer to a request that changes something, and whether the change was made just now."""
 
     answer: JSON
     status: int
@@ -54,7 +54,7 @@ class ChangeAnswer(NamedTuple):
 
 
 class ChangeRequest:
-    """This request, as far as it is remembered. Raises Invalid for a key that cannot be."""
+    """This request, as far as it is remembered. Raises Invalid for an invalid key."""
 
     def __init__(self, body: Mapping[str, Any]) -> None:
         self._holder = holder()
@@ -66,16 +66,16 @@ class ChangeRequest:
         self._digest = hashlib.sha256(asked.encode()).hexdigest()
 
     def made_before(self) -> ChangeAnswer | None:
-        """The answer that this request had before; None if it is new. Raises KeyReused."""
+        """The earlier answer to this request; None if it is new. Raises KeyReused."""
         if self._key is None:
             return None
         with reading() as session:
             return self._known(session, datetime.now(UTC))
 
     def make(self, work: Callable[[Session], Change]) -> ChangeAnswer:
-        """Do what was asked for in a transaction of its own, unless that was done before.
+        """Do what was requested in a transaction of its own, unless it was done before.
 
-        `work` has no request. Raises what it raises, and KeyReused.
+        `work` has no access to the request. Raises what it raises, and KeyReused.
         """
         return write(lambda session: self._once(session, work))
 
@@ -106,7 +106,7 @@ class ChangeRequest:
         return ChangeAnswer(change.answer, change.status, new=True)
 
     def _known(self, session: Session, now: datetime) -> ChangeAnswer | None:
-        """What was remembered with the key of this request. Raises KeyReused where that was something else."""
+        """The stored answer for the key of this request. Raises KeyReused if that was a different request."""
         same = select(ApiRequest).where(ApiRequest.token_id == self._holder.token_id, ApiRequest.key == self._key)
         found = session.scalar(same.where(ApiRequest.at > now - KEPT))
         if found is None:

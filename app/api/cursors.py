@@ -1,4 +1,4 @@
-"""Cursors: where the next page of a query begins, opaque for programs. One of another query is refused."""
+"""Cursors: where the next page of a query begins, opaque to programs. A cursor of another query is refused."""
 
 import base64
 import hashlib
@@ -20,7 +20,7 @@ _DIGITS = 16  # of the hash of a query
 
 
 def cursor_of(place: str, query: Mapping[str, Any]) -> str:
-    """The cursor of a place in what this query of this address gives."""
+    """The cursor of a place in the results of this query at this address."""
     return base64.urlsafe_b64encode(f"{_hash_of(query)}{place}".encode()).decode().rstrip("=")
 
 
@@ -40,7 +40,7 @@ def place_in(query: Mapping[str, Any]) -> str:
 
 
 def refused(cursor: str) -> Invalid:
-    """What is said of a text that is no cursor."""
+    """The error for a text that is no cursor."""
     return Invalid("cursor", expected="`next` of an earlier answer", got=cursor)
 
 

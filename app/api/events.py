@@ -1,6 +1,6 @@
-"""A job as it goes on, by server-sent events: its figures whenever they change, until it is over or interrupted.
+"""A job followed by server-sent events: its figures whenever they change, until it is over or interrupted.
 
-Each event holds all figures. A program that connects again names the last event it got, and hears of changes since.
+Each event holds all figures. A program that reconnects names the last event it received, and gets the changes since.
 
 Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
 """
@@ -53,14 +53,14 @@ log = structlog.get_logger()
 
 
 class TooManyStreams(AppError):
-    """A program follows as many jobs at once as it may."""
+    """A token has too many streams open at once."""
 
     code = "too_many"
     status = 429
 
 
 class _Look(NamedTuple):
-    """What a job's figures are, and their hash."""
+    """The figures of a job, and their hash."""
 
     figures: JSON
     digest: str
@@ -93,13 +93,13 @@ class _Look(NamedTuple):
     answer_type=_EVENT_STREAM,
 )
 def follow_job(kind: JobKind[Any], number: int) -> Response:
-    """Follow a job by server-sent events until it is over or interrupted
+    """Follow a job by server-sent events until it is over or interrupted.
 
-    `status` is sent at once and when the status changes, `progress` when another figure does; both have all figures. A
-    line that begins with a colon comes when nothing has changed for a while. The last event has the status `done`,
-    `failed`, `cancelled`, or `interrupted` when nobody has worked on the job for five seconds and no worker will: it
-    goes on when it is resumed. With the id of the last event as Last-Event-ID what is known already is left out; 204
-    says that the job is over or interrupted and nothing is new.
+    `status` is sent at once and whenever the status changes, `progress` when another figure changes; both have all
+    figures. A line that begins with a colon is sent when nothing has changed for a while. The last event has the status
+    `done`, `failed`, `cancelled`, or `interrupted` when nothing has worked on the job for five seconds and no worker
+    will: it continues once it is resumed. With the id of the last event as Last-Event-ID, what is already known is left
+    out; 204 means that the job is over or interrupted and nothing is new.
     """
     look = _looking(db.engine, kind, number)
     first, last = look(), request.headers.get(LAST)
@@ -115,7 +115,7 @@ def follow_job(kind: JobKind[Any], number: int) -> Response:
 
 
 def _looking(engine: Engine, kind: JobKind[Any], number: int) -> Callable[[], _Look]:
-    """What reads the figures of a job, as pages that are open have them."""
+    """A function that reads the figures of a job, as on open pages."""
     [watched] = [each for each in watched_kinds() if each.kind is kind]
 
     def look() -> _Look:
@@ -132,7 +132,7 @@ def _looking(engine: Engine, kind: JobKind[Any], number: int) -> Callable[[], _L
 
 
 def _is_valid(engine: Engine, token: str) -> Callable[[], bool]:
-    """What says whether a token still lets somebody in."""
+    """A function that says whether a token is still valid."""
 
     def valid() -> bool:
         try:
@@ -146,7 +146,7 @@ def _is_valid(engine: Engine, token: str) -> Callable[[], bool]:
 
 
 def _counted(stream: Iterator[str], token: int) -> Iterator[str]:
-    """The stream, counted for as long as it is open."""
+    """The stream, counted while it is open."""
     _open[token] += 1
     try:
         yield from stream
@@ -155,7 +155,7 @@ def _counted(stream: Iterator[str], token: int) -> Iterator[str]:
 
 
 def _events(look: Callable[[], _Look], now: _Look, last: str | None, valid: Callable[[], bool]) -> Iterator[str]:
-    """The events from a first look on; the request is over by then."""
+    """The events from the first look on; by then the request has ended."""
     began = said = time.monotonic()
     told, status = last, ""  # the last event, and the status that was seen last
     left_at: float | None = None  # when the job was first seen interrupted

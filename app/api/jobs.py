@@ -1,6 +1,6 @@
 """Jobs of every kind in the registry: created from their specs, listed, shown, cancelled, resumed.
 
-A kind that appears in the registry is here by itself. What creates its jobs is what its form and its command use, too.
+A kind in the registry appears here automatically. Its jobs are created by the same code as in its form and command.
 """
 
 from collections.abc import Mapping, Sequence
@@ -72,23 +72,23 @@ _TAGGED: Schema = {
 
 
 def every(_kind: JobKind[Any]) -> bool:
-    """Of all kinds."""
+    """All kinds."""
     return True
 
 
 def id_name(kind: JobKind[Any]) -> str:
-    """What the number of a job is called in lists and descriptions."""
+    """The name of a job's number in lists and descriptions."""
     return list_of(kind).columns[1].name
 
 
 def whole_list(kind: JobKind[Any]) -> Listing[Any]:
-    """The list of all jobs of a kind, also where a line of its page stands for several."""
+    """The list of all jobs of a kind, even where a line of its page combines several."""
     listing = list_of(kind)
     return replace(listing, start=None, items=page_of(kind).items or listing.items)
 
 
 def described(session: Session, kind: JobKind[Any], number: int) -> JSON:
-    """All that is known of a job. Raises NotFound."""
+    """The full description of a job. Raises NotFound."""
     [found] = page_of(kind).described(session, [kind.get(session, number)])
     return found
 
@@ -117,7 +117,7 @@ def list_jobs(kind: JobKind[Any], query: Mapping[str, Any]) -> Response:
 
 @operation("GET", f"/{KIND}/<int:number>", scope=READ, kinds=every, answer=job_schema)
 def show_job(kind: JobKind[Any], number: int) -> Response:
-    """One job: what was asked for, how far it is, and its figures"""
+    """One job: its spec, its progress and its figures."""
     return json_answer(in_worker_thread(db.engine, lambda session: described(session, kind, number)))
 
 
@@ -159,7 +159,7 @@ def _create(kind: JobKind[Any], creation: JobCreation[Any], attempt: ChangeReque
 
 @operation("POST", f"/{KIND}/<int:number>/cancel", scope=RUN, kinds=every, answer=STATE, headers=(HEADER,))
 def cancel_job(kind: JobKind[Any], number: int) -> Response:
-    """Stop a job; what it has made stays"""
+    """Stop a job; what it has already made is kept."""
     refuse_fields(json_body(needed=False), ())
 
     def work(session: Session) -> Change:
@@ -178,7 +178,7 @@ def cancel_job(kind: JobKind[Any], number: int) -> Response:
     headers=(HEADER,),
 )
 def change_tags(kind: JobKind[Any], number: int) -> Response:
-    """Give a job tags, take tags away, and note something about it"""
+    """Add tags to a job, remove tags, and add a note."""
     body = json_body()
     refuse_fields(body, tuple(_TAGS["properties"]))
     added, removed = _names(body, "add"), _names(body, "remove")
@@ -208,7 +208,7 @@ def change_tags(kind: JobKind[Any], number: int) -> Response:
     headers=(HEADER,),
 )
 def resume_job(kind: JobKind[Any], number: int) -> Response:
-    """Let a job that failed, was cancelled or interrupted go on; a kind that calls models takes a higher budget"""
+    """Resume a failed, cancelled or interrupted job; a kind that calls models takes a higher budget."""
     body = json_body(needed=False)
     refuse_fields(body, ("budget",) if kind.spends else ())
     given = body.get("budget")

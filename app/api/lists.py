@@ -1,4 +1,4 @@
-"""Lists: a page of one with its columns, and the schema of that."""
+"""Lists: a page of a list with its columns, and its schema."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -55,7 +55,7 @@ def list_schema(listing: Listing[Any]) -> Schema:
 
 
 def list_page(listing: Listing[Any], query: Mapping[str, Any], where: Sequence[ColumnElement[bool]] = ()) -> Any:
-    """A page of a list, read in a thread: a column may take long. Raises Invalid."""
+    """A page of a list, read in a thread because a column may be slow. Raises Invalid."""
     names = [name for name in query.get("columns", "").replace(",", " ").split() if name]
     chosen = [listing.column(name, "columns") for name in names]
     order, place = listing.order(query.get("sort", "")), place_in(query)
@@ -74,17 +74,17 @@ def list_page(listing: Listing[Any], query: Mapping[str, Any], where: Sequence[C
 
 
 def usual_columns(listing: Listing[Any]) -> list[ListColumn]:
-    """The columns that programs get as long as they name none: all but those of pages alone."""
+    """The columns that programs get by default: all but those only for pages."""
     return [column for column in listing.columns if column.seen != PAGES]
 
 
 def as_json(lines: Iterable[Mapping[str, Any]]) -> list[JSON]:
-    """Lines of a list with moments as text."""
+    """Lines of a list with times as text."""
     return [{name: time_as_text(value) for name, value in line.items()} for line in lines]
 
 
 def time_as_text(value: Any) -> Any:
-    """A moment as JSON has it; anything else as it is."""
+    """A time in JSON's form; anything else unchanged."""
     return value.isoformat(timespec="seconds") if isinstance(value, datetime) else value
 
 

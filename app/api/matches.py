@@ -1,4 +1,4 @@
-"""Matches: chosen by the one filter, read on by cursor, shown with their log; what was played as CSV; and codings."""
+"""Matches: selected by the common filter, paged by cursor, shown with their log; CSV exports; and codings."""
 
 import json
 from collections.abc import Mapping
@@ -59,10 +59,10 @@ WITH_LOG: Schema = {
 
 @operation("GET", "/matches", scope=READ, query={**PAGING, **FILTER}, answer=page_schema(MATCH))
 def list_matches(query: Mapping[str, Any]) -> Response:
-    """Matches that a filter chooses, in the order in which they came in
+    """Matches that a filter selects, in the order in which they arrived.
 
-    Read on by `next` whenever you like, also after the last page: no match is left out and none comes twice, whatever
-    is written meanwhile. Whether a match fulfils the filter is looked at when its place in the order is read.
+    Continue with `next` at any time, also after the last page: no match is left out or repeated, whatever is written
+    meanwhile. A match is checked against the filter when its place in the order is read.
     """
     choice, after = _choice(query), _place(query)
 
@@ -110,7 +110,7 @@ _FLAGS: Mapping[str, Schema] = {
     answer_type="text/csv",
 )
 def export_table(name: str, query: Mapping[str, Any]) -> Response:
-    """What was played as CSV, byte for byte what `flask export` writes, sent as it is read"""
+    """What was played as CSV, byte for byte as `flask export` writes it, sent while it is read."""
     return csv_download(name, {field: str(value) for field, value in query.items()})
 
 
@@ -148,5 +148,5 @@ def list_codings(query: Mapping[str, Any]) -> Response:
     answer={"type": "object", "required": ["coding_id", "name", "codes", "coders", "matches", "given"]},
 )
 def show_coding(number: int) -> Response:
-    """One coding: its codes, coders and matches, and what was given once all coders are done, before that null"""
+    """One coding: its codes, coders and matches, and the codes given, which are null until all coders are done."""
     return json_answer(in_worker_thread(db.engine, lambda session: coding_json(session, find_coding(session, number))))

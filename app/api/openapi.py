@@ -1,4 +1,4 @@
-"""The description of the API as OpenAPI 3.1, made of the operations, the specs of jobs and the columns of lists.
+"""The OpenAPI 3.1 description of the API, built from operations, specs of jobs and the columns of lists.
 
 Source: https://spec.openapis.org/oas/v3.1.1.html
 """
@@ -75,7 +75,7 @@ def openapi() -> Response:
 
 @lru_cache(maxsize=1)
 def _text(_kinds: tuple[JobKind[Any], ...]) -> str:
-    """The description as it is sent, made once for the kinds of jobs that there are."""
+    """The description as it is sent, built once for the known kinds of jobs."""
     return as_text(document())
 
 
@@ -110,7 +110,7 @@ def document() -> JSON:
 
 
 def operations() -> Iterator[tuple[Operation, JobKind[Any] | None]]:
-    """All operations by address, those for every kind of jobs once for each kind that has it."""
+    """All operations by address, with those for every kind of job once for each kind that has them."""
     for each in OPERATIONS:
         if each.kinds is None:
             yield each, None
@@ -121,7 +121,7 @@ def operations() -> Iterator[tuple[Operation, JobKind[Any] | None]]:
 
 
 def path_of(each: Operation, kind: JobKind[Any] | None) -> str:
-    """The address of an operation below that of the API, its parts in braces."""
+    """The address of an operation relative to the API's, with its parts in braces."""
     rule = each.rule if kind is None else each.rule.replace(KIND, kind.plural)
     return PART.sub(r"{\2}", rule)
 
@@ -173,7 +173,7 @@ def _parameters(each: Operation) -> Iterator[JSON]:
 
 
 def _of_query(schema: Schema) -> JSON:
-    """A parameter of a query, which is left out where a field would be null."""
+    """A query parameter, which is left out where a field would be null."""
     [kind] = kinds_of(schema)
     own = {name: value for name, value in kind.items() if name not in ("title", "description")}
     if schema.get("default") is None:

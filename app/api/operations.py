@@ -1,6 +1,6 @@
-"""How an operation of the API is declared, in one place: its route, what it takes and gives, the scope that it needs.
+"""How an operation of the API is declared, in one place: its route, input, output, and the scope it needs.
 
-`openapi.py` makes the description of all operations from these.
+`openapi.py` builds the description of all operations from these.
 """
 
 import json
@@ -33,10 +33,10 @@ blueprint = Blueprint("api_v1", __name__, url_prefix=API)
 
 
 class JobKindConverter(BaseConverter):
-    """A part of an address that is the plural of a kind of jobs."""
+    """A part of an address that is the plural of a kind of job."""
 
     def to_python(self, value: str) -> JobKind[Any]:
-        """The kind; for anything else there is nothing at the address."""
+        """The kind with that plural; an address with any other text is not found."""
         for kind in JOB_KINDS:
             if kind.plural == value:
                 return kind
@@ -56,11 +56,11 @@ def _know_kinds(state: BlueprintSetupState) -> None:
 class Operation:
     """A method of an address.
 
-    rule: the address below `/api/v1`, as Flask has it. scope: what a token has to have; None: no token is needed.
-    parts: of the address, where they are not just numbers or text. query: its parameters by name.
-    answer: the schema of what it gives with `status`; text if it is no JSON.
-    body: the schema of the JSON that it takes. kinds: of one for every kind of jobs, for which of them; `answer` and
-    `body` are then of a kind. headers: that it reads beside Authorization. empty: when it gives nothing, with 204.
+    rule: the address below `/api/v1`, in Flask's form. scope: the scope that a token needs; None: no token is needed.
+    parts: the schemas of address parts that are not just numbers or text. query: its parameters by name. answer: the
+    schema of its answer with `status`; text if it is not JSON. body: the schema of the JSON that it takes. kinds: which
+    kinds of jobs have it, if it is for every kind; `answer` and `body` then depend on the kind. headers: those that it
+    reads besides Authorization. empty: when it answers nothing, with 204.
     """
 
     name: str
@@ -84,7 +84,7 @@ OPERATIONS: list[Operation] = []
 
 
 class WrongType(FieldError):
-    """A body is of a type that its address does not take."""
+    """A body of a type that its address does not take."""
 
     code = "unsupported_media_type"
     status = 415
@@ -93,10 +93,10 @@ class WrongType(FieldError):
 def operation(
     method: str, rule: str, *, scope: str | None, answer: Schema | Callable[[JobKind[Any]], Schema], **said: Any
 ) -> Callable[[F], F]:
-    """Declare a function as what answers a method of an address; its text says what that does, in a line and in full.
+    """Declare a function as the handler of an address's method; its docstring is the summary and details.
 
     It is called with the parts of the address, and with `query` if there are parameters. Raises MissingScope when a
-    token may not use it, and Invalid for parameters that it does not have.
+    token may not use it, and Invalid for unknown parameters.
     """
 
     def declare(function: F) -> F:
@@ -127,7 +127,7 @@ def operation(
 
 
 def methods_at(path: str) -> list[str]:
-    """The methods that an address of the API takes; none where there is nothing."""
+    """The methods that an address of the API takes; none for an unknown address."""
     found = {
         each.method
         for each in OPERATIONS
@@ -138,7 +138,7 @@ def methods_at(path: str) -> list[str]:
 
 
 def _pattern(each: Operation, kind: JobKind[Any] | None) -> re.Pattern[str]:
-    """Which addresses are those of an operation."""
+    """A pattern that matches the addresses of an operation."""
     rule = API + (each.rule if kind is None else each.rule.replace(KIND, kind.plural))
     parts = re.split(r"<(\w+:)?\w+>", rule)  # what is between the parts of an address, and their converters
     return re.compile(
@@ -150,34 +150,34 @@ def _pattern(each: Operation, kind: JobKind[Any] | None) -> re.Pattern[str]:
 
 
 def holder() -> TokenHolder:
-    """Whom the token of this request stands for."""
+    """The holder of this request's token."""
     found: TokenHolder = g.token_holder
     return found
 
 
 def secret() -> str:
-    """The token that a request has; empty without one."""
+    """The token of this request; empty without one."""
     given = request.headers.get("Authorization", "")
     return given.removeprefix(_BEARER).strip() if given.startswith(_BEARER) else ""
 
 
 def json_answer(value: Any, status: int = 200) -> Response:
-    """An answer with a value as JSON, as compact as can be."""
+    """An answer with a value as compact JSON."""
     return json_answer_of(as_text(value), status)
 
 
 def json_answer_of(text: str, status: int = 200) -> Response:
-    """An answer with JSON that is text already."""
+    """An answer with JSON that is already text."""
     return Response(f"{text}\n", status, mimetype=JSON_TYPE)
 
 
 def as_text(value: Any) -> str:
-    """A value as JSON, as compact as can be."""
+    """A value as compact JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def json_body(*, needed: bool = True) -> JSON:
-    """The JSON object that was sent; an empty one where there may be none. Raises WrongType, Invalid."""
+    """The JSON object sent; empty if there is no body and none is `needed`. Raises WrongType, Invalid."""
     if not request.data and not needed:
         return {}
     if not request.is_json:
@@ -197,7 +197,7 @@ def json_body(*, needed: bool = True) -> JSON:
 
 
 def _refuse_unstorable(value: Any) -> None:
-    """Raises Invalid for a text that no database takes."""
+    """Raises Invalid for a text that no database can store."""
     if isinstance(value, str) and not is_storable(value):
         raise Invalid("body", expected="texts without NUL and halves of characters", got=value)
     for each in (
@@ -233,7 +233,7 @@ def _why(error: Exception) -> str:
 
 
 def _read_query(known: Mapping[str, Schema]) -> dict[str, Any]:
-    """The parameters of this request, those that are not given left out. Raises Invalid."""
+    """The parameters of this request, without those not given. Raises Invalid."""
     if (unknown := next((name for name in request.args if name not in known), None)) is not None:
         expected = either(known) if known else "no parameters"
         raise Invalid("query", expected=expected, got=unknown)

@@ -1,4 +1,4 @@
-"""The page that lists what the API offers, for signed-in experimenters."""
+"""The page that lists the operations of the API, for signed-in experimenters."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -14,7 +14,7 @@ pages = Blueprint("api_reference", __name__)
 
 
 class ReferenceLine(NamedTuple):
-    """An operation as people read it."""
+    """An operation as shown to people."""
 
     method: str
     address: str
@@ -31,5 +31,5 @@ def lines() -> Iterator[ReferenceLine]:
 @pages.get("/account/api")
 @login_required  # type: ignore[untyped-decorator]
 def reference() -> str:
-    """What programs can ask for, with which scope."""
+    """The page of all operations that programs can use, with their scopes."""
     return render_template("admin/api.html", lines=[*lines()], address=settings().public_url + API)

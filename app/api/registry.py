@@ -1,4 +1,4 @@
-"""Models and datasets: lists, and one of them with all that is known; and the list of what was removed."""
+"""Models and datasets: lists, and each one in full; and the list of removals."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -45,7 +45,7 @@ def list_models(query: Mapping[str, Any]) -> Response:
     answer={"type": "object", "required": ["name", "kind", "games", "options"]},
 )
 def show_model(number: int) -> Response:
-    """One language model: what it is, how it is asked, and what its test call has found"""
+    """One language model: what it is, how it is prompted, and what its test call found."""
     home = settings().home
 
     def read(session: Session) -> JSON:
@@ -75,7 +75,7 @@ def list_datasets(query: Mapping[str, Any]) -> Response:
     answer={"type": "object", "required": ["dataset_id", "name", "version", "rows", "spec", "figures"]},
 )
 def show_dataset(number: int) -> Response:
-    """One dataset: what it was cut from, and what is in it"""
+    """One dataset: its source and its contents."""
     home = settings().home
     return json_answer(
         in_worker_thread(db.engine, lambda session: dataset_json(store.get_dataset(session, number), home))
@@ -84,7 +84,7 @@ def show_dataset(number: int) -> Response:
 
 @operation("GET", "/removals", scope=READ, query=list_query(REMOVALS), answer=list_schema(REMOVALS))
 def list_removals(query: Mapping[str, Any]) -> Response:
-    """What was removed to free the disk, the latest first, and whether it can be put back"""
+    """What was removed to free disk space, latest first, and whether it can be restored."""
     found: Response = list_page(REMOVALS, query)
     return found
 

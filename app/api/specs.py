@@ -1,6 +1,6 @@
-"""The JSON from which jobs are created: the spec of a kind, with the texts of files in place of their names.
+"""The JSON from which jobs are created: the spec of a kind, with the texts of files instead of their names.
 
-A program is elsewhere, and no name of a file on this machine would mean anything to it, or be its business.
+A program runs elsewhere, so a file name on this machine would mean nothing to it, and is not its business.
 """
 
 from collections.abc import Collection, Mapping
@@ -46,7 +46,7 @@ _KEYWORDS = frozenset((
 
 
 def read_spec(spec: type[S], body: Mapping[str, Any]) -> tuple[S, dict[str, Any]]:
-    """What a body asks for, and what its files hold, by field. Raises Invalid."""
+    """The spec in a body, and the contents of its files, by field. Raises Invalid."""
     named = [*spec.files, *([MATERIAL] if _asks_for_material(spec) else [])]
     found = spec.of_json({VERSION: spec.version, **{name: each for name, each in body.items() if name not in named}})
     files = {name: _read_file(name, file, body.get(name)) for name, file in spec.files.items()}
@@ -59,7 +59,7 @@ def read_spec(spec: type[S], body: Mapping[str, Any]) -> tuple[S, dict[str, Any]
 
 
 def refuse_fields(body: Mapping[str, Any], known: Collection[str]) -> None:
-    """Raises Invalid for a body with a field that is none of these."""
+    """Raises Invalid for a body with a field that is not in `known`."""
     if (unknown := next((name for name in body if name not in known), None)) is not None:
         raise Invalid("body", expected=either(known) if known else "no fields", got=unknown)
 
@@ -75,7 +75,7 @@ def _read_file(name: str, file: TextFile, given: Any) -> Any:
 
 
 def _with_others(name: str, given: Any) -> tuple[Any, dict[str, str]]:
-    """A file as it was sent, and the texts of those that it names. Raises Invalid."""
+    """A file as it was sent, and the texts of the files that it names. Raises Invalid."""
     if not isinstance(given, dict):
         return given, {}
     others = given.get(FILES)
@@ -87,7 +87,7 @@ def _with_others(name: str, given: Any) -> tuple[Any, dict[str, str]]:
 
 
 def _read_material(spec: Any, given: Any) -> Material | None:
-    """As the command has it: without any, the game's own list where the config leaves the piece open."""
+    """Read material as the command does: by default the game's own list, if the config leaves the piece open."""
     game = find_game(spec.game)
     kind = game.material
     if kind is None:
@@ -104,7 +104,7 @@ def _read_material(spec: Any, given: Any) -> Material | None:
 
 
 def _text_of(name: str, given: Any, word: str | None) -> tuple[str, str]:
-    """The text of a file and what it is called. Raises Invalid for anything else; `word` is what may stand for one."""
+    """The text of a file and its name. Raises Invalid for anything else; `word` is what may be sent instead."""
     if isinstance(given, dict) and isinstance(given.get("text"), str) and not given.keys() - {"text", "name"}:
         called = given.get("name", name)
         if isinstance(called, str) and 1 <= len(called) <= 200 and called.isprintable():
@@ -115,7 +115,7 @@ def _text_of(name: str, given: Any, word: str | None) -> tuple[str, str]:
 
 
 def _of_field(name: str, read: Any, *arguments: Any) -> Any:
-    """What `read` returns; what it refuses is an error of the field."""
+    """What `read` returns; its refusals become errors of the field."""
     try:
         return off_loop(read, *arguments)
     except FieldError as error:
@@ -130,7 +130,7 @@ def _asks_for_material(spec: type[SpecPart]) -> bool:
 
 
 def spec_schema(kind: JobKind[Any]) -> Schema:
-    """The schema of what creates a job of a kind, with those of its parts in `$defs`."""
+    """The schema of the body that creates a job of a kind, with those of its parts in `$defs`."""
     creation = creation_of(kind)
     if creation is None:
         return {}
@@ -146,13 +146,13 @@ def spec_schema(kind: JobKind[Any]) -> Schema:
 
 
 def budget_schema(kind: JobKind[Any]) -> Schema:
-    """The schema of what resumes a job of a kind."""
+    """The schema of the body that resumes a job of a kind."""
     properties = {"budget": plain_schema(JobBudget.model_json_schema())} if kind.spends else {}
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
 def plain_schema(schema: Schema) -> dict[str, Any]:
-    """A schema without what only forms and commands need."""
+    """A schema without the parts that only forms and commands need."""
     found: dict[str, Any] = {}
     for name, value in schema.items():
         if name in ("properties", "$defs"):

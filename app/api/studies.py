@@ -1,4 +1,4 @@
-"""Studies: their designs, versions and waves, the people of a wave with their ids, and the archive of what they did."""
+"""Studies: their designs, versions and waves, a wave's people with their ids, and the archive of the data."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -42,7 +42,7 @@ _ARCHIVE: Mapping[str, Schema] = {
 
 @operation("GET", "/studies", scope=READ, query={**list_query(STUDIES), "name": _NAME}, answer=list_schema(STUDIES))
 def list_studies(query: Mapping[str, Any]) -> Response:
-    """The studies, that which was loaded last first"""
+    """The studies, most recently loaded first."""
     found: Response = list_page(STUDIES, query, [Study.name == query["name"]] if "name" in query else [])
     return found
 
@@ -91,7 +91,7 @@ def show_study(number: int) -> Response:
     answer_type="application/zip",
 )
 def export_study(number: int, query: Mapping[str, Any]) -> Response:
-    """What people did in a study, with the scope people: byte for byte what `flask study export-data` writes
+    """A study's data of people, with the scope people: byte for byte as `flask study export-data` writes it.
 
     All waves, or one of them. It never holds the recruiter's ids.
     """
@@ -118,7 +118,7 @@ def export_study(number: int, query: Mapping[str, Any]) -> Response:
     answer=list_schema(people.PEOPLE),
 )
 def list_people(number: int, query: Mapping[str, Any]) -> Response:
-    """The people of a wave: where each is, in which arm, and what each is paid; their ids with the scope people"""
+    """The people of a wave: their progress, their arm, and their payment; their ids with the scope people."""
     listing = people.PEOPLE
     if PEOPLE not in holder().scopes:
         columns = [column for column in listing.columns if column.name not in _IDS]
@@ -155,9 +155,9 @@ def list_people(number: int, query: Mapping[str, Any]) -> Response:
     },
 )
 def take_ids(number: int) -> Response:
-    """How the recruiter names the people of a wave and their visits, with the scope people
+    """The recruiter's ids for the people of a wave and their visits, with the scope people.
 
-    It is what `ids.csv` of `flask study export-data --with-ids` has, and the log of the wave keeps who took it.
+    It is the content of `ids.csv` from `flask study export-data --with-ids`, and the wave's log records who took it.
     """
     refuse_without(holder(), PEOPLE)
     refuse_fields(json_body(needed=False), ())
@@ -177,7 +177,7 @@ def take_ids(number: int) -> Response:
 
 
 def _scope_of(session: Session, number: int) -> ExportScope:
-    """The wave of that number, as exports have it. Raises NotFound."""
+    """The wave of that number, as an export scope. Raises NotFound."""
     wave = session.get(Wave, number) if number <= LARGEST else None
     if wave is None:
         raise NotFound("wave", expected="the number of one that exists", got=number)
@@ -185,6 +185,6 @@ def _scope_of(session: Session, number: int) -> ExportScope:
 
 
 def _lines(session: Session, listing: Listing[Any], condition: Any) -> list[JSON]:
-    """All lines of a list for which that holds."""
+    """All lines of a list that meet the condition."""
     rows = listing.read(session, listing.order(""), where=[condition]).rows
     return as_json(listing.values(session, usual_columns(listing), listing.items(session, rows)))
