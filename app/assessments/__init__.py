@@ -1,1 +1,1 @@
-"""Assessments: two models answer the same held-out questions, and raters say how good each answer is."""
+"""Assessments: two models answer the same held-out questions, and raters rate each answer."""

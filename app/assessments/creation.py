@@ -1,4 +1,4 @@
-"""How assessments come of a spec, and of the file with their questions."""
+"""Creating assessments from a spec and from the file with their questions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from app.models import Assessment
 
 
 def _held_out(session: Session, request: JobRequest[Any]) -> HeldOutQuestions:
-    """Looking through all that the models were trained on may take seconds."""
+    """Find the held-out questions. Searching all the training data of the models may take seconds."""
     spec, questions = request.spec, request.files["questions"]
     lifecycle.check(session, spec, questions)
     return training_overlap.held_out(session, request.home, (spec.model, spec.base), questions.questions)

@@ -1,7 +1,7 @@
-"""The results of an assessment: mean ratings of both models, and paired differences with their intervals. Pure.
+"""Results of an assessment: both models' mean ratings, and paired differences with their intervals. Pure.
 
-A pair is a question. The difference of a rater is that of its ratings of the two answers; that of all raters is the
-mean over those who have rated both. A question with an answer or a rating missing is in no pair of that rater.
+A pair is a question. A rater's difference is that between its ratings of the two answers; that of all raters is the
+mean over those who rated both. A question with a missing answer or rating is in no pair of that rater.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,17 +19,17 @@ Ratings = Sequence[float | None]  # of an answer, by rater
 
 
 class RatedPair(NamedTuple):
-    """How both answers to a question were rated, by aspect."""
+    """The ratings of both answers to a question, by aspect."""
 
     model: Mapping[str, Ratings]
     base: Mapping[str, Ratings]
 
 
 class AssessmentFigures(NamedTuple):
-    """The ratings of an aspect by a rater, or by all of them where it is None.
+    """The ratings of an aspect by a rater, or by all of them if None.
 
-    `model` and `base` are means over the same questions, of which both answers were rated; `better` and `worse` are how
-    many answers of the model were rated higher and lower than the base's.
+    `model` and `base` are means over the same questions, those with both answers rated; `better` and `worse` count the
+    model's answers that were rated higher and lower than the base's.
     """
 
     aspect: str
@@ -42,7 +42,7 @@ class AssessmentFigures(NamedTuple):
 
 
 def assessment_figures(raters: Sequence[str], pairs: Sequence[RatedPair]) -> list[AssessmentFigures]:
-    """The figures of each aspect: of each rater, and of all raters first where there are several."""
+    """The figures of each aspect: for all raters first if there are several, then for each rater."""
     found = []
     for aspect in ASPECTS:
         if len(raters) > 1:

@@ -1,4 +1,4 @@
-"""Assessments as a kind of jobs: one worker runs one, all of whose calls it has in flight together."""
+"""Assessments as a kind of job: one worker runs each, with all of its calls in flight together."""
 
 from app.core.errors import Phrase
 from app.core.queues import BATCH

@@ -33,12 +33,12 @@ def create(
     requester: Requester | None = None,
     goes_on: bool = False,
 ) -> Assessment:
-    """Create a waiting assessment, for workers if it is `queued`.
+    """Create a waiting assessment, for workers if `queued`.
 
-    `found` is what `training_overlap.held_out` gives for the two models and the questions `asked`; it reads all that
-    they were trained on, and so is made before a transaction. An assessment that belongs to something begun `goes_on`
-    with models that were archived meanwhile. Raises NotFound for an unknown model, Conflict for an archived one, and
-    Invalid for all else that cannot be run.
+    `found` is the result of `training_overlap.held_out` for the two models and the questions `asked`; as that reads all
+    their training data, it is computed before a transaction. An assessment that is part of something already started
+    `goes_on` with models archived since. Raises NotFound for an unknown model, Conflict for an archived one, and
+    Invalid for anything else that cannot be run.
     """
     models = check(session, spec, asked, goes_on=goes_on)
     unknown, known, datasets = found
@@ -94,7 +94,7 @@ def check(
 
 
 def check_sampling(sampling: AnswerSampling, models: Sequence[LanguageModel]) -> None:
-    """Both models answer in the same way, so what one of them does not have is refused. Raises Conflict."""
+    """Raises Conflict for a setting that one of the models lacks, because both answer in the same way."""
     for name in ("top_k", "no_repeat_ngram"):
         distant = next((each.name for each in models if each.kind != "local"), None)
         if getattr(sampling, name) is not None and distant is not None:
@@ -106,7 +106,7 @@ def check_sampling(sampling: AnswerSampling, models: Sequence[LanguageModel]) ->
 
 
 def answers_of(session: Session, number: int, *, status: str | None = None) -> list[AssessedAnswer]:
-    """The answers of an assessment by question, the model's before the base's; `status`: only such ones."""
+    """The answers of an assessment by question, the model's before the base's; if given, only with `status`."""
     found = select(AssessedAnswer).where(AssessedAnswer.assessment_id == number)
     if status is not None:
         found = found.where(AssessedAnswer.status == status)
@@ -114,7 +114,7 @@ def answers_of(session: Session, number: int, *, status: str | None = None) -> l
 
 
 def answered_calls(session: Session, number: int) -> Mapping[int, Mapping[str, str]]:
-    """What was answered so far in answers that are open, by the call, by the answer."""
+    """The texts of answered calls for open answers, by answer and call."""
     answered = (
         select(GenerationRow.answer_id, GenerationRow.call, GenerationRow.text)
         .join(AssessedAnswer, AssessedAnswer.id == GenerationRow.answer_id)

@@ -26,14 +26,14 @@ COUNTS = {  # of a page, by the columns that have them
 
 @dataclass(frozen=True)
 class AssessmentListItem(JobListItem):
-    """An assessment in a list, with the model that it is about and the one beside it."""
+    """An assessment in a list, with the assessed model and the base it is compared with."""
 
     model: LanguageModel
     base: LanguageModel
 
 
 class AnswerPair(NamedTuple):
-    """What both models answered to a question, with its place among all, from 0; None where that is not known yet."""
+    """Both models' answers to a question, with its place among all, from 0; None for an answer not yet known."""
 
     place: int
     question: str
@@ -51,7 +51,7 @@ def list_items(session: Session, rows: Sequence[Assessment]) -> list[AssessmentL
 
 
 def progress_of(session: Session, rows: Sequence[Assessment]) -> dict[int, JSON]:
-    """How far each assessment is, as figures by name, by its number; `at` changes when its page has more to show."""
+    """Each assessment's progress, as figures by name, by number; `at` changes when its page has more to show."""
     known = _models(session, rows)
     return {
         item.row.id: {
@@ -65,7 +65,7 @@ def progress_of(session: Session, rows: Sequence[Assessment]) -> dict[int, JSON]
 
 
 def answer_pairs(session: Session, row: Assessment, first: int, most: int) -> list[AnswerPair]:
-    """So many questions from a place on, as far as they were answered, with both answers."""
+    """The answered questions among `most` from place `first` on, with both answers."""
     table = AssessedAnswer
     chosen = table.assessment_id == row.id, table.question >= first, table.question < first + most
     by_place: dict[int, dict[bool, AssessedAnswer]] = {}
@@ -78,7 +78,7 @@ def answer_pairs(session: Session, row: Assessment, first: int, most: int) -> li
 
 
 def figures_of(session: Session, row: Assessment) -> list[AssessmentFigures]:
-    """The figures of the questions of which both answers are rated by now."""
+    """The figures of the questions with both answers rated so far."""
     done = lifecycle.answers_of(session, row.id, status=lifecycle.DONE)
     by_question: dict[int, dict[bool, AssessedAnswer]] = {}
     for each in done:
@@ -98,7 +98,7 @@ def _models(session: Session, rows: Sequence[Assessment]) -> dict[int, LanguageM
 
 
 def _cost(row: Assessment, models: Mapping[int, LanguageModel]) -> float | None:
-    """What its calls have cost in US dollars; None where nobody knows."""
+    """The cost of its calls in US dollars; None if unknown."""
     return known_cost(row, priced=all(prices_of_model(models[number]) is not None for number in _models_of(row)))
 
 

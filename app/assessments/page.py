@@ -1,4 +1,4 @@
-"""What is shown of an assessment: its models, raters and questions, and what the ratings say."""
+"""The page of an assessment: its models, raters and questions, and the results of the ratings."""
 
 from app.assessments.figures import COLUMNS
 from app.assessments.job import ASSESSMENT

@@ -1,4 +1,4 @@
-"""One worker at one assessment: the answers of both models and all ratings in flight together, each call made once."""
+"""A worker at one assessment: all answers and ratings in flight together, each call made once."""
 
 import asyncio
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ AT_ONCE = 500  # answers that are worked on together
 
 
 def run(context: WorkerContext, number: int) -> None:
-    """Run an assessment until it is over, or it or the worker is stopped; nothing, if somebody else does.
+    """Run an assessment until it is over, or it or the worker is stopped; do nothing if another worker runs it.
 
-    Whatever goes wrong is stored on its row.
+    Any error is stored on its row.
     """
     asyncio.run_coroutine_threadsafe(run_assessment(context, number), context.loop).result()
 
@@ -51,7 +51,7 @@ class _AssessmentWorker(CallingWorker):
         self._answered = lifecycle.answered_calls(session, row.id)
 
     async def make(self) -> None:
-        """Have all questions answered that are not, and all answers rated. Raises ChatBlocked."""
+        """Get answers to all open questions and ratings of all answers. Raises ChatBlocked."""
         for first in range(0, len(self._open), AT_ONCE):
             await together(*(self._make_answer(each) for each in self._open[first : first + AT_ONCE]))
 
@@ -76,7 +76,7 @@ class _AssessmentWorker(CallingWorker):
         self.writer.count(answers=1, ratings=len(ratings), unread_ratings=ratings.count(None))
 
     async def _ratings(self, calls: ChatCalls, form: RatingForm, chat: Chat) -> list[float | None]:
-        """One rating of each rater, in their order."""
+        """One rating from each rater, in order."""
         asked = (rate(calls, f"{form.aspect} {place}", rater, chat, form) for place, rater in enumerate(self._raters))
         return [rating for rating, _ in await together(*asked)]
 

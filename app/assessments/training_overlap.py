@@ -1,4 +1,4 @@
-"""What a model has been asked in its trainings here, so that nobody takes a question for held out that is not."""
+"""What a model was asked in its trainings here, so that no such question is mistaken for a held-out one."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from training.methods.base import SUPERVISED_DATA
 
 
 class HeldOutQuestions(NamedTuple):
-    """Questions that no model has learnt from, those that one has, and the datasets (NAME@VERSION) that say so."""
+    """Questions that no model was trained on, those that one was, and the datasets checked (NAME@VERSION)."""
 
     unknown: Sequence[str]
     known: Sequence[str]
@@ -24,9 +24,10 @@ class HeldOutQuestions(NamedTuple):
 
 
 def held_out(session: Session, home: Path, models: Sequence[str], questions: Sequence[str]) -> HeldOutQuestions:
-    """Which questions these models, by name, have not learnt from, each once. Reads all that they were trained on here.
+    """Which questions these models, by name, were not trained on, each once.
 
-    Raises NotFound for an unknown model, and for a dataset whose file is gone.
+    Reads everything they were trained on here. Raises NotFound for an unknown model, and for a dataset whose file is
+    gone.
     """
     datasets = training_data(session, [get_model(session, name).id for name in models])
     unknown, known = sort_out(home, datasets, list(dict.fromkeys(each.strip() for each in questions)))
@@ -34,7 +35,7 @@ def held_out(session: Session, home: Path, models: Sequence[str], questions: Seq
 
 
 def training_data(session: Session, model_ids: Iterable[int]) -> list[Dataset]:
-    """The datasets that these models were trained on here, or the models that they came from, by their numbers."""
+    """The datasets that these models, by number, or the models they came from were trained on here."""
     found: dict[int, Dataset] = {}
     seen: set[int] = set()
     wanted = set(model_ids)
@@ -49,10 +50,10 @@ def training_data(session: Session, model_ids: Iterable[int]) -> list[Dataset]:
 
 
 def sort_out(home: Path, datasets: Sequence[Dataset], questions: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The questions that are in no row of these datasets, and those that are in one. Raises NotFound for a lost file.
+    """The questions in no row of these datasets, and those in one. Raises NotFound for a missing file.
 
-    A row asks a question where it is the whole of what a user says or of a query, or its first paragraph, however
-    spaces and capitals are set; and where the row came of an interaction about it.
+    A row asks a question if it is the whole of a user's message or of a query, or its first paragraph, regardless of
+    spaces and capitals; or if the row came from an interaction about it.
     """
     # A society's rows are grouped by the question to the letter.
     by_text, by_group = {_folded(each) for each in questions}, {group_of(each): _folded(each) for each in questions}
@@ -69,7 +70,7 @@ def sort_out(home: Path, datasets: Sequence[Dataset], questions: Sequence[str]) 
 
 
 def _asked(row: Mapping[str, Any]) -> Iterator[str]:
-    """What a row asks: each text, and the first paragraph of each."""
+    """The questions in a row: each text, and the first paragraph of each."""
     said = [message["content"] for message in row.get("messages", ()) if message["role"] == "user"]
     said += [message["content"] for message in row.get("history", ()) if message["role"] == "user"]
     if isinstance(row.get("query"), str):
