@@ -1,4 +1,4 @@
-"""Backups: one file with everything that an installation has, written while it is used, and put back as a whole.
+"""Backups: one file with everything in an installation, written while in use, and restored as a whole.
 
-`archive` is the file, `tables` are the rows of a database in it, `create` and `restore` are what the commands do.
+`archive` is the file, `tables` are the rows of a database in it, `create` and `restore` implement the commands.
 """

@@ -36,7 +36,7 @@ _Line = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[\x20-\x7e]
 
 @dataclass(frozen=True, slots=True)
 class ArchiveEntry:
-    """A table or a file of the archive: the sha256 and the number of its bytes."""
+    """A table or a file of the archive: its sha256 and its size in bytes."""
 
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     size: _Count
@@ -52,7 +52,7 @@ class TableEntry(ArchiveEntry):
 
 @dataclass(slots=True)
 class Manifest:
-    """What an archive holds. `left_out` names what its rows point to and it does not hold, each with the reason."""
+    """The contents of an archive. `left_out` lists what its rows point to but it lacks, each with the reason."""
 
     revision: _Line  # of the tables, as the migrations number them
     created_at: _Line
@@ -108,9 +108,9 @@ class ArchiveWriter:
 
 
 class ArchiveReader:
-    """Reads an archive. Raises Invalid for a file that is no archive, was changed, or was written by a newer Parlor.
+    """Reads an archive. Raises Invalid for any other file, a changed one, or one written by a newer Parlor.
 
-    Memory holds a manifest and some thousand rows at most, whatever the archive unpacks to.
+    Memory holds at most a manifest and a few thousand rows, however much the archive unpacks to.
     """
 
     def __init__(self, path: Path) -> None:
@@ -140,7 +140,7 @@ class ArchiveReader:
                 pass
 
     def table(self, name: str) -> Iterator[list[list[Any]]]:
-        """The rows of a table, some thousand at once. Raises Invalid at its end where it is not what was written."""
+        """The rows of a table, a few thousand at a time. Raises Invalid at the end if they are not those written."""
         entry, count = self.manifest.tables[name], 0
         rows: list[list[Any]] = []
         size = 0
@@ -157,12 +157,12 @@ class ArchiveReader:
             yield rows
 
     def file(self, name: str) -> Iterator[bytes]:
-        """The bytes of a file. Raises Invalid at its end where it is not what was written."""
+        """The bytes of a file. Raises Invalid at the end if it differs from what was written."""
         return self._pieces(f"files/{name}", self.manifest.files[name])
 
     @property
     def unpacked(self) -> int:
-        """Bytes of all tables and files."""
+        """The size of all tables and files in bytes."""
         return sum(each.size for each in (*self.manifest.tables.values(), *self.manifest.files.values()))
 
     # ---- The manifest
@@ -188,7 +188,7 @@ class ArchiveReader:
             raise self._broken(f"a manifest in which {place} is wrong ({first['msg']})") from None
 
     def _check_names(self) -> None:
-        """Raises Invalid for files that are elsewhere than a backup puts them."""
+        """Raises Invalid for files outside the places where a backup puts them."""
         for name in self.manifest.files:
             first, *_ = parts = name.split("/")
             odd = any(part in ("", ".", "..") or len(part.encode(errors="replace")) > 255 for part in parts)
@@ -212,7 +212,7 @@ class ArchiveReader:
     # ---- The bytes
 
     def _read_entry(self, name: str, most: int) -> bytes:
-        """A whole entry of at most so many bytes. Raises ValueError for a longer one."""
+        """A whole entry of at most `most` bytes. Raises ValueError for a longer one."""
         with self._zip.open(name) as file:
             content = file.read(most + 1)
         if len(content) > most:

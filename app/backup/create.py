@@ -22,11 +22,10 @@ SECRET_KEY = "secret_key"  # noqa: S105 - a file's name
 
 
 def create(settings: Settings, engine: Engine, path: Path, *, overwrite: bool = False) -> Manifest:
-    """Write everything into a file that is there whole or not at all, and has been read again once.
+    """Write everything into a file that appears whole or not at all, and that has been read back once.
 
-    The file can be read by its owner alone: it holds whatever the database does, and the key that signs tickets.
-    Raises Conflict for a file that is there or a database that is not up to date, and Invalid for one that cannot be
-    written.
+    Only its owner can read the file: it holds everything in the database, and the key that signs tickets. Raises
+    Conflict for an existing file or a database that is not up to date, and Invalid for a file that cannot be written.
     """
     if path.exists() and not overwrite:
         raise Conflict(

@@ -1,8 +1,8 @@
-"""Restoring a backup: all of it or nothing, into an empty installation or, if asked to, in place of another.
+"""Restoring a backup: all of it or nothing, into an empty installation or, on request, in place of another.
 
-Rows are loaded into a database of their own (a file beside the real one, or a schema in PostgreSQL), migrated and
-checked there; files are unpacked beside their places. Only then is either exchanged: the files by renaming, which can
-be undone, and the database in one transaction, which comes last.
+Rows are loaded into a separate database (a file beside the real one, or a schema in PostgreSQL), and migrated and
+checked there; files are unpacked beside their places. Only then are both exchanged: the files by renaming, which can be
+undone, and the database in one transaction, which comes last.
 """
 
 import fcntl
@@ -41,10 +41,10 @@ _MADE = (MatchRow, RoundRow, Dataset, TrainingJob, Campaign)
 
 
 def restore(settings: Settings, engine: Engine, path: Path, *, replace: bool = False) -> Manifest:
-    """Replace whatever is there by the backup, as a whole or not at all.
+    """Replace the current contents with the backup, as a whole or not at all.
 
-    Raises Invalid for a file that is no whole backup of this version or an earlier one, and Conflict where Parlor runs
-    or, without `replace`, the installation holds something.
+    Raises Invalid for a file that is not a complete backup of this version or an earlier one, and Conflict if Parlor is
+    running or, without `replace`, the installation is not empty.
     """
     reader = ArchiveReader(path)
     if reader.manifest.revision not in known_revisions():
@@ -78,7 +78,7 @@ def restore(settings: Settings, engine: Engine, path: Path, *, replace: bool = F
 
 @contextmanager
 def _stopped(home: Path) -> Iterator[None]:
-    """Hold the supervisor's lock, so that nobody starts Parlor meanwhile. Raises Conflict while it runs."""
+    """Hold the supervisor's lock, so that Parlor cannot be started meanwhile. Raises Conflict while it runs."""
     private_folder(home / "run")
     with (home / "run" / "supervisor.lock").open("a+", encoding="utf-8") as lock:
         try:
@@ -94,7 +94,7 @@ def _stopped(home: Path) -> Iterator[None]:
 
 
 def _refuse_if_used(engine: Engine) -> None:
-    """Raises Conflict where the upkeep of another machine, or one without a supervisor, is at the database."""
+    """Raises Conflict if the upkeep of another machine, or one without a supervisor, is using the database."""
     if not inspect(engine).has_table("lease"):
         return
     with reading(engine) as session:
@@ -109,7 +109,7 @@ def _refuse_if_used(engine: Engine) -> None:
 
 
 def _holds(engine: Engine) -> str | None:
-    """What an installation holds that somebody may want to keep; None for a new one."""
+    """What an installation holds that is worth keeping; None for a new one."""
     counts = [(select(func.count()).select_from(table), table.__tablename__) for table in _MADE]
     counts += [
         (select(func.count()).select_from(User).where(User.password_hash.is_not(None)), User.__tablename__),
@@ -124,7 +124,7 @@ def _holds(engine: Engine) -> str | None:
 
 
 def _refuse_without_room(settings: Settings, reader: ArchiveReader) -> None:
-    """Raises Invalid where the disk has no room for what the backup unpacks to, before any of it is written."""
+    """Raises Invalid if the disk has no room for the unpacked backup, before any of it is written."""
     wanted, free = reader.unpacked // MB, free_mb(settings)
     if wanted > free - settings.LOW_DISK_MB:
         raise Invalid(
@@ -140,7 +140,7 @@ def _refuse_without_room(settings: Settings, reader: ArchiveReader) -> None:
 
 @contextmanager
 def _staged(settings: Settings, engine: Engine, folder: Path, reader: ArchiveReader) -> "Iterator[_Exchange]":
-    """The backup's rows in a database of their own, and how to put that in place of the real one."""
+    """The backup's rows in a separate database, and how to put that in place of the real one."""
     if engine.dialect.name == "sqlite":
         exchange: _Exchange = _SqliteExchange(engine, folder / "parlor.db")
     else:
@@ -173,7 +173,7 @@ def _staged(settings: Settings, engine: Engine, folder: Path, reader: ArchiveRea
 
 
 def _load(engine: Engine, reader: ArchiveReader) -> None:
-    """Load all rows. Raises Invalid where they do not fit together."""
+    """Load all rows. Raises Invalid if they are inconsistent."""
     with engine.connect() as connection:
         sqlite = connection.dialect.name == "sqlite"
         if sqlite:
@@ -202,13 +202,13 @@ def _load(engine: Engine, reader: ArchiveReader) -> None:
 
 
 def _first_line(error: Exception) -> str:
-    """What is wrong, in one line: a database adds its statement, and Python a value."""
+    """The error in one line, without a database's statement or Python's value."""
     said = str(getattr(error, "orig", None) or error).strip().splitlines()
     return (said[0] if said else type(error).__name__)[:200]
 
 
 class _Exchange(Protocol):
-    """How a database that was made aside comes into the place of the real one, in one transaction."""
+    """Puts a staged database in the place of the real one, in one transaction."""
 
     url: str
 
@@ -220,7 +220,7 @@ class _Exchange(Protocol):
 
 
 class _SqliteExchange:
-    """By SQLite's own copying of pages, which whoever has the real file open sees as one transaction."""
+    """Uses SQLite's own page copying, which is one transaction to anyone with the real file open."""
 
     def __init__(self, engine: Engine, staging: Path) -> None:
         self._target = Path(str(engine.url.database))
@@ -250,7 +250,7 @@ class _SqliteExchange:
 
 
 class _PostgresExchange:
-    """By moving the tables from a schema of their own, in a transaction that drops those of before."""
+    """Moves the tables out of a separate schema, in a transaction that drops the earlier ones."""
 
     def __init__(self, engine: Engine, url: str) -> None:
         self._engine = engine
@@ -289,7 +289,7 @@ class _PostgresExchange:
 
 @contextmanager
 def _staging_folder(home: Path) -> Iterator[Path]:
-    """A folder in PARLOR_HOME for what is not yet in its place."""
+    """A folder in PARLOR_HOME for files that are not yet in place."""
     for left in home.glob(".restore-*"):
         shutil.rmtree(left, ignore_errors=True)
     folder = home / f".restore-{secrets.token_hex(4)}"
@@ -301,7 +301,7 @@ def _staging_folder(home: Path) -> Iterator[Path]:
 
 
 def _unpack(reader: ArchiveReader, into: Path) -> None:
-    """Write the archive's files under a folder. Raises Invalid where there is no room, or no right."""
+    """Write the archive's files under a folder. Raises Invalid without the space or the permission."""
     try:
         for name in reader.manifest.files:
             path = into / name
@@ -317,7 +317,7 @@ def _unpack(reader: ArchiveReader, into: Path) -> None:
 
 
 def _units(files: Path) -> list[PurePosixPath]:
-    """What is exchanged as one: a checkpoint is a folder that must hold nothing else, all else is a file."""
+    """The units of exchange: a checkpoint is a folder that must hold nothing else, everything else is a file."""
     units = set()
     for path in files.rglob("*"):
         name = PurePosixPath(path.relative_to(files).as_posix())
@@ -328,7 +328,7 @@ def _units(files: Path) -> list[PurePosixPath]:
 
 @contextmanager
 def _files_in_place(folder: Path, home: Path, *, replace: bool) -> Iterator[None]:
-    """Put the files where rows look for them; as it was before when the block raises. Raises Conflict."""
+    """Put the files where rows look for them, and undo it if the block raises. Raises Conflict."""
     files, old = folder / "files", folder / "old"
     units = _units(files)
     for unit in units:
@@ -361,7 +361,7 @@ def _files_in_place(folder: Path, home: Path, *, replace: bool) -> Iterator[None
 
 
 def _same(one: Path, other: Path) -> bool:
-    """Whether two files, or folders of files, hold the same."""
+    """Whether two files, or folders of files, have the same contents."""
     if one.is_file():
         return other.is_file() and filecmp.cmp(one, other, shallow=False)  # in pieces: models have gigabytes
     names = {path.relative_to(one) for path in one.rglob("*") if path.is_file()}

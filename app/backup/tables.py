@@ -1,7 +1,7 @@
 """The rows of a database as an archive holds them: read in one snapshot, and written into empty tables.
 
-The tables are those that the database has, not those of the code: an archive of an older version is loaded into the
-tables of that version, which are migrated afterwards.
+The tables are those in the database, not those in the code: an archive of an older version is loaded into that
+version's tables, which are migrated afterwards.
 """
 
 import base64
@@ -49,7 +49,7 @@ _PLAIN: Sequence[tuple[type[TypeEngine[Any]], tuple[type, ...]]] = (
 
 @contextmanager
 def snapshot(engine: Engine) -> Iterator[Connection]:
-    """A connection that sees the database as it is at its first question, whatever is written meanwhile."""
+    """A connection that sees the database as of its first query, whatever is written meanwhile."""
     options: dict[str, Any] = dict(READ_ONLY)
     if engine.dialect.name == "postgresql":
         options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
@@ -58,7 +58,7 @@ def snapshot(engine: Engine) -> Iterator[Connection]:
 
 
 def tables_of(connection: Connection) -> list[Table]:
-    """The tables that a database has, each after those that it refers to."""
+    """The tables of a database, each after those that it refers to."""
     found = MetaData()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Skipped unsupported reflection of expression-based index")
@@ -71,12 +71,12 @@ def tables_of(connection: Connection) -> list[Table]:
 
 
 def backed_up(connection: Connection) -> list[Table]:
-    """The tables whose rows belong into a backup."""
+    """The tables whose rows belong in a backup."""
     return [table for table in tables_of(connection) if table.name not in _TRANSIENT]
 
 
 def backed_up_columns(table: Table) -> tuple[str, ...]:
-    """The columns of a table that belong into a backup."""
+    """The columns of a table that belong in a backup."""
     return tuple(column.name for column in table.columns if column.name not in _OF_THIS_SERVER.get(table.name, ()))
 
 
@@ -94,7 +94,7 @@ def rows_of(
     columns: Iterable[str] | None = None,
     which: ColumnElement[bool] | None = None,
 ) -> Iterator[list[Any]]:
-    """The rows of a table by its key, as JSON takes them: all that belong into a backup, or those columns of some."""
+    """The rows of a table by its key, as JSON values: all that a backup holds, or some rows and `columns`."""
     names = backed_up_columns(table) if columns is None else columns
     wanted = select(*(table.columns[name] for name in names)).order_by(*table.primary_key)
     if which is not None:
@@ -115,7 +115,7 @@ def _json_value(value: Any) -> Any:
 def load(
     connection: Connection, table: Table, columns: tuple[str, ...], rows: Iterable[Sequence[Sequence[Any]]]
 ) -> int:
-    """Insert rows, some thousand at once, into a table; returns how many. Raises Invalid for what fits none."""
+    """Insert rows into a table, a few thousand at a time; returns how many. Raises Invalid if one does not fit."""
     count = 0
     for values in read_rows(table, columns, rows):
         connection.execute(insert(table), values)
@@ -126,7 +126,7 @@ def load(
 def read_rows(
     table: Table, columns: tuple[str, ...], rows: Iterable[Sequence[Sequence[Any]]]
 ) -> Iterator[list[dict[str, Any]]]:
-    """Rows as the columns of a table hold them, by name, some thousand at once. Raises Invalid for what fits none."""
+    """Rows as values by column, a few thousand at a time. Raises Invalid for what does not fit the table."""
     known = table.columns.keys()
     if unknown := sorted({*columns} - {*known}) or [name for name in columns if columns.count(name) > 1]:
         raise Invalid("backup", expected=f"columns of {table.name}, each once", got=unknown[0])
@@ -149,7 +149,7 @@ def _read_value(read: Callable[[Any], Any], value: Any, table: str, column: str)
 
 
 def _reader(kind: TypeEngine[Any]) -> Callable[[Any], Any]:
-    """A value of JSON as its column holds it. Raises ValueError or TypeError for anything else."""
+    """A converter from a JSON value to its column's. Raises ValueError or TypeError for anything else."""
     if isinstance(kind, DateTime):
         return datetime.fromisoformat
     if isinstance(kind, Date):
@@ -172,7 +172,7 @@ def _of_type(kinds: tuple[type, ...], value: Any) -> Any:
 
 
 def restart_numbers(connection: Connection, tables: Iterable[Table]) -> None:
-    """Let the numbers that PostgreSQL gives go on after those that were loaded; SQLite looks by itself."""
+    """Advance PostgreSQL's sequences past the loaded ids; SQLite does so itself."""
     if connection.dialect.name != "postgresql":
         return
     for table in tables:
