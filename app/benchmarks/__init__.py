@@ -1,1 +1,1 @@
-"""Benchmarks: models scored on reasoning tasks, by `python -m training.benchmarks` in a process of its own."""
+"""Benchmarks: models scored on reasoning tasks, by `python -m training.benchmarks` in a separate process."""

@@ -13,7 +13,7 @@ from app.benchmarks.scores import MeasuredScore
 
 
 class BenchmarkPoint(NamedTuple):
-    """A model of a campaign by the number of its iteration; 0 is the base."""
+    """A model of a campaign by its iteration number; 0 is the base."""
 
     iteration: int
     scored: BenchmarkedModel
@@ -27,9 +27,9 @@ def benchmark_figure(
     points: Sequence[BenchmarkPoint],
     language: Language = ENGLISH,
 ) -> Chart | None:
-    """The means of models over `tasks`, all of which each has, in percent with 95 % intervals.
+    """The models' means over `tasks`, which all of them have, in percent with 95 % intervals.
 
-    `iterations` is how many the campaign will have. None where no model has a mean.
+    `iterations` is the planned number in the campaign. None if no model has a mean.
     """
     values = [_point_json(each, mean) for each in points if (mean := each.scored.mean) is not None]
     if not values:

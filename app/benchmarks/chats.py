@@ -1,6 +1,6 @@
-"""The chats that a benchmark asks of a model behind an API, each a request of its own with its generation.
+"""The chats that a benchmark sends to a model behind an API, each a separate request with its generation.
 
-A request is created right before it is made. One whose worker died is made by the next run, or by whichever worker
+A request is created just before it is made. If its worker dies, it is made by the next run, or by whichever worker
 upkeep calls; its answer counts either way.
 """
 
@@ -29,7 +29,7 @@ _LOOK = 0.5  # seconds between two looks at a request that another worker makes
 
 
 class BenchmarkChats:
-    """Asks the model of a job, with its limits and retries."""
+    """Calls the model of a job, with its limits and retries."""
 
     def __init__(self, context: WorkerContext, job_id: int) -> None:
         self._context = context
@@ -41,9 +41,9 @@ class BenchmarkChats:
         self.at_once = min(player.at_once, MOST_THREADS)
 
     def ask(self, key: str, text: str, most_tokens: int) -> None:
-        """Have the likeliest answer of at most so many tokens given, and keep it.
+        """Get the likeliest answer of at most `most_tokens`, and store it.
 
-        Raises AppError where none is, and BudgetReached.
+        Raises AppError if there is none, and BudgetReached.
         """
         with writing(self._context.database) as session:
             self.check_budget(session)
@@ -60,7 +60,7 @@ class BenchmarkChats:
                 return
 
     def check_budget(self, session: Session) -> None:
-        """Raises BudgetReached for a job whose answers have come to as much as it may spend."""
+        """Raises BudgetReached for a job whose answers have used up its budget."""
         budget = budget_of(BENCHMARK.get(session, self._job_id), self._context.settings)
         if budget == JobBudget():
             return
@@ -69,7 +69,7 @@ class BenchmarkChats:
             raise BudgetReached(line)
 
     def _request(self, session: Session, key: str, text: str, most_tokens: int) -> int:
-        """The number of the request: one that is still open, or a new one."""
+        """The number of the request: an existing one that has not failed, or a new one."""
         asked = select(BenchmarkAnswer).where(BenchmarkAnswer.job_id == self._job_id, BenchmarkAnswer.key == key)
         answer = session.scalar(asked)
         if answer is not None:

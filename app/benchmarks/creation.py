@@ -1,4 +1,4 @@
-"""How benchmarks come of a spec."""
+"""Creating benchmarks from a spec."""
 
 from collections.abc import Sequence
 from typing import Any

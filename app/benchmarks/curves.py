@@ -11,7 +11,7 @@ from app.models import BenchmarkJob
 
 
 def curves(session: Session, row: BenchmarkJob) -> Sequence[Curve]:
-    """The score of each task that is scored."""
+    """The score of each scored task."""
     found = results_of(session, [row])[row.id]
     return [
         Curve(

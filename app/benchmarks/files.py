@@ -1,4 +1,4 @@
-"""Where the files of a benchmark are."""
+"""The location of a benchmark's files."""
 
 from datetime import UTC
 from pathlib import Path
@@ -9,5 +9,5 @@ FOLDER = "benchmarks"  # in PARLOR_HOME
 
 
 def folder_of(home: Path, row: BenchmarkJob) -> Path:
-    """Where a job's files are. In a new database another job may have had its number, so the name has its date too."""
+    """The folder of a job's files. Its name includes the date, as a new database may reuse the job's number."""
     return home / FOLDER / f"{row.id}-{row.created_at.astimezone(UTC):%Y%m%dT%H%M%S%f}"

@@ -1,4 +1,4 @@
-"""Benchmarks as a kind of jobs: one worker scores one model."""
+"""Benchmarks as a kind of job: one worker scores one model."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -13,7 +13,7 @@ from app.models import BenchmarkJob, BenchmarkResult, LanguageModel
 
 
 class BenchmarkKind(JobKind[BenchmarkJob]):
-    """See the module. A checkpoint is computed where trainings are; a model behind an API is only called."""
+    """See the module. A checkpoint is computed where trainings run; a model behind an API is only called."""
 
     def queue_of(self, session: Session, number: int) -> str:
         """The queue for the job's kind of model."""
@@ -21,7 +21,7 @@ class BenchmarkKind(JobKind[BenchmarkJob]):
         return BATCH if model.kind == "api" else TRAIN
 
     def progress_of(self, session: Session, rows: Sequence[BenchmarkJob]) -> Mapping[int, Progress]:
-        """Tasks that are scored, of all."""
+        """How many of all tasks are scored."""
         counted = (
             select(BenchmarkResult.job_id, func.count())
             .where(BenchmarkResult.job_id.in_([row.id for row in rows]))

@@ -1,4 +1,4 @@
-"""A benchmark's life: created, followed by a worker, ended. Nothing here commits."""
+"""The life of a benchmark: created, followed by a worker, ended. Nothing here commits."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ def create(
     home: Path | None = None,
     requester: Requester | None = None,
 ) -> BenchmarkJob:
-    """Create a waiting benchmark, for workers if it is `queued`. Raises as `new_job` does."""
+    """Create a waiting benchmark, for workers if `queued`. Raises as `new_job` does."""
     job = new_job(session, spec, queued=queued, home=home, requester=requester)
     hold(session, [session.get_one(LanguageModel, job.model_id)])
     session.add(job)
@@ -48,10 +48,10 @@ def create_missing(
     home: Path | None = None,
     requester: Requester | None = None,
 ) -> list[BenchmarkJob]:
-    """Store a benchmark of each of the models that lacks a task under the same settings; workers run them.
+    """Create a benchmark of each model that lacks a task under the same settings; workers run them.
 
-    A task counts where it is in a job that waits or runs, or has a result that can still be compared with the others'.
-    Archived models and those whose checkpoint is gone are left out. The model of `spec` is any. Raises as `new_job`
+    A task counts if it is in a waiting or running job, or has a result that is still comparable with the others'.
+    Archived models and those whose checkpoint is gone are left out. The model in `spec` is ignored. Raises as `new_job`
     does.
     """
     wanted = {*tasks.read_tasks(spec.tasks)}
@@ -88,8 +88,8 @@ def new_job(
 ) -> BenchmarkJob:
     """A benchmark that is not in the session yet.
 
-    With `home`, the model's checkpoint is looked for. Raises NotFound for an unknown model or a checkpoint that is
-    gone, Conflict for an archived model, and Invalid for all else that cannot be scored.
+    With `home`, the model's checkpoint is looked up. Raises NotFound for an unknown model or a missing checkpoint,
+    Conflict for an archived model, and Invalid for anything else that cannot be scored.
     """
     row = get_model(session, spec.model)
     check_not_archived(row)
@@ -127,12 +127,12 @@ def new_job(
 
 
 def folder_of(home: Path, row: LanguageModel) -> Path:
-    """Where the checkpoint of a local model should be."""
+    """The expected folder of a local model's checkpoint."""
     return resolve(home, read_options(row.options).path)
 
 
 def checkpoint_of(home: Path, row: LanguageModel) -> Path:
-    """The folder of a local model. Raises NotFound when it was taken away."""
+    """The folder of a local model. Raises NotFound if it is missing."""
     folder = folder_of(home, row)
     if not folder.is_dir():
         raise NotFound(
@@ -154,7 +154,7 @@ def open_tasks(session: Session, row: BenchmarkJob) -> list[str]:
 
 
 def store_results(session: Session, row: BenchmarkJob, told: Sequence[Mapping[str, Any]]) -> None:
-    """Keep what a run has told of tasks, of each once: an earlier run may have been read late."""
+    """Store the results that a run reported, once for each task: an earlier run may have been read late."""
     still_open = set(open_tasks(session, row))
     found = {each["task"]: each for each in told if each["task"] in still_open}
     rows = [
@@ -171,7 +171,7 @@ def store_results(session: Session, row: BenchmarkJob, told: Sequence[Mapping[st
 
 
 def answers_of(session: Session, job_id: int) -> dict[str, str]:
-    """The answers that a model has given so far, by what was asked."""
+    """The answers of a model so far, by what was asked."""
     answered = (
         select(BenchmarkAnswer.key, ModelRequest.result)
         .join(ModelRequest, ModelRequest.id == BenchmarkAnswer.request_id)
@@ -181,7 +181,7 @@ def answers_of(session: Session, job_id: int) -> dict[str, str]:
 
 
 def run_config(session: Session, row: BenchmarkJob, home: Path) -> JSON:
-    """What `python -m training.benchmarks` needs to know of the tasks that are left. Raises NotFound."""
+    """The config of `python -m training.benchmarks` for the tasks that are left. Raises NotFound."""
     model = session.get_one(LanguageModel, row.model_id)
     found: JSON = {
         "tasks": [
@@ -202,7 +202,7 @@ def run_config(session: Session, row: BenchmarkJob, home: Path) -> JSON:
 
 
 def count_death(session: Session, job_id: int) -> None:
-    """A run was killed; `lease_count` is how many were, or their workers, since a task was last scored."""
+    """Count a killed run; `lease_count` is the number of killed runs or workers since a task was last scored."""
     row = BENCHMARK.get(session, job_id)
     session.refresh(row, with_for_update=True)
     row.lease_count += 1

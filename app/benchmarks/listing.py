@@ -20,7 +20,7 @@ from app.registry.spending import CallSums
 
 
 class TokenUsage(NamedTuple):
-    """The tokens of a job's chats, and what they cost in US dollars, None where prices are not known."""
+    """The tokens of a job's chats, and their cost in US dollars, None if prices are unknown."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -30,13 +30,13 @@ class TokenUsage(NamedTuple):
 
 @dataclass(frozen=True)
 class BenchmarkListItem(JobListItem):
-    """A benchmark in a list, with how many of its tasks are scored, and its model."""
+    """A benchmark in a list, with its model and the number of scored tasks."""
 
     model: LanguageModel
 
 
 class BenchmarkedModel(NamedTuple):
-    """A model with its results by task, as they can be compared with others', and the mean over the common tasks."""
+    """A model with its comparable results by task, and its mean over the common tasks."""
 
     model: LanguageModel
     results: Mapping[str, BenchmarkResult]
@@ -44,16 +44,16 @@ class BenchmarkedModel(NamedTuple):
 
 
 class BenchmarkSettings(NamedTuple):
-    """What two benchmarks must share to be compared; None: all items, as many examples as a task says."""
+    """What two benchmarks must share to be comparable; None: all items, or the task's own number of examples."""
 
     item_limit: int | None
     shots: int | None
 
 
 class BenchmarkComparison(NamedTuple):
-    """Models side by side: `tasks` are all that one of them has; over `common`, of which all have shares, means go.
+    """Models side by side: `tasks` are all that any of them has; means are over `common`, shares that all have.
 
-    Only results under the same settings count: those under which most of the models have some.
+    Only results under the same settings count: those under which most of the models have results.
     """
 
     limit: int | None
@@ -80,12 +80,12 @@ def results_of(session: Session, rows: Sequence[BenchmarkJob]) -> dict[int, list
 
 
 def figures_of(session: Session, rows: Sequence[BenchmarkJob]) -> dict[int, JSON]:
-    """How far each job is, as figures by name, by the job's number."""
+    """The progress of each job, as figures by name, by job number."""
     return {each.row.id: {**job_figures(each), "step": each.row.step} for each in job_items(session, BENCHMARK, rows)}
 
 
 def usage_of(session: Session, rows: Sequence[BenchmarkJob]) -> dict[int, TokenUsage]:
-    """What the chats of each job have used, by the job's number; a job that has asked nothing has none."""
+    """The usage of each job's chats, by job number; a job without chats has none."""
     counted = (
         select(BenchmarkAnswer.job_id, *CallSums.columns())
         .join(GenerationRow, GenerationRow.request_id == BenchmarkAnswer.request_id)
@@ -102,7 +102,7 @@ def usage_of(session: Session, rows: Sequence[BenchmarkJob]) -> dict[int, TokenU
 
 
 def mean_of(results: Iterable[BenchmarkResult]) -> MeasuredScore | None:
-    """The geometric mean of tasks that are scored by shares; None where there is none."""
+    """The geometric mean of tasks that are scored by shares; None without any."""
     scores = [score_of(each) for each in results if is_share(each.metric, each.value)]
     return geometric_mean(scores) if scores else None
 
@@ -113,9 +113,9 @@ def score_of(result: BenchmarkResult) -> MeasuredScore:
 
 
 def compare(session: Session, models: Sequence[LanguageModel]) -> BenchmarkComparison | None:
-    """The models that have results, in this order, side by side; None where none has.
+    """The models with results, in this order, side by side; None if there are none.
 
-    The settings are those under which most of the models have results, the latest of them where several have as many.
+    The settings are those under which most of the models have results, the latest if several are tied.
     """
     settings = _settings_of_most(session, models)
     if settings is None:
@@ -146,9 +146,9 @@ def compare(session: Session, models: Sequence[LanguageModel]) -> BenchmarkCompa
 def comparable_results(
     session: Session, models: Sequence[LanguageModel], settings: BenchmarkSettings
 ) -> dict[int, dict[str, BenchmarkResult]]:
-    """The latest results of models under some settings by the model's number and the task.
+    """The latest results of models under these settings, by model number and task.
 
-    Left out is what was scored by another release of a task or of its scorer than the latest of that task.
+    Results from a release of a task or its scorer other than the latest of that task are left out.
     """
     releases: dict[str, tuple[str, str]] = {}
     by_model: dict[int, dict[str, BenchmarkResult]] = {}
@@ -172,7 +172,7 @@ def _settings_of_most(session: Session, models: Sequence[LanguageModel]) -> Benc
 
 
 def _newest_first(session: Session, models: Sequence[LanguageModel]) -> list[tuple[BenchmarkJob, BenchmarkResult]]:
-    """All results of models with their jobs."""
+    """All results of models with their jobs, newest first."""
     found = session.execute(
         select(BenchmarkJob, BenchmarkResult)
         .join(BenchmarkResult, BenchmarkResult.job_id == BenchmarkJob.id)

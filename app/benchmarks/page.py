@@ -1,4 +1,4 @@
-"""What is shown of a benchmark: its settings, and the score of each task."""
+"""The page of a benchmark: its settings, and the score of each task."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ def score_cell(result: BenchmarkResult) -> Scored:
 
 
 def _others(result: BenchmarkResult) -> list[Phrase]:
-    """The scores by further metrics."""
+    """The scores by the other metrics."""
     return [
         Phrase("%(figure)s: %(value)s", figure=Verbatim(name), value=each["value"])
         for name, each in result.scores.items()
@@ -35,7 +35,7 @@ def _mean(results: Sequence[BenchmarkResult]) -> Scored | None:
 
 
 def _of_results(read: Callable[[Sequence[BenchmarkResult]], Any]) -> Callable[[Session, Sequence[Any]], Sequence[Any]]:
-    """What is read from the results of each of many jobs."""
+    """A function that applies `read` to the results of each of many jobs."""
 
     def cells(session: Session, items: Sequence[Any]) -> Sequence[Any]:
         found = results_of(session, [each.row for each in items])
@@ -45,7 +45,7 @@ def _of_results(read: Callable[[Sequence[BenchmarkResult]], Any]) -> Callable[[S
 
 
 def _used(name: str, title: str, cell: Callable[[Any], Any] = int) -> ListColumn:
-    """What the chats of a job have used."""
+    """A column for the usage of a job's chats."""
 
     def cells(session: Session, items: Sequence[Any]) -> Sequence[Any]:
         used = usage_of(session, [each.row for each in items])

@@ -1,8 +1,8 @@
-"""One worker at one benchmark: it starts the process that scores the tasks, and stores what that tells.
+"""A worker running one benchmark: it starts the process that scores the tasks, and stores what it reports.
 
-The process tells each task as soon as it is scored, so whatever is killed, the next run takes the tasks that are left.
-Of a model behind an API the process stores what it wants to ask and ends; the chats are asked here, as requests of
-their own, and the process is started again with the answers.
+The process reports each task as soon as it is scored, so after any kill the next run takes the remaining tasks. For a
+model behind an API, the process stores its questions and exits; the chats are made here, as separate requests, and the
+process is restarted with the answers.
 """
 
 import json
@@ -41,13 +41,13 @@ log = structlog.get_logger()
 
 
 class BenchmarkLeaseLost(Exception):
-    """Somebody else has taken the job."""
+    """Another worker has taken the job."""
 
 
 def run(context: WorkerContext, job_id: int) -> None:
-    """Run a benchmark until it is over, or it or the worker is stopped; nothing, if somebody else does.
+    """Run a benchmark until it is over, or it or the worker is stopped; do nothing if another worker runs it.
 
-    Whatever goes wrong is stored on the job's row.
+    Any error is stored on the job's row.
     """
     with writing(context.database) as session:
         if not BENCHMARK.take(session, job_id, context.owner, context.settings.TRAIN_LEASE):
@@ -74,7 +74,7 @@ class _BenchmarkRunner:
         self._printed = ""  # its last line
 
     def work(self) -> None:
-        """Run until there is nothing left or somebody says stop, and leave everything in order. Raises Lost."""
+        """Run until nothing is left or it is told to stop, and leave everything in order. Raises Lost."""
         error = None
         try:
             if self._until_scored():
@@ -92,7 +92,7 @@ class _BenchmarkRunner:
         self._settle(lambda session: BENCHMARK.release(session, self._job_id, self._context.owner, error))
 
     def _until_scored(self) -> bool:
-        """Whether every task has a result; False when it is to be stopped. Raises AppError where it cannot go on."""
+        """Whether every task has a result; False if it is to be stopped. Raises AppError if it cannot continue."""
         for folder in (self._folder.parent, self._folder):
             private_folder(folder)
         events = FileTail(self._file("progress.jsonl"), whole=True)
@@ -112,9 +112,9 @@ class _BenchmarkRunner:
         return True
 
     def _tasks_left(self) -> JSON:
-        """What is left to do; the answers that a model has given are written beside it.
+        """The config for the remaining tasks; the model's answers so far are written beside it.
 
-        Raises AppError where it was tried too often.
+        Raises AppError after too many tries.
         """
         with reading(self._context.database) as session:
             row = BENCHMARK.get(session, self._job_id)
@@ -133,7 +133,7 @@ class _BenchmarkRunner:
         return config
 
     def _follow(self, config: Mapping[str, Any], events: FileTail) -> int:
-        """Run the process once, over the tasks of `config`; its exit code."""
+        """Run the process once, over the tasks of `config`, and return its exit code."""
         self._reason, self._printed = None, ""
         self._told.append({"event": "progress", "task": config["tasks"][0]["name"]})
         printed_into = self._file("log.txt")
@@ -154,7 +154,7 @@ class _BenchmarkRunner:
         return code
 
     def _answer_requests(self) -> bool:
-        """Ask the model what the process wants to know. False when the job is to be stopped."""
+        """Send the process's questions to the model. False if the job is to be stopped."""
         wanted = [json.loads(line) for line in self._file("requests.jsonl").read_text(encoding="utf-8").splitlines()]
         chats = BenchmarkChats(self._context, self._job_id)
         try:
@@ -165,7 +165,7 @@ class _BenchmarkRunner:
             raise
 
     def _ask(self, chats: BenchmarkChats, wanted: Sequence[JSON]) -> bool:
-        """Ask all of these, as many at once as the model takes. False when the job is to be stopped."""
+        """Send all of these, as many at once as the model takes. False if the job is to be stopped."""
         pool = ThreadPoolExecutor(chats.at_once)
         asked = [pool.submit(chats.ask, each["key"], each["text"], each["max_tokens"]) for each in wanted]
         pending = {*asked}
@@ -200,7 +200,7 @@ class _BenchmarkRunner:
                 self._reason = event["message"]
 
     def _look_after(self, process: JobProcess) -> None:
-        """Store what is new, and end the process when that was asked for."""
+        """Store what is new, and end the process if requested."""
         wanted = self._keep() == states.CANCELLING or self._context.stopping.is_set()
         if self._stopping_since is None and wanted:
             self._stopping_since = time.monotonic()
@@ -209,9 +209,9 @@ class _BenchmarkRunner:
             process.kill()
 
     def _keep(self) -> str:
-        """Store what is new, renew the lease when it is time, and give the job's status. Raises Lost.
+        """Store what is new, renew the lease when due, and return the job's status. Raises Lost.
 
-        While the database is away, the process goes on and nothing is forgotten.
+        While the database is unavailable, the process continues and nothing is lost.
         """
         try:
             if self._told or time.monotonic() >= self._renew_at:
@@ -257,7 +257,7 @@ class _BenchmarkRunner:
 
 
 def _row_changes(event: Mapping[str, Any]) -> dict[str, Any]:
-    """What an event changes on the job's row."""
+    """The changes that an event makes to the job's row."""
     match event.get("event"):
         case "started":
             return {"device": str(event["device"])[:120]}

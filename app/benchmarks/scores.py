@@ -15,21 +15,21 @@ _SHARES = {"acc", "accuracy", "exact", "em", "f1", "mrr", "r", "pass", "precisio
 
 
 class MeasuredScore(NamedTuple):
-    """A score, from 0 to 1, and its standard error, None where that is not known."""
+    """A score, from 0 to 1, and its standard error, None if unknown."""
 
     value: float
     stderr: float | None
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Where the score lies with 95 %, by the normal distribution; None without a standard error."""
+        """The 95 % interval of the score, by the normal distribution; None without a standard error."""
         if self.stderr is None:
             return None
         return max(0.0, self.value - Z * self.stderr), min(1.0, self.value + Z * self.stderr)
 
 
 def is_share(metric: str, value: float) -> bool:
-    """Whether a score goes from 0 to 1, the more the better, so that it can be given in percent and be averaged."""
+    """Whether a score goes from 0 to 1, higher being better, so that it can be given in percent and averaged."""
     return not _SHARES.isdisjoint(re.split(r"[_@]", metric)) and 0 <= value <= 1
 
 
@@ -37,8 +37,8 @@ def geometric_mean(scores: Sequence[MeasuredScore]) -> MeasuredScore:
     """The geometric mean of scores that were measured independently.
 
     Its standard error is that of the delta method: the logarithm of the mean is the mean of the logarithms, and that of
-    a score x with standard error s has the standard error s/x, so G·√Σ(s/x)²/k for k scores. With a score of 0 the mean
-    is 0, and has none; nor has it where a score has none. Raises ValueError without scores.
+    a score x with standard error s has the standard error s/x, so G·√Σ(s/x)²/k for k scores. If a score is 0, the mean
+    is 0 without a standard error; it also has none if a score has none. Raises ValueError without scores.
     """
     if not scores:
         raise ValueError("expected scores, got none")

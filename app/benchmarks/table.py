@@ -1,4 +1,4 @@
-"""Results of benchmarks as CSV: one row a model and task."""
+"""Results of benchmarks as CSV: one row per model and task."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from app.models import BenchmarkResult
 
 
 class ComparisonRow(NamedTuple):
-    """A result with its model and the settings that all of a comparison share."""
+    """A result with its model and the settings shared by the whole comparison."""
 
     model: str
     result: BenchmarkResult

@@ -1,7 +1,7 @@
-"""The tasks that models are scored on: those that ship with Parlor, presets, and those of lm-evaluation-harness.
+"""The tasks that models are scored on: shipped with Parlor, presets, and those of lm-evaluation-harness.
 
-What the harness knows, and whether the data of its tasks is on this machine, only the harness can tell. It is asked in
-a process of its own, which takes some seconds: never by the web process.
+Only the harness can tell which tasks it knows, and whether their data is on this machine. It is asked in a separate
+process, which takes some seconds: never by the web process.
 """
 
 import json
@@ -24,9 +24,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,119}")
 
 
 class ShippedTask(NamedTuple):
-    """Questions in a file of `data/benchmarks`. `answers`: a model is asked for a letter, as one behind an API can be.
+    """Questions in a file of `data/benchmarks`.
 
-    Else the log-likelihoods of the choices are compared, which takes a checkpoint.
+    `answers`: a model is asked for a letter, as one behind an API can be. Otherwise the log-likelihoods of the choices
+    are compared, which needs a checkpoint.
     """
 
     name: str
@@ -34,7 +35,7 @@ class ShippedTask(NamedTuple):
     answers: bool
 
     def as_config(self) -> JSON:
-        """As the config of a run has it."""
+        """The task in the form of a run's config."""
         return {"name": self.name, "questions": str(self.file), "form": "letters" if self.answers else "choices"}
 
 
@@ -49,7 +50,7 @@ PRESETS: Mapping[str, Sequence[str]] = {
 
 
 def read_tasks(text: str) -> list[str]:
-    """Names with commas or blanks between, presets replaced by their tasks, each once. Raises Invalid."""
+    """Task names from a list with commas or blanks, presets replaced by their tasks, each once. Raises Invalid."""
     named = [each for each in re.split(r"[,\s]+", text) if each]
     found = list(dict.fromkeys(task for each in named for task in PRESETS.get(each, (each,))))
     if not found:
@@ -68,17 +69,17 @@ def read_tasks(text: str) -> list[str]:
 
 
 def is_installed() -> bool:
-    """Whether lm-evaluation-harness is; it is not loaded."""
+    """Whether lm-evaluation-harness is installed, without loading it."""
     return find_spec("lm_eval") is not None
 
 
 def of_the_harness(names: Sequence[str]) -> list[str]:
-    """Those that do not ship with Parlor."""
+    """The names of tasks that do not ship with Parlor."""
     return [name for name in names if name not in SHIPPED]
 
 
 def check_shipped(names: Sequence[str], kind: str) -> None:
-    """Raises Invalid where a shipped task does not fit a kind of models: only a checkpoint has log-likelihoods."""
+    """Raises Invalid if a shipped task does not fit a kind of model: only a checkpoint has log-likelihoods."""
     for task in (SHIPPED[name] for name in names if name in SHIPPED):
         if task.answers != (kind == "api"):
             other = next(each.name for each in SHIPPED.values() if each.file == task.file and each is not task)
@@ -93,7 +94,7 @@ def check_shipped(names: Sequence[str], kind: str) -> None:
 
 
 def check_here(names: Sequence[str], kind: str) -> None:
-    """Raises AppError where tasks of the harness cannot be run on this machine: for want of it or of their data."""
+    """Raises AppError if the harness's tasks cannot be run on this machine, for lack of it or of their data."""
     if named := of_the_harness(names):
         refused = look(named, answers=kind == "api")["refused"]
         if refused is not None:
@@ -101,9 +102,10 @@ def check_here(names: Sequence[str], kind: str) -> None:
 
 
 def look(names: Sequence[str], *, answers: bool) -> Mapping[str, Any]:
-    """What the harness says of each of `tasks`, and in one line as `refused` why they cannot be run here, if so.
+    """The harness's answer for each of `tasks`, and as `refused`, in a line, why they cannot be run here.
 
-    `answers`: by a model that only answers. Raises AppError where it could not be asked.
+    `refused` is None if they can. `answers`: by a model that only answers. Raises AppError if the harness could not be
+    asked.
     """
     command = [*PROGRAM, "tasks", *(("--answers",) if answers else ()), *names]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)  # noqa: S603 - our own command
