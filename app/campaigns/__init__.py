@@ -1,1 +1,1 @@
-"""Campaigns: play, filter, train, register, evaluate, and again with the new model."""
+"""Campaigns: play, filter, train, register, evaluate, and repeat with the new model."""

@@ -1,4 +1,4 @@
-"""How campaigns come of a spec, and of the file with their material."""
+"""Creating campaigns from a spec and from the file with their material."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from app.models import Campaign
 
 
 def _prepare(session: Session, request: JobRequest[Any]) -> tuple[Parted, StartData | None]:
-    """Material may be drawn for half a second, and matches read for as long."""
+    """Part the material and read the start data: drawing and reading may each take half a second."""
     spec = request.spec
     material = parted(spec.game, request.files["material"], spec.evaluation, spec.seed)
     return material, read_start_data(session, request.home, spec)

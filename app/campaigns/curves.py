@@ -13,7 +13,7 @@ from app.models import Campaign
 
 
 def curves(session: Session, row: Campaign) -> Sequence[Curve]:
-    """Those of a campaign, empty ones among them."""
+    """The curves of a campaign, including empty ones."""
     found = [each for each in results(session, row.id) if each.figures is not None]
     return [
         Curve(

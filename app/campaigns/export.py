@@ -1,4 +1,4 @@
-"""A campaign as the file of a recipe, which plays the same matches wherever it is run."""
+"""A campaign as a recipe file, which plays the same matches wherever it is run."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ _PLAYED, _HELD_OUT = "played.txt", "held-out.txt"  # files with what the rounds 
 
 
 def recipe_archive(session: Session, row: Campaign) -> bytes:
-    """A zip archive with the recipe of a campaign, and with the files of its material."""
+    """A zip archive with a campaign's recipe and the files of its material."""
     style = session.get_one(LanguageModel, row.base_id).prompt_style
     document, kind = document_of(spec_of(row.spec), row.name, style), find_game(row.game).material
     files = {}
@@ -29,7 +29,7 @@ def recipe_archive(session: Session, row: Campaign) -> bytes:
 
 
 def _once(items: Sequence[Any]) -> Sequence[Any]:
-    """The list that was repeated until there were enough."""
+    """The list that `items` repeats."""
     length = next(each for each in range(1, len(items) + 1) if all(
         item == items[place % each] for place, item in enumerate(items)
     ))  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a campaign has come to, iteration by iteration: its steps, read by what they are in an iteration."""
+"""The results of a campaign by iteration: its steps, read by their role in an iteration."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from app.rounds.job import ROUND
 
 
 class Evaluation(NamedTuple):
-    """An evaluation that was begun: its round, and its figures once that is over."""
+    """A started evaluation: its round, and its figures once that is over."""
 
     round_id: int
     figures: Mapping[str, Any] | None
@@ -26,7 +26,7 @@ class Evaluation(NamedTuple):
 
 @dataclass
 class IterationResult:
-    """What an iteration of a campaign has come to so far. Iteration 0 is the base, which is only evaluated."""
+    """The results of an iteration of a campaign so far. Iteration 0 is the base, which is only evaluated."""
 
     number: int
     round_id: int | None = None  # with itself, or the teacher's; none where it learns from a dataset that was there
@@ -40,22 +40,22 @@ class IterationResult:
 
     @property
     def evaluations(self) -> Mapping[str, Mapping[str, Any]]:
-        """The figures of its further evaluations that are over, by label."""
+        """The figures of its finished further evaluations, by label."""
         return {label: each.figures for label, each in self.further.items() if each.figures is not None}
 
 
 def iteration_of(values: Mapping[str, Any]) -> int:
-    """The number of the iteration that a step with these values of its loops belongs to; 0 of the base."""
+    """The number of the iteration of a step with these loop values; 0 for the base."""
     return int(values.get(ITERATION, 0))
 
 
 def results(session: Session, campaign_id: int) -> list[IterationResult]:
-    """The iterations of a campaign as far as they were begun; the first one is the base."""
+    """The iterations of a campaign that have started; the first one is the base."""
     return results_of(session, [CAMPAIGN.get(session, campaign_id)])[campaign_id]
 
 
 def results_of(session: Session, rows: Sequence[Campaign]) -> dict[int, list[IterationResult]]:
-    """The iterations of each campaign as far as they were begun, by the campaign's number."""
+    """The iterations of each campaign that have started, by campaign number."""
     steps = CAMPAIGN.steps_of_each(session, [row.id for row in rows])
     specs = {row.id: spec_of(row.spec) for row in rows}
     every = [step for found in steps.values() for step in found]

@@ -1,4 +1,4 @@
-"""Campaigns as a kind of jobs: each has the steps of its recipe."""
+"""Campaigns as a kind of job: each has the steps of its recipe."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ class CampaignKind(SteppedKind[Campaign]):
     owner = "campaign_id"
 
     def progress_of(self, session: Session, rows: Sequence[Campaign]) -> dict[int, Progress]:
-        """How many iterations have the figures of their first evaluation, by campaign; the base is none."""
+        """How many iterations have the figures of their first evaluation, by campaign; the base does not count."""
         done = self.count_steps(session, rows, RecipeStep.name == EVALUATE, RecipeStep.figures.is_not(None))
         return {row.id: (done[row.id], row.iterations) for row in rows}
 

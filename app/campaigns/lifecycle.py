@@ -1,6 +1,6 @@
 """Creating campaigns, and reading what belongs to one. Nothing here commits.
 
-`app/campaigns/job.py` is what becomes of one later.
+`app/campaigns/job.py` covers the rest of a campaign's life.
 """
 
 from collections.abc import Mapping
@@ -41,12 +41,12 @@ def create(
     queued: bool,
     requester: Requester | None = None,
 ) -> Campaign:
-    """Create a waiting campaign, for workers if it is `queued`.
+    """Create a waiting campaign, for workers if `queued`.
 
-    Its models will be called NAME-1, NAME-2 and so on; without a name it gets one. `material` is what `material.parted`
-    gives and `start` what `start_data.read_start_data` does; both take up to a second, and so are made before a
-    transaction. Raises NotFound for an unknown base, Conflict for a name that one of them would share, and Invalid for
-    all else that cannot be run.
+    Its models will be called NAME-1, NAME-2 and so on; without a name it is given one. `material` is the result of
+    `material.parted` and `start` that of `start_data.read_start_data`; as both take up to a second, they are computed
+    before a transaction. Raises NotFound for an unknown base, Conflict for a name that is taken, and Invalid for
+    anything else that cannot be run.
     """
     play, held = material
     base = find_round_model(session, spec.game, spec.base)
@@ -106,12 +106,12 @@ def _check_steps(recipe: RecipeFile) -> None:
 
 
 def spec_of(stored: Mapping[str, Any]) -> CampaignSpec:
-    """The spec in the row of a campaign, whichever release wrote it."""
+    """The spec in a campaign's row, written by any release."""
     return CampaignSpec.of_json({name: value for name, value in stored.items() if name != START_MATCHES})
 
 
 def _with_matches(spec: CampaignSpec, play: Material) -> CampaignSpec:
-    """The spec with the number of matches of a round. Raises Invalid where a partner would get none of them."""
+    """The spec with the number of matches in a round. Raises Invalid if a partner would get no matches."""
     if spec.matches == EACH_ONCE and not play.items:
         expected = Phrase("a number, as %(game)s has no material", game=spec.game)
         raise Invalid("matches", expected=expected, got=EACH_ONCE)
@@ -125,7 +125,7 @@ def _with_matches(spec: CampaignSpec, play: Material) -> CampaignSpec:
 
 
 def _check_player(session: Session, spec: CampaignSpec, field: str, name: str) -> LanguageModel:
-    """A partner. Raises Invalid for one that does not play, and for the base, which learns."""
+    """The model of a partner. Raises Invalid for one that does not play, and for the base, which learns."""
     try:
         found = find_round_model(session, spec.game, name)
     except NotFound as error:
@@ -136,7 +136,7 @@ def _check_player(session: Session, spec: CampaignSpec, field: str, name: str) -
 
 
 def _check_teacher(session: Session, spec: CampaignSpec, name: str, base: LanguageModel) -> None:
-    """Raises Invalid for a teacher from whose prompts the base would learn what it is never asked."""
+    """Raises Invalid for a teacher whose prompts have a style that the base is never given."""
     teacher = _check_player(session, spec, "teacher", name)
     if teacher.prompt_style not in (None, base.prompt_style):
         raise Invalid(
@@ -148,7 +148,7 @@ def _check_teacher(session: Session, spec: CampaignSpec, name: str, base: Langua
 
 
 def _default_name(session: Session, spec: CampaignSpec) -> str:
-    """What a campaign is called that nobody has named: its base, its objective if that is a word, and a free number."""
+    """The name of an unnamed campaign: its base, its objective if that is a word, and a free number."""
     objective = spec.config.get("objective")
     about = f"{spec.base}-{objective}" if isinstance(objective, str) else spec.base
     number = (session.scalar(select(func.max(Campaign.id))) or 0) + 1
@@ -156,5 +156,5 @@ def _default_name(session: Session, spec: CampaignSpec) -> str:
 
 
 def model_name(campaign: str, number: int) -> str:
-    """What the model of an iteration is called."""
+    """The name of an iteration's model."""
     return f"{campaign}-{number}"

@@ -1,4 +1,4 @@
-"""Campaigns for experimenters: a page of them, the step that one is at, the results of its models, and its chart."""
+"""Campaigns for experimenters: a page of them, the current step, the results of the models, and the chart."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -36,7 +36,7 @@ _CALLED = {"round": PLAY, "keep": CUT, "training": TRAIN, "evaluate": EVALUATE} 
 
 
 class CurrentStep(NamedTuple):
-    """The step that a campaign is at, in which iteration, and how far it is: `done` matches or training steps `of`."""
+    """The current step of a campaign, its iteration, and its progress: `done` matches or training steps `of`."""
 
     iteration: int
     step: str
@@ -64,7 +64,7 @@ class CampaignListItem(NamedTuple):
 
     @property
     def headline(self) -> Measured | None:
-        """The figure of its latest model that says most."""
+        """The headline figure of its latest model."""
         metric = metrics_of(self.row.game).headline
         found = (self.latest or {}).get(metric.name)
         return None if found is None else Measured(metric.name, metric.heading, Figure(**found))
@@ -84,7 +84,7 @@ def list_items(session: Session, rows: Sequence[Campaign]) -> list[CampaignListI
 
 
 def evaluated(row: Campaign, found: Sequence[IterationResult]) -> int:
-    """How many iterations of a campaign are done; all but the last that was begun are. The base is none."""
+    """How many iterations of a campaign are done: all begun but possibly the last. The base does not count."""
     done = sum(each.number > 0 and each.figures is not None for each in found)
     if not done or found[-1].figures is None:
         return done
@@ -92,12 +92,12 @@ def evaluated(row: Campaign, found: Sequence[IterationResult]) -> int:
 
 
 def _open_evaluation(row: Campaign, over: Collection[str]) -> EvaluationSpec | None:
-    """The first further evaluation of an iteration that is not `over`, by label."""
+    """The first further evaluation of an iteration whose label is not in `over`."""
     return next((each for each in lifecycle.spec_of(row.spec).further if each.label not in over), None)
 
 
 def place_of(session: Session, *, round_id: int | None = None, job_id: int | None = None) -> Reference | None:
-    """The campaign and iteration that a round or a job is a step of; None for one that is on its own."""
+    """The campaign and iteration that a round or a job is a step of; None outside of campaigns."""
     kind, number = (TRAINING, job_id) if round_id is None else (ROUND, round_id)
     found = session.execute(
         select(Campaign.id, Campaign.name, RecipeStep.values)
@@ -118,7 +118,7 @@ def place_of(session: Session, *, round_id: int | None = None, job_id: int | Non
 
 
 def figure_of(session: Session, campaign_id: int, language: Language = ENGLISH) -> Chart | None:
-    """The figure of a campaign, as far as it has come; None before its base was evaluated."""
+    """The figure of a campaign so far; None before its base was evaluated."""
     row = CAMPAIGN.get(session, campaign_id)
     points = [
         Point(each.number, each.model.name if each.model else "", each.figures, each.evaluations)
@@ -130,7 +130,7 @@ def figure_of(session: Session, campaign_id: int, language: Language = ENGLISH) 
 
 
 def now_of(session: Session, row: Campaign) -> CurrentStep | None:
-    """What a campaign is at, or has stopped at; None when it is done."""
+    """The step that a campaign is at or stopped at; None when it is done."""
     if row.status == states.DONE:
         return None
     begun = CAMPAIGN.steps_of(session, row.id)
@@ -147,7 +147,7 @@ def now_of(session: Session, row: Campaign) -> CurrentStep | None:
 
 
 def _under_way(session: Session, step: RecipeStep) -> CurrentStep | None:
-    """How far a step is that was not ended yet; None when all that is left to do is to go on to the next."""
+    """The progress of an unfinished step; None if all that remains is to go on to the next."""
     iteration, job = iteration_of(step.values), job_of(step)
     called = EVALUATE if step.name.startswith(EVALUATE) else TRAIN if step.kind == TRAINING.name else PLAY
     if job is None:
@@ -162,7 +162,7 @@ def _under_way(session: Session, step: RecipeStep) -> CurrentStep | None:
 
 
 def figures_of(session: Session, row: Campaign) -> JSON:
-    """How far the step is that a campaign is at, as figures by name, for a line to its page."""
+    """The progress of a campaign's current step, as figures by name, for live updates of its page."""
     now = now_of(session, row)
     evaluations = sum(step.figures is not None for step in CAMPAIGN.steps_of(session, row.id))
     job = now.part and (now.part.kind.name, now.part.number) if now else None

@@ -1,4 +1,4 @@
-"""What a campaign plays with, and what it keeps aside to be evaluated on: no piece of material is in both."""
+"""The material that a campaign plays with, and that held out for evaluation: no piece is in both."""
 
 import json
 import random
@@ -14,10 +14,10 @@ Parted = tuple[Material, Material]  # to play with, and to evaluate on
 
 
 def parted(game: str, given: Material | None, evaluation: int, seed: int) -> Parted:
-    """Material to play with, and `evaluation` pieces to evaluate on, some of them twice if there are not so many.
+    """Material to play with, and `evaluation` pieces to evaluate on, some repeated if there are too few.
 
-    Without a list, it is the game's own, or pieces are drawn. A game without material has none of either: its
-    evaluations have seeds of their own. Raises Invalid for a list that is too short to hold anything out.
+    Without a list, it is the game's own, or pieces are drawn. A game without material has neither: its evaluations have
+    seeds of their own. Raises Invalid for a list that is too short to hold anything out.
     """
     kind = find_game(game).material
     if kind is None:
@@ -38,6 +38,6 @@ def parted(game: str, given: Material | None, evaluation: int, seed: int) -> Par
 
 
 def whole(source: str, kept: Mapping[str, Sequence[Any]]) -> Material | None:
-    """The material that was parted into what a campaign keeps to `play` and `held_out`; None where there was none."""
+    """The material that was split into a campaign's stored `play` and `held_out`; None if there was none."""
     held = {json.dumps(piece): piece for piece in kept["held_out"]}
     return Material(source, [*kept["play"], *held.values()]) if kept["play"] else None

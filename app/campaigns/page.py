@@ -1,4 +1,4 @@
-"""What one campaign shows: the results of its models, and what changes while it runs."""
+"""The page of a campaign: the results of its models, and what changes while it runs."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The partners that a campaign's models play with, and learn in the matches with: each in a share of the matches."""
+"""The partners that a campaign's models play against and learn with, each in a share of the matches."""
 
 from collections.abc import Mapping
 
@@ -22,5 +22,5 @@ def shares_of(given: Mapping[str, float | str]) -> Mapping[str, float]:
 
 
 def matches_against(shares: Mapping[str, float], matches: int) -> Mapping[str, int]:
-    """How many of so many matches are played against each partner: an even number, half of them from either seat."""
+    """How many of `matches` are played against each partner: an even number, half of them from either seat."""
     return {name: int(matches * share + 1e-9) // 2 * 2 for name, share in shares.items()}

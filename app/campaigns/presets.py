@@ -1,4 +1,4 @@
-"""Published recipes as values of a campaign's fields, each of which can be given otherwise."""
+"""Published recipes as values of a campaign's fields, each of which can be overridden."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -63,10 +63,10 @@ def find_preset(name: Any) -> Preset:
 
 
 def with_preset(name: Any, given: Mapping[str, Any], *, starts: bool) -> dict[str, Any]:
-    """What was given of a campaign, with a preset's values for all else; `starts`: whether something comes before its
-    rounds. Raises Invalid for an unknown preset.
+    """The given fields of a campaign, with a preset's values for all others.
 
-    A preset's fields of a training are those of its method, so another method has none of them.
+    `starts`: whether something comes before its rounds. The training fields of a preset are those of its method, so
+    another method gets none of them. Raises Invalid for an unknown preset.
     """
     preset = find_preset(name).fields
     fields = {field: value for field, value in preset.items() if starts or field not in _START}

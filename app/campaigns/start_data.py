@@ -25,9 +25,9 @@ _AT_ONCE = 5_000  # matches in memory
 
 
 class StartData(NamedTuple):
-    """A dataset to start from: of how many matches it is, and how many of these were played on held-out material.
+    """A dataset to start from, with the number of its matches, and of those played on held-out material.
 
-    Rows that were made elsewhere are of no match here, and nobody knows what they were played on.
+    Rows made elsewhere belong to no match here, and what they were played on is unknown.
     """
 
     number: int
@@ -38,8 +38,8 @@ class StartData(NamedTuple):
 def read_start_data(session: Session, home: Path, spec: CampaignSpec) -> StartData | None:
     """The dataset that a campaign starts from; None for one without.
 
-    Raises NotFound for one that is not there, and Invalid for one that the first iteration cannot learn from, or whose
-    rows its method cannot mix in. Reading the matches of a large dataset takes up to a second, so this is done before a
+    Raises NotFound for a missing dataset, and Invalid for one that the first iteration cannot learn from, or whose rows
+    its method cannot mix in. As reading the matches of a large dataset takes up to a second, this is done before a
     transaction.
     """
     if spec.sft_data is not None:
@@ -91,7 +91,7 @@ def _check_start(session: Session, home: Path, spec: CampaignSpec, row: Dataset)
 
 
 def _configs(session: Session, dataset_id: int, game: str) -> Iterator[Any]:
-    """The config of each match of the game that the dataset has rows of."""
+    """The configs of the game's matches that have rows in the dataset."""
     matches = select(DatasetRow.match_id).where(DatasetRow.dataset_id == dataset_id).distinct()
     found = select(MatchRow.config).where(MatchRow.id.in_(matches), MatchRow.game == game)
     yield from session.scalars(found, execution_options={"yield_per": _AT_ONCE})

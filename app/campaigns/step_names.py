@@ -1,7 +1,7 @@
-"""What the steps of a campaign's recipe are called. Pure.
+"""The names of the steps of a campaign's recipe. Pure.
 
-Those of the base end with OF_BASE. Rounds with partners are PLAY_WITH with a number behind it, further evaluations
-EVALUATE with one.
+Those of the base end with OF_BASE. Rounds with partners are PLAY_WITH followed by a number, further evaluations
+EVALUATE followed by one.
 """
 
 ITERATION = "iteration"  # the variable of their loop; the steps of the base have none

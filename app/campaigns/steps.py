@@ -1,4 +1,4 @@
-"""The steps of a campaign: those of its recipe, on the material that it keeps."""
+"""The steps of a campaign: those of its recipe, on its stored material."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ from app.rounds.spec import RoundSpec
 
 @dataclass(frozen=True)
 class KeptMaterial(StepInputs):
-    """What a campaign keeps to play with and to evaluate on; nothing of a game without material."""
+    """The stored material of a campaign, to play with and to evaluate on; None for a game without material."""
 
     play: Material | None
     evaluation: Material | None
@@ -40,7 +40,7 @@ def kept_material(row: Campaign) -> KeptMaterial:
 
 
 def plan_of(session: Session, row: Campaign) -> RecipePlan:
-    """All steps of a campaign in their order."""
+    """All steps of a campaign, in order."""
     style = session.get_one(LanguageModel, row.base_id).prompt_style
     return plan(recipe_of(spec_of(row.spec), row.name, style), run=row.name)
 
