@@ -1,1 +1,1 @@
-"""Freeing the disk: what would go with a model, a dataset or a job, what depends on it, and how it comes back."""
+"""Freeing disk space: what goes with a model, a dataset or a job, what depends on it, and restoring it."""

@@ -1,7 +1,7 @@
 """What depends on a thing that is to be removed, and why it cannot go: only reads.
 
-Jobs name models and datasets in columns or, as those of others, by their names in what was asked for. Whoever is in
-doubt keeps a thing: one that a live job names anywhere cannot go.
+Jobs name models and datasets in columns or, as those of others, by their names in specs. In doubt, a thing is kept: one
+that a live job names anywhere cannot go.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -57,7 +57,7 @@ _NAMING_DATASETS = ("dataset", "sft_data", "start_data", "demonstration")  # fie
 
 
 class Dependent(NamedTuple):
-    """Something that depends on a thing, and how. What has `keeps` does not let it go."""
+    """Something that depends on a thing, and how. If `keeps`, it prevents the thing's removal."""
 
     what: Reference
     why: Phrase
@@ -67,7 +67,7 @@ class Dependent(NamedTuple):
 def dependents(session: Session, kind: str, row: Any, *, listed: bool = False) -> list[Dependent]:
     """Everything that depends on a thing, what keeps it first.
 
-    `listed`: it is one of a list, for which no match is read of rounds that models have played here.
+    `listed`: it is one of a list, for which the matches of rounds played by models here are not read.
     """
     found = {(*each.what[:2], str(each.why)): each for each in _of_kind(session, kind, row, listed)}
     return sorted(found.values(), key=lambda each: not each.keeps)
@@ -144,14 +144,14 @@ def _of_matches_and_waves(session: Session, row: LanguageModel) -> Iterator[Depe
 
 
 def _of_jobs(session: Session, number: int, name: str) -> Iterator[Dependent]:
-    """The jobs that are not done and name a model: those that are live keep it, others could not be resumed."""
+    """The jobs that are not done and name a model: live ones keep it, others could not be resumed."""
     for kind, row in _not_done(session):
         if _names_model(session, kind, row, number, name):
             yield _unfinished(session, kind, row)
 
 
 def _not_done(session: Session) -> Iterator[tuple[str, Any]]:
-    """The jobs that are not done and were not removed, each with its kind, without what is long."""
+    """The jobs that are neither done nor removed, each with its kind, without the long columns."""
     for kind in JOB_KINDS:
         short = [defer(getattr(kind.table, column)) for column in _LONG if hasattr(kind.table, column)]
         which = kind.table.status != states.DONE, kind.table.removed_at.is_(None)
@@ -175,7 +175,7 @@ def _names_model(session: Session, kind: str, row: Any, number: int, name: str) 
 
 
 def _holds(value: Any, names: Collection[str], keys: Collection[str], number: int) -> bool:
-    """Whether a JSON value has one of the names in it, or the number under one of the keys or their plurals."""
+    """Whether a JSON value contains one of the names, or the number under one of the keys or their plurals."""
     if isinstance(value, dict):
         return any(
             each in names
@@ -193,7 +193,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _is_number(value: Any, number: int) -> bool:
-    """Whether a value is that number, however a spec writes it: 5, "5" or "05"."""
+    """Whether a value is that number in any form that a spec may have: 5, "5" or "05"."""
     with suppress(ValueError):
         return isinstance(value, int | str) and value is not True and int(value) == number
     return False
@@ -216,14 +216,14 @@ def _of_dataset(session: Session, row: Dataset, listed: bool) -> Iterator[Depend
 def _of_naming_jobs(
     session: Session, names: Collection[str], keys: Collection[str], number: int, listed: bool
 ) -> Iterator[Dependent]:
-    """The jobs that are not done in whose specs, or those of their steps, a name stands, or the number under a key."""
+    """The jobs that are not done whose specs, or their steps' specs, contain a name, or the number under a key."""
     for kind, job, asked in _unfinished_jobs(session, listed):
         if _holds(asked, names, keys, number):
             yield _unfinished(session, kind, job)
 
 
 def _unfinished_jobs(session: Session, listed: bool) -> list[tuple[str, Any, Any]]:
-    """The jobs that are not done, each with its kind and what is asked of it; read once for all that are `listed`."""
+    """The jobs that are not done, each with its kind and its spec; read once for all things that are `listed`."""
     known: list[tuple[str, Any, Any]] | None = session.info.get(_unfinished_jobs) if listed else None
     if known is None:
         known = [(kind, job, _asked_of(job)) for kind, job in _not_done(session)]
@@ -232,7 +232,7 @@ def _unfinished_jobs(session: Session, listed: bool) -> list[tuple[str, Any, Any
 
 
 def _asked_of(job: Any) -> Any:
-    """The spec of a job; of a recipe's run those of all steps, later ones too, with its inputs filled in."""
+    """The spec of a job; for a recipe's run the specs of all steps, also later ones, with its inputs filled in."""
     if isinstance(job, RecipeRun):
         with suppress(RecipeFault):  # of another version: it fails at its next step, and keeps all that it names
             return [step.draft.to_json() for step in plan_of(job).steps]
@@ -275,7 +275,7 @@ def _of_round(session: Session, row: RoundRow, listed: bool) -> Iterator[Depende
 
 
 def rows_of_datasets(session: Session, round_id: int) -> dict[int, int]:
-    """How many rows of each dataset are of a round's matches."""
+    """The number of rows in each dataset that come from a round's matches."""
     rows, matches = (
         session.scalar(select(func.sum(column)).where(which)) or 0
         for column, which in ((Dataset.rows, Dataset.complete), (RoundRow.matches, RoundRow.id == round_id))
@@ -294,7 +294,7 @@ def rows_of_datasets(session: Session, round_id: int) -> dict[int, int]:
 
 
 def _of_parents(session: Session, *which: Any) -> Iterator[Dependent]:
-    """The campaigns, alignments and runs of recipes of whose steps it is; one that is not over keeps it."""
+    """The campaigns, alignments and recipe runs that it is a step of; one that is not over keeps it."""
     for table, column in _PARENTS:
         kind = next(each for each in JOB_KINDS if each.table is table)
         parents = select(table).where(table.id.in_(select(column).where(column.is_not(None), *which)))

@@ -1,8 +1,8 @@
-"""What a model, a dataset or a job holds: the files and the rows that go with it, while its own row stays.
+"""The contents of a model, a dataset or a job: the files and rows that go with it, while its own row stays.
 
-A file that lies where another thing keeps its own files is that one's as well, and stays until both are gone: a
-folder may be in another one, and two paths may lead to the same folder.
-The rows of calls stay too, without their texts, so that what was spent stays true.
+A file in a place where another thing keeps its own files belongs to both, and stays until both are gone: a folder may
+be inside another, and two paths may lead to the same folder. The rows of calls stay too, without their texts, so that
+the recorded spending stays true.
 """
 
 import json
@@ -45,10 +45,9 @@ KINDS: Mapping[str, Phrase] = {
 
 
 class RowSet(NamedTuple):
-    """Rows of a table. `emptied` are the columns that lose their values, each with what stands there then; without any
-    the rows go.
+    """Rows of a table to delete or, given `emptied` columns with the values to put there, to empty.
 
-    SQLite gives the numbers of rows that have gone to others. So those go that nothing names by such a number, and
+    SQLite reuses the numbers of deleted rows. So only rows that nothing refers to by such a number are deleted, and
     `renumbered` ones come back under new numbers.
     """
 
@@ -59,7 +58,7 @@ class RowSet(NamedTuple):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that an archive has to hold."""
+        """The columns that an archive must hold."""
         key = [column.name for column in self.table.primary_key]
         if self.emptied:
             return (*key, *self.emptied)
@@ -67,7 +66,7 @@ class RowSet(NamedTuple):
 
     @property
     def is_left(self) -> ColumnElement[bool]:
-        """Whether a row was not taken yet. Of a thing's own row that cannot be told, which is emptied again."""
+        """Whether a row was not taken yet. A thing's own row does not show this, and is emptied again."""
         if self.table.name == "generation":
             return self.table.columns["removal_id"].is_(None)
         if self.table.name not in ("society_interaction", "assessed_answer", "model_request"):
@@ -91,23 +90,23 @@ def get_thing(session: Session, kind: str, number: int) -> Any:
 
 
 def subject_of(kind: str, number: int) -> Phrase:
-    """What errors call a thing: "dataset 3"."""
+    """The name of a thing in errors: "dataset 3"."""
     if kind == MODEL:
         return Phrase("model %(number)s", number=number)
     return Phrase("dataset %(number)s", number=number) if kind == DATASET else find_kind(kind).subject(number)
 
 
 def name_of(kind: str, row: Any) -> str:
-    """What a thing is called: by its name where it has one."""
+    """The name of a thing, or its kind and number if it has none."""
     if kind == DATASET:
         return str(row.reference)
     return getattr(row, "name", None) or str(subject_of(kind, row.id))
 
 
 def files_of(home: Path, kind: str, row: Any) -> list[str]:
-    """The files of a thing that are there, relative to PARLOR_HOME, by name.
+    """The existing files of a thing, relative to PARLOR_HOME, by name.
 
-    A checkpoint that came with Parlor, or lies in a folder of somebody's own, is not Parlor's to delete.
+    A checkpoint that came with Parlor, or lies in a user's own folder, is not Parlor's to delete.
     """
     place = _place_of(home, kind, row)
     if place is None or not place.is_relative_to(home) or (kind == MODEL and not is_for_checkpoints(home, place)):
@@ -116,7 +115,7 @@ def files_of(home: Path, kind: str, row: Any) -> list[str]:
 
 
 def _place_of(home: Path, kind: str, row: Any) -> Path | None:
-    """The file or folder of a thing, wherever symbolic links lead."""
+    """The file or folder of a thing, with symbolic links resolved."""
     if kind == MODEL:
         return resolve(home, str(row.options["path"])).resolve() if row.kind == "local" else None
     if kind == DATASET:
@@ -135,7 +134,7 @@ def _below(place: Path) -> Iterator[Path]:
 
 
 class Owners:
-    """Which things each file and folder belongs to. Things that were removed are not among them."""
+    """The things that each file and folder belongs to, without removed ones."""
 
     def __init__(self, session: Session, home: Path) -> None:
         self._at: dict[Path, set[tuple[str, int]]] = defaultdict(set)
@@ -154,7 +153,7 @@ class Owners:
                     self._at[base.folder.resolve()].add((kind, row.id))
 
     def others_of(self, name: str, kind: str, number: int) -> set[tuple[str, int]]:
-        """The other things that a file belongs to, beside this one; `name` is relative to PARLOR_HOME."""
+        """The other things that a file belongs to; `name` is relative to PARLOR_HOME."""
         path = self._home / name
         found = set().union(*(self._at[place] for place in (path, *path.parents) if place in self._at))
         return found - {(kind, number)}
@@ -166,7 +165,7 @@ class Owners:
 def row_sets(tables: Mapping[str, Table], kind: str, number: int, matches: Sequence[str] | None = None) -> list[RowSet]:
     """The rows of a thing, each table after those that it refers to. `tables`: those of the database, by name.
 
-    Of a round all that there are, or those of some of its `matches`.
+    For a round, all of its rows, or those of some of its `matches`.
     """
     if kind == ROUND.name:
         return [*_of_round(tables, number, matches)]
@@ -175,7 +174,7 @@ def row_sets(tables: Mapping[str, Table], kind: str, number: int, matches: Seque
 
 
 def _of_model(tables: Mapping[str, Table], number: int) -> Iterator[RowSet]:
-    """Its switches, so that nothing uses it any more. A model that was archived before keeps that time."""
+    """The switches of a model, so that nothing uses it any more. One archived before keeps the time of that."""
     models, now = tables["language_model"], datetime.now(UTC).replace(tzinfo=None)
     switches = {"archived_at": func.coalesce(models.c.archived_at, now), "usable_in_rounds": False}
     yield RowSet(models, models.c.id == number, switches)
@@ -209,7 +208,7 @@ def _of_assessment(tables: Mapping[str, Table], number: int) -> Iterator[RowSet]
 
 
 def _of_benchmark(tables: Mapping[str, Table], number: int) -> Iterator[RowSet]:
-    """What was asked and answered, but for what another benchmark has asked as well. Scores stay."""
+    """The requests and answers of a benchmark, except those shared with another benchmark. Scores stay."""
     answers, requests, calls = tables["benchmark_answer"], tables["model_request"], tables["generation"]
     others = select(answers.c.request_id).where(answers.c.job_id != number)
     own = select(answers.c.request_id).where(answers.c.job_id == number, answers.c.request_id.not_in(others))
@@ -230,7 +229,7 @@ def _material(name: str) -> Any:
 
 
 def _texts(calls: Table) -> dict[str, Any]:
-    """What the rows of calls hold instead of what was said."""
+    """The values that replace the texts in the rows of calls."""
     empty: dict[str, Any] = {"prompt": [], "sampling": {}}
     wanted = ("prompt", "text", "token_ids", "log_probs", "reasoning", "sampling")
     return {name: empty.get(name) for name in wanted if name in calls.columns}

@@ -1,5 +1,6 @@
-"""Where removed things are in PARLOR_HOME: their archives, and until undoing ends their files. One process at a time
-changes what is there.
+"""The places of removed things in PARLOR_HOME: their archives and, until undoing ends, their files.
+
+One process at a time changes what is there.
 """
 
 import errno
@@ -24,7 +25,7 @@ STOPPED_PULLS_KEPT = timedelta(days=7)  # so that the next pull of the same goes
 
 @contextmanager
 def cleanup_lock(home: Path, patience: float = _PATIENCE) -> Iterator[None]:
-    """Keep all other clean-ups out; the lock goes with the process. Raises Conflict while another one has it."""
+    """Keep all other clean-ups out; the lock ends with the process. Raises Conflict while another has it."""
     folder = home / ARCHIVES
     private_folder(folder)
     private_file(folder / _LOCK)
@@ -51,12 +52,12 @@ def _locked(file: int) -> bool:
 
 
 def archive_path(home: Path, name: str) -> Path:
-    """Where an archive is."""
+    """The path of an archive."""
     return home / ARCHIVES / name
 
 
 def new_path(home: Path, name: str) -> Path:
-    """Where an archive is until its removal is committed."""
+    """The path of an archive until its removal is committed."""
     return home / ARCHIVES / f"{name}{_NEW}"
 
 
@@ -66,7 +67,7 @@ def removed_path(home: Path, removal_id: int) -> Path:
 
 
 def settle_archives(home: Path, known: Iterable[str]) -> None:
-    """Give archives of removals that are committed their names, and delete drafts of those that never were."""
+    """Give the archives of committed removals their names, and delete the drafts of those never committed."""
     names = {*known}
     for path in (home / ARCHIVES).glob(f"*{_NEW}"):
         name = path.name.removesuffix(_NEW)
@@ -81,15 +82,15 @@ def settle_archives(home: Path, known: Iterable[str]) -> None:
 
 
 def keep_archive(home: Path, name: str) -> None:
-    """Have the disk keep an archive, before what it holds is deleted. Raises OSError."""
+    """Sync an archive to disk before its contents are deleted. Raises OSError."""
     for path in (archive_path(home, name), home / ARCHIVES, home):
         sync(path)
 
 
 def copy_ahead(names: Iterable[str], source: Path, target: Path, until: float) -> bool:
-    """Copy files that are to move to another disk, as far as they are at their source, so that `move` only renames.
+    """Copy the files still at their source that are to move to another disk, so that `move` only renames.
 
-    False where `until`, of time.monotonic(), came before all were copied: the next call goes on. Raises OSError.
+    False if `until`, of time.monotonic(), came before all were copied: the next call continues. Raises OSError.
     """
     for name in names:
         path, draft = source / name, _draft_of(target / name)
@@ -104,9 +105,9 @@ def copy_ahead(names: Iterable[str], source: Path, target: Path, until: float) -
 
 
 def move(names: Iterable[str], source: Path, target: Path) -> None:
-    """Move files, as far as they are at their source, and delete the folders that are empty then.
+    """Move the files still at their source, and delete the folders that are empty then.
 
-    Whenever it is killed, each of them is whole at its source or at its target, or at both. Raises OSError.
+    Whenever it is killed, each file is whole at its source, at its target, or at both. Raises OSError.
     """
     emptied, filled, copied = set[Path](), set[Path](), list[Path]()
     for name in names:
@@ -131,7 +132,7 @@ def move(names: Iterable[str], source: Path, target: Path) -> None:
 
 
 def _renamed(path: Path, new: Path) -> bool:
-    """Whether a file has its new name; else it lies on another disk, and its copy has that name."""
+    """Rename a file; False if it lies on another disk, and its copy has the new name instead."""
     try:
         path.replace(new)
     except OSError as error:
@@ -146,7 +147,7 @@ def _renamed(path: Path, new: Path) -> bool:
 
 
 def _draft_of(path: Path) -> Path:
-    """The temporary name of a file that is copied to `path`, always the same, so that a later run goes on with it."""
+    """The temporary name of a file being copied to `path`, always the same, so that a later run can continue."""
     return path.with_name(f".{hashlib.sha256(path.name.encode()).hexdigest()[:32]}.copy")
 
 
@@ -173,12 +174,12 @@ def _is_copy(draft: Path, path: Path) -> bool:
 
 
 def delete_folder(path: Path) -> None:
-    """Delete a folder with all that is in it, if it is there."""
+    """Delete a folder with everything in it, if it exists."""
     shutil.rmtree(path, ignore_errors=True)
 
 
 def delete_stopped_pulls(home: Path) -> None:
-    """Delete what pulls have fetched that stopped, once nobody has gone on with them for STOPPED_PULLS_KEPT."""
+    """Delete what stopped pulls have fetched, once they have not been continued for STOPPED_PULLS_KEPT."""
     before = time.time() - STOPPED_PULLS_KEPT.total_seconds()
     for path in (home / FETCHED).glob("*"):
         with suppress(FileNotFoundError):
@@ -187,7 +188,7 @@ def delete_stopped_pulls(home: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Have the disk keep what a file holds, or what was renamed into a folder. Raises OSError."""
+    """Sync a file's contents, or the names in a folder, to disk. Raises OSError."""
     number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)

@@ -1,4 +1,4 @@
-"""What could be removed, the largest first, and the list of what was."""
+"""What could be removed, largest first, and the list of removals."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,21 +25,21 @@ AT_MOST = 50  # that are looked at more closely, for what depends on them
 
 @dataclass(frozen=True, slots=True)
 class CleanupFilter:
-    """Which things to look at: of a kind in KINDS, or all; made so many days ago; with so many bytes of files."""
+    """Things to look at: of a kind in KINDS, or all; at least `days` old; with at least `size` bytes of files."""
 
     kind: str | None = None
     days: float = 0
     size: float = 0
 
     def check(self) -> "CleanupFilter":
-        """The same. Raises Invalid for an unknown kind."""
+        """The filter itself. Raises Invalid for an unknown kind."""
         if self.kind is not None and self.kind not in KINDS:
             raise Invalid("kind", expected=either(KINDS), got=self.kind)
         return self
 
 
 def candidates(session: Session, home: Path, choice: CleanupFilter, limit: int = AT_MOST) -> list[RemovalPreview]:
-    """The oldest things of a filter, the largest first, with what depends on each. Jobs that are not over are none."""
+    """The oldest things of a filter, largest first, with what depends on each; without jobs that are not over."""
     owners = Owners(session, home)
     rows = islice(_rows(session, home, choice), limit)
     found = [preview(session, home, kind, row.id, owners) for kind, row in rows]

@@ -1,7 +1,7 @@
-"""Removing: an archive is written, one transaction marks the thing, then its rows are taken and its files are moved.
+"""Removing: an archive is written, one transaction marks the thing, then its rows and files are taken.
 
-That transaction decides. A process that is killed before it has changed nothing that counts, and whatever is left to do
-after it is done by the next clean-up or by upkeep: `finish`.
+That transaction decides. A process killed before it has changed nothing that counts; what is left to do after it is
+done by the next clean-up or by upkeep: `finish`.
 """
 
 import math
@@ -45,7 +45,7 @@ _ROWS_AT_ONCE = 1000  # likewise, of what is no round
 
 @dataclass(frozen=True, slots=True)
 class RemovalPreview:
-    """What removing a thing would do: bytes of files that are freed, and what depends on it, what keeps it first."""
+    """The effects of removing a thing: the bytes of files freed, and what depends on it, what keeps it first."""
 
     kind: str
     number: int
@@ -58,7 +58,7 @@ class RemovalPreview:
 
     @property
     def keepers(self) -> list[Dependent]:
-        """What does not let it go."""
+        """The dependents that prevent its removal."""
         return [each for each in self.dependents if each.keeps]
 
     @property
@@ -67,7 +67,7 @@ class RemovalPreview:
 
 
 class _Draft(NamedTuple):
-    """A removal whose archive is written: the archive's name and what it says of itself."""
+    """A removal whose archive is written: the archive's name, hash and manifest."""
 
     name: str
     sha256: str
@@ -75,8 +75,9 @@ class _Draft(NamedTuple):
 
 
 def preview(session: Session, home: Path, kind: str, number: int, owners: Owners | None = None) -> RemovalPreview:
-    """What removing a thing would do; `owners` are given for a list of many. Raises NotFound, and Conflict for one that
-    was removed.
+    """The effects of removing a thing; `owners` are given for a list of many.
+
+    Raises NotFound, and Conflict for a thing that was removed.
     """
     row = get_thing(session, kind, number)
     _refuse_removed(session, kind, row)
@@ -90,7 +91,7 @@ def preview(session: Session, home: Path, kind: str, number: int, owners: Owners
 
 
 def together(found: Iterable[RemovalPreview]) -> list[RemovalPreview]:
-    """Things that go together, in an order in which they can: none keeps another, as it goes before that one."""
+    """Things to remove together, in a possible order: none keeps another, as it goes before that one."""
     left = {(each.kind, each.number): each for each in found}
     going, ordered = {*left}, list[RemovalPreview]()
     while left:
@@ -103,17 +104,17 @@ def together(found: Iterable[RemovalPreview]) -> list[RemovalPreview]:
 
 
 def size_of(home: Path, kind: str, row: Any) -> int:
-    """The bytes of the files of a thing."""
+    """The size of a thing's files in bytes."""
     return sum(_size(home / name) for name in files_of(home, kind, row))
 
 
 def remove(
     settings: Settings, database: Engine, kind: str, number: int, by: str, *, archive_files: bool = True
 ) -> Removal:
-    """Remove a thing, all of it or nothing; `archive_files`: whether it can be restored after undoing ends as well.
+    """Remove a thing, all of it or nothing.
 
-    Raises as `preview`, Conflict for what cannot go or while somebody else cleans up, and Invalid where the archive
-    cannot be written.
+    `archive_files`: whether it can be restored after undoing ends as well. Raises as `preview` does, Conflict for what
+    cannot go or while another clean-up is running, and Invalid if the archive cannot be written.
     """
     home = settings.home
     with folder.cleanup_lock(home):
@@ -133,10 +134,10 @@ def remove(
 
 
 def finish(home: Path, database: Engine, seconds: float = math.inf) -> None:
-    """Do what a process that was killed has left to do, for who has the `cleanup_lock`; files of datasets that nobody
-    has registered go, too, and what pulls have left.
+    """Complete what a killed process left to do; the caller has the `cleanup_lock`.
 
-    After so many seconds it stops between two transactions or files, and the next call goes on.
+    Files of datasets that were never registered and leftovers of pulls are deleted, too. After `seconds` it stops
+    between two transactions or files, and the next call continues.
     """
     until = time.monotonic() + seconds
     try:
@@ -164,7 +165,7 @@ def finish(home: Path, database: Engine, seconds: float = math.inf) -> None:
 
 
 def _settled(home: Path, database: Engine) -> Sequence[Removal]:
-    """The removals that have an archive, once those of committed ones have their names and other drafts are deleted."""
+    """The removals with an archive, once those of committed ones are named and other drafts deleted."""
     with reading(database) as session:
         rows = session.scalars(select(Removal).where(Removal.archive.is_not(None))).all()
         folder.settle_archives(home, [str(row.archive) for row in rows])
@@ -183,7 +184,7 @@ def drop(home: Path, database: Engine, removal: Removal) -> None:
 
 
 def removal_in_force(session: Session, kind: str, number: int) -> Removal | None:
-    """The removal of a thing that was removed."""
+    """The active removal of a thing, if any."""
     which = (Removal.kind == kind, Removal.number == number, Removal.in_force.is_(True))
     found: Removal | None = session.scalar(select(Removal).where(*which))
     return found
@@ -203,13 +204,13 @@ def _refuse_removed(session: Session, kind: str, row: Any) -> None:
 
 
 def _matches_of(session: Session, round_id: int) -> Iterator[Sequence[str]]:
-    """The ids of a round's matches, some at a time."""
+    """The ids of a round's matches, in batches."""
     ids = session.scalars(select(MatchRow.id).where(MatchRow.round_id == round_id)).all()
     yield from (ids[first : first + _AT_ONCE] for first in range(0, len(ids), _AT_ONCE))
 
 
 def refuse_kept(found: RemovalPreview) -> None:
-    """Raises Conflict for a thing that cannot go."""
+    """Raises Conflict for a thing that cannot be removed."""
     if found.keepers:
         first = found.keepers[0]
         raise Conflict(
@@ -224,7 +225,7 @@ def refuse_kept(found: RemovalPreview) -> None:
 
 
 def _write_archive(settings: Settings, database: Engine, found: RemovalPreview, *, archive_files: bool) -> _Draft:
-    """Write what would go into a file, and read that again once."""
+    """Write what would go into a file, and read it back once."""
     home, now = settings.home, datetime.now(UTC)
     name = f"{found.kind}-{found.number}-{now:%Y%m%dT%H%M%S%f}.zip"
     path = folder.new_path(home, name)
@@ -272,7 +273,7 @@ def _write_archive(settings: Settings, database: Engine, found: RemovalPreview, 
 def _mark(
     database: Engine, home: Path, found: RemovalPreview, draft: _Draft, by: str, until: datetime, *, has_files: bool
 ) -> int:
-    """Mark a thing as removed, if all is still as it was archived; the number of the removal."""
+    """Mark a thing as removed if it is unchanged since it was archived; returns the removal's number."""
     try:
         with writing(database) as session:
             row = get_thing(session, found.kind, found.number)
@@ -312,7 +313,7 @@ def _mark(
 
 
 def _refuse_changed(session: Session, again: RemovalPreview, found: RemovalPreview, manifest: Manifest) -> None:
-    """Raises Conflict where the files or rows are others than those that were archived."""
+    """Raises Conflict if the files or rows differ from those archived."""
     counted = {
         each.table.name: session.scalar(select(func.count()).select_from(each.table).where(each.which))
         for each in row_sets(_tables(session.connection()), found.kind, found.number)
@@ -332,7 +333,7 @@ def _changed(found: RemovalPreview) -> Conflict:
 
 
 def _take_rows(database: Engine, removal: Removal, until: float) -> bool:
-    """Delete or empty the rows of a removal, some at a time, between which others write; False where time was up."""
+    """Delete or empty the rows of a removal in batches, between which others can write; False if time ran out."""
     with reading(database) as session:
         tables = _tables(session.connection())
         parts = [*_parts(session, removal, tables)]
@@ -344,14 +345,14 @@ def _take_rows(database: Engine, removal: Removal, until: float) -> bool:
 
 
 class _Part(NamedTuple):
-    """What is taken in one transaction: rows, and of a round the `matches` that they are of."""
+    """What one transaction takes: rows and, for a round, the `matches` they belong to."""
 
     rows: Sequence[RowSet]
     matches: Sequence[str] = ()
 
 
 def _parts(session: Session, removal: Removal, tables: Mapping[str, Table]) -> Iterator[_Part]:
-    """The rows of a removal that are not taken yet."""
+    """The rows of a removal still to be taken."""
     if removal.kind == ROUND.name:
         for matches in _matches_of(session, removal.number):
             yield _Part([*reversed(row_sets(tables, removal.kind, removal.number, matches))], matches)
@@ -376,7 +377,7 @@ def _take(session: Session, removal: Removal, part: _Part) -> None:
 
 
 def _take_files(home: Path, database: Engine, removal: Removal, until: float) -> None:
-    """Move the files that no other thing has to where undoing takes them from, if they can be copied in time."""
+    """Move the files that no other thing has to where undoing finds them, if they can be copied in time."""
     kept = folder.removed_path(home, removal.id)
     if removal.files:
         with reading(database) as session:

@@ -1,4 +1,4 @@
-"""Putting back what was removed, from its archive: the same rows and bytes. And what becomes of archives later."""
+"""Restoring removed things from their archives, with the same rows and bytes, and deleting archives later."""
 
 import contextlib
 import math
@@ -36,10 +36,10 @@ _LAST_SEAT = 1  # archives have the seats of a match in their order, after the m
 
 
 def restore(settings: Settings, database: Engine, removal_id: int, by: str) -> Removal:
-    """Put back what a removal took, all of it or nothing.
+    """Restore everything that a removal took, or nothing.
 
-    Raises NotFound, Conflict for what is back already or cannot come back, or while somebody else cleans up, and
-    Invalid for an archive that is not what was written or a disk without room.
+    Raises NotFound, Conflict for a removal that is already undone or cannot be undone, or while another cleanup runs,
+    and Invalid for an archive that differs from what was written or a disk without room.
     """
     home = settings.home
     with folder.cleanup_lock(home):
@@ -71,7 +71,7 @@ def restore(settings: Settings, database: Engine, removal_id: int, by: str) -> R
 
 
 def get_removal(session: Session, removal_id: int) -> Removal:
-    """The removal of that number. Raises NotFound."""
+    """The removal with this number. Raises NotFound."""
     row = session.get(Removal, removal_id) if 0 < removal_id < 2**31 else None
     if row is None:
         raise NotFound(
@@ -84,10 +84,10 @@ def get_removal(session: Session, removal_id: int) -> Removal:
 
 
 def free_due(home: Path, database: Engine, now: datetime | None = None, seconds: float = math.inf) -> int:
-    """Delete the files of removals that can no longer be undone, and their archives where these hold no files; and
-    what is left of datasets that hold what a person has withdrawn. How many removals; 0 while somebody cleans up.
+    """Delete the files of removals that can no longer be undone, their archives if these hold no files, and what is
+    left of datasets that hold withdrawn data. The number of removals; 0 while another cleanup runs.
 
-    Before, it does for so many seconds what `finish` does.
+    Before that, it does what `finish` does, for at most `seconds`.
     """
     now = now or datetime.now(UTC)
     try:
@@ -111,7 +111,7 @@ def free_due(home: Path, database: Engine, now: datetime | None = None, seconds:
 
 
 def delete_archive(settings: Settings, database: Engine, removal_id: int) -> None:
-    """Delete the archive of a removal for good. Raises NotFound, and Conflict where there is none or it is undone."""
+    """Delete the archive of a removal for good. Raises NotFound, and Conflict if it has none or is undone."""
     with folder.cleanup_lock(settings.home):
         finish(settings.home, database)  # which needs the archive to know what is still to be moved
         with reading(database) as session:
@@ -129,7 +129,7 @@ def delete_archive(settings: Settings, database: Engine, removal_id: int) -> Non
 
 
 def _hand_over(home: Path, database: Engine, removal: Removal) -> None:
-    """Leave to another removal what only this one keeps of the bytes that undoing that one needs."""
+    """Give another removal the bytes that only this one keeps and that undoing the other needs."""
     with reading(database) as session:
         others = [each for each in _others_with(session, removal) if not _is_withdrawn(session, each)]
     kept, archive = folder.removed_path(home, removal.id), folder.archive_path(home, str(removal.archive))
@@ -170,7 +170,7 @@ def _refuse_unusable(session: Session, removal: Removal) -> None:
 
 
 def _refuse_without_base(session: Session, home: Path, removal: Removal) -> None:
-    """Raises Conflict for adapters over a checkpoint that was removed, without which nothing can load them."""
+    """Raises Conflict for adapters whose base checkpoint was removed, because nothing can load them without it."""
     if removal.kind != MODEL:
         return
     row = get_thing(session, MODEL, removal.number)
@@ -194,7 +194,7 @@ def _refuse_without_base(session: Session, home: Path, removal: Removal) -> None
 
 
 def _checked_archive(home: Path, removal: Removal) -> ArchiveReader:
-    """The archive of a removal that is in force, if it is what was written."""
+    """The archive of an active removal, checked to be what was written."""
     subject = _subject(removal)
     if not removal.in_force:
         raise Conflict(
@@ -218,7 +218,7 @@ def _checked_archive(home: Path, removal: Removal) -> ArchiveReader:
 
 
 def _others_with(session: Session, removal: Removal) -> list[Removal]:
-    """The other removals that have taken a file of the same name, as that of a dataset with the same bytes."""
+    """The other removals that took a file of the same name, such as that of a dataset with the same bytes."""
     which = select(Removal).where(Removal.in_force.is_(True), Removal.archive.is_not(None), Removal.id != removal.id)
     found = [row for row in session.scalars(which) if {*row.files} & {*removal.files}]
     session.expunge_all()
@@ -226,7 +226,7 @@ def _others_with(session: Session, removal: Removal) -> list[Removal]:
 
 
 def _refuse_replaced(home: Path, removal: Removal, reader: ArchiveReader) -> None:
-    """Raises Conflict where other files lie by now where those of a removal are to be."""
+    """Raises Conflict if other files now lie where those of a removal belong."""
     kept = folder.removed_path(home, removal.id)
     for name in removal.files:
         if not (home / name).exists():
@@ -248,7 +248,7 @@ def _refuse_replaced(home: Path, removal: Removal, reader: ArchiveReader) -> Non
 
 
 def _put_files_back(home: Path, removal: Removal, reader: ArchiveReader, others: Sequence[Removal]) -> None:
-    """Move the files back; those that are not kept come out of an archive, or from what another removal keeps."""
+    """Move the files back; files that are no longer kept come from an archive, or from what another removal keeps."""
     kept = folder.removed_path(home, removal.id)
     try:
         for name in removal.files:
@@ -270,7 +270,7 @@ def _put_files_back(home: Path, removal: Removal, reader: ArchiveReader, others:
 
 
 def _write_kept(kept: Path, name: str, pieces: Iterable[bytes]) -> None:
-    """Write a file where undoing takes it from. Raises OSError."""
+    """Write a file to the folder that undoing takes files from. Raises OSError."""
     path = kept / name
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     replace_file(path, pieces)
@@ -282,7 +282,7 @@ def _write_kept(kept: Path, name: str, pieces: Iterable[bytes]) -> None:
 def _content(
     home: Path, name: str, removal: Removal, reader: ArchiveReader, others: Sequence[Removal]
 ) -> Iterable[bytes]:
-    """The bytes of a file that is not where it was kept. Raises Conflict where nothing has them."""
+    """The bytes of a file that is no longer where it was kept. Raises Conflict if they are nowhere."""
     if name in reader.manifest.files:
         return reader.file(name)
     for other in others:
@@ -302,7 +302,7 @@ def _content(
 
 
 def _load_rows(database: Engine, removal: Removal, reader: ArchiveReader, tables: Mapping[str, Table]) -> None:
-    """Put the rows back, some thousand at a time, between which others write."""
+    """Restore the rows in batches of some thousands, so that others can write in between."""
     run = transact(database)
     try:
         for table, _, emptied, _ in row_sets(tables, removal.kind, removal.number):
@@ -324,7 +324,9 @@ def _load_rows(database: Engine, removal: Removal, reader: ArchiveReader, tables
 
 
 def _later(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
-    """What a row lacks that an earlier version has archived, as migrations have filled it in rows that were there."""
+    """The columns missing from a row that an earlier version archived, with the values that migrations give existing
+    rows.
+    """
     if table.name != "match" or "moves" in row:
         return {}
     over = row["status"] == "over"
@@ -332,7 +334,7 @@ def _later(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _execute(session: Session, statement: Executable, values: list[dict[str, Any]], seated: Sequence[str] = ()) -> None:
-    """Put rows back; `seated` are the matches that are whole with them, and so are counted again."""
+    """Restore rows; `seated` are the matches that these rows complete, and which are therefore counted again."""
     session.connection().execute(statement, values)
     if seated:
         count_ended(session, seated)
@@ -349,7 +351,7 @@ def _unmark(session: Session, removal: Removal, by: str) -> None:
 
 
 def _fitting_tables(connection: Connection, reader: ArchiveReader) -> Mapping[str, Table]:
-    """The tables, where a later version still has all columns of the archive."""
+    """The tables, checked to still have all columns of the archive."""
     tables = {table.name: table for table in tables_of(connection)}
     for name, entry in reader.manifest.tables.items():
         if name not in tables or not set(entry.columns) <= set(tables[name].columns.keys()):
@@ -363,7 +365,7 @@ def _fitting_tables(connection: Connection, reader: ArchiveReader) -> Mapping[st
 
 
 def _filling(table: Table, columns: Sequence[str]) -> Executable:
-    """The statement that gives emptied columns their values again, each under its name behind "own_"."""
+    """The statement that restores the values of emptied columns, each bound to its name prefixed with "own_"."""
     key = [column.name for column in table.primary_key]
     values = {name: bindparam(f"own_{name}", type_=table.c[name].type) for name in columns if name not in key}
     more = {"removal_id": None} if table.name == "generation" else {}
