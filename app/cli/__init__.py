@@ -1,1 +1,1 @@
-"""The commands of `flask`, one file a group. Each parses, calls a service in one transaction, and prints."""
+"""The commands of `flask`, one file per group. Each parses, calls a service in one transaction, and prints."""

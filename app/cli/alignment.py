@@ -1,4 +1,4 @@
-"""`flask alignment`: demonstrations, a society, a training on it, the society again and what raters say of it."""
+"""`flask alignment`: demonstrations, a society, a training on it, the society again, and raters' judgements."""
 
 import click
 
@@ -66,11 +66,11 @@ class _AlignmentCommands(JobCommands[Alignment]):
     list_help = "Show the alignments, the latest first."
 
     def stopped(self, described: Described) -> str:
-        """After how many of its jobs."""
+        """The number of its jobs that are over."""
         return f", {described['done']} of {described['of']} jobs over"
 
     def run_here(self, number: int, as_json: bool) -> None:
-        """Carry an alignment on in this process."""
+        """Run or continue an alignment in this process."""
         if run_steps(steps.take_steps, number):
             raise Interrupted(f"Interrupted {self.kind.subject(number)}; {self.goes_on(number)}.")
         self.report(number, as_json)
@@ -92,7 +92,7 @@ alignment.add_command(
 
 
 def _with_demonstrations(spec: AlignmentSpec, file: str, row_format: str) -> AlignmentSpec:
-    """The spec with a file as its dataset; one that was imported before gives the same. Raises Invalid for bad rows."""
+    """The spec with a file as its dataset; a file imported before gives the same one. Raises Invalid for bad rows."""
     found, wanted = read_file(DatasetImportSpec(file=file, format=row_format))
     number = row_import.register_read(transact(db.engine), wanted, found)
     return spec.model_copy(update={"demonstrations": str(number)})

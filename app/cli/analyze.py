@@ -100,7 +100,7 @@ def analyze(
 
 
 def _choice(given: Mapping[str, str | None], round_ids: Sequence[int], matrix_id: int | None) -> MatchFilter | None:
-    """The filter that was given; None where rounds are to be taken as they are. Raises Invalid, and NotFound."""
+    """The filter that the options give; None if whole rounds are analyzed. Raises Invalid, and NotFound."""
     choice = read_filter(given)
     if choice == EVERYTHING:
         return None
@@ -191,14 +191,14 @@ def _heading(each: MatchAnalysis) -> str:
 
 
 def _table_heading(each: MatchAnalysis) -> str:
-    """What a table calls the matches."""
+    """The heading of the matches in a table."""
     if isinstance(each, RoundAnalysis):
         return f"round {each.round_id}"
     return "matches" if each.partner_weight is None else f"matches with λ = {each.partner_weight:g}".replace("-", "−")
 
 
 def _table(known: Mapping[str, Metric], group: Sequence[MatchAnalysis]) -> Iterator[str]:
-    """A line a column, with its figure in each round."""
+    """One line per column, with its figure in each round."""
     heads = [_table_heading(each) for each in group]
     rows = [
         (with_unit(column), [figure_in_words(each.metrics.columns[name], column.unit) for each in group])
@@ -215,7 +215,7 @@ def _outcomes(each: MatchAnalysis) -> list[str]:
 
 
 def _model_lines(each: MatchAnalysis) -> Iterator[str]:
-    """A line a figure of each model, by role where roles differ."""
+    """One line per figure of each model, by role where roles differ."""
     for part in each.metrics.parts:
         role = "" if part.role is None else f" as {part.role}"
         yield f"{part.player[:_WIDEST]}{role} in {_table_heading(each)}, {part.matches} matches"
@@ -227,7 +227,7 @@ def _model_lines(each: MatchAnalysis) -> Iterator[str]:
 
 
 def _difference(each: MatchAnalysis, versus: PairedDifference) -> Iterator[str]:
-    """What one model has over the other, and what was paired."""
+    """The advantage of one model over the other, and what was paired."""
     yield f"{versus.first[:_WIDEST]} minus {versus.second[:_WIDEST]} in {_table_heading(each)}, {_pairs(versus)}"
     rows = []
     for name, figure in versus.columns.items():
@@ -252,5 +252,5 @@ def _matrix(matrix: CrossPlay) -> Iterator[str]:
 
 
 def _aligned(rows: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
-    """Rows with their first cell to the left and the others below each other."""
+    """Rows with the first column aligned to the left and the others lined up."""
     return (f"  {line}" for line in aligned([(name, *cells) for name, cells in rows]))

@@ -1,4 +1,4 @@
-"""Jobs as archives, written by commands."""
+"""Commands that write jobs as archives."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +15,7 @@ from app.jobs.kind import JobKind
 
 
 def write_archive(out: str, content: bytes) -> None:
-    """Write an archive into a file that is not there yet. Raises Invalid."""
+    """Write an archive to a new file. Raises Invalid if it exists or cannot be written."""
     path = Path(out)
     if path.exists():
         raise Invalid("--out", expected="a file that is not there yet", got=Verbatim(str(path)))
@@ -26,7 +26,7 @@ def write_archive(out: str, content: bytes) -> None:
 
 
 def export_command(kind: JobKind[Any], archive_of: Callable[[Session, Any], bytes], about: str) -> click.Command:
-    """The command that writes a job of a kind as the file of a recipe, with what its help says `about` that."""
+    """The command that writes a job of a kind as a recipe file; `about` is its help text."""
 
     @click.command("export", cls=Command, help=about)
     @click.argument("number", metavar=kind.name.upper(), type=WHOLE)

@@ -1,4 +1,4 @@
-"""`flask society compare`, also `flask assessment run`: a model beside another one, as raters see their answers."""
+"""`flask society compare`, also `flask assessment run`: raters compare a model's answers with another model's."""
 
 import click
 
@@ -59,7 +59,7 @@ class _AssessmentCommands(JobCommands[Assessment]):
     show_options = (click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row an aspect and rater."),)
 
     def stopped(self, described: Described) -> str:
-        """After how many answers."""
+        """The number of answers so far."""
         return f", {described['done']} of {described['of']} answers rated"
 
     def print_one(self, number: int, as_json: bool, as_csv: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""`flask backup` and `flask restore`: everything that an installation has, in one file, and back."""
+"""`flask backup` and `flask restore`: write everything in an installation to one file, and load it again."""
 
 from pathlib import Path
 from typing import Any

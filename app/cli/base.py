@@ -1,4 +1,4 @@
-"""What all commands share: refusals in one line, JSON, `name=value` options, and a database that is there.
+"""Shared parts of all commands: one-line refusals, JSON, `name=value` options, and making sure of the database.
 
 Exit codes: 0 done, 1 done and something is wrong (doctor), 2 refused, 130 interrupted.
 """
@@ -29,13 +29,13 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 
 class CommandFailed(UsageRefused):
-    """One line on stderr and exit code 1: not a bad command, but something that cannot go on."""
+    """One line on stderr and exit code 1: the command was valid, but it cannot continue."""
 
     exit_code = 1
 
 
 class Interrupted(click.ClickException):
-    """One line on stderr and the exit code of a program that Ctrl-C ended."""
+    """One line on stderr and the exit code of a program ended by Ctrl-C."""
 
     exit_code = 130
 
@@ -45,7 +45,7 @@ class Interrupted(click.ClickException):
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Turn what can go wrong for a good reason into a line; anything else is a bug and keeps its traceback."""
+    """Turn expected errors into one line; anything else is a bug and keeps its traceback."""
     try:
         yield
     except AppError as error:
@@ -70,7 +70,7 @@ class _PlainWhole(click.types.IntParamType):
 
 
 class WholeRange(click.IntRange):
-    """Such a number between two bounds."""
+    """A whole number in ordinary digits between two bounds."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         _check_plain(self, value, param, ctx)
@@ -88,7 +88,7 @@ def _check_plain(
 
 
 class RepeatableOption(click.Option):
-    """An option that may be repeated, and that also takes the arguments after it that `belongs` says are its own."""
+    """An option that may be repeated, and that also takes the following arguments for which `belongs` returns True."""
 
     def __init__(self, *args: Any, belongs: Callable[[str], bool], **kwargs: Any) -> None:
         super().__init__(*args, **{**kwargs, "multiple": True})
@@ -101,12 +101,12 @@ def is_pair(argument: str) -> bool:
 
 
 def is_name(argument: str) -> bool:
-    """Whether an argument may be a name, and is no option."""
+    """Whether an argument may be a name rather than an option."""
     return not argument.startswith("-")
 
 
 class Command(click.Command):
-    """A command whose refusals, usage errors included, are one line; it runs in the context of an app."""
+    """A command that prints its refusals, including usage errors, in one line; it runs in the context of an app."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -125,7 +125,7 @@ class Command(click.Command):
             return super().invoke(ctx)
 
     def _spread(self, args: Sequence[str]) -> list[str]:
-        """Write `--config a=1 b=2` out as `--config a=1 --config b=2`."""
+        """Expand `--config a=1 b=2` to `--config a=1 --config b=2`."""
         options = {name: each for each in self.params if isinstance(each, RepeatableOption) for name in each.opts}
         spread: list[str] = []
         taker: str | None = None  # the option that takes the arguments after its first
@@ -140,13 +140,13 @@ class Command(click.Command):
 
 
 class Group(BaseGroup):
-    """A group of such commands."""
+    """A group of commands of this class."""
 
     command_class = Command
 
 
 def unwritable(out: object, error: OSError) -> Invalid:
-    """The refusal of a file of `--out` that could not be written."""
+    """The refusal for an `--out` file that could not be written."""
     return Invalid(
         "--out",
         expected="a file that can be written",
@@ -161,7 +161,7 @@ def settings() -> Settings:
 
 
 def ensure_database() -> None:
-    """Make the database of an empty PARLOR_HOME, with the baselines in it."""
+    """Create the database, with the baselines, if PARLOR_HOME is empty."""
     schema.ensure(current_app._get_current_object())  # type: ignore[attr-defined]
 
 
@@ -171,7 +171,7 @@ def print_json(value: Any) -> None:
 
 
 def print_result(as_json: bool, value: Any, *lines: str) -> None:
-    """Print what a command has done: as one JSON value, or else as lines of text."""
+    """Print the result of a command, as one JSON value or as lines of text."""
     if as_json:
         print_json(value)
         return
@@ -180,31 +180,31 @@ def print_result(as_json: bool, value: Any, *lines: str) -> None:
 
 
 def warn_of_bfloat16(field: str, precision: object, device: object) -> None:
-    """Say on stderr where computing in this precision would be slow on this machine."""
+    """Warn on stderr if computing in this precision would be slow on this machine."""
     if (slow := slow_precision(str(precision), str(device))) is not None:
         click.echo(f"warning: {field}: {slow}; float32, or a GPU, is faster", err=True)
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """How many there are, in words; `many` is of a word that does not just take an s."""
+    """A count with its noun; `many` is the plural if it is not just `one` with an s."""
     return f"{number} {one if number == 1 else many or f'{one}s'}"
 
 
 def print_csv(columns: Sequence[Column], rows: Iterable[Any]) -> None:
-    """A table on stdout as CSV, in UTF-8 whatever the terminal's language is."""
+    """Print a table as CSV on stdout, in UTF-8 whatever the terminal's locale is."""
     write_all(to_csv(columns, rows), sys.stdout.buffer)
 
 
 def check_one_format(as_json: bool, as_csv: bool) -> None:
-    """Raises Invalid where a command is asked to print JSON and CSV at once."""
+    """Raises Invalid if a command is asked to print both JSON and CSV."""
     if as_json and as_csv:
         raise Invalid("--csv", expected="it without --json, because both are printed to stdout", got=Verbatim("both"))
 
 
 def progress(items: Iterable[T], count: Callable[[], int | None]) -> AbstractContextManager[Iterable[T]]:
-    """The items, with a bar on stderr for as long as they are taken, where somebody is there to see it.
+    """The items, with a progress bar on stderr while they are consumed, if stderr is a terminal.
 
-    `count` says how many there will be, or None where nobody knows.
+    `count` returns the number of items, or None if it is unknown.
     """
     if not sys.stderr.isatty():
         return nullcontext(items)
@@ -212,9 +212,9 @@ def progress(items: Iterable[T], count: Callable[[], int | None]) -> AbstractCon
 
 
 def read_pairs(pairs: Sequence[str], option: str, *, show: bool = True) -> dict[str, Any]:
-    """Read name=value options; a value that is a JSON number, list or object, or null, is one, all else is text.
+    """Read name=value options; a value that is a JSON number, list, object or null is parsed, all else is text.
 
-    `show` says whether a refusal may repeat what came. Raises Invalid.
+    `show` says whether a refusal may repeat the given text. Raises Invalid.
     """
     found: dict[str, Any] = {}
     for pair in pairs:
@@ -232,7 +232,7 @@ def _refuse_pair(option: str, pair: str | None) -> NoReturn:
 
 
 def read_value(text: str) -> Any:
-    """JSON where it begins like a number, list, object or quoted text; a bare word stays a word."""
+    """JSON if the text begins like a number, list, object or quoted text; a bare word stays a word."""
     if text[:1] in '-0123456789[{"':
         try:
             return json.loads(text)

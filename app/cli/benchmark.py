@@ -1,4 +1,4 @@
-"""`flask benchmark`: models scored on reasoning tasks, here or by the workers, and side by side."""
+"""`flask benchmark`: score models on reasoning tasks, here or by the workers, and compare them."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -99,7 +99,7 @@ class _CampaignCommands(JobCommands[Campaign]):
                 click.echo(f"error  {described['error']}")
 
     def run_here(self, number: int, as_json: bool) -> None:
-        """Carry a campaign on in this process."""
+        """Run or continue a campaign in this process."""
         _run_here(number, as_json)
 
 

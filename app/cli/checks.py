@@ -1,6 +1,6 @@
-"""What `flask doctor` looks at: each check is a function of the settings that yields findings with their remedies.
+"""The checks of `flask doctor`: each is a function of the settings that yields findings with their remedies.
 
-Nothing is asked but what the settings name, nothing waits long, and no password or key is shown.
+They contact only what the settings name, do not wait long, and show no password or key.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ _START = "start Parlor: make run"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check has found: its subject, ok, warn or fail, what is so, and what to do about it."""
+    """The finding of a check: its subject, its state (ok, warn or fail), the details, and a remedy."""
 
     subject: str
     state: str
@@ -55,7 +55,7 @@ class Finding:
 
 
 def folders(settings: Settings) -> Iterator[Finding]:
-    """PARLOR_HOME and the folders in it can be written to."""
+    """PARLOR_HOME and its folders are writable."""
     for path in (settings.home, *(settings.home / name for name in ("run", "broker", "logs"))):
         if path.exists() and not os.access(path, os.W_OK | os.X_OK):
             yield Finding("folders", FAIL, f"{path} cannot be written to", "give it to this user, or set PARLOR_HOME")
@@ -93,7 +93,7 @@ def secret_key(settings: Settings) -> Iterator[Finding]:
 
 
 def training() -> Iterator[Finding]:
-    """What local models and trainings need is installed, where a Parlor that installs it by itself runs here."""
+    """The packages for local models and trainings are installed, if a Parlor that installs them itself runs here."""
     if (found := training_part.lacking()) is not None:
         yield Finding("training part", WARN, str(found.describe()), str(found.remedy()))
 
@@ -102,14 +102,14 @@ def training() -> Iterator[Finding]:
 
 
 def open_database(settings: Settings) -> Engine:
-    """An engine that gives up soon."""
+    """An engine with a short connection timeout."""
     url = settings.database_url
     seconds = {} if url.startswith("sqlite") else {"connect_timeout": max(2, int(SECONDS))}
     return open_engine(url, connect_args=seconds)
 
 
 def database(settings: Settings, engine: Engine) -> Iterator[Finding]:
-    """The database answers, has the tables of this version, and takes a row."""
+    """The database answers, has the tables of this version, and accepts a row."""
     shown = masked(settings.database_url)
     try:
         with reading(engine) as session:
@@ -140,7 +140,7 @@ def _joined(versions: set[str]) -> str:
 
 
 def upkeep(engine: Engine) -> Iterator[Finding]:
-    """The loop that rings again for forgotten turns holds its lease."""
+    """The loop that enqueues forgotten turns again holds its lease."""
     try:
         with reading(engine) as session:
             until = held_until(session, UPKEEP)
@@ -181,7 +181,7 @@ def broker(settings: Settings) -> Iterator[Finding]:
 
 
 def workers(settings: Settings, broker_answers: bool) -> Iterator[Finding]:
-    """Somebody listens to the queues of turns, of rounds and of training jobs."""
+    """Workers listen to the queues of turns, of rounds and of training jobs."""
     if not settings.has_broker:
         yield from _workers_without_broker(settings)
         return
@@ -212,14 +212,14 @@ def workers(settings: Settings, broker_answers: bool) -> Iterator[Finding]:
 
 
 def _without_worker(queue: str, detail: str) -> Finding:
-    """That a queue has no worker; of trainings that is as it should be until the training part is there."""
+    """The finding for a queue without a worker; for trainings only a warning until the training part is installed."""
     if queue == TRAIN and training_part.is_coming():
         return Finding("workers", WARN, f"{detail} yet", "it starts once the training part is installed")
     return Finding("workers", FAIL, detail, _START)
 
 
 def _workers_without_broker(settings: Settings) -> Iterator[Finding]:
-    """Whether each queue has a worker that looks for its work."""
+    """Whether each queue has a worker that polls for its work."""
     try:
         looked_into = _looked_into(settings)
     except SQLAlchemyError:
@@ -233,7 +233,7 @@ def _workers_without_broker(settings: Settings) -> Iterator[Finding]:
 
 
 def _looked_into(settings: Settings) -> set[str]:
-    """The queues whose work a worker looks for in the database, as its lease there says."""
+    """The queues that a worker polls in the database, according to its lease there."""
     database = open_database(settings)
     try:
         with reading(database) as session:
@@ -244,7 +244,7 @@ def _looked_into(settings: Settings) -> set[str]:
 
 
 def models_process(settings: Settings) -> Iterator[Finding]:
-    """The process that holds local models answers, where there is to be one, and how its engines do."""
+    """The process that holds local models answers, if there should be one, and how its engines are doing."""
     if not (settings.MODELS_PROCESS or settings.models_socket.exists()):
         return  # each worker holds its own, and tells of them over the broker
     subject = "local models"
@@ -262,7 +262,7 @@ def models_process(settings: Settings) -> Iterator[Finding]:
 
 
 def engine(worker: str, figures: Mapping[str, Any]) -> Finding:
-    """How a worker's local model answers: as EngineFigures has it. Slowly, or a few at a time, is a warning."""
+    """How a worker's local model answers, from its EngineFigures; slow answers, or few at a time, give a warning."""
     subject, answers = "local model", figures["answers"]
     did = f"{worker}, {figures['folder']}: {counted(answers, 'answer')}"
     did += f", {figures['weights'] >> 20:,} of {figures['most_weights'] >> 20:,} MB for weights"
@@ -279,7 +279,7 @@ def engine(worker: str, figures: Mapping[str, Any]) -> Finding:
 
 
 def masked(url: str) -> str:
-    """The URL without its password, wherever it is in it."""
+    """The URL with its passwords masked, wherever they are in it."""
     netloc = urlsplit(url).netloc
     user, at, host = netloc.rpartition("@")
     if ":" in user:
@@ -288,7 +288,7 @@ def masked(url: str) -> str:
 
 
 def reason(error: Exception, settings: Settings) -> str:
-    """The first line of an error, without any password of the settings."""
+    """The first line of an error, with the passwords of the settings masked."""
     text = str(getattr(error, "orig", None) or error).strip().splitlines()
     line = text[0] if text else type(error).__name__
     for url in (settings.DATABASE_URL, settings.REDIS_URL):

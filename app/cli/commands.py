@@ -1,7 +1,7 @@
-"""Which commands `flask` has, and where they are.
+"""The commands of `flask`, and where they are.
 
-Flask finds them by the entry points in pyproject.toml, each of which names something of this module. What it lists of
-them is in `commands.json`, which `python -m scripts.command_list` writes: a command is loaded when it is run, and no
+Flask finds them by the entry points in pyproject.toml, each of which names an attribute of this module. It lists them
+from `commands.json`, which `python -m scripts.command_list` writes: a command is loaded only when it is run, and no
 page is loaded for it.
 """
 
@@ -66,7 +66,7 @@ def load(name: str) -> click.Command:
 
 
 def listed(name: str) -> click.Command:
-    """A command or group that is listed by what it does, and loaded when it is run."""
+    """A command or group that shows its help line in lists, and is loaded when it is run."""
     said = _load_list()[name]
     if "commands" not in said:
         return LazyCommand(name, said["help"], lambda: load(name))
@@ -87,7 +87,7 @@ def load_below(group: str, name: str) -> click.Command:
 
 
 class Commands(AppGroup):
-    """All commands; those of a kind of jobs that is not in the list are made from the kind."""
+    """All commands; a kind of jobs that is not in the list gets its commands from the kind."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*super().list_commands(ctx), *_load_list()})
@@ -117,7 +117,7 @@ def _app() -> Flask:
 
 
 def __getattr__(name: str) -> click.Command:
-    """What an entry point names: a command, for which Flask then builds no web app."""
+    """The command that an entry point names, for which Flask then builds no web app."""
     if name not in _load_list():
         raise AttributeError(name)
     context = click.get_current_context(silent=True)

@@ -1,4 +1,4 @@
-"""What a command runs in: the settings and the database, and no page."""
+"""The context of a command: the settings and the database, without pages."""
 
 from flask import Flask
 
@@ -8,6 +8,6 @@ from app.core.config import load_settings
 
 
 def command_app() -> Flask:
-    """An app with the settings and the database alone. Raises Invalid, in one line, for a setting that cannot be."""
+    """An app with the settings and the database alone. Raises Invalid, in one line, for an invalid setting."""
     logs.set_up()
     return schema.bare_app(load_settings())

@@ -1,4 +1,4 @@
-"""`flask dataset`: what was played, cut into rows to train on."""
+"""`flask dataset`: training rows made from recorded matches."""
 
 from collections.abc import Sequence
 from dataclasses import replace

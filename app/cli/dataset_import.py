@@ -1,4 +1,4 @@
-"""`flask dataset import`: rows that were made elsewhere become a dataset."""
+"""`flask dataset import`: make a dataset from rows created elsewhere."""
 
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ def import_rows(spec: DatasetImportSpec, as_json: bool) -> None:
 
 
 def read_file(spec: DatasetImportSpec) -> tuple[ReadImport, RowImport]:
-    """What a file holds, and how it was read. Raises Invalid for one that cannot be read."""
+    """The content of a file, and how it was read. Raises Invalid if it cannot be read."""
     try:
         with Path(spec.file).open("rb") as content, reading() as session:
             wanted = RowImport(content, spec)

@@ -1,4 +1,4 @@
-"""`flask dataset rebuild`: a dataset once more, of what may be trained on now."""
+"""`flask dataset rebuild`: build a dataset again from the data that may be used for training now."""
 
 import click
 

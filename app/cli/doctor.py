@@ -1,4 +1,4 @@
-"""`flask doctor`: whether everything that Parlor needs is there, and what to do where it is not."""
+"""`flask doctor`: whether everything that Parlor needs is present, with a remedy where it is not."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -66,7 +66,9 @@ def _findings(call: bool) -> Iterator[Finding]:
 
 
 def _call(database: Engine, row: LanguageModel) -> Finding:
-    """Have the model make the first move of a match that nobody stores; the call is kept as those of questions are."""
+    """Have the model make the first move of a match that is not stored; the call is recorded like those of
+    questions.
+    """
     subject = f"model {row.name}"
     try:
         with writing(database) as session:

@@ -1,4 +1,4 @@
-"""Charts as files, for the commands that write some."""
+"""Charts as files, for the commands that write them."""
 
 import importlib
 from pathlib import Path
@@ -12,12 +12,12 @@ _DRAWING = "app.analysis.drawing"  # loaded by its name and only for charts: com
 
 
 def write_chart(chart: Chart, path: Path, form: str, theme: str) -> None:
-    """Draw a chart into a file that is there whole or not at all. Raises OSError."""
+    """Draw a chart into a file, which is written completely or not at all. Raises OSError."""
     replace_file(path, [importlib.import_module(_DRAWING).draw(chart, form, theme)])
 
 
 def write_as_named(chart: Chart, path: Path, theme: str) -> None:
-    """Draw a chart into the file of `--chart`, as SVG, PDF or PNG by its name. Raises Invalid."""
+    """Draw a chart into the `--chart` file, as SVG, PDF or PNG depending on its name. Raises Invalid."""
     form = path.suffix.removeprefix(".").lower()
     if form not in FORMATS:
         raise Invalid("--chart", expected="a file that ends in .svg, .pdf or .png", got=path.name)

@@ -1,4 +1,4 @@
-"""`flask export`: everything that was played, as CSV."""
+"""`flask export`: all matches as CSV."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext

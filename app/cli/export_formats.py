@@ -1,6 +1,6 @@
-"""`flask export lm-selfplay|spag|inspect`: what was played in other programs' formats.
+"""`flask export lm-selfplay|spag|inspect`: matches in the formats of other programs.
 
-`app/cli/export.py` puts them into its group.
+`app/cli/export.py` adds them to its group.
 """
 
 from collections.abc import Callable, Iterable

@@ -1,6 +1,6 @@
-"""Commands that are listed without being loaded, and usage errors in one line.
+"""Commands that are listed without being loaded, and one-line usage errors.
 
-Nothing here loads the database or a page: `flask --help` and `flask round --help` print what is in a list.
+Nothing here loads the database or a page: `flask --help` and `flask round --help` print the contents of a list.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ class UsageRefused(click.ClickException):
 
 
 class LazyCommand(click.Command):
-    """A command that is listed by its name and what it does, and loaded when it is run."""
+    """A command that is listed by its name and help line, and loaded when it is run."""
 
     def __init__(self, name: str, text: str, load: Callable[[], click.Command]) -> None:
         super().__init__(name, help=text)
@@ -32,12 +32,12 @@ class LazyCommand(click.Command):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """The context of the command itself, by which click goes on."""
+        """The context of the command itself, with which click continues."""
         return self._load().make_context(info_name, args, parent, **extra)
 
 
 class BaseGroup(AppGroup):
-    """A group of commands whose usage errors are one line."""
+    """A group of commands that prints usage errors in one line."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -50,7 +50,7 @@ class BaseGroup(AppGroup):
             return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands, each with a whole sentence, which click would end where its line does."""
+        """List the commands, each with a whole sentence, which click would cut off at the end of its line."""
         commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         rows = [(name, each.get_short_help_str(_WHOLE_SENTENCE)) for name, each in commands.items() if each is not None]
         with formatter.section("Commands"):
@@ -58,8 +58,8 @@ class BaseGroup(AppGroup):
 
 
 class LazyGroup(BaseGroup):
-    """A group that is listed as it is, and loaded with its own options when one of its commands is run, or where it
-    does something `alone` when none is.
+    """A group that is listed without being loaded, and loaded with its own options when one of its commands is run, or
+    without a command if it does something `alone`.
     """
 
     def __init__(self, name: str, text: str, load: Callable[[], click.Command], *, alone: bool = False) -> None:
@@ -77,7 +77,7 @@ class LazyGroup(BaseGroup):
 
 @contextmanager
 def short_usage_errors(name: str | None, parent: click.Context | None) -> Iterator[None]:
-    """Make one line of what click says of arguments that a command does not take."""
+    """Print click's usage errors, such as unknown arguments, in one line."""
     try:
         yield
     except click.exceptions.NoArgsIsHelpError:

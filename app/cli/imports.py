@@ -1,4 +1,4 @@
-"""`flask import` makes a round of published games."""
+"""`flask import`: make a round from published games."""
 
 import click
 
@@ -49,7 +49,7 @@ def dialogues(spec: DialoguesImportSpec, as_json: bool) -> None:
 
 
 def _take_in(wanted: service.Import, player: str, as_json: bool) -> None:
-    """Read everything once before anything is written; then all of it goes into the database, or nothing does."""
+    """Read everything once before writing; then store all of it in the database, or nothing."""
     with progress(wanted.source, lambda: None) as found:
         number = check(found)
     ensure_database()

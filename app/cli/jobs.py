@@ -1,4 +1,6 @@
-"""`flask KIND list|show|cancel|resume` for every kind of jobs. What a kind runs by itself is in a file of its own."""
+"""`flask KIND list|show|cancel|resume` for every kind of jobs. The other commands of a kind are in a file of their
+own.
+"""
 
 import signal
 import threading
@@ -42,7 +44,7 @@ queue_option = click.option("--queue", is_flag=True, help="Hand it to the worker
 
 
 class JobCommands(Generic[R]):
-    """The commands of a kind of jobs. A kind that says or does more than all kinds do has a subclass."""
+    """The commands of a kind of jobs. A kind with its own texts or commands has a subclass."""
 
     help = ""
     none_yet = "None yet."
@@ -62,15 +64,15 @@ class JobCommands(Generic[R]):
     whole: Listing[R] | None = None  # the list of all jobs, for JSON, where lines of the other stand for several
 
     def described(self, session: Session, rows: Sequence[R]) -> list[Described]:
-        """Jobs as JSON, with as many statements for one as for a hundred."""
+        """Jobs as JSON; the number of SQL statements does not grow with the number of jobs."""
         return page_of(self.kind).described(session, rows)
 
     def stopped(self, described: Described) -> str:  # noqa: ARG002 - a kind may say so
-        """The state of a job that was cancelled, to be read after its status."""
+        """The progress of a cancelled job, appended to its status."""
         return ""
 
     def end_outside(self, number: int) -> None:
-        """Do what only a process like this one can do to cancel a job, where no worker will."""
+        """Do what only a process like this one can do to cancel a job that no worker will end."""
 
     def goes_on(self, number: int) -> str:
         """How to resume a job, as the end of a line."""
@@ -101,21 +103,21 @@ class JobCommands(Generic[R]):
             raise CommandFailed(f"{self.kind.subject(number)} stopped: {why}; {self.goes_on(number)}")
 
     def resume(self, number: int, queue: bool, as_json: bool, **budget: Any) -> None:
-        """Resume a job, here or by the workers, with a higher budget if one is given."""
+        """Resume a job, here or on the workers, with a higher budget if one is given."""
         raised = JobBudget.read(budget)
         with writing() as session:
             self.kind.resume(session, number, queued=queue, budget=raised)
         self.go_on(number, queue, as_json)
 
     def cancel(self, number: int, as_json: bool) -> None:
-        """Cancel a job, and say how far it came."""
+        """Cancel a job, and print its progress."""
         with writing() as session:
             self.kind.cancel(session, number)
         self.end_outside(number)
         self.report_cancelled(number, as_json)
 
     def report_cancelled(self, number: int, as_json: bool) -> None:
-        """Print how far a job came that was cancelled."""
+        """Print the progress of a cancelled job."""
         described = self.read(number)
         if as_json:
             print_json(described)
@@ -136,7 +138,7 @@ class JobCommands(Generic[R]):
     # ---- What all kinds have -----------------------------------------------------
 
     def title(self, number: int) -> str:
-        """What a job is called at the beginning of a line."""
+        """The name of a job at the beginning of a line."""
         return str(self.kind.subject(number)).capitalize()
 
     def read(self, number: int) -> Described:
@@ -145,7 +147,7 @@ class JobCommands(Generic[R]):
             return self.described(session, [self.kind.get(session, number)])[0]
 
     def print_tables(self, number: int) -> None:
-        """Print the tables of a job that have lines, each with a heading."""
+        """Print the non-empty tables of a job, each with a heading."""
         with reading() as session:
             [item] = page_of(self.kind).items_of(session, [self.kind.get(session, number)])
             for section in page_of(self.kind).sections:
@@ -153,7 +155,7 @@ class JobCommands(Generic[R]):
                     click.echo("\n".join(["", *table_lines(section.table, lines)]))
 
     def go_on(self, number: int, queue: bool, as_json: bool) -> None:
-        """Run a job that waits here, or hand it to the workers."""
+        """Run a waiting job here, or hand it to the workers."""
         if not queue:
             self.run_here(number, as_json)
             return
@@ -170,7 +172,7 @@ class JobCommands(Generic[R]):
         return (*self.resume_options, *(budget_options() if self.kind.spends else ()))
 
     def print_list(self, tag: str | None, **given: Any) -> None:
-        """Print the list of the kind, or of its jobs that have a tag."""
+        """Print the list of jobs of the kind, or of those with a tag."""
         command = f"flask {self.kind.name} list" + (f" --tag {tag}" if tag else "")
 
         def where(_session: Session) -> list[ColumnElement[bool]]:
@@ -198,26 +200,26 @@ class JobCommands(Generic[R]):
 
 
 def prepared(creation: JobCreation[S], spec: S, files: Mapping[str, Any] = NO_FILES) -> JobRequest[S]:
-    """What is asked for, with what has to be known before it is stored. Raises AppError."""
+    """The request for jobs, with everything that must be known before it is stored. Raises AppError."""
     with reading() as session:
         return creation.prepared(session, JobRequest(spec, files, settings().home))
 
 
 def create(creation: JobCreation[S], request: JobRequest[S], *, queued: bool) -> list[int]:
-    """Store what was asked for, for workers if it is `queued`; the numbers of the jobs. Raises AppError."""
+    """Store a request, for workers if it is `queued`, and return the numbers of the jobs. Raises AppError."""
     with writing() as session:
         return [row.id for row in creation.create(session, request, queued=queued, requester=None)]
 
 
 def commands_of(name: str) -> Group | None:
-    """The commands of a kind of jobs that has none of its own; None where there is no such kind."""
+    """The standard commands of a kind of jobs without a file of its own; None if there is no such kind."""
     return next((JobCommands(kind).group() for kind in JOB_KINDS if kind.name == name), None)
 
 
 def _command(
     group: Group, name: str, method: Callable[..., None], text: str, options: Sequence[Decorator]
 ) -> click.Command:
-    """A command that calls a method once the database is there."""
+    """A command that makes sure of the database and then calls a method."""
 
     def call(**given: Any) -> None:
         ensure_database()
@@ -230,7 +232,7 @@ def _command(
 
 
 def run_job_here(kind: JobKind[Any], number: int) -> bool:
-    """Run a job in this process as a worker would. True if Ctrl-C came."""
+    """Run a job in this process as a worker would. True after Ctrl-C."""
     write_priority.give_way()
     with stop_on_signals() as stop, running_loop() as loop:
         owner = uuid.uuid4().hex

@@ -78,7 +78,7 @@ def _check_role(game: str | None, role: str | None) -> None:
 
 
 def read_weight(raw: str | None) -> float | None:
-    """The weight of `--lambda`; None where it was not given. Raises Invalid."""
+    """The weight given with `--lambda`; None if it was not given. Raises Invalid."""
     if raw is None:
         return None
     if not is_plain_real(raw) or not -1 <= float(raw) <= 1:

@@ -99,7 +99,7 @@ def _flag(row: Dataset) -> str:
 
 
 def _lines_of(each: ModelOrigin) -> Iterator[str]:
-    """A model in lines; what it came from is below it."""
+    """The lines of a model, with its origins below it."""
     if each.job is None or each.dataset is None:
         where = "came with Parlor" if each.origin == SHIPPED else "added by hand"
         yield f"{each.model.name}: {each.model.kind}, {where}"
@@ -116,7 +116,7 @@ def _lines_of(each: ModelOrigin) -> Iterator[str]:
 
 
 def _lines_of_dataset(how: str, row: Dataset, sources: Sequence[DatasetSource]) -> Iterator[str]:
-    """A dataset in lines, with what it was cut from; `how` is what its rows are to the model."""
+    """The lines of a dataset, with its sources; `how` is how the model used its rows."""
     yield f"  {how} {row.rows} rows of dataset {row.id} ({row.name}, version {row.version})"
     if row.unusable_at is not None:
         yield f"    unusable since {row.unusable_at:%Y-%m-%d}: it held what a person has withdrawn"

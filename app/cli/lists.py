@@ -21,7 +21,7 @@ Described = Callable[[Session, Sequence[Any]], Sequence[Any]]
 
 
 def list_options(command: F) -> F:
-    """Adds the options of a list to a command."""
+    """Add the options of a list to a command."""
     for option in reversed((
         click.option("--sort", default="", metavar="COLUMN", help=f"By which column; {DESCENDING}COLUMN: downwards."),
         click.option("--columns", default="", metavar="A,B", help="Which columns; a wrong name lists them all."),
@@ -50,10 +50,10 @@ def print_list(
     whole: Listing[Any] | None = None,
     in_lines: bool = False,
 ) -> None:
-    """Print a list as the options ask for it. Raises Invalid for a column that it does not have.
+    """Print a list as the options ask. Raises Invalid for a column that it does not have.
 
-    command: what shows further lines. none_yet: what is said where there are none. described: all that is known of
-    rows, for JSON, of which `whole` is the list if that is another. in_lines: whether JSON is an object a line.
+    command: the command that shows further lines. none_yet: the text for an empty list. described: the full JSON of
+    rows; `whole` is the list for it, if it is another one. in_lines: whether JSON is one object per line.
     """
     check_one_format(as_json, as_csv)
     _check("--limit", limit, 1)
@@ -92,7 +92,7 @@ def print_list(
 
 
 def _print_objects(objects: Sequence[Any], in_lines: bool) -> None:
-    """Print them as one array, or an object a line."""
+    """Print them as one array, or as one object per line."""
     for each in objects if in_lines else [objects]:
         print_json(each)
 
@@ -102,6 +102,6 @@ def _json(value: Any) -> Any:
 
 
 def _check(option: str, value: int | None, least: int) -> None:
-    """Raises Invalid for a number of lines that cannot be."""
+    """Raises Invalid for a number of lines below `least` or above the largest allowed."""
     if value is not None and not least <= value <= _LARGEST:
         raise Invalid(option, expected=f"a whole number from {least} to {_LARGEST}", got=Verbatim(value))

@@ -80,7 +80,7 @@ def add_local(
 
 
 def folder_at(home: Path, path: str) -> Path:
-    """Where a path leads: from the current folder, from PARLOR_HOME or from the project's folder."""
+    """The folder that a path names, relative to the current folder, PARLOR_HOME or the project's folder."""
     here = Path(path).expanduser()
     folder = (here if here.exists() else resolve(home, path)).resolve()
     check_checkpoint_folder(home, folder)
@@ -88,7 +88,7 @@ def folder_at(home: Path, path: str) -> Path:
 
 
 def stored_path(home: Path, folder: Path) -> str:
-    """The path for the registry: relative where the folder may move together with PARLOR_HOME or the project."""
+    """The path to store in the registry: relative if the folder may move together with PARLOR_HOME or the project."""
     for root in (home, ROOT):
         if folder.is_relative_to(root) and resolve(home, relative := str(folder.relative_to(root))) == folder:
             return relative

@@ -1,4 +1,4 @@
-"""`flask match`: the list of matches, its search, and what can be done with single ones."""
+"""`flask match`: list and search matches, and act on single ones."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -15,7 +15,7 @@ _ROUND = {"metavar": "R", "description": "Only this round."}  # datasets have se
 
 
 def filter_options(*without: str) -> Callable[[F], F]:
-    """Adds the options of `MatchFilter` to a command, but for those that it has itself."""
+    """Add the options of `MatchFilter` to a command, except those that it defines itself."""
 
     def add(command: F) -> F:
         for name in reversed([each for each in NAMES if each not in without]):
@@ -27,5 +27,5 @@ def filter_options(*without: str) -> Callable[[F], F]:
 
 
 def read_filter(options: Mapping[str, Any]) -> MatchFilter:
-    """The filter that the options of a command make. Raises NotFound and Invalid as `read_choice` does."""
+    """The filter that a command's options give. Raises NotFound and Invalid as `read_choice` does."""
     return read_choice({name: str(options[name]) for name in NAMES if options.get(name) is not None})

@@ -1,4 +1,4 @@
-"""The options of commands that name material: one for each game that has some, such as `--contexts FILE`."""
+"""Options of commands that take material: one for each game that has a kind of material, such as `--contexts FILE`."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def material_options(more: str = "") -> Callable[[F], F]:
-    """Adds an option for each kind of material; `more` is what the command does with it, for the help."""
+    """Add an option for each kind of material; `more` tells in the help what the command does with it."""
 
     def add(command: F) -> F:
         for _, option in reversed([*material_parameters(more=more)]):
@@ -26,7 +26,7 @@ def material_options(more: str = "") -> Callable[[F], F]:
 
 
 def material_parameters(prefix: str = "", more: str = "") -> Iterator[tuple[str, Callable[[F], F]]]:
-    """These options, each with the name under which click passes it, which begins with `prefix`."""
+    """These options, each with its click parameter name, which begins with `prefix`."""
     for game in GAMES.values():
         if (kind := game.material) is not None:
             default = f", or {ALL}. [default: {ALL}]" if kind.listed() else ". [default: generated]"
@@ -35,7 +35,7 @@ def material_parameters(prefix: str = "", more: str = "") -> Iterator[tuple[str,
 
 
 def named_material(game: str, given: dict[str, Any]) -> str | None:
-    """The file that one of these options names, all of which are taken out of `given`.
+    """The file given with one of these options; all of them are removed from `given`.
 
     Raises Invalid for an option of another game.
     """
@@ -44,7 +44,7 @@ def named_material(game: str, given: dict[str, Any]) -> str | None:
 
 
 def own_file(game: str, files: Mapping[str, str]) -> str | None:
-    """The file of the game's kind of material, of those that were given by kind. Raises Invalid for another kind."""
+    """The file given for the game's kind of material; `files` are by kind. Raises Invalid for another kind."""
     own = find_game(game).material
     for other in GAMES.values():
         if (kind := other.material) is not None and kind.name in files and (own is None or kind.name != own.name):
@@ -53,7 +53,7 @@ def own_file(game: str, files: Mapping[str, str]) -> str | None:
 
 
 def read_material(game: str, path: str | None, config: Mapping[str, Any]) -> Material | None:
-    """The material of a file, or without one the game's own list where the config leaves it open. Raises Invalid."""
+    """The material in a file; without a file, the game's own list if the config leaves it open. Raises Invalid."""
     found = find_game(game)
     kind: MaterialKind | None = found.material
     if kind is not None and path is not None:

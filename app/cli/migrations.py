@@ -1,4 +1,4 @@
-"""`flask db`: Flask-Migrate's commands, on the database of the settings; an upgrade brings the shipped models, too."""
+"""`flask db`: Flask-Migrate's commands on the database in the settings; an upgrade also adds the shipped models."""
 
 from typing import Any
 

@@ -125,7 +125,7 @@ def _ask_once(asking: _Asking, message: str, as_json: bool) -> None:
 
 
 def _converse(asking: _Asking) -> None:
-    """Turns until the input ends. With a template of single questions each line is one."""
+    """Ask turn after turn until the input ends. With a template of single questions, each line is one."""
     told: list[dict[str, str]] = []
     prompt = sys.stdin.isatty()
     while True:
@@ -164,7 +164,7 @@ def _answer_question(asking: _Asking, chat: list[dict[str, str]]) -> tuple[int, 
 def _ask_file(
     asking: _Asking, questions: Sequence[tuple[str, str]], out: Path, as_json: bool, budget: JobBudget
 ) -> None:
-    """Answers after those that are there, in the order of the questions."""
+    """Append the missing answers to the file, in the order of the questions."""
     done = _answered(out, asking.model, questions)
     chats = [asking.chat(*each) for each in questions[done:]]
     failed = 0
@@ -194,7 +194,7 @@ def _ask_file(
 
 
 def _answer_line(model: str, question: tuple[str, str], answer: BatchAnswer) -> str:
-    """A line of the answers. A question that the model refuses has an error in place of a response."""
+    """One line of the answer file. A question that the model refuses has an error instead of a response."""
     text, more = question
     found = {"question": text, **({"input": more} if more else {}), "model": model, "request": answer.request}
     result = answer.result
@@ -203,7 +203,7 @@ def _answer_line(model: str, question: tuple[str, str], answer: BatchAnswer) -> 
 
 
 def _answered(out: Path, model: str, questions: Sequence[tuple[str, str]]) -> int:
-    """How many questions a file has answers for. A line that broke off, as of a program that was killed, goes.
+    """The number of questions that a file has answers for. An incomplete last line, as of a killed program, is removed.
 
     Raises Invalid for the answers of another model, or to other questions.
     """
@@ -267,7 +267,7 @@ def _read_questions(path: Path) -> list[tuple[str, str]]:
 
 
 def read_sampling(given: dict[str, Any], preset: str | None) -> ChatSampling:
-    """That of the preset, with the options that are given over it. Raises Invalid, which names the option."""
+    """The sampling of the preset, overridden by the given options. Raises Invalid, which names the option."""
     try:
         values = {name: read_value(text) for name, text in given_options(given).items()}
         return question_templates.read_sampling(values, preset)
@@ -276,7 +276,9 @@ def read_sampling(given: dict[str, Any], preset: str | None) -> ChatSampling:
 
 
 def _fitting(name: str, sampling: ChatSampling, preset: str | None, given: dict[str, Any]) -> ChatSampling:
-    """The sampling without what the preset has and the model has not, which is said. Raises NotFound."""
+    """The sampling without the part of the preset that the model does not support, after printing a message about it.
+    Raises NotFound.
+    """
     with reading() as session:
         kind = get_model(session, name).kind
     if kind == "local" or preset is None or given["no_repeat_ngram"] is not None:

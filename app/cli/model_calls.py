@@ -1,4 +1,4 @@
-"""`flask model test`, `verify-sampling` and `list-remote`: calls of a model that belong to no match, made here."""
+"""`flask model test`, `verify-sampling` and `list-remote`: calls of a model outside matches, made in this process."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""`flask model edit|clone|archive|restore|remove`: changes of a registered model, and what makes a new one."""
+"""`flask model edit|clone|archive|restore|remove`: change a registered model, or clone it."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What `flask doctor` looks at in the registry: somebody to play against, and whether each model can be reached."""
+"""The checks of `flask doctor` on the registry: opponents for every game, and whether each model can be reached."""
 
 import importlib.util
 import os
@@ -29,8 +29,8 @@ from app.registry.adapters import engine_of
 
 
 def models(engine: Engine, home: Path, probe: Callable[[LanguageModel], Finding | None]) -> Iterator[Finding]:
-    """Every game has somebody to play against; every API model has its key and a server, every local one its folder in
-    PARLOR_HOME (`home`) or elsewhere; and `probe` may call them.
+    """Every game has an opponent for people; every API model has its key and a server, every local one its folder in
+    PARLOR_HOME (`home`) or elsewhere. `probe` may call the models.
     """
     try:
         with reading(engine) as session:
@@ -90,7 +90,7 @@ def _local_model(row: LanguageModel, home: Path, probe: Callable[[LanguageModel]
 
 
 def _lacking_folder(folder: Path) -> str | None:
-    """The folder of a checkpoint, or of the base of adapters, if it is not there."""
+    """The folder of a checkpoint, or of the base of adapters, if it is missing; None otherwise."""
     if not weights.is_adapter(folder):
         return None if (folder / "config.json").is_file() else str(folder)
     base = weights.base_of(folder)
@@ -98,7 +98,7 @@ def _lacking_folder(folder: Path) -> str | None:
 
 
 def _server(row: LanguageModel, served: ServedModel) -> Finding:
-    """Whether the engine of a model answers, which matters where it plays."""
+    """Whether a model's engine answers; it is a warning only if the engine plays its matches."""
     now = datetime.now(UTC)
     plays = row.play_with == SERVER
     said = f"{NAMES[served.engine]} at {served.base_url} {in_words(served, now)}{', and plays' if plays else ''}"
@@ -111,7 +111,9 @@ def _server(row: LanguageModel, served: ServedModel) -> Finding:
 
 
 def unreachable(url: str) -> str | None:
-    """Why nothing accepts connections at the URL's host and port within two seconds, name look-up included."""
+    """The reason that nothing accepts connections at the URL's host and port within two seconds, including DNS
+    look-up.
+    """
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     result = [f"no answer within {SECONDS:g} s"]

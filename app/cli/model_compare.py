@@ -64,7 +64,7 @@ def compare(table: str | None, as_json: bool, **given: Any) -> None:
 
 
 def _choice(session: Session, given: dict[str, Any]) -> SideBySideChoice:
-    """The choice that the options make. Raises Invalid for what does not go together, and NotFound."""
+    """The choice that the options make. Raises Invalid for a bad combination, and NotFound."""
     models, campaign, recipe = given["models"], given["campaign"], given["recipe"]
     if sum((bool(models), campaign is not None, recipe is not None)) != 1:
         raise Invalid(

@@ -1,4 +1,4 @@
-"""A model of the registry as `flask model` prints it: in a line, and in full."""
+"""A registered model as `flask model` prints it: in one line, and in full."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +13,7 @@ from app.registry.prices import price_words
 
 
 def in_words(found: dict[str, Any]) -> dict[str, str]:
-    """What a described model is used for, and its detail, for a list."""
+    """The uses of a described model, and its detail, for a list."""
     uses = [word for word, use in (("rounds", "usable_in_rounds"), ("people", "offered_to_people")) if found[use]]
     if not found["games"] and not found["archived"]:
         uses = ["societies"]
@@ -31,13 +31,13 @@ def in_words(found: dict[str, Any]) -> dict[str, str]:
 
 
 def parameters(found: dict[str, Any]) -> str:
-    """How large a described local model is, or that it is not here."""
+    """The size of a described local model, or that it is not here."""
     number = found["parameters"]
     return "not on this machine" if number is None else f"{number / 1e6:,.3g} million parameters"
 
 
 def in_full(row: LanguageModel, found: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """All that is known of a model, defaults included: names and values."""
+    """Everything known about a model, including defaults, as names and values."""
     yield "name", row.name
     yield "label", row.label
     yield "kind", row.kind
@@ -67,7 +67,7 @@ def in_full(row: LanguageModel, found: dict[str, Any]) -> Iterator[tuple[str, st
 
 
 def _served_lines(served: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
-    """The engine of a described model in lines, where there is or was one."""
+    """The lines about the engine of a described model, if it has or had one."""
     if served is not None:
         yield "server", f"{served['engine']} at {served['base_url']} {served['words']}"
         yield "server asked as", served["model"]
@@ -77,7 +77,7 @@ def _served_lines(served: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
 
 
 def found_lines(row: LanguageModel) -> list[tuple[str, str]]:
-    """What a test call has found out about a model's server, in words; nothing where none has."""
+    """The findings of a test call about a model's server, in words; empty if there are none."""
     findings, options = read_findings(row.findings), read_options(player_spec(row))
     if findings is None or not isinstance(options, api_options.ApiOptions):
         return []
@@ -89,7 +89,7 @@ def found_lines(row: LanguageModel) -> list[tuple[str, str]]:
 
 
 def next_steps(found: dict[str, Any]) -> str:
-    """What can be done with a described model that was just added."""
+    """The next steps with a described model that was just added."""
     name = found["name"]
     if not found["games"]:
         return f'Try it: flask model ask {name} "How do I make bread?"\nSocieties can use it.'

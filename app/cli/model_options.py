@@ -1,4 +1,4 @@
-"""Options that several commands of `flask model` have: of its registry row, and of how it is called."""
+"""Options shared by several commands of `flask model`: of its registry row, and of how it is called."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -34,7 +34,7 @@ PRICE_HELP = {  # of options that are US dollars a million tokens
 
 
 def number_options(**texts: str) -> Callable[[F], F]:
-    """Adds an option for each name, in their order, with its help; values stay text for `read_numbers`."""
+    """Add an option for each name, in this order, with its help; values stay text for `read_numbers`."""
 
     def add(command: F) -> F:
         for name, text in reversed(texts.items()):
@@ -46,22 +46,24 @@ def number_options(**texts: str) -> Callable[[F], F]:
 
 
 def further_option(text: str) -> Callable[[F], F]:
-    """Adds `--option NAME=VALUE`, as `more`."""
+    """Add `--option NAME=VALUE`, passed as `more`."""
     return click.option("--option", "more", cls=RepeatableOption, belongs=is_pair, metavar="NAME=VALUE", help=text)
 
 
 def given_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of a command's options that were given."""
+    """The options of a command that were given."""
     return {option: value for option, value in given.items() if value is not None}
 
 
 def read_numbers(options: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Options of which those of these names are read as values; none is None."""
+    """The options, with those in `names` read as values; "none" becomes None."""
     return {name: _read_option(value) if name in names else value for name, value in options.items()}
 
 
 def with_further(options: Mapping[str, Any], more: Sequence[str]) -> dict[str, Any]:
-    """Options with those of `--option`. Raises Conflict for one that is named twice, and Invalid for no pair."""
+    """The options together with those of `--option`. Raises Conflict for a name given twice, and Invalid for no
+    pair.
+    """
     # The value of a further option may be a key that was put there by mistake, so it is never shown.
     further = read_pairs(more, "--option", show=False)
     if twice := sorted(set(options) & set(further)):

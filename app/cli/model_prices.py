@@ -1,4 +1,4 @@
-"""`flask model prices`: the table of prices, and how those of the registered models differ from it."""
+"""`flask model prices`: the price table, and how the prices of the registered models differ from it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -38,7 +38,7 @@ def prices(as_json: bool) -> None:
 
 
 def _compared(row: LanguageModel, table: Sequence[PriceLine]) -> dict[str, Any]:
-    """The prices of a model beside those of the table, None where it has none; `state` says how they differ."""
+    """The prices of a model beside those in the table, None if it has none; `state` says how they differ."""
     own = own_prices(row)
     try:
         line = find_prices(table, row.options)

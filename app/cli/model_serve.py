@@ -1,4 +1,4 @@
-"""`flask model serve`: an engine beside the workers serves a local model, in the foreground until Ctrl-C."""
+"""`flask model serve`: serve a local model with an engine beside the workers, in the foreground until Ctrl-C."""
 
 import asyncio
 import contextlib
@@ -49,7 +49,7 @@ _OLD = 3600  # seconds after which a folder is nobody's that no command watches;
 
 
 class _Asked(NamedTuple):
-    """What the command was asked for."""
+    """The options of the command."""
 
     engine: Engine
     address: str | None
@@ -101,7 +101,9 @@ def serve(
 
 
 def _prepare(row: LanguageModel, asked: _Asked) -> tuple[ServedModel, list[str]]:
-    """Check all that can be checked before. The engine as the row has it, and what starts it. Raises AppError."""
+    """Check everything before the start. The engine for the model's row, and the command that starts it. Raises
+    AppError.
+    """
     options, home = read_options(row.options), settings().home
     port = None
     if asked.lora_rank is not None and asked.engine != VLLM:
@@ -137,7 +139,7 @@ def _prepare(row: LanguageModel, asked: _Asked) -> tuple[ServedModel, list[str]]
 
 
 def _checkpoint(folder: Path, options: LocalOptions, merged: Path | None) -> dict[str, Any]:
-    """What the checkpoint is, which has to be the row's and to have a chat template; adapters are written to `merged`.
+    """The facts of the checkpoint, which must be the row's and have a chat template; adapters are merged into `merged`.
 
     Raises AppError.
     """
@@ -153,7 +155,7 @@ def _checkpoint(folder: Path, options: LocalOptions, merged: Path | None) -> dic
 
 
 def _check_facts(facts: dict[str, Any], folder: Path, options: LocalOptions) -> None:
-    """Raises Conflict for another checkpoint than the row's, Invalid for one without a chat template."""
+    """Raises Conflict if the checkpoint is not the row's, Invalid if it has no chat template."""
     if facts["sha256"] != options.sha256:
         raise Conflict(
             "path",
@@ -173,9 +175,9 @@ def _check_facts(facts: dict[str, Any], folder: Path, options: LocalOptions) -> 
 
 
 def _merged_folder(home: Path, row: LanguageModel, sha256: str) -> Path:
-    """Where adapters are merged with a copy of their base, with which an engine is started; its watcher deletes it.
+    """The folder for adapters merged into a copy of their base, from which an engine starts; its watcher deletes it.
 
-    What commands left behind that were killed is deleted before.
+    Folders left behind by killed commands are deleted first.
     """
     merged = engines.merged_folder(home, row.id, sha256)
     private_folder(merged.parent)
@@ -192,13 +194,13 @@ def _merged_folder(home: Path, row: LanguageModel, sha256: str) -> Path:
 
 
 def _url(host: str, port: int | None) -> str:
-    """Where the workers of this machine reach what listens there."""
+    """The URL at which the workers of this machine reach a server with this host and port."""
     at = "127.0.0.1" if host in ("0.0.0.0", "") else host  # noqa: S104
     return f"http://{f'[{at}]' if ':' in at else at}:{port}/v1"
 
 
 def _port(asked: _Asked, before: ServedModel | None) -> int:
-    """The port to listen on, which nobody else has. Raises Conflict."""
+    """A free port to listen on. Raises Conflict."""
     if asked.port is not None:
         with _bound(asked.host, asked.port):
             return asked.port
@@ -240,7 +242,9 @@ def _only_model(base_url: str) -> str:
 
 
 def _become_watcher(number: int, timing: tuple[float, ...], command: list[str]) -> NoReturn:
-    """Go on as the process that starts and watches the engine: it belongs to the workers, and commands load none."""
+    """Replace this process by the one that starts and watches the engine: it is part of the workers, which commands do
+    not import.
+    """
     sys.stdout.flush()
     os.chdir(ROOT)
     watcher = [sys.executable, "-m", "workers.model_server", str(number), *map(str, timing), *command]

@@ -1,4 +1,4 @@
-"""`flask model show`: one model, and whether people withdrew what it learned from."""
+"""`flask model show`: one model, and whether people withdrew data that it was trained on."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`flask notice`: what experimenters are told by mail or webhook."""
+"""`flask notice`: notices to experimenters by mail or webhook."""
 
 import uuid
 from collections.abc import Sequence

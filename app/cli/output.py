@@ -1,4 +1,4 @@
-"""What commands write to a file or to stdout: `--out`, `--json` beside it, and the writing."""
+"""Output of commands to a file or stdout: `--out`, `--json` beside it, and the writing."""
 
 import sys
 from collections.abc import Iterable
@@ -19,14 +19,14 @@ json_with_out_option = click.option(
 
 
 def check_target(out: str, as_json: bool, what: str) -> None:
-    """Raises Invalid where both JSON and `what` is written would go to stdout."""
+    """Raises Invalid if JSON and the output would both go to stdout; `what` is the output's part of the message."""
     if as_json and out == STDOUT:
         expected = f"--out FILE with it, because {what} to stdout"
         raise Invalid("--json", expected=expected, got=Verbatim("none"))
 
 
 def write_out(pieces: Iterable[bytes], out: str) -> None:
-    """Write all pieces to a file, which is there whole or as it was, or to stdout. Raises Invalid."""
+    """Write all pieces to stdout, or to a file, which is replaced completely or left as it was. Raises Invalid."""
     if out == STDOUT:
         write_all(pieces, sys.stdout.buffer)
         return

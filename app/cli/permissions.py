@@ -1,4 +1,4 @@
-"""`flask model permit` and `flask dataset permit`: what came from elsewhere, and under which licence it is."""
+"""`flask model permit` and `flask dataset permit`: record the origin and licence of models and datasets."""
 
 from collections.abc import Callable
 from typing import Any

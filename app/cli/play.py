@@ -117,7 +117,7 @@ def _scripted(seat: StoredSeat) -> bool:
 
 
 def _play_to_the_end(terminal_session: TerminalSession, opponent: StoredSeat) -> None:
-    """Play, show how it ended, and leave no match open, however the person goes."""
+    """Play, show how it ended, and leave no match open, however the person leaves."""
     try:
         try:
             with _turns_of_partner(terminal_session, opponent) as answer:
@@ -143,7 +143,7 @@ def _take_turns(terminal_session: TerminalSession, answer: Callable[[], StoredMa
 
 
 def _person_turn(terminal_session: TerminalSession) -> None:
-    """Read one line and do what it says. A refusal is shown and the turn stays."""
+    """Read one line and act on it. After a refusal it is still the person's turn."""
     terminal_session.say("> ", end="")
     typed = terminal.read_line(_view(terminal_session), _read_typed(terminal_session))
     match typed.kind:
@@ -193,7 +193,9 @@ def _resign(terminal_session: TerminalSession) -> None:
 
 @contextlib.contextmanager
 def _turns_of_partner(terminal_session: TerminalSession, opponent: StoredSeat) -> Iterator[Callable[[], StoredMatch]]:
-    """What plays the model's turns: a script answers within the step, any other model is asked in this process."""
+    """The function that plays the model's turns: a script answers within the step, other models are called in this
+    process.
+    """
     if _scripted(opponent):
         yield lambda: terminal_session.record
         return
@@ -209,7 +211,7 @@ def _turns_of_partner(terminal_session: TerminalSession, opponent: StoredSeat) -
 
 
 def _answered(terminal_session: TerminalSession, context: WorkerContext) -> StoredMatch:
-    """The match after the model's turn. Should a worker have been told of it, its move is waited for."""
+    """The match after the model's turn. If a worker already plays the turn, wait for its move."""
     tty = terminal_session.out.isatty()
     terminal_session.say(" partner: …", end="\r" if tty else "\n")
     while True:
@@ -233,7 +235,7 @@ def _view(terminal_session: TerminalSession) -> Any:
 
 
 def _show_news(terminal_session: TerminalSession, *, own: bool = False) -> None:
-    """What has been said since the last look; what the person has typed is there already, unless `own`."""
+    """Show the new entries of the conversation; the person's own are on the screen already and shown only if `own`."""
     view = _view(terminal_session)
     for entry in view.transcript[terminal_session.shown :]:
         if own or entry.by == "partner":

@@ -1,4 +1,4 @@
-"""Bars on stderr that show how far a round or a training is, where somebody is there to see them."""
+"""Progress bars on stderr for rounds and trainings, if stderr is a terminal."""
 
 import asyncio
 import sys
@@ -18,7 +18,7 @@ EVERY = 0.25  # seconds
 
 
 async def rising(round_id: int, database: Engine) -> None:
-    """Show matches, moves a second and the time that is left, until cancelled."""
+    """Show matches, moves per second and the remaining time, until cancelled."""
     if not sys.stderr.isatty():
         return
     finished, moves, total = await asyncio.to_thread(_round_progress, database, round_id)
@@ -49,7 +49,7 @@ _pace: Callable[[float | None], str | None] = lambda pace: None if pace is None 
 
 
 class TrainingBar:
-    """Shows steps, the loss and the time that is left of a training job, from its first step on."""
+    """The steps, loss and remaining time of a training job, shown from its first step on."""
 
     def __init__(self, job_id: int) -> None:
         self._label = f"Job {job_id}"
@@ -57,7 +57,7 @@ class TrainingBar:
         self._seen = sys.stderr.isatty()
 
     def show(self, events: Sequence[JSON]) -> None:
-        """Go on to the last step among new events of the job."""
+        """Advance to the last step among new events of the job."""
         step = next((each for each in reversed(events) if each["event"] == "step"), None)
         if step is None or not self._seen:
             return

@@ -1,4 +1,6 @@
-"""`flask model card|push|pull` and `flask dataset card|push|pull`: what is published, and what is taken over."""
+"""`flask model card|push|pull` and `flask dataset card|push|pull`: publish models and datasets, and pull published
+ones.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any

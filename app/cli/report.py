@@ -1,4 +1,6 @@
-"""`flask report`: the results of a run, study, society or tournament as a page, with the data and figures behind it."""
+"""`flask report`: a page with the results of a run, study, society or tournament, and the data and figures behind
+it.
+"""
 
 import importlib
 from collections.abc import Mapping
@@ -71,7 +73,7 @@ def report(out: Path | None, control: str | None, as_json: bool, **given: str | 
 
 
 def _chosen(given: Mapping[str, str | None]) -> tuple[str, str]:
-    """What the report is of, which one option says. Raises Invalid."""
+    """The kind and name of the report's subject, given by one option. Raises Invalid."""
     chosen = [(name, reference) for name, reference in given.items() if reference is not None]
     if len(chosen) != 1:
         options = ", ".join(f"--{name}" for name in SUBJECTS)

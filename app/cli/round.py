@@ -75,7 +75,7 @@ class _RoundCommands(JobCommands[RoundRow]):
     whole = replace(LIST, start=None)
 
     def stopped(self, described: Described) -> str:
-        """After how many matches."""
+        """The number of its matches so far."""
         return f", {described['finished']} of {described['matches']} matches over"
 
     def goes_on(self, number: int) -> str:
@@ -87,7 +87,7 @@ class _RoundCommands(JobCommands[RoundRow]):
         _go_on([number], queue, as_json, several=False)
 
     def resume(self, number: int, queue: bool, as_json: bool, whole: bool = False, **budget: Any) -> None:
-        """Resume a round, or with `whole` all of its cross-play that were stopped."""
+        """Resume a round, or with `whole` all stopped rounds of its cross-play."""
         if not whole:
             super().resume(number, queue, as_json, **budget)
             return
@@ -98,7 +98,7 @@ class _RoundCommands(JobCommands[RoundRow]):
         _go_on(ids, queue, as_json, several=True)
 
     def cancel(self, number: int, as_json: bool, whole: bool = False) -> None:
-        """Cancel a round, or with `whole` all of its cross-play."""
+        """Cancel a round, or with `whole` all rounds of its cross-play."""
         if not whole:
             super().cancel(number, as_json)
             return
@@ -166,7 +166,7 @@ def _play_all(ids: Sequence[int], as_json: bool, several: bool) -> None:
 
 
 async def play_here(round_id: int) -> bool:
-    """Play a round in this process, with a bar. True if Ctrl-C came."""
+    """Play a round in this process, with a progress bar. True after Ctrl-C."""
     stop = threading.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -47,7 +47,7 @@ class _SocietyCommands(JobCommands[Society]):
     list_help = "Show the societies, the latest first."
 
     def stopped(self, described: Described) -> str:
-        """After how many interactions."""
+        """The number of its interactions so far."""
         return f", {described['done']} of {described['of']} interactions over"
 
 

@@ -1,4 +1,4 @@
-"""`flask society data|figures|export|import`: what societies give, and those that were run elsewhere."""
+"""`flask society data|figures|export|import`: the data of societies, and import of those run elsewhere."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -148,7 +148,7 @@ COMMANDS = (data, figures, export, import_folder)
 
 
 def _print_table(columns: Sequence[Column], rows: Sequence[object]) -> None:
-    """A table on stdout, without columns that say nothing."""
+    """Print a table on stdout, without columns that are all empty or 0."""
     cells = [[_cell(column.read(row)) for column in columns] for row in rows]
     told = [at for at in range(len(columns)) if any(line[at] not in ("", "0") for line in cells)]
     heads = [columns[at].name.replace("_", " ") for at in told]

@@ -1,4 +1,4 @@
-"""The options of a command that asks for a job, made from the spec of its kind."""
+"""The options of a command that creates a job, made from the spec of its kind."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
@@ -24,8 +24,8 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 def spec_options(spec: type[S]) -> Decorator:
     """Give a command an option for each field of a spec, and `--spec FILE` for all of them; it gets the spec as `spec`.
 
-    What is given beside a file is laid over it. Raises Invalid, when the command runs, for what is no such spec; this
-    and whatever else the command refuses names the option where that is called otherwise than the field.
+    Options override the file. Raises Invalid, when the command runs, if the spec is not valid; this and every other
+    refusal of the command names the option if its name differs from the field's.
     """
     parameters, typed = dict(_parameters(spec)), dict(_options_by_field(spec))
 
@@ -51,7 +51,7 @@ def spec_options(spec: type[S]) -> Decorator:
 
 
 def read_files(spec: JobSpec) -> dict[str, Any]:
-    """What the files hold that a spec names, by field; None where none is given and none ships. Raises Invalid."""
+    """The contents of the files that a spec names, by field; None if none is given and none ships. Raises Invalid."""
     found = {}
     for name, file in spec.files.items():
         given = getattr(spec, name) or SHIPPED
@@ -61,7 +61,7 @@ def read_files(spec: JobSpec) -> dict[str, Any]:
 
 
 def budget_options() -> list[Decorator]:
-    """The options of a command that raises the budget of a job."""
+    """The options for raising the budget of a job."""
     return [_parameter(name, schema) for name, schema in fields_of(JobBudget).items()]
 
 
@@ -76,7 +76,7 @@ def add_budget_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _parameters(spec: type[JobSpec]) -> Iterator[tuple[str, Decorator]]:
-    """The parameters of a command, each with the name under which click passes it."""
+    """The parameters of a command, each with its click parameter name."""
     parts = parts_of(spec)
     if spec.presets:
         known = " ".join(f"{name} is {_in_words(fields)}." for name, fields in spec.presets.items())
@@ -100,7 +100,7 @@ def _parameters(spec: type[JobSpec]) -> Iterator[tuple[str, Decorator]]:
 
 
 def _parameter(name: str, schema: Schema, called: str = "") -> Decorator:
-    """Numbers stay text, to be refused in the words that a form has for them."""
+    """The option of a field; numbers stay text, so that refusals use the same wording as a form."""
     metavar = schema.get("metavar", "TEXT")
     if schema.get("argument"):
         return click.argument(name, metavar=metavar, required=False)
@@ -121,7 +121,7 @@ def _parameter(name: str, schema: Schema, called: str = "") -> Decorator:
 
 
 def _in_words(fields: Mapping[str, Any]) -> str:
-    """The fields of a preset."""
+    """The fields of a preset in words."""
     found = []
     for name, value in fields.items():
         words = usual_of({"default": value}) if isinstance(value, bool) else str(value)
@@ -132,7 +132,7 @@ def _in_words(fields: Mapping[str, Any]) -> str:
 
 
 def _options_by_field(spec: type[JobSpec]) -> Iterator[tuple[str, str]]:
-    """What is typed for the fields whose options are called otherwise, by their path in the spec."""
+    """The options whose names differ from their fields', by the fields' paths in the spec."""
     parts = parts_of(spec)
     for name, schema in fields_of(spec).items():
         if PRESET in schema:
@@ -144,7 +144,7 @@ def _options_by_field(spec: type[JobSpec]) -> Iterator[tuple[str, str]]:
 
 
 def _repeated(schema: Schema) -> str | None:
-    """What an option that may be repeated takes: names, names with shares, or pairs of K=V."""
+    """The kind of values that a repeatable option takes: names, names with shares, or pairs of K=V."""
     if schema.get("type") == "array":
         return "names"
     if schema.get("widget") == "shares":
@@ -156,7 +156,7 @@ def _repeated(schema: Schema) -> str | None:
 
 
 def _read(spec: type[S], file: Path | None, options: Mapping[str, Any]) -> S:
-    """The spec that the options and the file ask for. Raises Invalid."""
+    """The spec that the options and the file give. Raises Invalid."""
     asked = _asked(spec, options)
     files = asked.pop(MATERIAL, None)
     found = _spec_of(spec, file, {**asked, MATERIAL: next(iter(files.values()))} if files else asked)
@@ -166,7 +166,7 @@ def _read(spec: type[S], file: Path | None, options: Mapping[str, Any]) -> S:
 
 
 def _asked(spec: type[JobSpec], options: Mapping[str, Any]) -> dict[str, Any]:
-    """What the options ask for, as a file would: those that were not given are left out."""
+    """The given options in the form of a spec file; those not given are left out."""
     found: dict[str, Any] = {}
     for called, value in options.items():
         name, _, field = called.partition(_IN)
@@ -185,7 +185,7 @@ def _asked(spec: type[JobSpec], options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shares(given: tuple[str, ...], name: str, usual: float | str) -> dict[str, Any]:
-    """Models with their shares, or the usual one where none is given. Raises Invalid for one that is named twice."""
+    """Models with their shares, or the usual one if none is given. Raises Invalid for a model named twice."""
     found: dict[str, Any] = {}
     for model, mark, share in (each.partition("=") for each in given):
         if model in found:
@@ -195,7 +195,7 @@ def _shares(given: tuple[str, ...], name: str, usual: float | str) -> dict[str, 
 
 
 def _spec_of(spec: type[S], file: Path | None, given: dict[str, Any]) -> S:
-    """The spec of a file, with what was given beside it laid over. Raises Invalid, with the line of the file."""
+    """The spec in a file, overridden by the given options. Raises Invalid, with the line of the file."""
     if file is None:
         return spec.read(given)
     document = read_yaml(file)
@@ -210,7 +210,7 @@ def _spec_of(spec: type[S], file: Path | None, given: dict[str, Any]) -> S:
 
 
 def _is_in(given: Any, path: tuple[str, ...]) -> bool:
-    """Whether a value is among nested ones, or something that it would be in is no mapping."""
+    """Whether `given` has a value at this path, or something on the way there that is not a mapping."""
     for name in path:
         if not isinstance(given, Mapping):
             return True

@@ -1,4 +1,4 @@
-"""`flask spend`: what models have cost, and one stop for everything that spends."""
+"""`flask spend`: the costs of models, and one stop for everything that spends."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -149,7 +149,7 @@ def _described(
 
 
 def _pay_described(pay: PeoplesPay) -> list[dict[str, Any]]:
-    """What people were paid with fees, by study and day, in the currency of each study."""
+    """Payments to people including fees, by study and day, in the currency of each study."""
     found: dict[tuple[int, str, str], Decimal] = defaultdict(Decimal)
     for line in pay.lines:
         found[line.study_id, line.day.isoformat(), line.currency] += line.with_fee

@@ -1,4 +1,4 @@
-"""Jobs that have steps, carried on in this process with the jobs that they wait for."""
+"""Jobs that have steps, run in this process together with the jobs that they wait for."""
 
 import asyncio
 import uuid
@@ -24,7 +24,7 @@ def run_steps(
     number: int,
     called: Callable[[AwaitedJob], str] = lambda job: str(job.kind.subject(job.number)),
 ) -> bool:
-    """Carry a job on to its end, and print what each job of its steps is `called`. True if Ctrl-C came."""
+    """Run a job to its end, and print the name of each step's job, as `called` gives it. True after Ctrl-C."""
     write_priority.give_way()
     freeze_garbage_collector()
     context = JobContext(db.engine, settings(), uuid.uuid4().hex)
@@ -36,7 +36,7 @@ def run_steps(
 
 
 def _run(awaited: AwaitedJob) -> bool:
-    """Run the job of a step. True if Ctrl-C came."""
+    """Run the job of a step. True after Ctrl-C."""
     if awaited.kind is ROUND:
         return asyncio.run(play_here(awaited.number))
     return train_here(awaited.number) if awaited.kind is TRAINING else run_job_here(awaited.kind, awaited.number)

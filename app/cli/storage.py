@@ -1,4 +1,4 @@
-"""`flask storage`: what Parlor keeps on disk, and freeing it, which can be undone."""
+"""`flask storage`: show what Parlor keeps on disk, and free space, which can be undone."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -33,7 +33,7 @@ def _filter_options(command: Any) -> Any:
 
 
 class _Storage(Group):
-    """The group, which shows without a command."""
+    """The group, which prints the overview if it is called without a command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, ["show", *args] if args in ([], ["--json"]) else args)
@@ -146,7 +146,7 @@ def delete_archive(number: int) -> None:
 
 
 def described(each: RemovalPreview) -> dict[str, Any]:
-    """What removing a thing would do, as JSON."""
+    """The effect of removing a model or dataset, as JSON."""
     return {
         "kind": each.kind,
         "number": each.number,

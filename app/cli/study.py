@@ -214,7 +214,7 @@ def _design(source: str) -> StudyDesign:
 
 
 def _means(design: StudyDesign, pairs: Mapping[str, Any]) -> Mapping[str, Decimal]:
-    """The mean points of a match by the label of its model. Raises Invalid for what no match can come to."""
+    """The mean points of a match by the label of its model. Raises Invalid for a mean that no match can reach."""
     if unknown := set(pairs) - set(design.levels("model")):
         raise Invalid(
             "--mean-points", expected=f"labels of models ({', '.join(design.levels('model'))})", got=min(unknown)

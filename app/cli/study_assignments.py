@@ -1,4 +1,4 @@
-"""`flask study assignments`: a ready-made list of arms. `app/cli/study.py` puts it into its group."""
+"""`flask study assignments`: import a ready-made list of arms. `app/cli/study.py` adds it to its group."""
 
 from pathlib import Path
 

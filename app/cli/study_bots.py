@@ -1,6 +1,6 @@
-"""`flask study bots`: programs that take part in a copy of a study, to see it work before people come.
+"""`flask study bots`: let programs take part in a copy of a study, to test it before people come.
 
-`app/cli/study.py` puts it into its group.
+`app/cli/study.py` adds it to its group.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""`flask study export-data`: what people did in a study, as one archive. `app/cli/study.py` puts it into its group."""
+"""`flask study export-data`: what people did in a study, as one archive. `app/cli/study.py` adds it to its group."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`flask study forget`: deletes what belongs to a person."""
+"""`flask study forget`: delete a person's data."""
 
 import click
 

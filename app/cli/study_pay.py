@@ -1,4 +1,4 @@
-"""`flask study pay`: what people are owed, and the batches that pay them. `app/cli/study.py` puts it into its group."""
+"""`flask study pay`: what people are owed, and the batches that pay them. `app/cli/study.py` adds it to its group."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -106,7 +106,7 @@ def _doubt(each: PayDoubt) -> str:
 
 
 def _check_action(action: str, what: str, **options: object) -> None:
-    """Raises Invalid for an unknown action, and for options that it does not take or lacks."""
+    """Raises Invalid for an unknown action, and for options that it does not take or that are missing."""
     if action not in _NEEDS:
         raise Invalid("action", expected=", ".join(filter(None, _NEEDS)), got=action)
     for name, given in {"what": what or None, **options}.items():
@@ -152,7 +152,7 @@ def _wave_pay(session: Session, wave: Wave) -> Done:
 
 
 def _table(session: Session, wave: Wave) -> Iterator[str]:
-    """How old the last table is of a recruiter that approves submissions."""
+    """The age of the last table from a recruiter that approves submissions."""
     if payments.recruiter_of(wave) not in APPROVING:
         return
     at = last_table(session, wave)

@@ -1,4 +1,4 @@
-"""`flask study reports`: what people reported, and what is done about it. `app/cli/study.py` puts it into its group."""
+"""`flask study reports`: the reports of people, and how they are handled. `app/cli/study.py` adds it to its group."""
 
 from collections.abc import Callable
 from typing import Any
@@ -93,7 +93,7 @@ def reports(
 
 
 def _assign(session: Session, report_id: int, to: str, by: str) -> None:
-    """Assign a report, and say from whom it is taken."""
+    """Assign a report, and print from whom it is taken."""
     before = steps.assigned_to(session, report_id)
     steps.assign_report(session, report_id, to, by)
     if before not in (None, to):
@@ -106,7 +106,7 @@ def _take(step: Callable[..., None], values: tuple[Any, ...]) -> None:
 
 
 def described(report: InboxReport) -> dict[str, object]:
-    """A report as JSON has it."""
+    """A report as JSON."""
     said = {} if report.mark is None else report.mark.body
     return {
         "report": report.event.id,
@@ -136,7 +136,7 @@ def report_line(report: InboxReport) -> str:
 
 
 def _step_line(step: StudyEvent) -> str:
-    """What somebody did about a report, in one line."""
+    """One line about a step taken with a report."""
     body = step.body
     what = f"undone, so {step.kind} again" if "undoes" in body else step.kind
     to = f" to {body['to']}" if step.kind == steps.MARKS[steps.ASSIGNED] else ""

@@ -1,4 +1,4 @@
-"""`flask study extra-time`: more time for one person. `app/cli/study.py` puts it into its group."""
+"""`flask study extra-time`: give one person more time. `app/cli/study.py` adds it to its group."""
 
 from decimal import Decimal
 from urllib.parse import urlencode

@@ -1,4 +1,4 @@
-"""`flask study open` and what is done with a wave from then on."""
+"""`flask study open`, and the commands that act on waves."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -90,7 +90,7 @@ def list_people(reference: str, **given: Any) -> None:
 
 
 def _with_version(session: Session, loaded: LoadedWave, source: str) -> LoadedWave:
-    """The wave of the version that was asked for. Raises Invalid for one of another study."""
+    """The wave with the version that was asked for. Raises Invalid for a version of another study."""
     path = Path(source)
     if path.suffix in _SUFFIXES:
         version, _ = store.load(session, load_design(path))
@@ -105,7 +105,7 @@ def _with_version(session: Session, loaded: LoadedWave, source: str) -> LoadedWa
 
 
 def _changing(name: str, act: Callable[[Session, Wave], None], done: str, told: str) -> click.Command:
-    """A command that does something with a wave; `told` is its help."""
+    """A command that acts on a wave; `told` is its help."""
 
     @_WAVE
     @_JSON

@@ -1,4 +1,4 @@
-"""Tables in a terminal: cells below each other."""
+"""Tables in a terminal, with aligned columns."""
 
 from collections.abc import Collection, Iterator, Sequence
 
@@ -7,7 +7,7 @@ from app.jobs.page import JobTable, is_printed
 
 
 def aligned(lines: Sequence[Sequence[str]], right: Collection[int] = ()) -> Iterator[str]:
-    """Lines of cells, those of a column below each other; at the places of `right` they end at the same place."""
+    """Lines of cells in aligned columns; the columns in `right` are aligned to the right."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         cells = (

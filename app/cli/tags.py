@@ -18,12 +18,12 @@ tag_option = click.option("--tag", metavar="TAG", help="Only those that have thi
 
 
 def whole(text: str) -> int:
-    """The number of a job that was typed. Raises Invalid."""
+    """The number of a job from typed text. Raises Invalid."""
     return whole_number(text, "number", 1, _LARGEST)
 
 
 def add_tag_commands(group: Group, kind: str, find: Callable[[Session, str], int]) -> None:
-    """Put `tag` and `note` into a group. `find`: the number of what was named; raises NotFound."""
+    """Add `tag` and `note` to a group. `find` returns the number for a given name; raises NotFound."""
     what = click.argument("which", metavar=kind.upper())
 
     @group.command("tag", help="Give tags, or take them away, and show those that there are.")

@@ -1,4 +1,4 @@
-"""`flask token`: tokens with which programs use the API in the name of an experimenter."""
+"""`flask token`: tokens with which programs use the API on behalf of an experimenter."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

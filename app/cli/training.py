@@ -1,4 +1,4 @@
-"""`flask training`, also `flask train` and `flask job`: models trained on datasets, here or by the workers."""
+"""`flask training`, also `flask train` and `flask job`: train models on datasets, here or by the workers."""
 
 import uuid
 from typing import Any
@@ -63,12 +63,12 @@ class _TrainingCommands(JobCommands[TrainingJob]):
     list_help = "Show the jobs, the latest first."
 
     def print_tables(self, number: int) -> None:
-        """The last lines of its log."""
+        """Print the last lines of its log."""
         with reading() as session:
             click.echo(TRAINING.get(session, number).log)
 
     def stopped(self, described: Described) -> str:
-        """At which step."""
+        """The step at which it stopped."""
         return f" at {_progress(described)}"
 
     def goes_on(self, number: int) -> str:
@@ -77,7 +77,9 @@ class _TrainingCommands(JobCommands[TrainingJob]):
         return f"{again} from its last checkpoint" if self.read(number)["backend"] == LOCAL else again
 
     def resume(self, number: int, queue: bool, as_json: bool, **budget: Any) -> None:
-        """As for all kinds. A job whose process died while it was cancelled is cancelled to the end, not trained."""
+        """Resume as for all kinds; but a job whose process died while it was being cancelled is cancelled, not
+        trained.
+        """
         with reading() as session:
             row = TRAINING.get(session, number)
             left = row.status == states.CANCELLING and not TRAINING.has_worker(session, row)
@@ -92,7 +94,7 @@ class _TrainingCommands(JobCommands[TrainingJob]):
             self.report_cancelled(number, as_json)
 
     def end_outside(self, number: int) -> None:
-        """Have a vendor cancel the job, where whoever followed it in a terminal is gone."""
+        """Cancel the job at its vendor, if the process that followed it in a terminal is gone."""
         with reading() as session:
             row = TRAINING.get(session, number)
             alone = row.status == states.CANCELLING and not row.queued and not TRAINING.has_worker(session, row)
@@ -100,7 +102,7 @@ class _TrainingCommands(JobCommands[TrainingJob]):
             train_here(number)
 
     def run_here(self, number: int, as_json: bool) -> None:
-        """Train in this process, with a bar."""
+        """Train in this process, with a progress bar."""
         train_here(number)
         _report(self.read(number), as_json)
 
@@ -115,7 +117,7 @@ training.add_command(training.commands["resume"], "retry")
 
 
 def train_here(job_id: int) -> bool:
-    """Run a job in this process, with a bar. True if Ctrl-C came."""
+    """Run a job in this process, with a progress bar. True after Ctrl-C."""
     write_priority.give_way()
     with stop_on_signals() as stop, TrainingBar(job_id) as bar:
         run_job(JobContext(db.engine, settings(), uuid.uuid4().hex, stop), job_id, bar.show)
@@ -123,7 +125,7 @@ def train_here(job_id: int) -> bool:
 
 
 def _report(described: dict[str, Any], as_json: bool) -> None:
-    """The result of a job that was run here."""
+    """Print the result of a job that ran here."""
     number, status = described["job_id"], described["status"]
     again = _JOBS.goes_on(number)
     if status not in (states.DONE, states.FAILED, states.CANCELLED):
@@ -151,7 +153,7 @@ def _report(described: dict[str, Any], as_json: bool) -> None:
 
 
 def _paid(described: dict[str, Any]) -> str:
-    """What a vendor has trained, and what that cost where its price is known."""
+    """The number of tokens that a vendor trained, and their cost if its price is known."""
     if described["trained_tokens"] is None:
         return ""
     cost = "" if described["cost"] is None else f", ${described['cost']:.2f}"

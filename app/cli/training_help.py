@@ -1,4 +1,4 @@
-"""The methods of training and their fields, as `flask train --help` lists them: made from their JSON Schema."""
+"""The training methods and their fields, as `flask train --help` lists them, made from their JSON Schema."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,10 +14,10 @@ from training.methods import all_methods, methods_here
 
 
 class TrainingCommand(Command):
-    """A command that takes the fields of methods in `--config`, which are listed below its options."""
+    """A command that takes fields of methods in `--config`, which its help lists below its options."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
-        """Write a list for each method, and one of the fields that all of them take."""
+        """Write the list of fields common to all methods, and one list for each method."""
         for heading, rows in training_fields():
             formatter.write_paragraph()
             formatter.write(f"{click.wrap_text(heading, formatter.width)}\n")
@@ -26,7 +26,9 @@ class TrainingCommand(Command):
 
 
 def training_fields() -> Iterator[tuple[str, Sequence[tuple[str, str]]]]:
-    """A heading for the fields of every method here, each of these and each backend, with fields and meanings."""
+    """Headings with fields and their meanings: one for the common fields, one for each method, one for each
+    backend's.
+    """
     methods = methods_here()
     fields = {name: method.job_fields for name, method in methods.items()}
     common = set.intersection(*(set(each) for each in fields.values()))
