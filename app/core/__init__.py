@@ -1,1 +1,1 @@
-"""What every process needs and what belongs to no domain: settings, errors, the database, files, logs, messages."""
+"""Code that every process needs and that belongs to no domain: settings, errors, database, files, logs, messages."""

@@ -1,4 +1,4 @@
-"""Which commit of the program runs, as far as git can say."""
+"""The commit of the running program, as far as git can tell."""
 
 import subprocess
 from functools import lru_cache

@@ -1,6 +1,6 @@
 """Every setting of Parlor: its type, its default and its meaning. Read from the environment and from `.env`.
 
-A bad value stops the start with one line: the setting, what was expected, what came.
+A bad value stops the start with one line: the setting, the expected value, the given one.
 """
 
 import hashlib
@@ -284,7 +284,7 @@ class Settings(BaseSettings):
 
     @property
     def prices_file(self) -> Path:
-        """The table of prices; a relative path is under the project's folder."""
+        """The price table; a relative path is under the project's folder."""
         return ROOT / (Path(self.PRICES_FILE).expanduser() if self.PRICES_FILE else SHIPPED_PRICES)
 
     @property
@@ -298,16 +298,16 @@ class Settings(BaseSettings):
 
     @property
     def redis_socket(self) -> Path:
-        """Where the embedded Redis server listens."""
+        """The socket of the embedded Redis server."""
         return self._socket("redis.sock")
 
     @property
     def models_socket(self) -> Path:
-        """Where the process that holds local models listens."""
+        """The socket of the process that holds local models."""
         return self._socket("models.sock")
 
     def _socket(self, name: str) -> Path:
-        """A unix socket's path: in PARLOR_HOME, or elsewhere where that is too long for a socket."""
+        """The path of a unix socket: in PARLOR_HOME, or elsewhere if that path would be too long for a socket."""
         path = self.home / "run" / name
         if len(os.fsencode(path)) <= _LONGEST_SOCKET_PATH:
             return path
@@ -321,46 +321,46 @@ class Settings(BaseSettings):
 
     @property
     def no_broker_mark(self) -> Path:
-        """The file that a supervisor makes which has found no Redis server to start."""
+        """The file that a supervisor creates if it has found no Redis server to start."""
         return self.home / "run" / "no-broker"
 
     @property
     def redis_url(self) -> str:
-        """For redis-py; empty where there is no broker."""
+        """The URL for redis-py; empty without a broker."""
         if not self.has_broker:
             return ""
         return self.REDIS_URL or f"unix://{quote(str(self.redis_socket))}"
 
     @property
     def broker_url(self) -> str:
-        """The same server for Celery, which spells unix sockets its own way."""
+        """The URL of the same server for Celery, which has its own form for unix sockets."""
         url = self.redis_url
         return "redis+socket" + url.removeprefix("unix") if url.startswith("unix://") else url
 
     @property
     def limiter_url(self) -> str:
-        """The same server for Flask-Limiter, which has a third spelling; without a broker each process counts alone."""
+        """The URL of the same server for Flask-Limiter, in a third form; without a broker each process counts alone."""
         url = self.redis_url or "memory://"
         return "redis+" + url if url.startswith("unix://") else url
 
     @property
     def api_hosts(self) -> tuple[str, ...]:
-        """API_HOSTS, one by one, in lower case; none: any host will do."""
+        """The hosts in API_HOSTS, in lower case; if empty, any host is allowed."""
         return tuple(host.lower() for host in _comma_separated(self.API_HOSTS))
 
     @property
     def key_variables(self) -> tuple[str, ...]:
-        """KEY_VARIABLES, one by one."""
+        """The names in KEY_VARIABLES."""
         return _comma_separated(self.KEY_VARIABLES)
 
     @property
     def notice_mail_to(self) -> tuple[str, ...]:
-        """NOTICE_MAIL_TO, one by one."""
+        """The addresses in NOTICE_MAIL_TO."""
         return _comma_separated(self.NOTICE_MAIL_TO)
 
     @property
     def notice_sender(self) -> str:
-        """Whom notices are from."""
+        """The sender of notices."""
         return self.SMTP_FROM or f"parlor@{urlsplit(self.public_url).hostname or 'localhost'}"
 
     @property
@@ -370,7 +370,7 @@ class Settings(BaseSettings):
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
-        """The languages that pages are offered in; the first is for who has asked for none of them."""
+        """The languages of the pages; the first is for people who have asked for none of them."""
         return _comma_separated(self.LANGUAGES) or known_languages()
 
     @property
@@ -380,12 +380,12 @@ class Settings(BaseSettings):
 
     @property
     def web_url(self) -> str:
-        """Where bots of a rehearsal come in."""
+        """The URL that bots of a rehearsal use."""
         return self.WEB_URL.rstrip("/") or f"http://127.0.0.1:{self.PORT}"
 
     @cached_property
     def secret_key(self) -> str:
-        """SECRET_KEY, or the key that was made for this PARLOR_HOME, readable by its owner alone."""
+        """SECRET_KEY, or the key generated for this PARLOR_HOME, which only its owner can read."""
         if self.SECRET_KEY:
             return self.SECRET_KEY
         path = self.home / "secret_key"
@@ -401,7 +401,7 @@ class Settings(BaseSettings):
 
 
 def _kept_key(path: Path) -> str:
-    """The key in a file that is made when it is not there. Raises OSError."""
+    """The key in a file, which is created if it is missing. Raises OSError."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
@@ -417,22 +417,22 @@ def _kept_key(path: Path) -> str:
 
 
 def sqlite_url(path: Path) -> str:
-    """The URL of an SQLite file, whatever characters are in its path."""
+    """The URL of an SQLite file, whose path may contain any characters."""
     return URL.create("sqlite", database=str(path)).render_as_string(hide_password=False)
 
 
 def known_languages() -> tuple[str, ...]:
-    """English, and what it has been translated into."""
+    """English, and the languages with a translation."""
     return ENGLISH, *sorted(path.parts[-3] for path in TRANSLATIONS.glob("*/LC_MESSAGES/messages.po"))
 
 
 def _comma_separated(text: str) -> tuple[str, ...]:
-    """What is between the commas, each once."""
+    """The comma-separated items, without duplicates."""
     return tuple(dict.fromkeys(each for part in text.split(",") if (each := part.strip())))
 
 
 def is_whole(text: str) -> bool:
-    """Whether a text has no halves of characters."""
+    """Whether a text has no unpaired surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,8 +1,8 @@
-"""Reads a table that people let a program write, also one that a spreadsheet saved again. Pure.
+"""Reads CSV tables from people's programs, including those saved again by a spreadsheet. Pure.
 
-UTF-8 with or without its mark, UTF-16, and the Windows character set of Western Europe; cells parted by commas,
-semicolons, tabs or bars, also as `="…"`; lines of any system; `sep=;` as a first line; rows and columns without
-anything in them.
+It accepts UTF-8 with or without a byte order mark, UTF-16, and the Windows character set of Western Europe; cells
+separated by commas, semicolons, tabs or bars, also as `="…"`; line endings of any system; `sep=;` as a first line; and
+empty rows and columns.
 """
 
 import csv
@@ -27,14 +27,14 @@ _LONGEST_HEADER = 1 << 20  # characters
 
 
 class CsvRow(NamedTuple):
-    """A row, by the names of the columns, without blanks around its cells; `line` is where it ends in the file."""
+    """A row by column names, with its cells stripped; `line` is where it ends in the file."""
 
     line: int
     cells: Mapping[str, str]
 
 
 class CsvTable(NamedTuple):
-    """A table: the names of its columns, its rows, and how it was written, in words."""
+    """A table: the names of its columns, its rows, and a description of its format."""
 
     columns: Sequence[str]
     rows: Sequence[CsvRow]
@@ -42,11 +42,12 @@ class CsvTable(NamedTuple):
 
 
 def read_csv(content: bytes, name: str, columns: Collection[str] = (), *, western: bool = False) -> CsvTable:
-    """The table in a file; nothing of an empty one. `columns` are those that are looked for, which tells what parts the
-    cells. `western` is for tables of which only plain letters are read: the Windows character set is one for them.
+    """The table in a file; an empty file gives an empty table. `columns` are the expected columns, which help to find
+    the separator. `western` is for tables of which only ASCII letters are read: they may be in the Windows character
+    set.
 
-    Raises Invalid, with `name` and what was found, for what is no table: no text, an open quote, a row with more cells
-    than the header has.
+    Raises Invalid, with `name` and what was found, for anything but a table: no text, an open quote, a row with more
+    cells than the header.
     """
     text, encoding = _decoded(content, name, western=western)
     text, mark = _without_separator_line(text)
@@ -107,7 +108,7 @@ def _parsed(found: Sequence[tuple[int, list[str]]], header: Sequence[str], name:
 
 
 def decode_text(content: bytes) -> str:
-    """The text of a file that a program may have saved again: UTF-8 with or without its mark, or UTF-16.
+    """The text of a file that a program may have saved again: UTF-8 with or without a byte order mark, or UTF-16.
 
     Raises UnicodeDecodeError.
     """
@@ -124,7 +125,7 @@ def _encoding_of(content: bytes) -> str:
 
 
 def _decoded(content: bytes, name: str, *, western: bool) -> tuple[str, str]:
-    """The text of a file and the name of its encoding. Raises Invalid for what is no text."""
+    """The text of a file and the name of its encoding. Raises Invalid if it is not text."""
     if content.startswith(_WORKBOOKS):
         raise Invalid(
             None, expected=Phrase("a CSV table"), got=Phrase("a workbook of a spreadsheet"),
@@ -156,13 +157,15 @@ def _no_text(name: str, encoding: str) -> Invalid:
 
 
 def _without_separator_line(text: str) -> tuple[str, str | None]:
-    """A text without the line by which some programs say what parts cells, and that mark."""
+    """A text without the line in which some programs name the separator, and that separator; None without such a
+    line.
+    """
     found = re.match(r"\s*\"?sep=(.)\"?[ \t]*(?:\r\n|\r|\n)", text, re.IGNORECASE)
     return (text[found.end() :], found[1]) if found else (text, None)
 
 
 def _mark_of(text: str, columns: Collection[str]) -> str:
-    """What parts the cells: what finds most of the columns in the header, then what parts it most often."""
+    """The separator of the cells: the one that gives most of the columns in the header, then the most frequent one."""
     header = next((line for line in re.split(r"\r\n|\r|\n", text[:_LONGEST_HEADER]) if line.strip(',;|\t "')), "")
 
     def fits(mark: str) -> tuple[int, int]:
@@ -176,8 +179,8 @@ def _mark_of(text: str, columns: Collection[str]) -> str:
 
 
 def _bare(cell: str) -> str:
-    """A cell without blanks around it, without the marks that cannot be seen that programs put there, and without the
-    formula (`="…"`) by which some keep an id from being taken for a number.
+    """A cell stripped of blanks, of the invisible marks that programs add, and of the formula (`="…"`) that some use to
+    keep an id from becoming a number.
     """
     found = cell.strip().strip("\ufeff\u200b\u200e\u200f").strip()
     return found[2:-1] if _KEPT_AS_TEXT.fullmatch(found) else found

@@ -1,4 +1,4 @@
-"""Tables as CSV: what a column is, and how its values are written. Pure."""
+"""CSV tables: their columns, and how values are written. Pure."""
 
 import csv
 import json
@@ -36,9 +36,9 @@ _FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠−]")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its name, its type, what it means, which values it may hold, and where its value comes from.
+    """A column: its name, its type, its meaning, its allowed values, and the function that reads a value.
 
-    Without `read` it is the attribute of the row that has the column's name.
+    Without `read`, the value is the row's attribute with the column's name.
     """
 
     name: str
@@ -53,9 +53,9 @@ class Column:
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The values of text that is one of a few, as `values` begins with them: `waiting | over; empty for none`.
+        """The possible values of a text column with a fixed set, read from `values`: `waiting | over; empty for none`.
 
-        None where it is other text, or may be more than is listed.
+        Empty for other text, or if more values than those listed are possible.
         """
         listed = self.values.partition(";")[0].split(" | ")
         found = tuple(each for each in listed if not each.startswith("empty"))
@@ -83,7 +83,7 @@ _AT_THE_END = re.compile(r"(?:_(?:match|block)_\d+)?$")
 
 
 def with_short_names(columns: Sequence[Column]) -> list[Column]:
-    """The columns under the names that `short_names` gives them; what it changes is told in the meaning."""
+    """The columns, renamed by `short_names`; the meaning of a renamed column begins with its original name."""
     names = short_names([column.name for column in columns])
     return [
         column if column.name == name else replace(column, name=name, meaning=f"[{column.name}] {column.meaning}")
@@ -92,8 +92,8 @@ def with_short_names(columns: Sequence[Column]) -> list[Column]:
 
 
 def short_names(names: Sequence[str]) -> list[str]:
-    """Names that statistics programs take: at most 32 characters, letters, digits and underscores, no digit first, each
-    once whatever its case. What fits stays as it is.
+    """Names that statistics programs accept: at most 32 characters, letters, digits and underscores, no digit first,
+    unique regardless of case. Names that fit stay unchanged.
     """
     seen: dict[str, int] = {}
     for place, name in enumerate(names):
@@ -114,7 +114,7 @@ def _fits(name: str) -> bool:
 
 
 def _shorter(name: str) -> Iterator[str]:
-    """Shorter and shorter names with a number; which match or block it is about stays readable at their end."""
+    """Shorter and shorter names with a number, which keep the match or block at their end."""
     plain = re.sub(r"\W+", "_", name).strip("_") or "column"
     if not plain.isidentifier() or plain.casefold() in _RESERVED:
         plain = f"x_{plain}"
@@ -127,7 +127,7 @@ def _shorter(name: str) -> Iterator[str]:
 
 
 class CountedRows:
-    """Rows that count themselves as they are read."""
+    """Rows that are counted as they are read."""
 
     def __init__(self, rows: Iterable[Any]) -> None:
         self._rows = rows
@@ -142,9 +142,9 @@ class CountedRows:
 def to_csv(
     columns: Sequence[Column], found: Iterable[Any], *, guard: bool = False, bom: bool = False
 ) -> Iterator[bytes]:
-    """CSV in UTF-8, header first, in pieces of some hundred rows. Names of columns are those of `short_names`.
+    """CSV in UTF-8, header first, in chunks of some hundred rows, with the column names of `short_names`.
 
-    `guard` puts an apostrophe before text that a spreadsheet would take for a formula, or change by taking it for a
+    `guard` puts an apostrophe before text that a spreadsheet would run as a formula, or change because it looks like a
     number or a date; `bom` marks UTF-8 for Excel.
     """
     writer = csv.writer(SimpleNamespace(write=lambda text: text))
@@ -182,15 +182,15 @@ def _cell(column: Column, row: Any, guard: bool) -> str:
 
 
 def guarded(text: str) -> str:
-    """The text with an apostrophe before what a spreadsheet would take for a formula, or change.
+    """The text with an apostrophe in front if a spreadsheet would run it as a formula, or change it.
 
-    It changes what it takes for a number of more than 15 digits, with leading zeros or an exponent, or for a date.
+    A spreadsheet changes numbers with more than 15 digits, leading zeros or an exponent, and dates.
     """
     return f"'{text}" if looks_like_formula(text) or _REWRITTEN.fullmatch(text.strip()) else text
 
 
 def looks_like_formula(text: str) -> bool:
-    """Whether a spreadsheet may run the text: it begins with = + - @, a tab or a line break, whatever blank is before.
+    """Whether a spreadsheet may run the text: it begins with = + - @, after any blanks, or with a tab or a line break.
 
     Source: OWASP, CSV Injection, with the full-width variants that some programs treat alike.
     """

@@ -1,4 +1,4 @@
-"""Whether there is room on the disk of PARLOR_HOME."""
+"""Free space on the disk of PARLOR_HOME."""
 
 import errno
 import shutil
@@ -9,16 +9,16 @@ MB = 10**6
 
 
 def free_mb(settings: Settings) -> int:
-    """Megabytes that are free where PARLOR_HOME is. Raises OSError when it is not there."""
+    """Free megabytes on the disk of PARLOR_HOME. Raises OSError if it does not exist."""
     return shutil.disk_usage(settings.home).free // MB
 
 
 def low_disk(settings: Settings) -> int | None:
-    """The megabytes that are left when they are fewer than LOW_DISK_MB, else None."""
+    """The free megabytes if they are fewer than LOW_DISK_MB, else None."""
     left = free_mb(settings)
     return left if left < settings.LOW_DISK_MB else None
 
 
 def is_full(error: OSError) -> bool:
-    """Whether something was not written for want of room."""
+    """Whether an error means that the disk is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -1,4 +1,4 @@
-"""A document as a pydantic model: what pydantic finds wrong is said with file, line and key."""
+"""Documents read as pydantic models: pydantic's errors are reported with file, line and key."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -19,9 +19,9 @@ ExpectedForm = Callable[[ErrorDetails], str]  # what was wanted of a value of th
 def read_model(
     kind: type[M], document: Document, expected_form: ExpectedForm, not_yet: Mapping[KeyPath, str] | None = None
 ) -> M:
-    """The mapping of a document as a model. Raises Invalid for the first thing that is wrong, with its line.
+    """The mapping of a document as a model. Raises Invalid for the first fault, with its line.
 
-    `not_yet` says what is expected in place of keys that somebody might think are known.
+    `not_yet` has the expectation to report for keys that people might take for known ones.
     """
     try:
         return kind.model_validate_json(json.dumps(document.value))
@@ -36,7 +36,7 @@ def _first_fault(
     expected_form: ExpectedForm,
     not_yet: Mapping[KeyPath, str],
 ) -> Invalid:
-    """The first fault in the file. A key that is not known says more than one that is missing."""
+    """The first fault in the file. An unknown key takes precedence, because it says more than a missing one."""
     # A list of which an item is wrong is also too short.
     whole = [
         each for each in errors if each["type"] != "too_short" or each["ctx"]["actual_length"] == len(each["input"])
@@ -51,7 +51,7 @@ def _first_fault(
     ]
 
     def order(fault: tuple[KeyPath, ErrorDetails]) -> tuple[bool, bool, int]:
-        """The file itself before what it extends, then by lines."""
+        """Unknown keys first, then the file itself before the file that it extends, then by line."""
         source, number = document.line(fault[0])
         return fault[1]["type"] != "extra_forbidden", source != document.source, number
 
@@ -65,7 +65,7 @@ def _first_fault(
 
 
 def _path(error: ErrorDetails, value: Any) -> KeyPath:
-    """The keys of the file in an error's location, which also names members of unions; a missing key stays."""
+    """The keys of an error's location that are in the file, without members of unions; a missing key stays."""
     path: list[str | int] = []
     loc: KeyPath = error["loc"]
     for at, part in enumerate(loc):
@@ -99,7 +99,7 @@ def _expected(error: ErrorDetails, kind: type[BaseModel], path: KeyPath, expecte
 
 
 def _keys(kind: Any, path: KeyPath) -> list[str]:
-    """The keys that may be at a path."""
+    """The keys allowed at a path."""
     for part in path:
         if isinstance(part, int):
             continue
@@ -111,7 +111,7 @@ def _keys(kind: Any, path: KeyPath) -> list[str]:
 
 
 def _model_in(annotation: Any) -> Any:
-    """The model that a type is made of, as in `tuple[Model, ...]` or `Model | None`."""
+    """The model inside a type, as in `tuple[Model, ...]` or `Model | None`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((found for each in getattr(annotation, "__args__", ()) if (found := _model_in(each))), None)

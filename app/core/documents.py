@@ -1,4 +1,4 @@
-"""What a file of keys and values holds, with the line of each key. Pure."""
+"""The contents of a file of keys and values, with the line of each key. Pure."""
 
 from typing import Any, NamedTuple
 
@@ -14,25 +14,27 @@ class Line(NamedTuple):
 
 
 class Document(NamedTuple):
-    """What a file holds, and the line of each key and list item by its path; what it extends has lines elsewhere."""
+    """The contents of a file, and the line of each key and list item by its path; lines may be in the file that it
+    extends.
+    """
 
     source: str
     value: dict[str, Any]
     lines: dict[KeyPath, Line]
 
     def line(self, path: KeyPath) -> Line:
-        """The line of a value. Of one that is missing, the line of what it is missing in."""
+        """The line of a value. For a missing value, the line of the value that should contain it."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path, Line(self.source, 1))
 
     def place(self, path: KeyPath) -> str:
-        """The place of a value, or what it is missing in: file, line and key."""
+        """The place of a value, or of the value that should contain it: file, line and key."""
         source, number = self.line(path)
         return f"{source}:{number}: {dotted(path)}" if path else f"{self.source}:1"
 
     def invalid(self, path: KeyPath, expected: str, got: object) -> Invalid:
-        """An error about the value at a path, or about one that is missing there."""
+        """An error about the value at a path, which may be missing."""
         return Invalid(None, expected=expected, got=got, subject=Verbatim(self.place(path)))
 
 

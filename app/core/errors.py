@@ -1,8 +1,8 @@
-"""The errors that Parlor raises on purpose: each says what was expected, what came and what to do.
+"""The errors that Parlor raises on purpose: each tells what was expected, what came and what to do.
 
-The edges turn them into their own shape, in one place each: an HTTP status and `{error: {code, message}}`,
-a socket acknowledgement, one line and exit code 2 on the command line, or a mark at the field of a form, in the
-page's language. Nothing here knows a language: a `Phrase` keeps its values apart so that an edge can translate it.
+The edges convert them to their own form, in one place each: an HTTP status and `{error: {code, message}}`, a socket
+acknowledgement, one line and exit code 2 on the command line, or a mark at the field of a form, in the page's language.
+Nothing here depends on a language: a `Phrase` keeps its values apart so that an edge can translate it.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,7 +13,7 @@ _MOST_CHOICES = 40  # in a message
 
 
 class Verbatim(str):
-    """Text that is shown as it is: a name, a figure, what another program wrote."""
+    """Text that is shown unchanged: a name, a figure, another program's output."""
 
 
 class FieldName(Verbatim):
@@ -34,7 +34,7 @@ class Phrase:
         return self.render()
 
     def render(self, translate: Callable[[str], str] = str, label: Callable[[str], str] = str) -> str:
-        """The phrase with its values, its template put through `translate` and the names of fields through `label`."""
+        """The phrase with its values; `translate` is applied to its template and `label` to the names of fields."""
         template = translate(self.template)
         if not self.values:
             return template
@@ -52,7 +52,7 @@ def render(value: object, translate: Callable[[str], str] = str, label: Callable
 
 
 def either(choices: Iterable[str]) -> Phrase | Verbatim:
-    """The choices with "or" between them; of very many the first, as nobody reads the rest."""
+    """The choices joined with "or"; a long list is cut off."""
     first, *others = map(Verbatim, choices)
     if len(others) > _MOST_CHOICES:
         others[_MOST_CHOICES:] = [Verbatim("…")]
@@ -77,21 +77,20 @@ class AppError(Exception):
             self.code = code
 
     def line(self, translate: Callable[[str], str] = str, label: Callable[[str], str] = str) -> str:
-        """The error in one line, its phrases put through `translate` and the names of fields through `label`."""
+        """The error in one line; `translate` is applied to its phrases and `label` to the names of fields."""
         return render(self.text, translate, label)
 
     def is_translatable(self) -> bool:
-        """Whether all of it is phrases and names, so that no English is left in a translated line."""
+        """Whether all of it is phrases and names, so that a translated line contains no English."""
         return isinstance(self.text, Phrase)
 
 
 class FieldError(AppError):
     """A refusal of one field: what was expected of it, what it got, and what to do about it.
 
-    field: its name on the command line and in forms; None for what has none, such as a file.
-    expected, remedy: a Phrase where a page shows it; a str is English on every page.
-    got: what came, shown by `shown`; a Phrase or Verbatim is shown as it is.
-    subject: what the line begins with, where that is not the field's name: a path, a place in a file, "round 3".
+    field: its name on the command line and in forms; None if it has none, such as a file. expected, remedy: a Phrase if
+    a page shows it; a str is English on every page. got: what came, shown by `shown`; a Phrase or Verbatim is shown
+    unchanged. subject: the beginning of the line, if it is not the field's name: a path, a place in a file, "round 3".
     """
 
     def __init__(
@@ -123,7 +122,7 @@ class FieldError(AppError):
         return all(isinstance(self.parts[name], Phrase | Verbatim | None) for name in ("expected", "remedy"))
 
     def texts(self) -> dict[str, str | None]:
-        """What was expected, what came and what to do, for programs."""
+        """The expectation, the given value and the remedy, for programs."""
         expected, got, remedy, _ = self.parts.values()
         return {
             "expected": str(expected),
@@ -132,7 +131,7 @@ class FieldError(AppError):
         }
 
     def at(self, place: object) -> Self:
-        """The same error, found at a place in a file, with which the line begins."""
+        """The same error, found at a place in a file; the line begins with that place."""
         own = self.parts["subject"] or self.field
         subject = place if own is None else Phrase("%(place)s: %(subject)s", place=place, subject=own)
         return type(self)(self.field, **{**self.parts, "subject": subject})
@@ -146,14 +145,14 @@ class Invalid(FieldError):
 
 
 class NotAllowed(AppError):
-    """Whoever asks may not do this."""
+    """The requester may not do this."""
 
     code = "not_allowed"
     status = 403
 
 
 class NotFound(FieldError):
-    """There is no such thing."""
+    """The thing does not exist."""
 
     code = "not_found"
     status = 404
@@ -167,14 +166,14 @@ class Conflict(FieldError):
 
 
 class TooMany(AppError):
-    """Somebody has as many of something as one person may."""
+    """The person has reached the limit of something."""
 
     code = "too_many"
     status = 409
 
 
 class Unavailable(AppError):
-    """The database is busy or away. Nothing was done; the same request may succeed after RETRY_AFTER seconds."""
+    """The database is busy or unreachable. Nothing was done; the same request may succeed after RETRY_AFTER seconds."""
 
     code = "unavailable"
     status = 503
@@ -184,7 +183,7 @@ RETRY_AFTER = 2  # seconds
 
 
 def check_name(field: str, value: str) -> None:
-    """Raises Invalid for what cannot be a name or a label that people read."""
+    """Raises Invalid for text that cannot be a name or a label."""
     if not (value.strip() == value and 1 <= len(value) <= 80 and value.isprintable()):
         raise Invalid(field, expected=Phrase("1 to 80 characters without spaces around them"), got=value)
 
@@ -194,6 +193,6 @@ def _came(got: object) -> Phrase | str:
 
 
 def shown(value: object, most: int = 60) -> str:
-    """What came, for a message: its repr, short enough for one line."""
+    """A given value for a message: its repr, short enough for one line."""
     text = repr(value)
     return text if len(text) <= most else f"{text[: most - 1]}…"

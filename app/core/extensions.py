@@ -1,8 +1,8 @@
-"""The database, not yet bound to an app, and the two ways to talk to it: what every process needs.
+"""The database, not yet bound to an app, and its sessions for reading and writing, which every process needs.
 
 `reading()` and `writing()` give a session. On SQLite a writing transaction begins with BEGIN IMMEDIATE, so that two
-processes never both believe that they may write; a reading one begins plainly and waits for nobody.
-Services take a session and never commit; the edge that opened it does, once.
+processes never both believe that they may write; a reading one begins normally and never waits. Services take a session
+and never commit; the edge that opened it does, once.
 """
 
 import os
@@ -73,13 +73,13 @@ else:
 
 
 def open_engine(url: str | URL, **options: Any) -> Engine:
-    """An engine beside the app's, with `options` as `create_engine` takes them."""
+    """An engine besides the app's; `options` are passed to `create_engine`."""
     return create_engine(url, **ENGINE_OPTIONS, **options)
 
 
 @contextmanager
 def reading(engine: Engine | None = None) -> Iterator[Session]:
-    """A session that only reads. Needs an app context unless it is given an engine."""
+    """A session that only reads. Needs an app context unless an engine is given."""
     with Session((engine or db.engine).execution_options(**READ_ONLY)) as session:
         yield session
 
@@ -88,8 +88,8 @@ def reading(engine: Engine | None = None) -> Iterator[Session]:
 def writing(engine: Engine | None = None, *, patience: float | None = None) -> Iterator[Session]:
     """A session that commits when its block ends and rolls back when it raises.
 
-    With `patience`, the transaction has begun when the block does, and locks that others have are waited for so many
-    seconds instead of BUSY_SECONDS on SQLite and for ever on PostgreSQL.
+    With `patience`, the transaction begins before the block does, and waits this many seconds for the locks of others,
+    instead of BUSY_SECONDS on SQLite and forever on PostgreSQL.
     """
     if patience is None:
         with Session(engine or db.engine) as session, session.begin():
@@ -107,14 +107,14 @@ def writing(engine: Engine | None = None, *, patience: float | None = None) -> I
 
 
 def is_locked(error: DBAPIError) -> bool:
-    """Whether a transaction failed because somebody else had a lock for longer than it was to wait."""
+    """Whether a transaction failed because another one held a lock for longer than it was to wait."""
     if isinstance(error.orig, sqlite3.Error):
         return _sqlite_code(error.orig) == sqlite3.SQLITE_BUSY
     return getattr(error.orig, "sqlstate", None) == _LOCK_NOT_AVAILABLE
 
 
 def is_away(error: Exception) -> bool:
-    """Whether the database cannot be used just now, for whatever reason outside of Parlor."""
+    """Whether the database is unavailable for a reason outside of Parlor."""
     if isinstance(error, NoConnection | InterfaceError):
         return True
     if isinstance(original := getattr(error, "orig", None), sqlite3.Error):
@@ -124,7 +124,7 @@ def is_away(error: Exception) -> bool:
 
 
 def is_full(error: Exception) -> bool:
-    """Whether the disk of the database has no room left, which no waiting changes."""
+    """Whether the disk of the database is full, which waiting does not change."""
     original = getattr(error, "orig", None)
     if isinstance(original, sqlite3.Error):
         return _sqlite_code(original) == sqlite3.SQLITE_FULL
@@ -132,7 +132,7 @@ def is_full(error: Exception) -> bool:
 
 
 def reason_of(error: Exception) -> str:
-    """What the database itself said, on one line."""
+    """The database's own message, on one line."""
     return " ".join(str(getattr(error, "orig", None) or error).split())
 
 
@@ -141,9 +141,9 @@ def _sqlite_code(error: sqlite3.Error) -> int:
 
 
 def came_second(error: Exception) -> bool:
-    """Whether a transaction failed because another one was faster, or waited for it while it waited for that one.
+    """Whether a transaction failed because another one was faster, or because of a deadlock.
 
-    What it wanted may well succeed on what is there now.
+    A retry may well succeed.
     """
     if isinstance(error, IntegrityError):
         return True
@@ -151,19 +151,21 @@ def came_second(error: Exception) -> bool:
 
 
 def lock_tables(session: Session, *names: str) -> None:
-    """Let nobody else write to these tables in this transaction; on SQLite nobody else writes meanwhile anyhow."""
+    """Keep others from writing to these tables during this transaction; on SQLite nobody else can write meanwhile
+    anyway.
+    """
     if session.get_bind().dialect.name == "postgresql":
         session.execute(text(f"LOCK TABLE {', '.join(names)} IN SHARE ROW EXCLUSIVE MODE"))
 
 
 class Transact(Protocol):
-    """Does `work(session)` in a transaction of its own, and gives what that returned."""
+    """Runs `work(session)` in a transaction of its own and returns its result."""
 
     def __call__(self, work: Callable[[Session], T], /) -> T: ...
 
 
 def sync_commits(database: Engine) -> None:
-    """Have the disk keep all that was committed, as PostgreSQL does with each commit and SQLite later."""
+    """Flush all commits to disk, as PostgreSQL does with each commit and SQLite does later."""
     name = database.url.database
     if database.dialect.name == "sqlite" and name and (written := Path(f"{name}-wal")).exists():
         with written.open("rb") as file:
@@ -171,12 +173,12 @@ def sync_commits(database: Engine) -> None:
 
 
 def transact(database: Engine) -> Transact:
-    """How a service that takes several transactions is given them; each waits as `insist` does."""
+    """The function for services that take several transactions; each waits as `insist` does."""
     return lambda work: insist(database, work, MOST_SECONDS_AWAY)
 
 
 def in_turn(transact: Transact, work: Callable[[Session], T]) -> T:
-    """One of many transactions in a row. Others that wait for the database's lock get it in between."""
+    """Run one of many successive transactions, and pause after it so that others get the database's lock."""
     began = time.monotonic()
     done = transact(work)
     time.sleep(time.monotonic() - began)
@@ -184,8 +186,8 @@ def in_turn(transact: Transact, work: Callable[[Session], T]) -> T:
 
 
 def insist(database: Engine, work: Callable[[Session], T], seconds: float) -> T:
-    """What `work(session)` returns, done in a transaction: again if somebody was faster, and until the database is back
-    if it is away, for at most so many seconds. Raises what the last try raised.
+    """The result of `work(session)` in a transaction, which is retried if another one was faster, or until the database
+    is available again, for at most `seconds`. Raises the error of the last try.
     """
     deadline = time.monotonic() + seconds
     races = 0
@@ -236,7 +238,7 @@ def _set_up_postgresql(connection: Any, _record: Any) -> None:
 
 
 def _bytes_of_hex(value: str | None) -> bytes | None:
-    r"""The bytes that a text like \x01ff stands for, as PostgreSQL reads it; SQLite has that from 3.41 on only."""
+    r"""The bytes for a text like \x01ff, as PostgreSQL reads it; SQLite can do this only from 3.41 on."""
     return None if value is None else bytes.fromhex(value[2:])
 
 

@@ -23,7 +23,7 @@ Outcome = Literal[
 
 
 class Consequence(NamedTuple):
-    """What follows from an outcome that is no move."""
+    """The consequence of an outcome that is not a move."""
 
     kind: FailureKind
     fault: Fault

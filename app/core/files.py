@@ -1,4 +1,4 @@
-"""Files and folders that are there whole or not at all."""
+"""Files and folders that are written completely or not at all."""
 
 import os
 import secrets
@@ -14,9 +14,9 @@ FETCHED = "pulled"  # in PARLOR_HOME: what is pulled from a hub, until it is reg
 
 @contextmanager
 def temporary_beside(path: Path) -> Iterator[Path]:
-    """A name beside `path` to write a file or a folder under, so that `path` is never half of it.
+    """A temporary path beside `path` for writing a file or a folder, so that `path` is never incomplete.
 
-    It takes the place of `path` when the block ends, and is gone when the block raises. Raises OSError.
+    It replaces `path` when the block ends, and is deleted when the block raises. Raises OSError.
     """
     draft = path.with_name(f".{path.name[:80]}.{secrets.token_hex(4)}.part")
     try:
@@ -31,7 +31,8 @@ def temporary_beside(path: Path) -> Iterator[Path]:
 
 
 def replace_file(path: Path, pieces: Iterable[bytes], *, private: bool = False) -> None:
-    """Write all pieces to a file that is there whole or as it was, `private` if only its owner may read it.
+    """Write all pieces to a file, which is replaced completely or left as it was; `private` makes it readable by its
+    owner only.
 
     Raises OSError.
     """
@@ -43,21 +44,21 @@ def replace_file(path: Path, pieces: Iterable[bytes], *, private: bool = False) 
 
 
 def write_all(pieces: Iterable[bytes], into: BinaryIO) -> None:
-    """Write all of it."""
+    """Write all pieces."""
     for piece in pieces:
         into.write(piece)
     into.flush()
 
 
 def private_folder(path: Path) -> None:
-    """Make a folder, or take an existing one, that only its owner may look into. Raises OSError."""
+    """Create a folder, or change an existing one, so that only its owner can look into it. Raises OSError."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     if path.stat().st_mode & 0o077:
         path.chmod(0o700)
 
 
 def private_file(path: Path) -> None:
-    """Make a file, or take an existing one, that only its owner may read. Raises OSError."""
+    """Create a file, or change an existing one, so that only its owner can read it. Raises OSError."""
     path.touch(mode=0o600)
     if path.stat().st_mode & 0o077:
         path.chmod(0o600)

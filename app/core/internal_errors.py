@@ -1,6 +1,6 @@
-"""What is said of an error that nobody has foreseen: a reference, with which the log has it and its traceback.
+"""The message for an unforeseen error: a reference, under which the log has the error and its traceback.
 
-A raw error of Python helps nobody who reads a job's page, and may repeat what should not be shown.
+A raw Python error does not help a reader of a job's page, and may reveal what should not be shown.
 """
 
 import re
@@ -14,7 +14,7 @@ _PYTHONS_OWN = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b(
 
 
 def internal_error(what: str, problem: BaseException, **facts: Any) -> str:
-    """Log what broke, with the `facts` that say where; the line for the row of the job or match."""
+    """Log an error with `facts` about where it happened; the line for the row of the job or match."""
     reference = secrets.token_hex(4)
     log.error(what, reference=reference, exc_info=problem, **facts)
     what_broke = problem.strerror if isinstance(problem, OSError) and problem.strerror else "something broke"
@@ -22,7 +22,7 @@ def internal_error(what: str, problem: BaseException, **facts: Any) -> str:
 
 
 def unexplained(what: str, code: int, last_line: str) -> str:
-    """Why a process ended by itself that gave no reason: the last line that it printed, unless that is Python's own."""
+    """Why a process ended without giving a reason: the last line that it printed, unless that is Python's own."""
     if not last_line:
         return f"{what} ended with exit code {code} and said nothing"
     if _PYTHONS_OWN.match(last_line):

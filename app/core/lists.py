@@ -1,8 +1,8 @@
-"""Lists described once: each has columns, and pages, commands, CSV and JSON show their values.
+"""Lists described once: each has columns, whose values are shown by pages, commands, CSV and JSON.
 
-The `listing.py` of a package declares its list. app/web/admin/lists.py makes the page of it, app/cli/lists.py the
-command. The database sorts, and a page of a list begins behind the last row of the page before: by key, not by number,
-so that none shifts meanwhile.
+The `listing.py` of a package declares its list. app/web/admin/lists.py makes its page, app/cli/lists.py its command.
+The database sorts, and a page of a list starts after the last row of the previous page: by key, not by number, so that
+rows do not shift meanwhile.
 """
 
 import json
@@ -27,10 +27,10 @@ DESCENDING = "-"  # before the name of a column to sort by
 
 
 class Reference(NamedTuple):
-    """A cell that leads to something: its kind, such as "model", by which pages know the address; its key and name.
+    """A cell that links to something: its kind, such as "model", from which pages know the address; its key and name.
 
-    `title` is what pages call it, where that is something else. `numbered` follows the name of a job: "round 3", by
-    which programs know it.
+    `title` is its name on pages, if different. `numbered` follows the name of a job: "round 3", by which programs know
+    it.
     """
 
     kind: str
@@ -44,21 +44,21 @@ class Reference(NamedTuple):
 
     @property
     def words(self) -> str | int | Phrase:
-        """What it is called in a sentence."""
+        """Its name in a sentence."""
         if self.numbered is None:
             return self.name
         return Phrase("%(name)s (%(job)s)", name=Verbatim(self.name), job=self.numbered)
 
 
 def job_cell(kind: str, number: int, name: str | Phrase | None, numbered: Phrase) -> Reference:
-    """A cell that leads to a job, called by its name with its number behind it, or by its number alone."""
+    """A cell that links to a job, shown as its name followed by its number, or as its number alone."""
     if isinstance(name, str) and name:
         return Reference(kind, number, name, numbered=numbered)
     return Reference(kind, number, numbered)
 
 
 class Done(NamedTuple):
-    """A cell that says how much is done, `of` how much where that is known."""
+    """A cell with progress: how much is done, and `of` how much if that is known."""
 
     done: int
     of: int | None
@@ -68,9 +68,9 @@ class Done(NamedTuple):
 
 
 class State(NamedTuple):
-    """A cell with a state in a word; `mark` is how pages colour it: good, bad, warn, open or nothing.
+    """A cell with a state in one word; `mark` is its colour on pages: good, bad, warn, open or nothing.
 
-    `title` is what pages call it, where that is something else.
+    `title` is its name on pages, if different.
     """
 
     word: str
@@ -82,7 +82,7 @@ class State(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """A cell with a value that pages call otherwise, and terminals, too, if it has several parts."""
+    """A cell with a value that has another name on pages, and also in terminals if it has several parts."""
 
     value: Any
     title: Phrase
@@ -92,7 +92,7 @@ class Labelled(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """A cell with a figure and its interval: that of the metric of that name, and what it is called."""
+    """A cell with a figure and its interval, with the name and label of its metric."""
 
     name: str
     label: str
@@ -135,7 +135,7 @@ class Code(str):
 
 
 class English(str):
-    """Text that is English in every language, such as an error's."""
+    """Text that is English in every language, such as an error message."""
 
 
 Cell = Any  # one of these, text, a Phrase, a number, an exact amount, a moment, a list of cells, or None
@@ -146,16 +146,16 @@ class ListColumn:
     """A column of a list.
 
     name: in addresses, on the command line, in CSV and JSON.
-    title: what heads it on pages.
+    title: its heading on pages.
     value: the cell of an item.
-    values: the cells of many items, instead of `value`, where the database has to be asked for them.
+    values: the cells of many items, instead of `value`, if they need a database query.
     sort: what the database sorts by.
-    notes: what pages show below the cell, smaller.
-    none: what pages show in place of None.
-    digits: how pages write a number, as a pattern of Babel's.
-    seen: where it is shown as long as nobody has chosen columns: one of EVERYWHERE and the names below it.
-    if_any: whether it is then left out where no line has a value.
-    type: of its values in CSV, where neither what sorts it nor `numeric` says it.
+    notes: what pages show below the cell in smaller type.
+    none: what pages show instead of None.
+    digits: the format of numbers on pages, as a Babel pattern.
+    seen: where it is shown unless columns have been chosen: one of EVERYWHERE and the names below it.
+    if_any: whether it is then left out if no line has a value.
+    type: of its values in CSV, if neither `sort` nor `numeric` determines it.
     """
 
     name: str
@@ -180,7 +180,9 @@ class ListColumn:
 
 
 def attribute(column: Any, title: Phrase, name: str = "", **said: Any) -> ListColumn:
-    """A column of the list's own table, by which it is sorted; called as in the table, unless it has a `name`."""
+    """A column of the list's own table, sorted by that column; it has the table's name for it, unless `name` is
+    given.
+    """
     return ListColumn(name or column.key, title, lambda item: getattr(item.row, column.key), sort=column, **said)
 
 
@@ -191,9 +193,9 @@ def computed(
     cell: Callable[[Any, Any], Cell] = lambda _item, value: value,
     **said: Any,
 ) -> ListColumn:
-    """A column that the database computes of each row, and by which it is sorted.
+    """A column that the database computes for each row and sorts by.
 
-    cell: what is shown, of an item and the value of its row.
+    cell: the cell for an item and the value of its row.
     """
 
     def values(session: Session, items: Sequence[Any]) -> list[Cell]:
@@ -209,19 +211,19 @@ def computed(
 
 
 class ListOrder(NamedTuple):
-    """How a list is sorted: by a column, or without one as it comes, which is the latest first."""
+    """The order of a list: by a column, or without one the default order, which is the latest first."""
 
     column: ListColumn | None
     descending: bool
 
     @property
     def name(self) -> str:
-        """As addresses and commands have it; empty without a column."""
+        """Its name in addresses and commands; empty without a column."""
         return "" if self.column is None else f"{DESCENDING if self.descending else ''}{self.column.name}"
 
 
 class ListRows(NamedTuple, Generic[R]):
-    """Rows of a list, and behind which place further ones begin, None where there are none."""
+    """Rows of a list, and the place after which further ones begin, None if there are none."""
 
     rows: list[R]
     after: str | None
@@ -229,11 +231,11 @@ class ListRows(NamedTuple, Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[R]):
-    """A list: its name, its table, its columns, and what makes items, which columns read, of many rows at once.
+    """A list: its name, its table, its columns, and the function that makes the items that columns read from many rows.
 
-    The first column leads to the item, and the second is its number or key. `key` sorts the list where nothing else
-    does, the highest first where it is `descending`; without one the number does. `start` makes the statement that
-    chooses the rows, where not all of the table are in the list.
+    The first column links to the item, and the second is its number or key. `key` is the default sort key, the highest
+    first if `descending`; without one it is the number. `start` makes the statement that selects the rows, if the list
+    does not have all of the table.
     """
 
     name: str
@@ -245,18 +247,18 @@ class Listing(Generic[R]):
     start: Callable[[], Select[Any]] | None = None
 
     def column(self, name: str, field: str) -> ListColumn:
-        """The column of that name. Raises Invalid for the field that names another one."""
+        """The column with this name. Raises Invalid, for `field`, if there is none."""
         for column in self.columns:
             if column.name == name:
                 return column
         raise Invalid(field, expected=either(column.name for column in self.columns), got=name)
 
     def usual(self, place: str) -> list[ListColumn]:
-        """The columns that pages or commands show as long as nobody has chosen some."""
+        """The columns that pages or commands show unless columns have been chosen."""
         return [column for column in self.columns if column.seen in (EVERYWHERE, place)]
 
     def order(self, text: str, field: str = "sort") -> ListOrder:
-        """How to sort: by the column of that name, with a minus before it the other way round. Raises Invalid."""
+        """The order by the column with this name, reversed if a minus precedes it. Raises Invalid."""
         if not text:
             return ListOrder(None, descending=self.descending)
         column = self.column(text.removeprefix(DESCENDING), field)
@@ -275,10 +277,10 @@ class Listing(Generic[R]):
         after: str = "",
         offset: int = 0,
     ) -> ListRows[R]:
-        """So many rows in that order, all without `limit`.
+        """Up to `limit` rows in this order; all rows without a limit.
 
-        `after`: the place behind which they begin, as an earlier call gave it. `offset`: how many are left out first.
-        Raises Invalid for a place that cannot be.
+        `after`: the place after which they begin, as an earlier call returned it. `offset`: the number of rows to skip.
+        Raises Invalid for an invalid place.
         """
         tie: Any = self.table.id
         key = order.column.sort if order.column is not None else tie if self.key is None else self.key
@@ -310,7 +312,7 @@ class Listing(Generic[R]):
         return ListRows([row[0] for row in kept], str(last) if key is tie else f"{_key_in_address(value)}~{last}")
 
     def count(self, session: Session, where: Sequence[ColumnElement[bool]]) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         chosen = (select(self.table) if self.start is None else self.start()).where(*where).order_by(None)
         return session.scalar(select(func.count()).select_from(chosen.subquery())) or 0
 
@@ -321,7 +323,7 @@ class Listing(Generic[R]):
         order: ListOrder,
         where: Sequence[ColumnElement[bool]] = (),
     ) -> Iterator[Mapping[str, Any]]:
-        """The plain values of all rows by column, read some at a time, for files."""
+        """The plain values of all rows by column, read in batches, for files."""
         after: str | None = ""
         while after is not None:
             rows, after = self.read(session, order, _AT_ONCE, where=where, after=after)
@@ -337,7 +339,7 @@ class Listing(Generic[R]):
 
 
 def of_other(column: Any, condition: ColumnElement[bool]) -> Any:
-    """A column of the row of another table that meets the condition, to sort by."""
+    """A column of the row in another table that meets the condition, for sorting."""
     return select(column).where(condition).scalar_subquery()
 
 
@@ -361,7 +363,7 @@ _VALUES = {
 
 
 def _type_in_csv(column: ListColumn) -> str:
-    """The type of a column's values: that of what sorts it where that is a moment or a yes or no."""
+    """The type of a column's values: time or boolean if its sort expression has that type, else number or text."""
     if column.type:
         return column.type
     try:
@@ -373,7 +375,7 @@ def _type_in_csv(column: ListColumn) -> str:
 
 
 def plain(cell: Cell) -> Any:
-    """A cell as JSON has it; a moment stays one."""
+    """A cell as JSON; a datetime stays one."""
     match cell:
         case Reference():
             return plain(cell.numbered or cell.name)
@@ -422,7 +424,7 @@ def _may_be_none(key: Any) -> bool:
 
 
 def _behind(key: Any, tie: Any, descending: bool, value: Any, last: Any) -> ColumnElement[bool]:
-    """Whether a row comes behind the one with that key and tie, for a WHERE."""
+    """Whether a row comes after the one with this key and tie, for a WHERE."""
 
     def further(column: Any, than: Any) -> ColumnElement[bool]:
         bound = literal(than, column.type) if isinstance(than, bool) else than  # else taken for a TRUE of SQL
@@ -438,7 +440,7 @@ def _behind(key: Any, tie: Any, descending: bool, value: Any, last: Any) -> Colu
 
 
 def _key_in_address(value: Any) -> str:
-    """The key of a place as an address has it: text begins with `=`, so that none is not empty text."""
+    """The key of a place for an address: text begins with `=`, which tells empty text from no value."""
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, bool):

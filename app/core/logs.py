@@ -1,6 +1,6 @@
-"""Logging of every process: one line an event, warnings of libraries included.
+"""Logging of every process: one line per event, including warnings of libraries.
 
-A traceback is printed without the values of its variables, because they may be keys or what somebody wrote.
+A traceback is printed without the values of its variables, because they may be keys or people's text.
 """
 
 import io
@@ -16,7 +16,7 @@ _quiet: list[object] = []  # as many as ask for silence; of every thread, and of
 
 
 def set_up() -> None:
-    """Configure structlog and the standard library alike."""
+    """Configure structlog and the standard library's logging."""
     print_anything()
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     structlog.configure(
@@ -35,14 +35,14 @@ def set_up() -> None:
 
 
 def print_anything() -> None:
-    """Have characters that the terminal's encoding lacks printed by their numbers, rather than end whoever prints."""
+    """Escape characters that the terminal's encoding lacks, so that printing them does not fail."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 class _Output:
-    """Prints to stdout. A line that cannot be written is dropped: a full disk must not end whoever logs."""
+    """Prints to stdout. A line that cannot be written is dropped: a full disk must not end the process that logs."""
 
     def msg(self, message: str) -> None:
         with suppress(OSError):
@@ -53,7 +53,7 @@ class _Output:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Log nothing meanwhile: whoever asks says by itself what happens, and log lines would get between its own."""
+    """Log nothing during the block: the caller prints its own messages, and log lines would get between them."""
     mark = object()
     _quiet.append(mark)
     try:

@@ -1,4 +1,5 @@
-"""A module of ours run as a process of its own, for the web process: it takes long, or loads what that process may not.
+"""One of Parlor's modules run as a separate process for the web process, because it takes long or loads what that
+process must not.
 
 The module reads a line of JSON from its input, and what it prints is its answer.
 """
@@ -20,14 +21,14 @@ _GRACE = 10.0  # seconds that a process whose input has ended may take to tidy u
 
 
 class BrokeOffError(Exception):
-    """The process ended with an error; the text is the last line that it wrote of it."""
+    """The process ended with an error; the text is the last line of its error output."""
 
 
 class ModuleProcess:
     """The process of a module, started with these arguments.
 
-    Its input stays open until `let_go`: a module that calls `end_with_input` then ends, as it does when whoever started
-    it is gone.
+    Its input stays open until `let_go`: a module that calls `end_with_input` then ends, as it does when the process
+    that started it is gone.
     """
 
     def __init__(self, module: str, *arguments: str) -> None:
@@ -45,22 +46,24 @@ class ModuleProcess:
         self.output: IO[bytes] = self._process.stdout
 
     def give(self, given: Any) -> None:
-        """Write this, as a line of JSON, into its input; waits until it has read what is longer than a pipe holds."""
+        """Write `given` to its input as a line of JSON; if that is longer than a pipe holds, wait until it has been
+        read.
+        """
         with contextlib.suppress(BrokenPipeError):  # it has ended, and `check` says why
             self._input.write(json.dumps(given).encode() + b"\n")
             self._input.flush()
 
     def let_go(self) -> None:
-        """End its input."""
+        """Close its input."""
         with contextlib.suppress(BrokenPipeError):
             self._input.close()
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill it."""
         self._process.kill()
 
     def check(self) -> None:
-        """Wait for its end. Raises BrokeOffError where it ended with an error."""
+        """Wait for its end. Raises BrokeOffError if it ended with an error."""
         if self._process.wait() != 0:
             self._errors.seek(0)
             last = self._errors.read().decode(errors="replace").strip().splitlines()[-1:]
@@ -68,9 +71,7 @@ class ModuleProcess:
 
 
 def run_module(module: str, *arguments: str, given: Any, seconds: float) -> bytes:
-    """What a module prints that is given this. Raises BrokeOffError, and TimeoutError where it took longer than so many
-    seconds.
-    """
+    """The output of a module for this input. Raises BrokeOffError, and TimeoutError after `seconds`."""
     process, late = ModuleProcess(module, *arguments), threading.Event()
 
     def end() -> None:
@@ -97,18 +98,18 @@ def run_module(module: str, *arguments: str, given: Any, seconds: float) -> byte
 
 
 def end_with_input() -> None:
-    """From now on this process ends when its input does: as if it was told to, and a little later in any case."""
+    """From now on, end this process when its input ends: as if by SIGTERM, and shortly afterwards in any case."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # whatever is under way tidies up
     threading.Thread(target=_end_with_input, daemon=True).start()
 
 
 def end_by_itself() -> None:
-    """From now on this process goes on to its end when its input ends, for at most a moment: its work is done."""
+    """From now on, let this process finish when its input ends, which may take only a moment: its work is done."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def wait_for_end_of_input() -> None:
-    """Wait until the process that started this one closes our input, or ends. To be called in a thread of its own."""
+    """Wait until the process that started this one closes our input, or ends. Must be called in a thread of its own."""
     while os.read(0, 65536):  # not by sys.stdin: Python aborts where its end finds a thread that reads with a buffer
         pass
 

@@ -1,7 +1,7 @@
-"""Names of queues and tasks, and the messages that wake workers up.
+"""Names of queues and tasks, and the messages that wake up workers.
 
-Work is a row in the database; a message carries only its id. Upkeep sends again what was lost. Celery and Redis's
-client, which take as long to load as the rest of a command, are loaded by the first message.
+Work is a row in the database; a message carries only its id. Upkeep resends lost messages. Celery and the Redis client
+take as long to load as the rest of a command, so the first message loads them.
 """
 
 import json
@@ -41,7 +41,7 @@ log = structlog.get_logger()
 
 @lru_cache(maxsize=4)
 def producer(broker_url: str) -> "Celery":
-    """A Celery app that only sends. It gives up at once when the broker is away, because upkeep tries again."""
+    """A Celery app that only sends. It gives up at once if the broker is unavailable, because upkeep tries again."""
     from celery import Celery
 
     celery = Celery("parlor", broker=broker_url, set_as_current=False)
@@ -54,23 +54,23 @@ def producer(broker_url: str) -> "Celery":
 
 
 def enqueue_turn(broker_url: str, match_id: str) -> None:
-    """Ask a worker to play the model's turn in a match, after the commit. Upkeep repeats what is lost."""
+    """Ask a worker to play the model's turn in a match; call it after the commit. Upkeep resends lost messages."""
     _send(broker_url, PLAY_TURN, match_id)
 
 
 def enqueue_request(broker_url: str, number: int) -> None:
-    """Ask a worker to make a request to a model, after the commit. Upkeep repeats what is lost."""
+    """Ask a worker to make a request to a model; call it after the commit. Upkeep resends lost messages."""
     _send(broker_url, MAKE_REQUEST, number)
 
 
 def enqueue_job(broker_url: str, queue: str, kind: str, number: int, times: int = 1) -> None:
-    """Tell so many workers of a queue of a job, after the commit. Upkeep repeats what is lost."""
+    """Tell `times` workers of a queue about a job; call it after the commit. Upkeep resends lost messages."""
     for _ in range(times):
         _send(broker_url, RUN_JOB, kind, number, queue=queue)
 
 
 def sign_of_worker(queue: str) -> str:
-    """The name of the lease by which a worker that has no broker says that it is there."""
+    """The name of the lease by which a worker without a broker shows that it is running."""
     return f"worker {queue}"
 
 
@@ -87,7 +87,9 @@ def _send(broker_url: str, task: str, *args: str | int, queue: str = TURNS) -> N
 
 
 def make_publisher(redis_url: str) -> Callable[[str, Typing], None]:
-    """How a process tells the web processes, after the commit, that a match has moved: `tell(match, typing)`."""
+    """The function with which a process tells the web processes, after the commit, that a match has moved: `tell(match,
+    typing)`.
+    """
     if not redis_url:  # the web processes look into the database by themselves
         return lambda _match_id, _typing: None
     from redis import Redis
@@ -105,11 +107,11 @@ def make_publisher(redis_url: str) -> Callable[[str, Typing], None]:
 
 
 def notice(match_id: str, typing: Typing) -> str:
-    """What a worker says on the channel: the match has moved, or its model has begun to write or is being loaded."""
+    """A worker's message on the channel: the match has moved, or its model has begun to write or is being loaded."""
     return json.dumps({"match": match_id, "typing": typing})
 
 
 def read_notice(data: bytes) -> tuple[str, Typing]:
-    """The match and whether its model is writing, from what `notice` made."""
+    """The match and whether its model is writing, from a message made by `notice`."""
     raw = json.loads(data)
     return raw["match"], raw["typing"]

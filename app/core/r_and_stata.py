@@ -1,7 +1,7 @@
 """R and Stata code that reads a table's CSV with the types of its columns. Pure.
 
-They read files without `guard`, with or without a byte order mark. An empty cell is missing; all else is kept as it is
-written, "NA" and leading zeros among it.
+It reads files written without `guard`, with or without a byte order mark. An empty cell is missing; all else is kept as
+written, including "NA" and leading zeros.
 """
 
 import re
@@ -14,7 +14,7 @@ _WIDTH = 110
 
 
 def r_lines(file: str, columns: Sequence[Column]) -> str:
-    """R code, with no package but what R brings along, that reads the file into a data frame of its name.
+    """R code, using base R only, that reads the file into a data frame named after it.
 
     Everything is read as text first: `read.csv` would take a long integer or an unknown word for an error.
     """
@@ -97,9 +97,9 @@ PROGRAMS: Mapping[str, Callable[[str, Sequence[Column]], str]] = {"r": r_lines, 
 
 
 def line_files(tables: Mapping[str, Sequence[Column]]) -> Mapping[str, bytes]:
-    """Files for an archive with the code for all its tables, by name; `tables` are the columns by the table's file.
+    """The files with the code for all tables of an archive, by name; `tables` are the columns by the table's file.
 
-    R reads all tables one after the other. Stata has one table in memory, so each is saved beside its CSV.
+    R reads all tables one after the other. Stata holds one table in memory, so each is saved beside its CSV.
     """
     stata = (
         f'{stata_lines(file, columns)}save "{file.removesuffix(".csv")}", replace\n' for file, columns in tables.items()
@@ -111,7 +111,7 @@ def line_files(tables: Mapping[str, Sequence[Column]]) -> Mapping[str, bytes]:
 
 
 def _wrapped(begin: str, items: Iterable[str], at_the_end: str = "") -> str:
-    """A command and its arguments, broken into lines between arguments; `at_the_end` ends each line but the last."""
+    """A command and its arguments, wrapped between arguments; `at_the_end` ends each line but the last."""
     lines = [begin]
     for item in items:
         if len(lines[-1]) + 1 + len(item) > _WIDTH:
@@ -126,5 +126,5 @@ def _r_text(text: str) -> str:
 
 
 def _stata_text(text: str) -> str:
-    """Text within quotes, in one line: what Stata reads as the end of them, or as a macro, is exchanged."""
+    """Text within quotes, on one line; characters that Stata reads as a closing quote or a macro are replaced."""
     return " ".join(text.split()).translate({ord('"'): "'", ord("`"): "'", ord("$"): "USD"})[:_LONGEST_LABEL]

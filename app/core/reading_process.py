@@ -1,6 +1,6 @@
-"""Has files read in a process of its own, for the web process: YAML takes long to read, and those who play meanwhile do
-not wait. A module that is such a process takes JSON and prints one JSON object: what was read, or why it was `refused`.
-YAML is written by one, too.
+"""Files read in a separate process for the web process: YAML takes long to read, and people who play meanwhile must not
+wait. A module run as such a process takes JSON and prints one JSON object: what was read, or why it was `refused`. YAML
+is also written by one.
 """
 
 import json
@@ -20,7 +20,9 @@ class RefusedFiles(AppError):
 
 
 def read_in_process(module: str, *arguments: str, given: Any) -> Any:
-    """What a module answers, started with these arguments. Raises RefusedFiles, and Unavailable where it broke."""
+    """The answer of a module that is started with these arguments. Raises RefusedFiles, and Unavailable if it
+    crashed.
+    """
     try:
         done = run_module(module, *arguments, given=given, seconds=_SECONDS)
     except TimeoutError:

@@ -1,8 +1,8 @@
 """Reads numbers as people type them, in digits of any script, with separators of any country. Pure.
 
-One separator before exactly three digits may part thousands or begin decimals. It parts thousands where that is what
-the mark does in the language at hand; otherwise the number is asked for again. It is never taken for a decimal, unless
-nothing but a zero is before it: 0.125 cannot be thousands.
+A single separator before exactly three digits may be a thousands or a decimal separator. It is taken as a thousands
+separator if the mark is one in the given language; otherwise the number is asked for again. It is never taken as a
+decimal separator, unless only a zero precedes it: 0.125 cannot be thousands.
 """
 
 import re
@@ -49,10 +49,10 @@ _UNCLEAR = Phrase("a number without a mark between thousands, such as 1200, or w
 
 
 def read_typed_number(text: str, field: str, language: str = ENGLISH) -> Decimal:
-    """The number that somebody typed; `language` says which mark parts thousands there.
+    """The number that a person typed; `language` determines the thousands separator.
 
-    Raises Invalid for what is no number in digits alone (a unit, a percent sign, an exponent, `1_000`, words, digits of
-    two scripts), and for what can be read in two ways.
+    Raises Invalid for anything but a number in digits alone (a unit, a percent sign, an exponent, `1_000`, words,
+    digits of two scripts), and for ambiguous text.
     """
     written = _in_ascii(text[: _LONGEST + 1])
     if written is None or len(text.strip()) > _LONGEST:
@@ -108,7 +108,7 @@ def is_plain_real(text: str) -> bool:
 
 
 def _in_ascii(text: str) -> str | None:
-    """The text in ordinary digits and marks, without characters that cannot be seen; None where it has others."""
+    """The text in ordinary digits and marks, without invisible characters; None if it has other characters."""
     found, zeros = [], set()
     for character in text:
         kind = unicodedata.category(character)

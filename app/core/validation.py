@@ -1,4 +1,4 @@
-"""Reads numbers that may have come as text, and the value of a field by its JSON Schema. Pure."""
+"""Reads numbers that may be given as text, and the value of a field by its JSON Schema. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -22,9 +22,9 @@ KeyPath = tuple[str | int, ...]  # where a value is in nested ones: names and pl
 
 
 def read_value(schema: Schema, raw: Any, name: str) -> Any:
-    """The value of a field. Raises Invalid, naming the field, what was expected and what came.
+    """The value of a field. Raises Invalid, which names the field, the expectation and the given value.
 
-    What is neither a number nor one of some words is given back as it came. Files say `true` for the word.
+    A value that is neither a number nor one of some words is returned unchanged. Files say `true` for the word.
     """
     if raw is None and any(kind["type"] == "null" for kind in schema.get("anyOf", ())):
         return None
@@ -50,30 +50,30 @@ def read_value(schema: Schema, raw: Any, name: str) -> Any:
 
 @cache
 def fields_of(model: type[BaseModel]) -> Mapping[str, Schema]:
-    """The JSON Schema of each field of a model, in the order in which they are declared."""
+    """The JSON Schema of each field of a model, in declaration order."""
     found: Mapping[str, Schema] = model.model_json_schema()["properties"]
     return found
 
 
 def invalid_of(name: str, fault: ErrorDetails) -> Invalid:
-    """What pydantic found wrong with the field of that name."""
+    """The error that pydantic found in the field with this name."""
     if fault["type"] == "missing":
         return Invalid(name, expected=Phrase("a value"), got=Phrase("none"))
     return Invalid(name, expected=fault["msg"].removeprefix("Input should be ").lower(), got=fault["input"])
 
 
 def kinds_of(schema: Schema) -> Sequence[Schema]:
-    """The kinds of values that a field may have, but for null."""
+    """The kinds of values that a field may have, except null."""
     return [kind for kind in schema.get("anyOf", [schema]) if kind.get("type") != "null"]
 
 
 def words_of(schema: Schema) -> Sequence[str]:
-    """The words that a field may be."""
+    """The words that a field allows."""
     return [word for kind in kinds_of(schema) for word in kind.get("enum", [kind["const"]] if "const" in kind else [])]
 
 
 def choices_in(schema: Schema) -> Sequence[str]:
-    """The words of which a field is one; none where it may also be something else."""
+    """The words that a field is limited to; empty if it also allows something else."""
     return words_of(schema) if len(kinds_of(schema)) == 1 else ()
 
 
@@ -98,7 +98,7 @@ def _real(kind: Schema, raw: Any, name: str) -> float:
 
 
 def _span(least: float, above: float | None, most: float, below: float | None) -> Phrase:
-    """Which numbers a field may be."""
+    """The range of numbers that a field allows."""
     low, high = f"{least if above is None else above:g}", f"{most if below is None else below:g}"
     if below is None and most >= _LARGEST:
         return Phrase("a number above %(low)s", low=low)
@@ -110,7 +110,7 @@ def _span(least: float, above: float | None, most: float, below: float | None) -
 
 
 def is_storable(text: str) -> bool:
-    """Whether every database takes a text: it has no NUL and no half of a surrogate pair."""
+    """Whether every database can store a text: it has no NUL and no half of a surrogate pair."""
     return _UNSTORABLE.search(text) is None
 
 
@@ -118,7 +118,7 @@ def is_storable(text: str) -> bool:
 
 
 def whole_number(raw: Any, name: str, least: int, most: int) -> int:
-    """Read a whole number that may have come as text, in ordinary digits alone."""
+    """Read a whole number that may be given as text, in ordinary digits only."""
     try:
         if isinstance(raw, bool) or (isinstance(raw, float) and not raw.is_integer()):
             raise ValueError
@@ -137,7 +137,7 @@ def whole_number(raw: Any, name: str, least: int, most: int) -> int:
 
 
 def real_number(raw: Any, name: str, least: float, most: float) -> float:
-    """Read a number that may have come as text, in ordinary digits and perhaps with an exponent."""
+    """Read a number that may be given as text, in ordinary digits with an optional exponent."""
     try:
         number = float("nan") if isinstance(raw, bool) or not _may_be_real(raw) else float(raw)
     except (TypeError, ValueError, OverflowError):

@@ -1,9 +1,10 @@
-"""Who writes to an SQLite database first: people before jobs, among the processes of one machine.
+"""Priority for writes to an SQLite database: people before jobs, among the processes of one machine.
 
-SQLite lets one transaction write at a time. Whoever finds it taken sleeps and looks again, ever more seldom, so a job
-that begins its next transaction as soon as one has ended leaves hardly a gap for anybody else. Therefore whoever waits
-for a transaction of a person holds a shared lock on a file beside the database, and a process that runs jobs looks at
-that file before each of its own transactions and lets them go first. The system drops the lock of whoever is killed.
+SQLite lets one transaction write at a time. A process that finds the lock taken sleeps and looks again, less and less
+often, so a job that starts its next transaction as soon as one has ended leaves hardly a gap for anybody else.
+Therefore a process that waits to write for a person holds a shared lock on a file beside the database, and a process
+that runs jobs looks at that file before each of its own transactions and lets the others go first. The system drops the
+lock of a killed process.
 """
 
 import contextlib
@@ -20,14 +21,14 @@ _gives_way = False
 
 
 def give_way() -> None:
-    """From now on this process runs jobs: its transactions let those of people go first."""
+    """Mark this process as one that runs jobs: its transactions let those of people go first."""
     global _gives_way
     _gives_way = True
 
 
 @contextlib.contextmanager
 def waiting(database: str | None) -> Iterator[None]:
-    """Around the statement that waits for the write lock of a database file; None or empty: there is no file."""
+    """A context for the statement that waits for the write lock of a database file; None or empty means no file."""
     if not database or database == ":memory:":
         yield
     elif _gives_way:

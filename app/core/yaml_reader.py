@@ -1,7 +1,7 @@
-"""Strict YAML: each value knows its line, so that whoever wrote it is told where to look.
+"""Strict YAML: each value knows its line, so that errors tell authors where to look.
 
-Refused are keys that occur twice, values that are left out, anchors and aliases, and what is no text, finite number,
-truth value, list or mapping.
+It refuses duplicate keys, empty values, anchors and aliases, and anything but text, finite numbers, truth values, lists
+and mappings.
 """
 
 import contextlib
@@ -31,12 +31,12 @@ _SCALARS = {f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "boo
 
 
 def read_yaml(path: Path) -> Document:
-    """The mapping in a file. Raises Invalid, with the line, for what is no strict YAML, and for a file not there."""
+    """The mapping in a file. Raises Invalid, with the line, for anything but strict YAML, and for a missing file."""
     return parse_yaml(read_text_file(path, "a text file that can be read", path.name), path.name)
 
 
 def read_text_file(path: Path, expected: str, subject: object) -> str:
-    """The text in a small file. Raises Invalid, with what was expected, for one that is not there or no text."""
+    """The text in a small file. Raises Invalid, with what was expected, if it is missing or not text."""
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
@@ -49,7 +49,7 @@ def read_text_file(path: Path, expected: str, subject: object) -> str:
 
 
 def parse_yaml(text: str, source: str) -> Document:
-    """The mapping in a text. Raises Invalid, with the line, for what is no strict YAML."""
+    """The mapping in a text. Raises Invalid, with the line, for anything but strict YAML."""
     node = _read_by_libyaml(text) or _read_by_python(text, source)
     lines: dict[KeyPath, Line] = {}
     value = None if node is None else _read_node(SafeConstructor(), node, (), lines, source)
@@ -60,9 +60,9 @@ def parse_yaml(text: str, source: str) -> Document:
 
 
 def _read_by_libyaml(text: str) -> yaml.Node | None:
-    """The nodes of a text in a fifth of the time, or None: for no text, for what is refused, or without libyaml.
+    """The nodes of a text, read in a fifth of the time; None for an empty or refused text, or without libyaml.
 
-    And for a text that may have directives, as libyaml compares each of them with all others.
+    Also None for a text that may have directives, because libyaml compares each of them with all others.
     """
     if yaml.__with_libyaml__ and not _DIRECTIVE.search(text):
         with contextlib.suppress(yaml.YAMLError, ValueError):
@@ -71,7 +71,7 @@ def _read_by_libyaml(text: str) -> yaml.Node | None:
 
 
 def _read_by_python(text: str, source: str) -> yaml.Node | None:
-    """The nodes of a text; None for no text. Raises Invalid, with the line, for what is no strict YAML."""
+    """The nodes of a text; None for an empty text. Raises Invalid, with the line, for anything but strict YAML."""
     try:
         loader = _PythonLoader(text)
     except yaml.reader.ReaderError as error:
@@ -92,7 +92,9 @@ def _read_by_python(text: str, source: str) -> yaml.Node | None:
 
 
 class _StrictComposer(Composer):
-    """Refuses aliases, so that a design says each thing where it belongs, and what is too deep or too long for one."""
+    """Refuses aliases, so that a design states each thing where it belongs, and input too deep or too long for a
+    design.
+    """
 
     depth = 0
     values = 0
@@ -120,7 +122,7 @@ class _PythonLoader(_StrictComposer, yaml.SafeLoader):
 if yaml.__with_libyaml__:  # as it is wherever PyYAML has a wheel
 
     class _LibyamlLoader(_StrictComposer, yaml.CSafeLoader):
-        """The same nodes, made of what libyaml reads."""
+        """The same nodes, made from libyaml's events."""
 
         def __init__(self, text: str) -> None:
             yaml.CSafeLoader.__init__(self, text)
@@ -128,7 +130,7 @@ if yaml.__with_libyaml__:  # as it is wherever PyYAML has a wheel
 
 
 def _scalar(constructor: SafeConstructor, node: yaml.ScalarNode, place: str) -> Any:
-    """Text, a number or a truth value. Raises Invalid for what only looks like one, or cannot be stored."""
+    """Text, a number or a truth value. Raises Invalid for text that only looks like one, or cannot be stored."""
     try:
         is_plain = node.tag not in _NUMBERS or _PLAIN_NUMBER.fullmatch(node.value)
         value = constructor.construct_object(node) if is_plain else math.nan
@@ -146,7 +148,7 @@ def _scalar(constructor: SafeConstructor, node: yaml.ScalarNode, place: str) -> 
 def _read_node(
     constructor: SafeConstructor, node: yaml.Node, path: KeyPath, lines: dict[KeyPath, Line], source: str
 ) -> Any:
-    """The value of a node; the lines of all that is in it are added to `lines`."""
+    """The value of a node; the lines of everything in it are added to `lines`."""
     lines.setdefault(path, Line(source, node.start_mark.line + 1))
     place = f"{source}:{node.start_mark.line + 1}" + (f": {dotted(path)}" if path else "")
     if isinstance(node, yaml.MappingNode) and node.tag == _MAPPING:

@@ -1,4 +1,4 @@
-"""Archives: what one from elsewhere may hold, all that reading it may raise, and entries of our own. Pure."""
+"""Archives: the allowed entries of foreign archives, the errors of reading them, and entries of our own. Pure."""
 
 import io
 import stat
@@ -20,8 +20,8 @@ _EARLIEST = (1980, 1, 1, 0, 0, 0)  # that an archive can say
 
 
 def plain_entry(name: str) -> zipfile.ZipInfo:
-    """An entry for an archive that is written: without a time, so that the same content gives the same bytes, and a
-    file that its owner may read once it is unpacked.
+    """An entry for writing an archive: without a time, so that the same content gives the same bytes, and with
+    permissions that let its owner read the unpacked file.
     """
     entry = zipfile.ZipInfo(name, _EARLIEST)
     entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o600 << 16
@@ -29,7 +29,7 @@ def plain_entry(name: str) -> zipfile.ZipInfo:
 
 
 def zipped(folder: str, files: Mapping[str, bytes]) -> bytes:
-    """Files by name as an archive, in a folder of that name; the same files give the same bytes."""
+    """An archive of files by name, in a folder with the given name; the same files give the same bytes."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, found in files.items():
@@ -38,7 +38,7 @@ def zipped(folder: str, files: Mapping[str, bytes]) -> bytes:
 
 
 def check_entries(entries: Sequence[zipfile.ZipInfo], field: str) -> None:
-    """Raises Invalid for entries that are not plain files of their own, each once."""
+    """Raises Invalid unless all entries are plain files with unique names."""
     for entry in entries:
         if entry.flag_bits & _ENCRYPTED:
             raise _invalid_entry(field, Phrase("files without a password"), entry)
@@ -50,7 +50,7 @@ def check_entries(entries: Sequence[zipfile.ZipInfo], field: str) -> None:
 
 
 def check_tree(names: Sequence[str], field: str) -> None:
-    """Raises Invalid for a name that is there twice, or is that of a file and of a folder."""
+    """Raises Invalid for a duplicate name, or a name of both a file and a folder."""
     seen: set[str] = set()
     folders: set[str] = set()
     for name in names:
