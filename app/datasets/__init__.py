@@ -1,1 +1,1 @@
-"""What goes in and out of Parlor as files in published formats. docs/formats.md says what each of them holds."""
+"""Import and export of files in published formats, which docs/formats.md describes."""

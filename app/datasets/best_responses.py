@@ -1,4 +1,4 @@
-"""Rated responses as conversations for supervised training: the best one of each query."""
+"""The best rated response to each query, as conversations for supervised training."""
 
 import json
 from dataclasses import replace
@@ -16,9 +16,9 @@ from training.methods.base import COMPARISONS
 
 
 def best_responses(home: Path, row: Dataset) -> UnregisteredDataset:
-    """The best response to each query of a dataset of comparisons, the first of several, as the file of a dataset.
+    """A dataset file with the best response to each query of a dataset of comparisons, the first of several.
 
-    Raises NotFound where its file is gone, and Invalid for a dataset of something else.
+    Raises NotFound if its file is missing, and Invalid for a dataset of another kind.
     """
     if row.kind != COMPARISONS:
         expected = Phrase("one of comparisons")

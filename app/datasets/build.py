@@ -1,7 +1,7 @@
-"""Cuts the rows of a dataset out of matches: one chat a kept seat, exactly as its player was prompted and moved.
+"""Builds the rows of a dataset from matches: one chat per kept seat, exactly as its player was prompted and moved.
 
-The same spec on the same matches gives the same bytes: rows come by round, index and seat, their JSON is compact and
-has its keys sorted. Matches are read a few at a time, twice: first their scores alone, then what is kept of them.
+The same spec on the same matches gives the same bytes: rows are ordered by round, index and seat, their JSON is compact
+with sorted keys. Matches are read in batches, twice: first their scores alone, then the kept ones in full.
 """
 
 import json
@@ -47,14 +47,14 @@ Pool = tuple[int | None, str, float]  # a round or none, the game, the partner's
 
 
 class SeatModel(NamedTuple):
-    """A model that filled seats: its name and, of a local one, the hash of its checkpoint."""
+    """A model that filled seats: its name and, if it is local, the hash of its checkpoint."""
 
     name: str
     sha256: str | None
 
 
 class TrainingRow(NamedTuple):
-    """A row of a dataset: its bytes with the line's end, where it came from, and what there is to count of it."""
+    """A row of a dataset: its bytes including the line break, its origin, and its counts."""
 
     line: bytes
     round_id: int | None
@@ -74,10 +74,10 @@ class TrainingRow(NamedTuple):
 
 @dataclass(slots=True)
 class DatasetBuild:
-    """What a dataset is cut by, and what was found so far. `left` counts transcripts after each step of the choice.
+    """The spec of a dataset and the data found so far. `left` counts the transcripts left after each selection step.
 
-    `totals`, by game, are what formulas of rewards go by, `wordings` the prompts of which each row draws one, and
-    `held_out` the material that studies hold out, which a dataset of matches of a study is not asked about. Of a
+    `totals`, by game, are the inputs of reward formulas, `wordings` the prompts from which each row draws one, and
+    `held_out` the material that studies hold out, which does not apply to a dataset of a study's matches. For a
     control, `drawn` are the seats that give rows, and `exchanged` the results by which seats are rewarded.
     """
 
@@ -95,15 +95,15 @@ class DatasetBuild:
 
     @property
     def seats(self) -> Counter[float]:
-        """How often each score occurred."""
+        """The number of seats with each score."""
         return sum(self.scores.values(), Counter())
 
 
 def prepare(session: Session, spec: DatasetSpec) -> DatasetBuild:
-    """Work out the means, check what is asked for, and settle the prompt style.
+    """Compute the means, check the request, and settle the prompt style.
 
-    Raises NotFound for a round, a model or a prompt style that there is not, or what else the choice of matches names,
-    Conflict for a round that was removed, and Invalid where no match is over or models read the talk of other matches.
+    Raises NotFound for an unknown round, model or prompt style, or anything else unknown in the choice of matches,
+    Conflict for a removed round, and Invalid if no match is over or if models read messages of other matches.
     """
     if session.get_bind().dialect.name == "postgresql":  # SQLite reads one moment anyhow
         session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
@@ -139,7 +139,7 @@ def prepare(session: Session, spec: DatasetSpec) -> DatasetBuild:
 
 
 def training_rows(session: Session, reading: DatasetBuild) -> Iterator[list[TrainingRow]]:
-    """The rows of each match that is like the conditions, in their order; a match of which nothing is kept has none."""
+    """The rows of each match that meets the conditions, in order; empty for a match of which nothing is kept."""
     models = _seat_models(session)
     for pool_matches in _candidates(session, reading.spec):
         chosen: dict[str, tuple[Row[Any], float, TranscriptRequest]] = {}
@@ -164,7 +164,9 @@ def training_rows(session: Session, reading: DatasetBuild) -> Iterator[list[Trai
 
 
 def _wordings(game: str, prompt: JSON, spec: DatasetSpec) -> list[JSON]:
-    """As many wordings of a prompt as rows are to be told in, the prompt itself first. Raises Invalid for too few."""
+    """As many wordings of a prompt as the spec asks for, the prompt itself first. Raises Invalid if there are too
+    few.
+    """
     found = wordings(game, prompt)
     wanted = spec.wordings or 1
     if len(found) < wanted:
@@ -181,7 +183,7 @@ def _wordings(game: str, prompt: JSON, spec: DatasetSpec) -> list[JSON]:
 
 
 def _drawn_wordings(reading: DatasetBuild, match: Row[Any]) -> Mapping[int, JSON]:
-    """The wording of each seat of a match, which seed, match and seat alone decide; none where none are asked for."""
+    """The wording of each seat of a match, determined by seed, match and seat alone; empty if none are asked for."""
     if not reading.wordings:
         return {}
     known, seed = reading.wordings[match.game], reading.spec.seed
@@ -189,10 +191,10 @@ def _drawn_wordings(reading: DatasetBuild, match: Row[Any]) -> Mapping[int, JSON
 
 
 def _drawn_orders(reading: DatasetBuild, match: Row[Any]) -> Sequence[Order]:
-    """The orders of the item types in which a match is added, which seed and match alone decide.
+    """The orders of the item types in which copies of a match are added, determined by seed and match alone.
 
-    In none of them is it on held-out material, that of campaigns and recipes or that of studies; so there may be fewer
-    than are asked for.
+    Orders that would put it on held-out material, of campaigns and recipes or of studies, are left out; so there may be
+    fewer than asked for.
     """
     if not reading.spec.permutations:
         return ()
@@ -210,7 +212,7 @@ def _drawn_orders(reading: DatasetBuild, match: Row[Any]) -> Sequence[Order]:
 
 
 def refuse_nothing(reading: DatasetBuild) -> None:
-    """Raises Invalid, which names the condition that left nothing and how the scores are distributed."""
+    """Raises Invalid, which names the condition that left nothing, and the distribution of the scores."""
     spec, left = reading.spec, reading.left
     steps = (
         ("matches", _conditions(spec) or "matches on material that no study holds out"),
@@ -235,7 +237,9 @@ def refuse_nothing(reading: DatasetBuild) -> None:
 
 
 def _check_talk(session: Session, row: RoundRow) -> None:
-    """Raises Invalid for a round whose models read the talk of another one: rows would have what no model read."""
+    """Raises Invalid for a round whose models read the messages of another one: its rows would have text that no model
+    read.
+    """
     if row.talk_of is not None:
         cells = job_references(session, ROUND, [row.id, row.talk_of])
         raise Invalid(
@@ -253,7 +257,7 @@ def _check_talk(session: Session, row: RoundRow) -> None:
 
 
 def _over(spec: DatasetSpec) -> list[ColumnElement[bool]]:
-    """The finished matches over which means are taken."""
+    """Conditions for the finished matches over which means are taken."""
     found = [is_over(), *conditions(spec.batch)]
     if spec.rounds:
         found.append(MatchRow.round_id.in_(spec.rounds))
@@ -268,7 +272,7 @@ def _over(spec: DatasetSpec) -> list[ColumnElement[bool]]:
 
 
 def _played_with(match: str) -> list[ColumnElement[bool]]:
-    """The matches of the round that a match is part of; of its game outside rounds, if it is part of none."""
+    """Conditions for the matches in the same round as a match; or, if it is in none, of its game outside rounds."""
     own = aliased(MatchRow)
     played, game = (select(column).where(own.id == match).scalar_subquery() for column in (own.round_id, own.game))
     return [MatchRow.game == game, MatchRow.round_id.is_not_distinct_from(played)]
@@ -295,7 +299,7 @@ def _mean(counted: Counter[float]) -> float:
 
 
 def _games(spec: DatasetSpec, pools: Iterable[Pool]) -> list[str]:
-    """The games of these matches. Raises Invalid for other orders of the item types of a game without."""
+    """The games of these matches. Raises Invalid if the spec asks for item orders and a game does not have them."""
     found = sorted({game for _, game, _ in pools})
     if spec.permutations:
         for game in found:
@@ -304,9 +308,10 @@ def _games(spec: DatasetSpec, pools: Iterable[Pool]) -> list[str]:
 
 
 def _style(session: Session, spec: DatasetSpec) -> str:
-    """The prompt style of all models in the matches: a model that goes on from one of them then reads all as it does.
+    """The prompt style of all models in the matches: a model trained on from one of them then reads all rows in its
+    style.
 
-    The usual one, where they have several or none.
+    The default style if they have several or none.
     """
     styles = session.scalars(
         select(LanguageModel.prompt_style)
@@ -319,7 +324,7 @@ def _style(session: Session, spec: DatasetSpec) -> str:
 
 
 def _candidates(session: Session, spec: DatasetSpec) -> Iterator[list[tuple[Pool, list[Row[Any]]]]]:
-    """The matches that are like the conditions, in their order, a few at a time, those of one pool together."""
+    """The matches that meet the conditions, in order, in batches grouped by pool."""
     statement = _match_columns().where(*_over(spec), *_alike(spec)).order_by(*_ORDER)
     rows = session.execute(statement, execution_options={"yield_per": AT_ONCE})
     for part in rows.partitions():
@@ -359,7 +364,7 @@ def _pool(row: Row[Any]) -> Pool:
 
 
 def _filtered(reading: DatasetBuild, pool: Pool, matches: Sequence[Row[Any]]) -> Any:
-    """Which seats of matches of one pool the filter keeps, or a control in its place: (n, 2)."""
+    """The seats of a pool's matches that the filter, or a control in its place, keeps: (n, 2)."""
     if reading.drawn is not None:
         return np.array([[(row.id, seat) in reading.drawn for seat in (0, 1)] for row in matches])
     utilities = np.array([(row.utility_0 or 0, row.utility_1 or 0) for row in matches], np.float64)
@@ -371,7 +376,7 @@ def _filtered(reading: DatasetBuild, pool: Pool, matches: Sequence[Row[Any]]) ->
 
 
 def _check_measured(session: Session, spec: DatasetSpec) -> None:
-    """Raises Invalid where matches are not measured: whether their proposals are grounded is not known then."""
+    """Raises Invalid if matches are not measured, because it is unknown whether their proposals are grounded."""
     unmeasured = select(func.count()).select_from(MatchRow).where(*_over(spec), *_alike(spec))
     if number := session.scalar(unmeasured.where(MatchRow.measures.is_(None))):
         raise Invalid(
@@ -383,7 +388,7 @@ def _check_measured(session: Session, spec: DatasetSpec) -> None:
 
 
 def _random_seats(session: Session, reading: DatasetBuild) -> frozenset[Seat]:
-    """As many seats of each pool as its filter keeps, drawn by the seed from all that might give rows."""
+    """Seats drawn by the seed from all that might give rows, as many of each pool as its filter keeps."""
     models, uncounted = _seat_models(session), Counter[str]()
     possible: dict[Pool, list[Seat]] = {}
     kept: Counter[Pool] = Counter()
@@ -404,9 +409,9 @@ def _chosen_seats(
     kept: Sequence[bool],
     left: Counter[str],
 ) -> list[int]:
-    """The seats of a match whose transcripts are kept, as far as that can be said without reading it.
+    """The seats of a match whose transcripts are kept, as far as can be told without reading it.
 
-    `kept` is what the filter says of each seat; `left` counts the seats after each step.
+    `kept` is the filter's decision on each seat; `left` counts the seats after each step.
     """
     spec, kinds = reading.spec, (row.kind_0, row.kind_1)
     held_out = is_on(row.game, row.config, reading.held_out.get(row.game, ()))
@@ -430,7 +435,7 @@ def _chosen_seats(
 
 
 def _model(row: Row[Any], models: Mapping[int, SeatModel], seat: int) -> SeatModel:
-    """Who filled a seat; one without a name where no model did."""
+    """The model that filled a seat; one without a name if no model did."""
     return models.get((row.model_0, row.model_1)[seat], SeatModel("", None))
 
 
@@ -438,7 +443,7 @@ def _model(row: Row[Any], models: Mapping[int, SeatModel], seat: int) -> SeatMod
 
 
 def _totals(session: Session, reading: DatasetBuild) -> Mapping[str, RewardTotals]:
-    """What formulas go by. Means are over the seats that are asked for, whatever the filter keeps of them.
+    """The inputs of reward formulas. Means are over the requested seats, whether or not the filter keeps them.
 
     Raises Invalid for a game whose moves have no rewards.
     """
@@ -454,7 +459,7 @@ def _totals(session: Session, reading: DatasetBuild) -> Mapping[str, RewardTotal
 
 
 def _exchanged(session: Session, reading: DatasetBuild) -> Mapping[Seat, SeatResult]:
-    """The results of the seats that give rows, exchanged by the seed among those of one game, role and objective."""
+    """The results of the seats that give rows, shuffled by the seed within each game, role and objective."""
     models, uncounted = _seat_models(session), Counter[str]()
     seats: dict[tuple[str, str, float], list[tuple[Seat, SeatResult]]] = {}
     for pool_matches in _candidates(session, reading.spec):
@@ -473,7 +478,7 @@ def _exchanged(session: Session, reading: DatasetBuild) -> Mapping[Seat, SeatRes
 
 
 def _seat_result(row: Row[Any], seat: int, partner_weight: float) -> SeatResult | None:
-    """How a match came out for a seat; None if it was not played to its end."""
+    """The result of a match for a seat; None if it was not played to its end."""
     game = find_game(row.game)
     if row.reason not in game.outcomes:
         return None
@@ -490,7 +495,9 @@ def _training_rows(
     models: Mapping[int, SeatModel],
     found: Sequence[PromptedTranscript],
 ) -> Iterator[TrainingRow]:
-    """The rows of a match. A seat's reward is shared among its moves in all of its chats in one order of the items."""
+    """The rows of a match. A seat's reward is shared among its moves in all of its chats with the same order of the
+    items.
+    """
     for (seat, _), chats in groupby(found, lambda each: (each.seat, each.order)):
         transcript = list(chats)
         rewards = None
@@ -514,7 +521,7 @@ def _training_row(
     done: int,
     policy: str | None,
 ) -> TrainingRow:
-    """The row of a chat, before which the seat has `done` so many moves."""
+    """The row of a chat; `done` is the number of the seat's moves before it."""
     chat: list[dict[str, Any]] = [dict(message) for message in transcript.chat]
     own = [message for message in chat if message["role"] == "assistant"]
     role = find_game(match.game).roles[transcript.seat]
@@ -558,7 +565,9 @@ def _training_row(
 
 
 def _add_sampled(chat: Sequence[dict[str, Any]], sampled: Sequence[SampledTurn]) -> JSON:
-    """Adds to the own moves what was sampled, log-probabilities where all of them are known. Returns the row's part."""
+    """Add the sampled token ids to the seat's moves, and log-probabilities if all are known. Returns the row's own
+    fields.
+    """
     if not sampled:
         return {}
     own = [message for message in chat if message["role"] == "assistant"]
@@ -580,7 +589,7 @@ def _add_sampled(chat: Sequence[dict[str, Any]], sampled: Sequence[SampledTurn])
 
 
 def _conditions(spec: DatasetSpec) -> str:
-    """The conditions that choose among the matches, as they were given."""
+    """The conditions that select matches, in the words of the request."""
     return "" if spec.choice == EVERYTHING else in_words(spec.choice)
 
 
@@ -593,7 +602,7 @@ def _where(spec: DatasetSpec) -> str:
 
 
 def _distribution(reading: DatasetBuild) -> str:
-    """The commonest scores and how often they occurred, and the means, in a line."""
+    """One line with the most common scores and how often they occurred, and the means."""
     scores = reading.seats
     common = sorted(scores.most_common(_SHOWN_SCORES))
     listed = ", ".join(f"{score:g} ({number} times)" for score, number in common)

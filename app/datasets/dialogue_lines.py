@@ -47,7 +47,9 @@ _Choices = tuple[Counts | None, Counts | None]
 
 @dataclass(frozen=True, slots=True)
 class Perspective:
-    """One line: a dialogue as YOU had it. Values and choices are YOURS, then THEIRS; a choice is None where unknown."""
+    """One line: a dialogue from YOUR perspective. Values and choices are YOURS, then THEIRS; an unknown choice is
+    None.
+    """
 
     form: str  # plain | tagged
     context: Context
@@ -58,7 +60,7 @@ class Perspective:
     reward: str | None  # as it is there; the tagged form has none
 
     def mirrors(self, other: "Perspective") -> bool:
-        """Whether the other line is the same dialogue from the other side."""
+        """Whether the other line is the other side of the same dialogue."""
         return (
             self.form == other.form
             and self.context.counts == other.context.counts
@@ -86,7 +88,7 @@ def read_line(line: str, where: str) -> Perspective:
 
 
 def read_record(raw: Any, where: str) -> Perspective:
-    """Read an object, which says the same as a tagged line. Raises Invalid; `where` names the row in it."""
+    """Read an object with the content of a tagged line. Raises Invalid; `where` names the row in it."""
     if not isinstance(raw, dict) or not raw.keys() >= {*_FIELDS}:
         expected = f"an object with {{{', '.join(_FIELDS)}}}"
         raise Invalid(None, expected=expected, got=fields_of(raw), subject=where)
@@ -96,7 +98,7 @@ def read_record(raw: Any, where: str) -> Perspective:
 
 
 def _side(raw: Any, where: str) -> tuple[Any, Any]:
-    """Counts and values of three items: two lists, or a list of three objects."""
+    """Counts and values of three items, from two lists or a list of three objects."""
     if isinstance(raw, list) and all(isinstance(each, dict) for each in raw):
         raw = {name: [each.get(name) for each in raw] for name in ("count", "value")}
     sides = [raw.get(name) for name in ("count", "value")] if isinstance(raw, dict) else []
@@ -107,7 +109,7 @@ def _side(raw: Any, where: str) -> tuple[Any, Any]:
 
 
 def _text(raw: Any, where: str) -> str:
-    """A text as it is or in parts, which are words, or turns."""
+    """A text given whole or in parts, which are words or turns."""
     if isinstance(raw, list) and all(isinstance(each, str) for each in raw):
         by_turns = _EOS not in raw and any(_TURN.fullmatch(each) for each in raw)
         raw = (f" {_EOS} " if by_turns else " ").join(raw)
@@ -130,7 +132,7 @@ def _fitting(choices: _Choices, context: Context, where: str) -> _Choices:
 
 
 def _context(sides: Sequence[tuple[Any, Any]], where: str) -> Context:
-    """The context of both sides' counts and values."""
+    """The context from the counts and values of both sides."""
     (counts, mine), (others, theirs) = sides
     if counts != others:
         raise Invalid(None, expected="the same counts for both", got=Verbatim(f"{counts} and {others}"), subject=where)
@@ -141,7 +143,7 @@ def _context(sides: Sequence[tuple[Any, Any]], where: str) -> Context:
 
 
 def _turns(talk: str, where: str) -> tuple[tuple[Turn, ...], int | None, str]:
-    """The turns, who selected, and what is after `<selection>`."""
+    """The turns, the speaker who selected, and the text after `<selection>`."""
     chunks = talk.split(f" {_EOS} ")
     turns: list[Turn] = []
     for at, chunk in enumerate(chunks):
@@ -159,7 +161,7 @@ def _turns(talk: str, where: str) -> tuple[tuple[Turn, ...], int | None, str]:
 
 
 def _choice(raw: str, where: str) -> tuple[Counts | None, str | None]:
-    """YOUR choice, or why there is none."""
+    """YOUR choice, or the reason that it is missing."""
     if raw in _NO_CHOICE:
         return None, _NO_CHOICE[raw]
     return _counts(raw, where), None

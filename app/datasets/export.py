@@ -1,4 +1,4 @@
-"""A dataset's file, as it is or in the form of another program."""
+"""Export of a dataset's file, unchanged or in another program's format."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -13,9 +13,9 @@ FORMAT_NAMES = (PARLOR, *FORMATS)
 
 
 def export_dataset(home: Path, row: Dataset, name: str = PARLOR, template: str | None = None) -> Iterator[bytes]:
-    """The bytes of a dataset in a form, piece by piece, once it is known that all rows can have that form.
+    """The bytes of a dataset in a format, in pieces, after a check that all rows fit the format.
 
-    Raises Invalid where they cannot, and NotFound where the file is gone, both before the first piece.
+    Raises Invalid if they do not, and NotFound if the file is missing, both before the first piece.
     """
     return export_pieces(lambda: store.content(home, row), row.kind, name, template)
 
@@ -23,7 +23,7 @@ def export_dataset(home: Path, row: Dataset, name: str = PARLOR, template: str |
 def export_pieces(
     read: Callable[[], Iterator[bytes]], kind: str, name: str = PARLOR, template: str | None = None
 ) -> Iterator[bytes]:
-    """What `read` gives, which is a dataset's file of that kind, in a form. Raises as `export_dataset` does."""
+    """The file of a dataset of this kind, as `read` returns it, in a format. Raises as `export_dataset` does."""
     form = form_of(kind, name, template)
     if form is None:
         return read()
@@ -33,7 +33,7 @@ def export_pieces(
 
 
 def formats_of(row: Dataset) -> list[RowFormat]:
-    """The forms that a dataset can be had in, by its kind and by the weights and rewards of its moves."""
+    """The formats available for a dataset, by its kind and by the weights and rewards of its moves."""
     weights = {weight for roles in row.spec.get("weights", {}).values() for weight in roles.values()}
     weights |= {*row.figures.get("weights", ())}  # of rows that were imported
     least = row.figures.get("rewards", {}).get("least", 0)
@@ -45,9 +45,9 @@ def formats_of(row: Dataset) -> list[RowFormat]:
 
 
 def form_of(kind: str, name: str, template: str | None = None) -> RowFormat | None:
-    """The form of that name for a dataset of that kind; None for our own, which is the file itself.
+    """The format with this name for a dataset of this kind; None for our own, which is the file itself.
 
-    Raises Invalid for a form that there is not or the kind cannot have, and for a template that it has no use for.
+    Raises Invalid for a format that does not exist or does not suit the kind, and for a template that it does not use.
     """
     if name not in FORMAT_NAMES:
         raise Invalid("format", expected=either(FORMAT_NAMES), got=name)
@@ -69,7 +69,7 @@ def form_of(kind: str, name: str, template: str | None = None) -> RowFormat | No
 
 
 def _split_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines of a file that comes in pieces."""
+    """The lines of a file that is read in pieces."""
     begun = b""
     for piece in pieces:
         *lines, begun = (begun + piece).split(b"\n")

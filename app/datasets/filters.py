@@ -1,4 +1,4 @@
-"""Which transcripts of finished matches a dataset keeps. Pure.
+"""The filters that select a dataset's transcripts from finished matches. Pure.
 
 Source: Liao, Tomlin & Klein 2024, arXiv 2406.18872 (filtered behaviour cloning).
 """
@@ -17,11 +17,11 @@ _PERSON = "person"
 
 
 def keeps(filter_name: str, utilities: Floats, agreed: Booleans, mean: float, partner_weight: float) -> Booleans:
-    """Which seats' transcripts a filter keeps: `utilities` (n, 2) by seat, `agreed` (n,); returns (n, 2).
+    """The seats whose transcripts a filter keeps: `utilities` (n, 2) by seat, `agreed` (n,); returns (n, 2).
 
     `mean` is that of the scores in `compared_with` of both seats of all finished matches of the round. All comparisons
-    are strict; where a point of the partner takes one away, both seats of a deal of 0 to 0 are kept as well.
-    `partner_weight` is 0 in games without.
+    are strict; if a partner's point costs one's own, both seats of a deal of 0 to 0 are kept as well. `partner_weight`
+    is 0 in games without one.
     """
     if filter_name == ALL:
         return np.ones(utilities.shape, bool)
@@ -37,13 +37,13 @@ def compared_with(filter_name: str, scores: Counter[float]) -> Counter[float]:
 
 
 def may_train(kind: str, consent: bool | None, source: str) -> bool:
-    """Whether what a seat said may be trained on: a person has to have consented, and nobody is asked for a model.
+    """Whether a seat's messages may be used for training: people must have consented, models need no consent.
 
-    Who published dialogues that were imported has asked the people in them.
+    The publishers of imported dialogues have asked the people in them.
     """
     return kind != _PERSON or (source == "import" if consent is None else consent)
 
 
 def is_of(speakers: str, kind: str) -> bool:
-    """Whether moves of a person or a model are among those of `models`, `people` or `both`."""
+    """Whether moves of a person or a model belong to `models`, `people` or `both`."""
     return speakers == BOTH or (speakers == PEOPLE) == (kind == _PERSON)

@@ -1,4 +1,4 @@
-"""What is counted while the rows of an imported file are read: what is good, what is not, and figures for its page."""
+"""Counts kept while the rows of an imported file are read: good rows, bad rows, and figures for its page."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -29,8 +29,8 @@ class RefusedRow:
 
 
 class ImportTally(DatasetTally):
-    """The counts of a file. `refused` has its first bad rows, `bad` is how many there are, `groups` the match and the
-    seat that each good row says it is of.
+    """The counts of a file. `refused` has its first bad rows, `bad` their number, `groups` the match and seat that each
+    good row states.
     """
 
     def __init__(self, row_format: ImportFormat) -> None:
@@ -43,7 +43,7 @@ class ImportTally(DatasetTally):
         self._weights: set[float] = set()  # some of those of moves to learn
 
     def lines(self, rows: Iterable[RawRow]) -> Iterator[bytes]:
-        """The good ones of the rows as bytes, counted; bad ones are kept with their errors."""
+        """The good rows as bytes, counted; bad rows are kept with their errors."""
         return (line for row in rows if (line := self._line(row)) is not None)
 
     def _line(self, raw: RawRow) -> bytes | None:
@@ -80,7 +80,7 @@ class ImportTally(DatasetTally):
                 self._weights.update(each.get("weight", 1) for each in row["messages"] if is_learnt(each))
 
     def draft(self, path: Path, source: JSON, here: set[str]) -> UnregisteredDataset:
-        """The dataset; `here` are the matches of its rows that are in this database."""
+        """The dataset; `here` are the matches of its rows that exist in this database."""
         known = (each if each is not None and each[0] in here else None for each in self.groups)
         origins: list[Any] = [_NONE if each is None else (each[0], (each[1],)) for each in known]
         figures: JSON = {
@@ -107,7 +107,7 @@ def _count_rewards(rewards: RewardTally, row: JSON) -> None:
 
 
 def _texts(row: JSON) -> tuple[list[str], list[str]]:
-    """The texts of a row that are to be learnt, and all others."""
+    """The texts of a row to train on, and all others."""
     if "responses" in row:
         return row["responses"], [row["query"], *(each["content"] for each in row.get("history") or ())]
     own = [each["content"] for each in row["messages"] if is_learnt(each)]
@@ -115,6 +115,6 @@ def _texts(row: JSON) -> tuple[list[str], list[str]]:
 
 
 def _seat_of(group: Any) -> tuple[str, int] | None:
-    """The match and the seat that a group names."""
+    """The match and seat named by a group."""
     match, mark, seat = str(group).rpartition(":")
     return (match, int(seat)) if mark and seat in ("0", "1") else None

@@ -17,9 +17,9 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 
 
 def read_list(path: Path, what: str, item: str) -> Iterator[Any]:
-    """The items of a JSON list in a file; `item` is what each is called in a refusal.
+    """The items of a JSON list in a file; `item` is the name of an item in refusals.
 
-    Raises Invalid, which names the file, the item at which it goes wrong, what was expected and what came.
+    Raises Invalid, which names the file, the item with the error, the expectation and the given value.
     """
     try:
         with path.open("rb") as file:
@@ -32,10 +32,10 @@ def read_list(path: Path, what: str, item: str) -> Iterator[Any]:
 
 
 def read_items(file: BinaryIO, where: str, what: str, item: str, first: int = 0) -> Iterator[Any]:
-    """The items of a JSON list in an open file, which errors call `where`; the number of the `first` may be chosen.
+    """The items of a JSON list in an open file, which errors call `where`; `first` is the number of the first item.
 
-    In place of an item in which an object names a field twice comes the Invalid that says so, so that the reader can go
-    on behind it. Raises Invalid for all else as `read_list` does, and OSError.
+    An item in which an object names a field twice is replaced by the Invalid that says so, so that the reader can
+    continue after it. Otherwise raises Invalid as `read_list` does, and OSError.
     """
     yield from _Reader(file, where, what, item).items(first)
 
@@ -46,12 +46,14 @@ def repeated_error(what: str) -> Invalid:
 
 
 def fields_of(raw: Any) -> Any:
-    """What came in place of an object with certain fields, for a refusal: the names of an object's own."""
+    """A value that was given instead of an object with certain fields, for a refusal: the names of an object's own
+    fields.
+    """
     return Verbatim(f"{{{shown(', '.join(raw))[1:-1]}}}") if isinstance(raw, dict) else raw
 
 
 class _Reader:
-    """A window of the file's text that moves on as items are taken."""
+    """A window of the file's text that advances as items are taken."""
 
     def __init__(self, file: BinaryIO, where: str, what: str, item: str) -> None:
         self._file = file
@@ -85,7 +87,7 @@ class _Reader:
         self._close()
 
     def _take_item(self, number: int) -> Any:
-        """The item that begins here. What is cut off by the window's end is tried again with twice as much text."""
+        """The item that begins here. If the end of the window cuts it off, it is read again with twice as much text."""
         self._next_mark()
         while True:
             self._repeated = None
@@ -116,7 +118,7 @@ class _Reader:
         return found
 
     def _next_mark(self) -> str:
-        """The next character that is no space, which is not taken; empty at the end."""
+        """The next character that is not a space, without consuming it; empty at the end."""
         while True:
             space = _SPACE.match(self._text, self._at)
             self._at = space.end() if space else self._at

@@ -1,4 +1,4 @@
-"""The list of datasets, the latest first, each with what it was cut from."""
+"""The list of datasets, the latest first, each with its origin."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -30,19 +30,19 @@ class DatasetListItem(NamedTuple):
 
     @property
     def is_cut(self) -> bool:
-        """Whether it was cut out of matches."""
+        """Whether it was built from matches."""
         return "filter" in self.row.spec
 
 
 def origins_of(session: Session, rows: Sequence[Dataset]) -> list[list[Phrase | Reference]]:
-    """What each dataset was cut from; of many rounds the first."""
+    """The origin of each dataset; of many rounds only the first ones."""
     numbers = {number for row in rows for number in row.spec.get("rounds", ())[:_ROUNDS]}
     cells = job_references(session, ROUND, numbers)
     return [_origin(row.spec, cells) for row in rows]
 
 
 def society_origin(society: JSON) -> Reference:
-    """The society that a dataset was cut from, by what its spec says of it."""
+    """The society that a dataset was built from, as its spec records it."""
     number = society["society_id"]
     return job_cell("society", number, society["name"], Phrase("society %(number)s", number=number))
 

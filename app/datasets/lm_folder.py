@@ -1,14 +1,15 @@
-"""The output folder of the published self-play on Deal or No Deal: its files, and what is in them for one game. Pure.
+"""The output folder of the published self-play on Deal or No Deal: its files, and their contents for one game. Pure.
 
 Source: Liao, Tomlin & Klein 2024, arXiv 2406.18872, and the files that its published code writes. A game has a number
 of three digits, more above 999, and these files:
 
-- `json_logs/NNN_pS.json`: the chat as seat S saw it, `[{role, content}]`: system prompt, own moves as the
-  assistant's, the partner's as the user's; a partner's proposal is a notice without numbers
+- `json_logs/NNN_pS.json`: the chat as seat S saw it, `[{role, content}]`: system prompt, own moves as
+  the assistant's, the partner's as the user's; a partner's proposal is a notice without numbers
 - `results/NNN.json`: counts, values, allocations, scores, lengths, and whether there was a deal
 - `text_logs/NNN_full.txt`: context, all moves as `Player S: …`, both scores
-- `text_logs/NNN_pS.txt`: all that the model of seat S wrote, each failed attempt with its `Error: …`
-- `p0_scores`, `p1_scores`: one score a line, in the order of the games
+- `text_logs/NNN_pS.txt`: the whole output of the model in seat S, each failed attempt with its
+  `Error: …`
+- `p0_scores`, `p1_scores`: one score per line, in the order of the games
 """
 
 import re
@@ -40,7 +41,7 @@ Message = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class PublishedGame:
-    """What the files of one game hold. `player_S` is None where there is no `NNN_pS.txt`."""
+    """The contents of the files of one game. `player_S` is None if `NNN_pS.txt` does not exist."""
 
     log_0: list[Message]
     log_1: list[Message]
@@ -62,19 +63,19 @@ RECORD_FIELDS = tuple(PublishedGame.__dataclass_fields__)
 
 
 def number(index: int) -> str:
-    """A game's number as its files have it."""
+    """A game's number as its file names have it."""
     return f"{index:03d}"
 
 
 def record_of(match: ExportableMatch) -> PublishedGame:
-    """The files of a match: made from its events, and from its facts where the source had something else in them."""
+    """The files of a match, made from its events, and from its facts where the source had other content."""
     facts = unpacked(match.facts)
     made = _made(match, facts)
     return replace(made, **{name: facts[name] for name in RECORD_FIELDS if name in facts})
 
 
 def facts_of(match: ExportableMatch, source: PublishedGame) -> JSON:
-    """The match's facts, and all of the source's files that its events do not make again."""
+    """The match's facts, and everything in the source's files that its events do not reproduce."""
     made = _made(match, match.facts)
     return match.facts | {
         name: getattr(source, name) for name in RECORD_FIELDS if getattr(source, name) != getattr(made, name)
@@ -120,7 +121,7 @@ def _made(match: ExportableMatch, facts: JSON) -> PublishedGame:
 
 
 def _moves(config: JSON, events: Sequence[LogEvent]) -> list[_Move]:
-    """The accepted moves; a match that ended before the rules end one has [ABORT] for its last."""
+    """The accepted moves; the last one of a match that ended before the rules end it is [ABORT]."""
     moves: list[_Move] = []
     seat = None  # who stopped it
     for event in events:
@@ -145,7 +146,7 @@ def _log(seat: int, moves: Sequence[_Move], system: str | None, notice: str | No
 
 
 def _our_words(events: tuple[LogEvent, ...]) -> tuple[list[str], str]:
-    """The rules as our prompt puts them to each seat, and what it says in place of a partner's proposal."""
+    """Our prompt's rules for each seat, and its text in place of a partner's proposal."""
     match = engine.replay(events[:1])
     used = [prompts.asking_for_text(each or prompts.default_prompt(match.game.name)) for each in match.prompts]
     views = [match.view(seat) for seat in range(2)]
@@ -185,7 +186,7 @@ def _player_text(seat: int, config: JSON, events: Sequence[LogEvent]) -> str:
 
 
 def header(config: JSON, seat: int) -> str:
-    """How `NNN_pS.txt` begins, without its last line break."""
+    """The beginning of `NNN_pS.txt`, without its last line break."""
     return f"{_worth(config, seat, 'Books')}\n\n"
 
 

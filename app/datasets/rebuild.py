@@ -1,4 +1,4 @@
-"""Builds a dataset again by its own spec: the same rows, but for those that may not be trained on any more."""
+"""Builds a dataset again from its own spec: the same rows, except those that may no longer be used for training."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -17,9 +17,10 @@ from app.players.prompts import rendered_as
 
 
 def rebuild(transact: Transact, database: Engine, home: Path, row: Dataset) -> int:
-    """Build a dataset again and register it as the next version of its name. Its number.
+    """Build a dataset again and register it as the next version of its name; return its number.
 
-    Raises Conflict for one that was imported or cut from a society, and what `build.prepare` and `store.write` raise.
+    Raises Conflict for a dataset that was imported or built from a society, and what `build.prepare` and `store.write`
+    raise.
     """
     return register.save(transact, draft(database, home, row), row.name)
 
@@ -50,7 +51,7 @@ def draft(
 
 
 def _as_told_before(found: DatasetBuild, prompts: Mapping[str, JSON]) -> DatasetBuild:
-    """The build with the version of the renderer in which each game of the dataset was told."""
+    """The build with the version of the renderer that was used before for each game of the dataset."""
 
     def told(game: str, prompt: JSON) -> JSON:
         return rendered_as(prompt, prompts.get(game, prompt))

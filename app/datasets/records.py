@@ -1,7 +1,7 @@
-"""A match as files bring it and take it away: its event log, who played, and what the log cannot hold. Pure.
+"""A match for import and export: its event log, its players, and the facts that the log cannot hold. Pure.
 
-A source's own texts may hold what no screen shows and not every database stores. The events have the readable form;
-`facts` keep the original, packed where they could not be stored as they are.
+A source's own texts may contain what cannot be displayed or stored in every database. The events have the readable
+form; `facts` keep the original, packed if it cannot be stored unchanged.
 """
 
 import json
@@ -24,7 +24,7 @@ _PACKED = "packed"
 
 @dataclass(frozen=True, slots=True)
 class ImportedSeat:
-    """Who filled a seat: a person or a model, and the name that the source gives, if it gives one."""
+    """The player of a seat: a person or a model, and the name given by the source, if any."""
 
     kind: str  # person | model
     player: str | None = None
@@ -32,10 +32,10 @@ class ImportedSeat:
 
 @dataclass(frozen=True, slots=True)
 class ImportedMatch:
-    """One game of a source: its number there, its whole event log, and `facts` that the log cannot hold, as JSON.
+    """One game of a source: its number there, its whole event log, and as JSON the `facts` that the log cannot hold.
 
-    `engine.replay(events)` gives the outcome by our rules; what the source recorded instead is among the facts.
-    `tokens` are those of all moves, where the source counted them.
+    `engine.replay(events)` gives the outcome by our rules; the outcome recorded by the source is among the facts.
+    `tokens` is the number in all moves, if the source counted them.
     """
 
     index: int
@@ -48,14 +48,14 @@ class ImportedMatch:
 
     @property
     def outcome(self) -> Ended:
-        """How the match ended by our rules."""
+        """The end of the match by our rules."""
         ended = self.events[-1]
         assert isinstance(ended, Ended)  # noqa: S101  # every importer closes the log
         return ended
 
 
 class ExportableMatch(Protocol):
-    """What the exporters need of a match. A match that was played here has no facts."""
+    """The attributes of a match that exporters need. A match played here has no facts."""
 
     @property
     def index(self) -> int: ...
@@ -70,15 +70,15 @@ class ExportableMatch(Protocol):
 def check(matches: Iterable[ImportedMatch]) -> int:
     """Read a source to its end and count its games, so that a bad file is found before anything is stored.
 
-    Raises Invalid, as reading does. Matches are let go one by one.
+    Raises Invalid, as reading does. Matches are discarded one by one.
     """
     return sum(1 for _ in matches)
 
 
 def closed(log: list[LogEvent], reason: str | None = None) -> tuple[LogEvent, ...]:
-    """The log with its end by the game's own rules.
+    """The log, ended by the game's own rules.
 
-    `reason` is that of a game that the source ended before the rules do: nobody scores in it.
+    `reason` is for a game that the source ended before the rules do: nobody scores in it.
     """
     match = engine.replay(log)
     outcome = match.game.outcome(match.state)
@@ -90,7 +90,9 @@ def closed(log: list[LogEvent], reason: str | None = None) -> tuple[LogEvent, ..
 
 
 def packed(facts: JSON) -> JSON:
-    """The facts as any database stores them: with a NUL, half a surrogate pair or NaN they go into an ASCII text."""
+    """The facts in a form that every database can store: those with a NUL, half a surrogate pair or NaN become ASCII
+    text.
+    """
     try:
         storable = not BEYOND_STORING.search(json.dumps(facts, ensure_ascii=False, allow_nan=False))
     except ValueError:  # NaN, Infinity
@@ -99,7 +101,7 @@ def packed(facts: JSON) -> JSON:
 
 
 def unpacked(facts: JSON) -> JSON:
-    """The facts that `packed` was given."""
+    """The original facts from the result of `packed`."""
     if set(facts) == {_PACKED}:
         original: JSON = json.loads(facts[_PACKED])
         return original
@@ -110,7 +112,7 @@ def unpacked(facts: JSON) -> JSON:
 
 
 def read_text(path: Path, what: str) -> str:
-    """The text of a file. Raises Invalid, which names the file, what was expected and what came."""
+    """The text of a file. Raises Invalid, which names the file, the expectation and what was found."""
     try:
         return path.read_bytes().decode("utf-8")
     except OSError as error:
@@ -122,7 +124,7 @@ def read_text(path: Path, what: str) -> str:
 
 
 def read_json(path: Path, what: str) -> Any:
-    """The value of a JSON file. Raises Invalid, which names the file, what was expected and what came."""
+    """The value of a JSON file. Raises Invalid, which names the file, the expectation and what was found."""
     text = read_text(path, what).removeprefix("\ufeff")  # with which some programs begin a file
     try:
         return parse_json(text)
@@ -136,12 +138,12 @@ def read_json(path: Path, what: str) -> Any:
 
 
 def unreadable(error: OSError) -> str:
-    """What is the matter with a file, in a few words."""
+    """The problem with a file, in a few words."""
     return (error.strerror or str(error)).lower()
 
 
 def whole(raw: Any, where: str) -> int:
-    """A whole number as it came from JSON. Raises Invalid."""
+    """A whole number from JSON. Raises Invalid."""
     if isinstance(raw, bool) or not isinstance(raw, int):
         raise Invalid(None, expected="a whole number", got=raw, subject=where)
     return raw

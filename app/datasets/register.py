@@ -1,7 +1,7 @@
-"""Registering a dataset whose file is there: its row, and the origin of each of the file's rows.
+"""Registers a dataset whose file has been written: its row, and the origin of each of the file's rows.
 
-A hundred thousand rows take seconds, and on SQLite whoever writes keeps everybody else from it. So they are written in
-short transactions, and the dataset is seen when the last of them is done. What is refused leaves neither rows nor file.
+A hundred thousand rows take seconds, and on SQLite a writer blocks all others. So they are written in short
+transactions, and the dataset becomes visible when the last of them is done. A refusal leaves neither rows nor file.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,8 @@ _LEFT = timedelta(days=1)  # likewise without a new line, or between a file and 
 
 
 def save(transact: Transact, draft: UnregisteredDataset, name: str) -> int:
-    """Register a draft as the next version of the dataset of that name, with the origin of each row. Its number.
+    """Register a draft as the next version of the dataset with this name, with the origin of each row; return its
+    number.
 
     Raises as `add`.
     """
@@ -38,11 +39,12 @@ def save(transact: Transact, draft: UnregisteredDataset, name: str) -> int:
 
 
 def add(transact: Transact, draft: UnregisteredDataset, name: str) -> int:
-    """Write a draft down in as many short transactions as it takes. Nobody sees it until `publish`. Its number.
+    """Store a draft in as many short transactions as it takes, and return its number. It is not visible until
+    `publish`.
 
-    Rows that no match here gave, as those of an imported file, are in no table.
-    What was left of datasets that somebody was killed at goes first. Raises Invalid for a name that cannot be one, and
-    Conflict where the file, a round or a match was removed since the draft was made; nothing of the draft stays then.
+    Rows without a match here, such as those of an imported file, have no origin stored. Remains of datasets whose
+    registration was killed are deleted first. Raises Invalid for an invalid name, and Conflict if the file, a round or
+    a match was removed since the draft was made; nothing of the draft stays then.
     """
     number = None
     try:
@@ -65,12 +67,12 @@ def add(transact: Transact, draft: UnregisteredDataset, name: str) -> int:
 
 
 def discard(transact: Transact, draft: UnregisteredDataset, number: int | None = None) -> None:
-    """Delete the file of a draft, unless a dataset has it, and what `add` has written under that number."""
+    """Delete the file of a draft, unless a dataset has it, and the rows that `add` has written under this number."""
     _remove(transact, number, draft.rows, draft.path)
 
 
 def delete_left(transact: Transact, home: Path) -> None:
-    """Delete the files of builds that were killed a day ago or earlier, before any row spoke of them."""
+    """Delete the files of builds that were killed a day ago or earlier, before any row referred to them."""
     files, drafts = left_files(home, datetime.now(UTC) - _LEFT)
     for draft in drafts:
         draft.unlink(missing_ok=True)
@@ -80,7 +82,7 @@ def delete_left(transact: Transact, home: Path) -> None:
 
 @contextmanager
 def discarded_on_error(transact: Transact, draft: UnregisteredDataset | None) -> Iterator[None]:
-    """Around what comes before a draft is registered: whatever that raises, the draft's file does not stay."""
+    """A context for the steps before a draft is registered: if they raise, the draft's file is deleted."""
     try:
         yield
     except BaseException:
@@ -91,8 +93,8 @@ def discarded_on_error(transact: Transact, draft: UnregisteredDataset | None) ->
 
 
 def publish(session: Session, dataset_id: int) -> Dataset:
-    """Let a dataset be seen: all of its rows are there. If somebody has withdrawn meanwhile that models learn from a
-    match in it, it is unusable.
+    """Make a dataset visible, once all of its rows are stored. If a person has meanwhile withdrawn training consent for
+    a match in it, it is unusable.
     """
     row = session.get_one(Dataset, dataset_id)
     row.complete = True

@@ -1,4 +1,4 @@
-"""What is no longer known of datasets, because rounds that they have rows of were removed. Only reads."""
+"""What is no longer known about datasets because rounds with rows in them were removed. Only reads."""
 
 from collections.abc import Collection
 
@@ -10,8 +10,8 @@ from app.rounds.job import ROUND
 
 
 def removed_rounds(session: Session, datasets: Collection[int]) -> list[int]:
-    """The rounds that some of these datasets have rows of and that are removed now, in order: nobody can see who
-    played them, or on what.
+    """The rounds with rows in these datasets that are removed now, in order: nobody can see who played them, or on what
+    material.
     """
     wanted = {*map(str, datasets)}
     which = select(Removal).where(Removal.kind == ROUND.name, Removal.in_force.is_(True)).order_by(Removal.number)

@@ -1,4 +1,4 @@
-"""Rows and the rewards of their moves to learn, counted while a dataset is written. Pure."""
+"""Counts of rows and of the rewards of their moves, kept while a dataset is written. Pure."""
 
 import hashlib
 import math
@@ -8,7 +8,7 @@ from app.games.base import JSON
 
 
 class RewardTally:
-    """The rewards and weights of moves by game and role, and how many rows each checkpoint played."""
+    """The rewards and weights of moves by game and role, and the number of rows played by each checkpoint."""
 
     def __init__(self) -> None:
         self._moves: defaultdict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)  # reward, weight
@@ -16,7 +16,7 @@ class RewardTally:
 
     @property
     def moves(self) -> int:
-        """How many moves have a reward."""
+        """The number of moves with a reward."""
         return sum(map(len, self._moves.values()))
 
     @property
@@ -32,11 +32,13 @@ class RewardTally:
         self._moves[game, role].append((reward, weight))
 
     def add_policy(self, policy: str) -> None:
-        """Count a row with rewards that this checkpoint played."""
+        """Count a row with rewards played by this checkpoint."""
         self._policies[policy] += 1
 
     def figures(self) -> JSON:
-        """Moves, the least reward, moves with mean reward and weight by game and role, and rows by who played them."""
+        """The number of moves, the lowest reward, moves with mean reward and weight by game and role, and rows by
+        checkpoint.
+        """
         by_role = [
             [game, role, len(moves), *(math.fsum(values) / len(moves) for values in zip(*moves, strict=True))]
             for (game, role), moves in sorted(self._moves.items())
@@ -50,7 +52,7 @@ class RewardTally:
 
 
 class DatasetTally:
-    """What there is to count of the rows of any dataset; `sha256` is the hash of the bytes of all of them."""
+    """Counts kept for the rows of any dataset; `sha256` is the hash of all their bytes."""
 
     def __init__(self) -> None:
         self.size = self.rows = self.words = self.own_words = 0
@@ -64,7 +66,7 @@ class DatasetTally:
         return self._hash.hexdigest()
 
     def add_row(self, line: bytes, words: int, own_words: int, own_moves: int) -> None:
-        """Count a row: its bytes, the words of all its messages, and words and number of the moves to learn."""
+        """Count a row: its bytes, the words of all its messages, and the words and number of the moves to train on."""
         self._hash.update(line)
         self.size += len(line)
         self.rows += 1
@@ -74,7 +76,7 @@ class DatasetTally:
         self._own_moves[own_moves] += 1
 
     def lengths(self) -> JSON:
-        """Rows by their words and by their moves to learn, as lists, because JSON has no numbers for names."""
+        """Rows by their words and by their moves to train on, as lists, because JSON names cannot be numbers."""
         return {
             "words": [list(each) for each in sorted(self._lengths.items())],
             "own_moves": [list(each) for each in sorted(self._own_moves.items())],

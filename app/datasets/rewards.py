@@ -11,21 +11,21 @@ from app.games.rewards import RewardTotals, SeatResult, shares
 
 
 class MoveRewards(NamedTuple):
-    """The reward of each move of a seat, in order, and the weight that all of them have."""
+    """The reward of each move of a seat, in order, and the weight common to all of them."""
 
     rewards: list[float]
     weight: float
 
 
 class RewardCounts:
-    """What formulas need to know of all matches of a dataset, counted match by match."""
+    """Inputs of reward formulas from all matches of a dataset, counted match by match."""
 
     def __init__(self) -> None:
         self._winners: dict[str, Counter[str]] = {}
         self._utilities: dict[str, dict[tuple[str, float], Counter[float]]] = {}
 
     def add(self, game: str, seat: SeatResult, *, gives_rows: bool) -> None:
-        """Count a seat's score, which the mean of its role is over, and its win if the seat gives rows."""
+        """Count a seat's score for the mean of its role, and its win if the seat gives rows."""
         scores = self._utilities.setdefault(game, {}).setdefault((seat.role, seat.partner_weight), Counter())
         scores[seat.utility] += 1
         winners = self._winners.setdefault(game, Counter())
@@ -48,9 +48,9 @@ class RewardCounts:
 def move_rewards(
     spec: DatasetSpec, game: str, seat: SeatResult | None, totals: Mapping[str, RewardTotals], moves: int
 ) -> MoveRewards:
-    """What the formula gives for a seat that made so many moves; None is a seat of a match that was broken off.
+    """The formula's result for a seat with this number of moves; `seat` is None for a match that was broken off.
 
-    A move that is not to be learnt has weight 0 and reward 0.
+    Moves that are not trained on have weight 0 and reward 0.
     """
     nothing = MoveRewards([0.0] * moves, 0.0)
     if seat is None:

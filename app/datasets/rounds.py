@@ -36,7 +36,7 @@ _SEATS = (ImportedSeat(PERSON), ImportedSeat(PERSON))  # who played is no part o
 
 
 class ImportSource(Protocol):
-    """What an importer gives: the games of one source, as often as they are asked for."""
+    """The games of one source, as an importer provides them; it can be iterated repeatedly."""
 
     @property
     def game(self) -> str: ...
@@ -46,7 +46,7 @@ class ImportSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """A source to be imported: what it is called, its game, and what all of its matches have in common."""
+    """A source to import: its path, its game, and the config common to all of its matches."""
 
     source: ImportSource
     path: Path
@@ -78,13 +78,13 @@ def dialogues(file: str) -> Import:
 def take_in(
     transact: Transact, wanted: Import, matches: Iterable[ImportedMatch], number: int, player: str, seconds: float
 ) -> int:
-    """Write games down as a round that is over; the round's number.
+    """Store games as a finished round, and return its number.
 
-    `matches` are those of the source, perhaps watched by a bar, and `number` is how many there are to be; `player` is
-    what models without a name are called, `seconds` how long a killed import passes for one that goes on. The games go
-    in by short transactions, so that nobody who plays waits for them. When one fails, or somebody cancels the round,
-    all of them go again; what a killed import has left goes with the next one. Raises Invalid, as reading does, and for
-    no games, and Conflict for a cancelled one.
+    `matches` are those of the source, possibly wrapped in a progress bar, and `number` is how many are expected;
+    `player` is the name for models without one, `seconds` how long a killed import counts as running. The games are
+    stored in short transactions, so that players do not wait for them. If one fails, or the round is cancelled, all of
+    them are deleted; the remains of a killed import are deleted by the next one. Raises Invalid, as reading does, and
+    for no games, and Conflict if the round is cancelled.
     """
     if number == 0:
         raise Invalid(None, expected="games", got=Verbatim("none"), subject=wanted.path)
@@ -140,7 +140,7 @@ def _write_round(
     player: str,
     now: datetime,
 ) -> None:
-    """Write some of the games down, and that somebody is still at it."""
+    """Store some of the games, and renew the lease of the import."""
     row = session.get_one(RoundRow, round_id, with_for_update=True)
     if row.status != states.RUNNING or not ranges.renew(session, round_id, (0,), owner, seconds):
         raise Conflict(
@@ -172,7 +172,7 @@ def _ended(session: Session, round_id: int, path: Path) -> None:
 
 
 def _forgotten(session: Session) -> Sequence[int]:
-    """Rounds whose import was broken off by a kill."""
+    """Rounds whose import was killed."""
     now = datetime.now(UTC)
     left = select(RoundRow.id).where(RoundRow.source == IMPORT, RoundRow.status != states.DONE, ~ROUND.held(now))
     return session.scalars(left).all()
@@ -217,10 +217,9 @@ def _record(match: ImportedMatch, player: str, now: datetime) -> StoredMatch:
 
 
 def games_of(session: Session, round_id: int, game: str) -> tuple[int, Iterator[ImportedMatch]]:
-    """How many matches of a round are to be written, and these in the order of their index, a few at a time.
+    """The number of matches to export from a round, and the matches in the order of their index, read in batches.
 
-    Raises NotFound for a round that there is not, Invalid for one of another game, and Conflict for one that is not
-    over yet.
+    Raises NotFound for an unknown round, Invalid for one of another game, and Conflict for one that is not over yet.
     """
     row = ROUND.get(session, round_id)
     if row.game != game:

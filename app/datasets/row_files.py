@@ -1,6 +1,6 @@
-"""Reads a file of rows value by value: JSON lines or a JSON array, perhaps compressed by gzip.
+"""Reads a file of rows value by value: JSON lines or a JSON array, optionally compressed with gzip.
 
-Memory holds one row and never the file.
+Memory holds one row, never the whole file.
 """
 
 import gzip
@@ -22,7 +22,7 @@ _WHAT = "JSON lines or a JSON array"
 
 @dataclass(frozen=True, slots=True)
 class RawRow:
-    """A value of a file, or why there is none. `number` counts from 1: lines of JSON lines, items of an array."""
+    """A value of a file, or the error in its place. `number` counts from 1: lines of JSON lines, items of an array."""
 
     number: int
     value: Any = None
@@ -30,10 +30,10 @@ class RawRow:
 
 
 def read_rows(file: BinaryIO, name: str, most: int | None = None) -> Iterator[RawRow]:
-    """The values of a file that can be read from its beginning again; `name` is what errors call it.
+    """The values of a file that must be seekable to its beginning; `name` is its name in errors.
 
-    `most` is how many bytes it may have when it is unpacked. A line that is no JSON is an error of its row. Raises
-    Invalid for all that ends the reading: an array that breaks off, a damaged or too large file.
+    `most` is the maximum of unpacked bytes. A line that is not JSON is an error of its row. Raises Invalid for
+    everything that ends the reading: an array that breaks off, a damaged or too large file.
     """
     file.seek(0)
     packed = file.read(len(_MAGIC)) == _MAGIC
@@ -74,7 +74,7 @@ def _jsonl_rows(file: "_Limited") -> Iterator[RawRow]:
 
 
 def read_row(number: int, line: bytes) -> RawRow:
-    """The value of a line of JSON lines, or why there is none."""
+    """The value of a line of JSON lines, or the error in its place."""
     try:
         return RawRow(number, parse_json(line.decode()))
     except RepeatedField as repeated:
@@ -91,7 +91,7 @@ def read_row(number: int, line: bytes) -> RawRow:
 
 
 class _Limited:
-    """A file of which no more is read than it may have."""
+    """A file that is read only up to its allowed size."""
 
     def __init__(self, file: BinaryIO, name: str, most: int | None) -> None:
         self._file = file

@@ -1,6 +1,6 @@
-"""A file of rows that were made elsewhere becomes a dataset: read once, checked row by row, written as ours are.
+"""Import of a file of rows made elsewhere as a dataset: read once, checked row by row, written in our format.
 
-Bad rows refuse the whole file unless they are to be left out. A file that was imported before gives the same dataset.
+A file with bad rows is refused unless they are to be skipped. A file imported before gives the same dataset.
 """
 
 import hashlib
@@ -28,9 +28,9 @@ _IDS_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class RowImport:
-    """A file to import, open for reading from its beginning, and how.
+    """A file to import, open for reading from its beginning, and how to import it.
 
-    The spec has what it is called where it came from. `most` is how many bytes it may have when it is unpacked.
+    The spec has its name at its origin. `most` is the maximum of unpacked bytes.
     """
 
     file: BinaryIO
@@ -40,9 +40,9 @@ class RowImport:
 
 @dataclass(frozen=True, slots=True)
 class ReadImport:
-    """What was read: a dataset that is there already (`dataset_id`), or a draft to register; neither if it was refused.
+    """The result of reading: an existing dataset (`dataset_id`), or a draft to register; neither if it was refused.
 
-    `tally` has the bad rows; none where nothing had to be read.
+    `tally` has the bad rows; None if nothing had to be read.
     """
 
     tally: ImportTally
@@ -51,10 +51,10 @@ class ReadImport:
 
 
 def read_import(session: Session, home: Path, wanted: RowImport) -> ReadImport:
-    """Read a file and write its rows into a file of a dataset.
+    """Read a file and write its rows to a dataset file.
 
-    Raises Invalid for a file that cannot be read to its end, and for one without a single good row; bad rows are among
-    what is returned.
+    Raises Invalid for a file that cannot be read to its end, and for one without a good row; bad rows are part of the
+    result.
     """
     wanted.file.seek(0)
     sha256 = hashlib.file_digest(wanted.file, "sha256").hexdigest()  # type: ignore[arg-type]  # has readinto
@@ -92,7 +92,7 @@ def register_read(transact: Transact, wanted: RowImport, found: ReadImport) -> i
 
 
 def refusal(wanted: RowImport, found: ImportTally) -> Invalid:
-    """The error of a file that was refused for its bad rows: the first of them in one line."""
+    """The error for a file refused because of bad rows: the first of them in one line."""
     first = Verbatim("; ".join(f"row {each.number}: {each.error.message}" for each in found.refused[:_SHOWN]))
     more = found.bad - len(found.refused[:_SHOWN])
     listed = Phrase("%(rows)s; and %(more)s more", rows=first, more=more) if more else first
@@ -106,7 +106,7 @@ def refusal(wanted: RowImport, found: ImportTally) -> Invalid:
 
 
 def default_name(file_name: str) -> str:
-    """What the dataset of a file is called that nobody has named."""
+    """The default name for the dataset of a file."""
     stem = PurePath(file_name).name
     for ending in (".gz", ".jsonl", ".json"):
         stem = stem.removesuffix(ending)
@@ -118,7 +118,7 @@ def _printable(text: str) -> str:
 
 
 class _Refused(Exception):
-    """The file has bad rows, and none of it is wanted then."""
+    """The file has bad rows and is therefore refused as a whole."""
 
 
 def _without_rows(wanted: RowImport, found: ImportTally) -> Invalid:
@@ -148,7 +148,7 @@ def _has_file(home: Path, row: Dataset) -> bool:
 
 
 def _matches_here(session: Session, groups: Sequence[tuple[str, int] | None]) -> set[str]:
-    """Those of the matches that this database has: rows of them lead to their match."""
+    """The matches that exist in this database: their rows link to them."""
     return {match for part in _parts(sorted({each[0] for each in groups if each})) for match in _known(session, part)}
 
 

@@ -1,4 +1,5 @@
-"""A match of Adversarial Taboo as its authors record it: `{history: [{role, content}], target_word, max_turns}`. Pure.
+"""A match of Adversarial Taboo in the format of its authors:
+`{history: [{role, content}], target_word, max_turns}`. Pure.
 
 Source: Cheng et al. 2024, arXiv 2404.10642.
 """
@@ -14,7 +15,7 @@ from app.matches.events import LogEvent, Started
 
 
 def episode_of(match: ExportableMatch) -> JSON:
-    """The match as an episode, as its source had it. Raises Invalid for a match of another game."""
+    """The match as an episode, identical to its source. Raises Invalid for a match of another game."""
     facts = unpacked(match.facts)
     episode = _made(match.events)
     history: list[Any] = episode["history"]
@@ -26,7 +27,9 @@ def episode_of(match: ExportableMatch) -> JSON:
 
 
 def facts_of(raw: JSON, events: Sequence[LogEvent]) -> JSON:
-    """What the events do not say again: `moves` by their place, those `after` the verdict, and all other fields."""
+    """Everything that the events do not reproduce: `moves` by their place, those `after` the verdict, and all other
+    fields.
+    """
     made = _made(events)
     played = len(made["history"])
     facts: JSON = {}

@@ -1,7 +1,7 @@
-"""Datasets as they are kept: each in a file that is named by the hash of its bytes, and a row that says what it is.
+"""Storage of datasets: each in a file named by the hash of its bytes, and a row that describes it.
 
-A file is written beside its place and renamed when it is whole; whoever finds it there finds all of it, for ever.
-Until its row is there a mark lies beside it, so that what a killed process has left is known from what is somebody's.
+A file is written beside its place and renamed when complete; a file in its place is always complete and never changes.
+Until its row exists a mark lies beside it, which tells the remains of a killed process from files in use.
 """
 
 import contextlib
@@ -40,10 +40,10 @@ LATEST_FIRST = select(Dataset).where(Dataset.complete).order_by(Dataset.id.desc(
 
 @dataclass(frozen=True, slots=True)
 class UnregisteredDataset:
-    """A dataset whose file is there, and that no row of the database speaks of yet.
+    """A dataset whose file exists, but not yet its row in the database.
 
-    `origins` are the matches of its rows, in the order of the file, each with the seats that its rows are of; None for
-    rows that no match here gave.
+    `origins` are the matches of its rows, in the order of the file, each with the seats of its rows; None for rows
+    without a match here.
     """
 
     path: Path
@@ -62,9 +62,9 @@ class UnregisteredDataset:
 
 
 def write(home: Path, reading: DatasetBuild, found: Iterable[list[TrainingRow]]) -> UnregisteredDataset:
-    """Write what `build.training_rows` gives into a file of its own.
+    """Write the rows of `build.training_rows` to a file of its own.
 
-    Raises Invalid when nothing was kept, which leaves no file, and when the file cannot be written.
+    Raises Invalid if nothing was kept, which leaves no file, and if the file cannot be written.
     """
     tally = _Tally()
 
@@ -96,9 +96,9 @@ def unregistered(
 
 
 def write_file(home: Path, lines: Iterable[bytes], tally: DatasetTally) -> Path:
-    """A new file of rows, which the tally has counted when all lines are taken.
+    """Write a new file of rows, which `tally` has counted when all lines are taken.
 
-    Raises Invalid when it cannot be written, and whatever `lines` raise, which leaves no file.
+    Raises Invalid if it cannot be written, and whatever `lines` raise, which leaves no file.
     """
     folder = home / FOLDER
     draft = folder / f".{secrets.token_hex(8)}.part"
@@ -132,13 +132,13 @@ def write_file(home: Path, lines: Iterable[bytes], tally: DatasetTally) -> Path:
 
 
 def mark_of(path: Path) -> Path:
-    """The empty file that lies beside a dataset's file from before that has its name until a row speaks of it."""
+    """The empty file beside a dataset's file, from before the file gets its name until a row refers to it."""
     return path.with_name(f".{path.stem}{_UNREGISTERED}")
 
 
 def left_files(home: Path, before: datetime) -> tuple[list[Path], list[Path]]:
-    """What has not changed since `before` of what builds leave that are killed: files whose marks are still there,
-    whether or not a row speaks of them by now, and drafts. Nothing that Parlor has not named so is among them.
+    """Remains of killed builds that have not changed since `before`: files whose marks still exist, whether or not a
+    row refers to them by now, and drafts. Only files with names given by Parlor are included.
     """
     folder = home / FOLDER
     files, drafts = list[Path](), list[Path]()
@@ -151,7 +151,7 @@ def left_files(home: Path, before: datetime) -> tuple[list[Path], list[Path]]:
 
 
 class _Tally(DatasetTally):
-    """What there is to count while rows are cut out of matches."""
+    """Counts kept while a dataset's rows are built."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -174,7 +174,7 @@ class _Tally(DatasetTally):
             self._kept[score] += 1
 
     def figures(self, reading: DatasetBuild) -> JSON:
-        """Counts as lists, because JSON has no numbers for names."""
+        """Counts as lists, because JSON names cannot be numbers."""
         rewards = {"rewards": self.rewards.figures()} if reading.spec.has_rewards else {}
         permuted = {"permuted": reading.left["permuted"]} if reading.spec.permutations else {}
         return {
@@ -191,7 +191,7 @@ class _Tally(DatasetTally):
 
 
 def default_name(spec: DatasetSpec) -> str:
-    """What a dataset is called that nobody has named."""
+    """The default name of a dataset."""
     kept = f"{spec.filter} {spec.rewards}" if spec.has_rewards else spec.filter
     if not spec.rounds:
         return f"{spec.matches.game if spec.of_game_alone else in_words(spec.matches)} {kept}"[-80:].lstrip(" ,")
@@ -203,12 +203,12 @@ def default_name(spec: DatasetSpec) -> str:
 
 
 def list_datasets(session: Session) -> Sequence[Dataset]:
-    """All datasets that may be trained on, the latest first. Their figures are read when they are asked for."""
+    """All datasets that may be used for training, the latest first. Their figures are loaded on access."""
     return session.scalars(LATEST_FIRST.where(Dataset.unusable_at.is_(None), Dataset.removed_at.is_(None))).all()
 
 
 def get_dataset(session: Session, dataset_id: int, field: str = "dataset") -> Dataset:
-    """The dataset of that number. Raises NotFound, naming the field."""
+    """The dataset with this number. Raises NotFound, naming the field."""
     row = session.get(Dataset, dataset_id) if 0 < dataset_id < 2**31 else None
     if row is None or not row.complete:
         raise NotFound(
@@ -240,12 +240,12 @@ def find_dataset(session: Session, called: str, field: str = "dataset") -> Datas
 
 
 def datasets_of_round(session: Session, round_id: int) -> Sequence[Dataset]:
-    """The datasets that were cut from a round, perhaps among others, the latest first."""
+    """The datasets built from a round, possibly among others, the latest first."""
     return session.scalars(LATEST_FIRST.where(list_holds(Dataset.spec["rounds"], round_id))).all()
 
 
 def datasets_of_match(session: Session, match_id: str) -> list[tuple[Dataset, int]]:
-    """The datasets that a match has rows in, the latest first, each with the seat that they came from."""
+    """The datasets with rows of a match, the latest first, each with the seat that they came from."""
     rows = (
         select(Dataset, DatasetRow.seat)
         .join(DatasetRow, DatasetRow.dataset_id == Dataset.id)
@@ -257,7 +257,7 @@ def datasets_of_match(session: Session, match_id: str) -> list[tuple[Dataset, in
 
 
 def check_usable(row: Dataset, field: str = "dataset") -> None:
-    """Raises Conflict, naming the field, for a dataset that holds what a person has withdrawn, or that was removed."""
+    """Raises Conflict, naming the field, for a dataset that holds withdrawn data, or that was removed."""
     if row.unusable_at is not None:
         raise Conflict(
             field,
@@ -279,8 +279,8 @@ def check_usable(row: Dataset, field: str = "dataset") -> None:
 
 
 def path_of(home: Path, row: Dataset, field: str = "dataset") -> Path:
-    """Where a dataset's file is. Raises NotFound, naming the field, when it was taken away, and Conflict for a
-    dataset that is unusable.
+    """The path of a dataset's file. Raises NotFound, naming the field, if it is missing, and Conflict for an unusable
+    dataset.
     """
     check_usable(row, field)
     path = home / FOLDER / f"{row.sha256}.jsonl"
@@ -296,12 +296,12 @@ def path_of(home: Path, row: Dataset, field: str = "dataset") -> Path:
 
 
 def can_be_asked_for(row: Dataset) -> bool:
-    """Whether a dataset was cut from matches as a form or a command asks for it, by nobody's job."""
+    """Whether a dataset was built from matches as a form or a command requests it, and not by a job."""
     return "filter" in row.spec and not row.spec.get("models")
 
 
 def first_row(home: Path, row: Dataset) -> dict[str, Any]:
-    """The first row of a dataset. Raises NotFound when its file was taken away."""
+    """The first row of a dataset. Raises NotFound if its file is missing."""
     with path_of(home, row).open("rb") as file:
         found: dict[str, Any] = json.loads(file.readline())
     return found
@@ -330,7 +330,7 @@ def content(home: Path, row: Dataset) -> Iterator[bytes]:
 
 
 def checked_path(session: Session, home: Path, dataset_id: int) -> str:
-    """The file of a dataset, whose hash was looked at. Raises NotFound and Invalid."""
+    """The file of a dataset, after a check of its hash. Raises NotFound and Invalid."""
     dataset = session.get_one(Dataset, dataset_id)
     for _ in content(home, dataset):
         pass
@@ -338,7 +338,9 @@ def checked_path(session: Session, home: Path, dataset_id: int) -> str:
 
 
 def sample(home: Path, row: Dataset, number: int) -> list[bytes]:
-    """So many lines of a dataset, spread evenly over its bytes, the first one among them; fewer if it has fewer."""
+    """Up to `number` lines of a dataset, spread evenly over its bytes, including the first one; fewer if it has
+    fewer.
+    """
     found: dict[int, bytes] = {}
     with path_of(home, row).open("rb") as file:
         for place in range(number):

@@ -1,9 +1,9 @@
-"""Matches as chats to learn from: what a seat's player was prompted with, its accepted moves, and nothing else.
+"""Matches as chats to train on: the prompts of a seat's player, its accepted moves, and nothing else.
 
-Where a model was prompted, its messages are the stored ones of its turns' first attempts, which hold no corrections.
-Who was not (people, scripted players, imported matches), or is to be told in another wording, is told in the prompt
-that the caller names, through the same `players.prompts` that prompts models. A chat whose moves a local model all drew
-under its prompt has their tokens, too. What a model thought before a move is told only where it is asked for.
+If a model was prompted, its messages are the stored ones of its turns' first attempts, which hold no corrections. Other
+players (people, scripted players, imported matches), and seats requested in another wording, get the prompt given by
+the caller, through the same `players.prompts` that prompts models. A chat whose moves were all sampled by a local model
+under its prompt also has their tokens. A model's reasoning before a move is included only on request.
 """
 
 import random
@@ -26,11 +26,12 @@ Turn = tuple[str, int]  # a match and the ply of a move in it
 
 
 class SampledTurn(NamedTuple):
-    """What a local model drew at a turn: the tokens, their text, and the tokenizer's hash.
+    """The output sampled by a local model at a turn: the tokens, their text, and the tokenizer's hash.
 
-    `log_probs` are float32 bytes, None for turns of before they were stored; `prompt_sha256` is the hash of the tokens
-    before the answer, `dtype` the numbers in which the model computed, and `policy` the hash of its checkpoint.
-    `has_reasoning` says whether some of the tokens are reasoning, and `engine` which server computed, None: a worker.
+    `log_probs` are float32 bytes, None for turns from before they were stored; `prompt_sha256` is the hash of the
+    tokens before the answer, `dtype` the number format of the model's computation, and `policy` the hash of its
+    checkpoint. `has_reasoning` says whether some of the tokens are reasoning, and `engine` which server computed, None:
+    a worker.
     """
 
     ids: Sequence[int]
@@ -47,8 +48,8 @@ class SampledTurn(NamedTuple):
 class PromptedTranscript(NamedTuple):
     """A seat, its chat, and the kinds of its own moves in it.
 
-    `sampled` has these moves in order where a model of one tokenizer drew all of them. `wording` is the template in
-    which it is told, where one was asked for. Where reasoning was, own moves have `reasoning`. `order` is that of the
+    `sampled` has these moves in order if they were all sampled with one tokenizer. `wording` is the template of the
+    prompt, if a wording was requested. Own moves with reasoning have it as `reasoning`. `order` is the order of the
     item types, None for the one that was played.
     """
 
@@ -61,12 +62,12 @@ class PromptedTranscript(NamedTuple):
 
 
 class TranscriptRequest(NamedTuple):
-    """The seats of a match whose chats are wanted, and the prompt in which moves are told that nobody was asked for.
+    """The seats of a match whose chats are wanted, and the prompt for moves whose player was not prompted.
 
-    `wordings` are prompts in which seats are told whatever they were prompted with: what was sampled under another
-    prompt has no tokens then, and a chat holds all moves. Tokens that are reasoning are left out with their chat's, but
-    with `keeps_reasoning`. In each of `orders` of its item types the match is told once more, without tokens, if its
-    words can be exchanged.
+    `wordings` are prompts that replace those of seats: output sampled under another prompt then has no tokens, and a
+    chat holds all moves. If tokens include reasoning, the tokens of the chat are left out, except with
+    `keeps_reasoning`. For each of `orders` of its item types the match is added once more, without tokens, if its words
+    can be exchanged.
     """
 
     seats: Sequence[int]
@@ -77,10 +78,10 @@ class TranscriptRequest(NamedTuple):
 
 
 def transcripts(session: Session, wanted: Mapping[str, TranscriptRequest]) -> dict[str, list[PromptedTranscript]]:
-    """The chats of matches by seat, each of which ends with an own move; a seat that made no move has none.
+    """The chats of matches by seat, each of which ends with an own move; a seat without moves has none.
 
     A chat holds all moves of the seat, unless its prompts were cut to fit the model: then it has several chats, and
-    each move is the model's in one of them, as it was when it was made.
+    each move is the model's own in one of them, as it was when it was made.
     """
     logs = _logs(session, wanted)
     last = [
@@ -118,7 +119,7 @@ def transcripts(session: Session, wanted: Mapping[str, TranscriptRequest]) -> di
 
 
 def _permuted(log: "_Log", order: Order) -> "_Log | None":
-    """A match as if its item types had been others; None where its words do not say for sure which they name."""
+    """A match with its item types exchanged; None if its words are ambiguous about which they name."""
     permutations = permutations_of(log.started.game)
     moves = []
     for move in log.moves:
@@ -130,16 +131,16 @@ def _permuted(log: "_Log", order: Order) -> "_Log | None":
 
 
 def _renamed(log: "_Log", thoughts: Sequence[str | None], order: Order) -> list[str | None] | None:
-    """What was thought, in an order of the item types; None where it does not say for sure which it names."""
+    """Reasoning in an order of the item types; None if it is ambiguous about which it names."""
     of_text = permutations_of(log.started.game).of_text
     renamed = [thought and of_text(thought, order) for thought in thoughts]
     return None if any(b is None for a, b in zip(thoughts, renamed, strict=True) if a) else renamed
 
 
 def _prompt_of(log: "_Log", seat: int, request: TranscriptRequest) -> JSON:
-    """The prompt in which a seat's chat begins: that of its model, unless there was none or a wording is asked for.
+    """The prompt of a seat's chat: that of its model, unless it had none or a wording is requested.
 
-    Moves that were asked for as JSON are told as if they had been asked for as they are.
+    Moves requested as JSON are rendered as if they had been requested as plain text.
     """
     own, wording = log.started.prompts[seat], request.wordings.get(seat)
     if wording is None:
@@ -167,12 +168,12 @@ def _logs(session: Session, matches: Collection[str]) -> dict[str, _Log]:
 
 
 def _plies(log: _Log, seat: int) -> list[int]:
-    """Where the seat's own moves are."""
+    """The plies of the seat's own moves."""
     return [ply for ply, event in enumerate(log.moves) if event.seat == seat]
 
 
 def _stored_prompts(session: Session, turns: Sequence[Turn]) -> dict[Turn, list[Message]]:
-    """What models were prompted with at these turns, before any correction."""
+    """The prompts of models at these turns, before any correction."""
     rows = session.execute(
         select(GenerationRow.match_id, GenerationRow.ply, GenerationRow.attempt, GenerationRow.prompt)
         .where(tuple_(GenerationRow.match_id, GenerationRow.ply).in_(turns))
@@ -186,7 +187,7 @@ def _stored_prompts(session: Session, turns: Sequence[Turn]) -> dict[Turn, list[
 
 
 def _sampled_turns(session: Session, matches: Collection[str]) -> dict[Turn, SampledTurn]:
-    """What local models drew in these matches to the end; of several attempts at a turn the last."""
+    """The complete outputs sampled by local models in these matches; of several attempts at a turn the last."""
     models = select(LanguageModel.id, LanguageModel.options).where(LanguageModel.kind == "local")
     local = {row.id: row.options["sha256"] for row in session.execute(models)}
     if not local:
@@ -223,7 +224,7 @@ def _sampled_turns(session: Session, matches: Collection[str]) -> dict[Turn, Sam
 
 
 def _thoughts(session: Session, matches: Collection[str]) -> dict[tuple[str, int, str | None], str]:
-    """What models thought in these matches before what they said at a ply; of several attempts at it the last."""
+    """The reasoning of models in these matches before their output at a ply; of several attempts at it the last."""
     if not matches:
         return {}
     rows = session.execute(
@@ -235,19 +236,19 @@ def _thoughts(session: Session, matches: Collection[str]) -> dict[tuple[str, int
 
 
 def _written(move: Event) -> str | None:
-    """What was written for a move, which may be wrapped, or JSON that says it."""
+    """The original output for a move, which may be wrapped, or JSON that contains it."""
     return move.text if move.original is None else move.original
 
 
 def _with_thoughts(chat: Sequence[Message], thoughts: Sequence[str | None]) -> list[Message]:
-    """A chat with what was thought before its own moves, the last of which these are of."""
+    """A chat with reasoning added to its own moves; `thoughts` are those of the last of them."""
     own = [at for at, message in enumerate(chat) if message["role"] == "assistant"]
     thought = {at: each for at, each in zip(reversed(own), reversed(thoughts), strict=False) if each}
     return [{**each, "reasoning": thought[at]} if at in thought else each for at, each in enumerate(chat)]
 
 
 def _tokens(match: str, log: _Log, own: Sequence[int], drawn: Mapping[Turn, SampledTurn]) -> Sequence[SampledTurn]:
-    """What was drawn as the moves at these plies, if tokens of one tokenizer make all of them word for word."""
+    """The sampled turns of the moves at these plies, if tokens of one tokenizer give all of them word for word."""
     found = [each for ply in own if (each := drawn.get((match, ply))) and each.text == log.moves[ply].text]
     if len(found) < len(own) or len({each.tokenizer for each in found}) != 1:
         return ()
@@ -257,8 +258,8 @@ def _tokens(match: str, log: _Log, own: Sequence[int], drawn: Mapping[Turn, Samp
 def _chats(
     session: Session, match: str, log: _Log, seat: int, prompt: JSON, stored: Mapping[Turn, list[Message]] | None
 ) -> Iterator[tuple[list[Message], list[int]]]:
-    """The chat up to the seat's last move, and, where its prompt does not reach back so far, those of earlier ones; and
-    the plies of the own moves in each. Without `stored` prompts it is what no model was prompted with.
+    """The chat up to the seat's last move, chats for earlier moves that its prompt does not reach, and the plies of the
+    own moves in each. Without `stored` prompts they are rebuilt from the log, as for players who were not prompted.
     """
     own, prompted = _plies(log, seat), prompt == log.started.prompts[seat]
     while own:
@@ -276,7 +277,7 @@ def _chats(
 
 
 def _rebuilt(log: _Log, seat: int, ply: int, prompt: JSON) -> list[Message]:
-    """The chat of a seat up to where its move at `ply` is due, made of the log: what no model was prompted with."""
+    """The chat of a seat up to its move at `ply`, rebuilt from the log, for a player who was not prompted."""
     game: Any = find_game(log.started.game)
     # A resolved config leaves nothing to draw, so the generator given here is never used.
     state = game.initial(game.config(log.started.config), random.Random(0))

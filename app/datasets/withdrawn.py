@@ -1,7 +1,7 @@
-"""Datasets that hold what somebody has withdrawn: nothing may be trained on them, and their files are deleted.
+"""Datasets that hold withdrawn data: nothing may be trained on them, and their files are deleted.
 
-The row, the hash and where its rows came from stay. A dataset is marked in the transaction in which the person takes
-it back; the files are deleted after it, by whoever did that, or by upkeep.
+The row, the hash and the origin of its rows stay. A dataset is marked in the transaction in which the person withdraws;
+the files are deleted afterwards, by the same process or by upkeep.
 """
 
 import shutil
@@ -20,7 +20,9 @@ _MATCHES_AT_ONCE = 500  # in one statement
 
 
 def mark_unusable(session: Session, match_ids: Collection[str]) -> Sequence[Dataset]:
-    """Mark the datasets that hold rows of these matches, or the same bytes as one that does. All of them, by number."""
+    """Mark the datasets with rows of these matches, or with the same bytes as one that has them; return all, by
+    number.
+    """
     held: set[int] = set()
     ids = sorted(match_ids)
     for part in (ids[first : first + _MATCHES_AT_ONCE] for first in range(0, len(ids), _MATCHES_AT_ONCE)):
@@ -35,7 +37,7 @@ def mark_unusable(session: Session, match_ids: Collection[str]) -> Sequence[Data
 
 
 def delete_files(session: Session, home: Path) -> list[str]:
-    """Delete the files of all datasets that are unusable, as far as they are there. The names of those that were."""
+    """Delete the existing files of all unusable datasets, and return the names of those deleted."""
     hashes = session.scalars(select(Dataset.sha256).where(Dataset.unusable_at.is_not(None)).distinct())
     gone = []
     for path in (home / FOLDER / f"{sha256}.jsonl" for sha256 in sorted(hashes)):
@@ -47,7 +49,7 @@ def delete_files(session: Session, home: Path) -> list[str]:
 
 
 def _delete_removed(session: Session, home: Path) -> None:
-    """Delete what was kept of such datasets when they were removed; upkeep notes it on their removals."""
+    """Delete what was kept when such datasets were removed; upkeep records it on their removals."""
     numbers = select(Dataset.id).where(Dataset.unusable_at.is_not(None))
     which = (Removal.kind == "dataset", Removal.number.in_(numbers), Removal.archive.is_not(None))
     for removal in session.scalars(select(Removal).where(*which)):

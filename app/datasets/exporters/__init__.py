@@ -1,1 +1,1 @@
-"""Writers of published formats: what an importer has read, and what was played here, in the form of its authors."""
+"""Writers of published formats, for imported data and for matches played here."""

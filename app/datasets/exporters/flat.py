@@ -1,4 +1,4 @@
-"""Chats as one text that ends where the next move is due, for programs that take no chats. Pure.
+"""Chats flattened to one text that ends where the next move is due, for programs that do not read chats. Pure.
 
 The first message is that of the rules; from then on both sides take turns.
 """
@@ -16,7 +16,7 @@ Chat = Sequence[Mapping[str, Any]]
 
 
 def flatten(template: str, chat: Chat) -> str:
-    """The chat in a template of that name, up to where the next move is due. Raises Invalid for an unknown name."""
+    """The chat in the named template, up to where the next move is due. Raises Invalid for an unknown name."""
     if template not in TEMPLATES:
         raise Invalid("template", expected=either(TEMPLATES), got=template)
     marks = marks_of(template)
@@ -24,7 +24,7 @@ def flatten(template: str, chat: Chat) -> str:
 
 
 def marks_of(template: str) -> Marks:
-    """What breaks the marks of a template's speakers in what is said."""
+    """The object that breaks the marks of a template's speakers in messages."""
     return _MARKS[template]
 
 

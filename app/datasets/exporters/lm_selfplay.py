@@ -1,4 +1,6 @@
-"""Writes matches of Deal or No Deal as the published self-play does (see `lm_folder`), for its own programs to read."""
+"""Writes matches of Deal or No Deal in the format of the published self-play (see `lm_folder`), for its own
+programs.
+"""
 
 import json
 from collections.abc import Iterable
@@ -12,9 +14,9 @@ from app.datasets.records import ExportableMatch, unreadable
 
 
 def write_lm_selfplay(matches: Iterable[ExportableMatch], folder: Path | str) -> int:
-    """Write the matches, which come in the order of their index, into a new or empty folder; how many there were.
+    """Write the matches, which are ordered by index, to a new or empty folder, and return their number.
 
-    The folder is made beside its place and renamed when it is whole. Raises Invalid for a folder that is not empty or
+    The folder is made beside its place and renamed when complete. Raises Invalid for a folder that is not empty or
     cannot be written, and for matches of another game or not over; nothing is left behind then.
     """
     place = Path(folder)

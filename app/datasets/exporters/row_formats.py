@@ -1,9 +1,10 @@
-"""The rows of a dataset in the forms that other programs train on. Pure.
+"""The rows of a dataset in the formats that other programs train on. Pure.
 
-A program that reads them makes prompts of them, so the marks of prompts are broken in all that was said.
+A program that reads them makes prompts from them, so prompt marks in messages are broken.
 
-Sources: the rows of Self-Play of Adversarial Language Game (arXiv 2404.10642, its `tools/assign_rewards.py`);
-OpenAI's fine-tuning guide (https://platform.openai.com/docs/guides/supervised-fine-tuning); TRL's dataset formats
+Sources: the rows of Self-Play of Adversarial Language Game (arXiv 2404.10642, its
+`tools/assign_rewards.py`); OpenAI's fine-tuning guide
+(https://platform.openai.com/docs/guides/supervised-fine-tuning); TRL's dataset formats
 (https://huggingface.co/docs/trl/dataset_formats).
 """
 
@@ -26,10 +27,10 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RowFormat:
-    """A form of rows, of one kind of datasets. `rows` makes of a row, and a template's name, those of the form.
+    """A format of rows for one kind of datasets. `rows` converts a row, with a template's name, to rows of the format.
 
-    A `flat` form has its queries in a template. An `array` is one JSON array, any other form is JSON lines. Not every
-    form has `any_weight` (0 and 1 alone if not), or `any_reward` (none below 0 if not).
+    The queries of a `flat` format use a template. An `array` is one JSON array, other formats are JSON lines. A format
+    without `any_weight` allows only 0 and 1, one without `any_reward` none below 0.
     """
 
     name: str
@@ -44,14 +45,14 @@ class RowFormat:
 
     @property
     def suffix(self) -> str:
-        """Of a file's name."""
+        """The suffix of a file name."""
         return "json" if self.array else "jsonl"
 
 
 def export_rows(lines: Iterable[bytes], form: RowFormat, template: str = DIALOGUE) -> Iterator[bytes]:
-    """A dataset's lines in another form, piece by piece; the same lines give the same bytes.
+    """A dataset's lines in another format, in pieces; the same lines give the same bytes.
 
-    Raises Invalid, naming the row, for one that the form cannot hold, and where nothing is left to learn.
+    Raises Invalid, naming the row, for a row that does not fit the format, and if no move to train on is left.
     """
     written = 0
     for number, line in enumerate(lines, 1):
@@ -70,7 +71,7 @@ def export_rows(lines: Iterable[bytes], form: RowFormat, template: str = DIALOGU
 
 
 def _moves(row: Row) -> Iterator[tuple[list[Mapping[str, Any]], Mapping[str, Any]]]:
-    """Each move that is learnt, after the messages before it."""
+    """Each move to train on, with the messages before it."""
     messages = row["messages"]
     for number, message in enumerate(messages):
         if _is_learnt(message):
@@ -78,12 +79,12 @@ def _moves(row: Row) -> Iterator[tuple[list[Mapping[str, Any]], Mapping[str, Any
 
 
 def _is_learnt(message: Mapping[str, Any]) -> bool:
-    """Whether a message is a move to learn; one without text has nothing that another program could learn."""
+    """Whether a message is a move to train on; one without text has nothing for another program to train on."""
     return message["role"] == "assistant" and bool(message.get("weight", 1)) and bool(message["content"].strip())
 
 
 def _spag_rows(row: Row, template: str) -> Iterator[JSON]:
-    """One row a move. A row without rewards is one of supervised learning."""
+    """One row per move. A row without rewards is for supervised training."""
     for before, move in _moves(row):
         supervised = row.get("type") == SUPERVISED or "reward" not in move
         found: JSON = {"query": flatten(template, before), "target": marks_of(template).broken(move["content"])}
@@ -94,10 +95,11 @@ def _spag_rows(row: Row, template: str) -> Iterator[JSON]:
 
 
 def openai_row(row: Row, vendor: str = "OpenAI") -> JSON | None:
-    """A chat as OpenAI reads it: role and text of each message, and weights of 0 or 1. None if nothing in it is learnt.
+    """A chat in OpenAI's format: role and text of each message, and weights of 0 or 1. None if it has no move to train
+    on.
 
-    It ends with the last answer, as OpenAI asks for. Raises Invalid for other weights, and for a move with a negative
-    reward: OpenAI knows no rewards. `vendor` names the reader in errors.
+    It ends with the last answer, as OpenAI requires. Raises Invalid for other weights, and for a move with a negative
+    reward, because OpenAI has no rewards. `vendor` names the reader in errors.
     """
     messages: list[JSON] = []
     end = max((at for at, each in enumerate(row["messages"], 1) if each["role"] == "assistant"), default=0)
@@ -129,7 +131,7 @@ def _openai(row: Row, _template: str) -> Iterator[JSON]:
 
 
 def _prompt_completion(row: Row, _template: str) -> Iterator[JSON]:
-    """One row a move. Weight and reward are columns beside it, which TRL's own trainers do not read."""
+    """One row per move. Weight and reward are columns beside it, which TRL's own trainers do not read."""
     for before, move in _moves(row):
         _refuse_negative(move)
         extra = {name: move[name] for name in ("weight", "reward") if name in move}
@@ -137,7 +139,7 @@ def _prompt_completion(row: Row, _template: str) -> Iterator[JSON]:
 
 
 def preference_pairs(row: Row) -> Iterator[JSON]:
-    """The best response of a query against each one that is rated lower and says something else."""
+    """The best response to a query, paired with each lower-rated response that has another text."""
     best = max(range(len(row["scores"])), key=lambda at: (row["scores"][at], -at))
     before = [_plain_message(each) for each in row.get("history") or ()]
     prompt = [*before, _plain_message({"role": "user", "content": row["query"]})]
@@ -152,7 +154,7 @@ def _preference(row: Row, _template: str) -> Iterator[JSON]:
 
 
 def _refuse_negative(move: Mapping[str, Any]) -> None:
-    """Raises Invalid for a move that is to become less likely, in a form that can only be imitated."""
+    """Raises Invalid for a move that should become less likely, in a format that only supports imitation."""
     weight = move.get("weight")
     if (weight is None or weight) and move.get("reward", 0) < 0:
         raise Invalid(

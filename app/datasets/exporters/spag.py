@@ -1,4 +1,6 @@
-"""Writes matches of Adversarial Taboo as the published games are recorded: `[{history, target_word, max_turns}, …]`."""
+"""Writes matches of Adversarial Taboo in the format of the published games: `[{history, target_word, max_turns},
+…]`.
+"""
 
 import json
 import os
@@ -12,10 +14,10 @@ from app.datasets.spag_episode import episode_of
 
 
 def write_spag(matches: Iterable[ExportableMatch], file: Path | str) -> int:
-    """Write the matches to a file in their order, each as it comes; how many there were.
+    """Write the matches to a file in their order, one at a time, and return their number.
 
-    The file is written beside its place and renamed when it is whole. Raises Invalid for a file that cannot be
-    written, and for a match of another game; nothing is left behind then.
+    The file is written beside its place and renamed when complete. Raises Invalid for a file that cannot be written,
+    and for a match of another game; nothing is left behind then.
     """
     target = Path(file).resolve()  # what a link points at is replaced, not the link
     if target.is_dir():

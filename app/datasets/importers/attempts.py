@@ -1,7 +1,7 @@
-"""Finds the failed attempts of models in the logs of published self-play: in the chat, or in what a model wrote. Pure.
+"""Finds the failed attempts of models in the logs of published self-play: in the chat, or in a model's output. Pure.
 
-The published chats of a seat leave them out; a live context that was saved has them as a message of the seat and the
-correction it got. The seat's text file has them always, each closed by a line with the error.
+The published chats of a seat omit them; a saved live context has them as a message of the seat and the correction it
+got. The seat's text file always has them, each followed by a line with the error.
 """
 
 import re
@@ -15,7 +15,7 @@ _CORRECTION = re.compile(r'An error occurred\..*?(?:"(?P<reason>.*)"\s*)?', re.D
 
 
 class Attempt(NamedTuple):
-    """A refused text of a seat and the reason that it was given."""
+    """A refused text of a seat and the reason given to it."""
 
     seat: int
     text: str
@@ -23,7 +23,7 @@ class Attempt(NamedTuple):
 
 
 def take_corrections(messages: Sequence[Message]) -> tuple[list[Message], dict[int, list[tuple[str, str]]]]:
-    """The chat without failed attempts, and these as (text, reason) by the place of the move that they came before."""
+    """The chat without failed attempts, and these as (text, reason) by the place of the move that followed them."""
     kept: list[Message] = []
     found: dict[int, list[tuple[str, str]]] = {}
     for message in messages:
@@ -40,10 +40,9 @@ def take_corrections(messages: Sequence[Message]) -> tuple[list[Message], dict[i
 def attempts_in(
     texts: Sequence[str | None], moves: Sequence[Mapping[int, str]], config: JSON
 ) -> dict[int, list[Attempt]]:
-    """The failed attempts in both seats' text files, by the place of the move that they came before.
+    """The failed attempts in both seats' text files, by the place of the move that followed them.
 
-    `moves` are each seat's own by their place. A file in which the accepted moves cannot be found one after the
-    other gives none.
+    `moves` are each seat's own by their place. A file in which the accepted moves are not found in sequence gives none.
     """
     found: dict[int, list[Attempt]] = {}
     for seat, text in enumerate(texts):
@@ -53,7 +52,9 @@ def attempts_in(
 
 
 def _of_seat(seat: int, text: str, moves: Mapping[int, str]) -> dict[int, list[Attempt]]:
-    """The text is cut at the errors: each part holds accepted moves and, last, the attempt that was refused."""
+    """The failed attempts of one seat; each part of the text before an error has accepted moves and then the
+    attempt.
+    """
     places = list(moves)
     found: dict[int, list[Attempt]] = {}
     part: list[str] = []
@@ -72,9 +73,9 @@ def _of_seat(seat: int, text: str, moves: Mapping[int, str]) -> dict[int, list[A
 
 
 def _skip_accepted(part: list[str], moves: Sequence[str], done: int) -> tuple[int, list[str]]:
-    """How many of a seat's moves were accepted up to the end of a part, and the lines of the attempt after them.
+    """The number of a seat's moves accepted up to the end of a part, and the lines of the attempt after them.
 
-    A model's text goes on after an accepted move where it was cut, at an end marker or after a proposal's line.
+    A model's text continues after an accepted move where that was cut off, at an end marker or after a proposal's line.
     """
     while done < len(moves):
         length = moves[done].count("\n") + 1

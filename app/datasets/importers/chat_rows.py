@@ -1,4 +1,4 @@
-"""Rows whose chats are lists of messages, in the forms of other programs, read into the form of trainings. Pure.
+"""Rows whose chats are lists of messages, converted from the formats of other programs to that of trainings. Pure.
 
 Sources: OpenAI's guides to supervised fine-tuning and to direct preference optimization; TRL's dataset formats
 (https://huggingface.co/docs/trl/dataset_formats); ShareGPT's conversations, as FastChat and Axolotl read them.
@@ -31,7 +31,7 @@ _TOOL_SPEAKERS = ("tool", "function", "function_call", "function_response", "obs
 
 
 def read_openai(row: JSON) -> JSON:
-    """A chat of OpenAI's fine-tuning as a conversation, with the weights of its messages."""
+    """An OpenAI fine-tuning chat as a conversation, with the weights of its messages."""
     messages = []
     for at, message in enumerate(read_messages(row["messages"])):
         kept = {name: message[name] for name in ("role", "content", "weight") if message.get(name) is not None}
@@ -44,7 +44,7 @@ def read_openai(row: JSON) -> JSON:
 
 
 def read_openai_preference(row: JSON) -> JSON:
-    """A row of OpenAI's preference fine-tuning as a comparison."""
+    """An OpenAI preference fine-tuning row as a comparison."""
     asked = row["input"]
     if not isinstance(asked, dict):
         raise Invalid("input", expected=Phrase("an object with messages"), got=asked)
@@ -55,7 +55,7 @@ def read_openai_preference(row: JSON) -> JSON:
 
 
 def read_sharegpt(row: JSON) -> JSON:
-    """A ShareGPT conversation as one of ours: who speaks by any of the usual names, and the weights of answers."""
+    """A ShareGPT conversation as one of ours, with speakers under any of the usual names and the weights of answers."""
     if also := next((each for each in ("chosen", "rejected", "label") if each in row), None):
         raise Invalid(also, expected=Phrase("none beside a conversation that is learnt"), got=row[also])
     name = "conversations" if "conversations" in row else "items"
@@ -70,9 +70,9 @@ def read_sharegpt(row: JSON) -> JSON:
 
 
 def read_prompt_completion(row: JSON) -> JSON:
-    """TRL's prompt and completion as a conversation, of which the completion is learnt.
+    """TRL's prompt and completion as a conversation, whose completion is trained on.
 
-    Of rows with the label of KTO only those can be read that are desirable: all that is learnt becomes more likely.
+    Of rows with a KTO label, only the desirable ones are accepted, because training makes every completion more likely.
     """
     if row.get("label", True) is not True:
         expected = Phrase("true, as every completion becomes more likely")
@@ -85,7 +85,7 @@ def read_prompt_completion(row: JSON) -> JSON:
 
 
 def read_trl_preference(row: JSON) -> JSON:
-    """TRL's chosen and rejected as a comparison. Both may be whole chats, whether the prompt is beside them or not."""
+    """TRL's chosen and rejected as a comparison. Both may be whole chats, with or without a separate prompt."""
     names = ("chosen", "rejected")
     chosen, rejected = (_said(name, row[name]) for name in names)
     prompt = row.get("prompt")
@@ -98,7 +98,7 @@ def read_trl_preference(row: JSON) -> JSON:
 
 
 def read_moves(row: Mapping[str, Any], before: Sequence[JSON], moves: Sequence[JSON]) -> JSON:
-    """The moves, with what the columns of their row say of them, as all that is learnt of a conversation.
+    """A conversation that trains only on `moves`, with the facts about them in the columns of their row.
 
     Raises Invalid.
     """
@@ -122,7 +122,7 @@ def _learnt(row: JSON) -> JSON:
 
 
 def _said(name: str, raw: Any) -> list[JSON]:
-    """Messages with a role and a content alone."""
+    """Messages reduced to role and content."""
     return [{"role": each["role"], "content": each["content"]} for each in read_messages(raw, name)]
 
 

@@ -1,9 +1,9 @@
 """Reads human dialogues on Deal or No Deal (see `dialogue_lines`) and scores them by the choices.
 
-Both perspectives of a dialogue follow each other; such a pair becomes one match, with the YOU of the first
-line in seat 0. A line alone is a match, too. Turns become messages, choices become proposals, of whoever selected
-first. Where a lone line says that both agreed, the partner chose the rest; where it says that they disagreed, only the
-known choice is proposed, and there is no deal. The published reward is kept, and is worth nothing without a deal.
+Both perspectives of a dialogue are adjacent; such a pair becomes one match, with the YOU of the first line in seat 0. A
+single line is also a match. Turns become messages, choices become proposals, beginning with whoever selected first. If
+a single line says that both agreed, the partner chose the rest; if it says that they disagreed, only the known choice
+is proposed, and there is no deal. The published reward is kept; without a deal it counts for nothing.
 
 Source: Lewis et al. 2017, arXiv 1706.05125.
 """
@@ -30,9 +30,9 @@ _Numbered = tuple[int, Perspective]
 
 
 class Dialogues:
-    """The dialogues of a file in their order; iterate as often as needed. Memory does not grow with their number.
+    """The dialogues of a file in order; it can be iterated repeatedly. Memory does not grow with their number.
 
-    Raises Invalid while it is read, which names the file and the line, what was expected and what came.
+    While it is read, raises Invalid, which names the file and the line, the expectation and the given value.
     """
 
     game = NEGOTIATION.name
@@ -93,7 +93,7 @@ class Dialogues:
             yield number, read_line(line, where)
 
     def _of_object(self, row: RawRow, place: str) -> Iterator[_Numbered]:
-        """A dialogue, or those that are the rows of a dataset viewer's answer."""
+        """A dialogue, or several, if the object is a dataset viewer's answer with rows."""
         if row.error is not None:
             raise row.error.at(f"{self.file}, {place}")
         rows = row.value.get("rows") if isinstance(row.value, dict) else None
@@ -114,7 +114,7 @@ class Dialogues:
 
 
 def _read_match(index: int, lines: Sequence[_Numbered]) -> ImportedMatch:
-    """One match of a line, or of both lines of a dialogue."""
+    """One match from a single line, or from both lines of a dialogue."""
     sides = [side for _, side in lines]
     main = sides[0]
     started = Started(NEGOTIATION.name, NEGOTIATION.version, _game_config(main))
@@ -154,7 +154,7 @@ def _ended(log: list[LogEvent], sides: Sequence[Perspective]) -> tuple[LogEvent,
 
 
 def _choices(sides: Sequence[Perspective]) -> list[Counts | None]:
-    """What each seat chose: as it says itself, else as its partner's line has it, else what agreement leaves."""
+    """The choice of each seat: from its own line, else from its partner's, else the rest that an agreement leaves."""
     main = sides[0]
     mine, theirs = main.choices
     if len(sides) == 2:

@@ -1,7 +1,7 @@
 """Reads the output folder of the published self-play on Deal or No Deal (see `lm_folder`).
 
-What was played is kept as it was played: a proposal that only the published grammar let pass has the numbers which
-that grammar read in it. Points are counted again by our rules and the objective that the caller names: no file has it.
+Matches are kept as they were played: a proposal that only the published grammar accepts has the numbers that this
+grammar read in it. Points are counted again by our rules and the objective given by the caller: no file has it.
 
 Source: Liao, Tomlin & Klein 2024, arXiv 2406.18872.
 """
@@ -62,9 +62,9 @@ _SCORE = re.compile(r"-?[0-9]{1,6}(\.[0-9]{1,9})?")
 
 
 class LmSelfplay:
-    """The games of a folder in the order of their numbers; iterate as often as needed, `len` is their number.
+    """The games of a folder in numerical order; it can be iterated repeatedly, `len` is their number.
 
-    Raises Invalid for what is no folder, and while it is read, for a file that is missing or not as it should be.
+    Raises Invalid if it is not a folder and, while it is read, for a missing or malformed file.
     """
 
     game = NEGOTIATION.name
@@ -96,7 +96,7 @@ class LmSelfplay:
             yield self._game(index, score_0, score_1)
 
     def _read_scores(self, name: str) -> list[int | float]:
-        """All of a scores file; one number a line, line k for the k-th game."""
+        """All scores in a file; one number per line, line k for the k-th game."""
         path = self.folder / name
         lines = read_text(path, "one score a line").split("\n")
         if lines[-1] == "":
@@ -236,7 +236,7 @@ def _by_item(raw: Any, where: str) -> list[int]:
 
 
 class _Turns:
-    """The moves of both logs in one row, by the seat that made them, with the failed attempts before each."""
+    """The moves of both logs in one sequence, by the seat that made them, with the failed attempts before each."""
 
     def __init__(self, moves: list[tuple[int, str]], attempts: dict[int, list[Attempt]], notice: str | None) -> None:
         self.moves = moves
@@ -248,7 +248,7 @@ class _Turns:
         return self.moves[0][0]
 
     def of(self, seat: int) -> dict[int, str]:
-        """A seat's moves by their place in the row."""
+        """A seat's moves by their place in the sequence."""
         return {at: text for at, (mover, text) in enumerate(self.moves) if mover == seat}
 
 
@@ -332,7 +332,7 @@ def _event(match: Match, seat: int, text: str, where: str) -> Event:
 
 
 def _violated(match: Match, attempt: Attempt) -> Violated:
-    """A failed attempt, under our code for it if our rules refuse it, too."""
+    """A failed attempt, with our code for it if our rules refuse it too."""
     ours = NEGOTIATION.parse(match.state, attempt.seat, attempt.text)
     code = ours.code if isinstance(ours, Violation) else "refused"
     return Violated(attempt.seat, readable(attempt.text), code, readable(attempt.reason))

@@ -1,4 +1,4 @@
-"""Checks of rows in the form that trainings read: what a training would refuse is refused here, by its field. Pure."""
+"""Checks of rows in the format of trainings, which refuse, by field, what a training would refuse. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -17,19 +17,19 @@ PREFERRED, REJECTED = 1, 0  # scores of a pair of which it is only known which o
 
 
 def read_text(name: str, raw: Any) -> str:
-    """A text with something in it. Raises Invalid."""
+    """A non-empty text. Raises Invalid."""
     if not isinstance(raw, str) or not raw.strip():
         raise Invalid(name, expected=_TEXT, got=raw)
     return raw
 
 
 def is_number(raw: Any) -> bool:
-    """Whether it is a finite number."""
+    """Whether a value is a finite number."""
     return isinstance(raw, int | float) and not isinstance(raw, bool) and abs(raw) <= _LARGEST
 
 
 def read_messages(raw: Any, name: str = "messages") -> list[JSON]:
-    """A list of messages, each with a role and a content, in the form that trainings know. Raises Invalid."""
+    """A list of messages, each with a role and a content, in the format of trainings. Raises Invalid."""
     if not isinstance(raw, list) or not raw:
         raise Invalid(name, expected=Phrase("a list of messages"), got=raw)
     messages = [plain_message(each) for each in raw]
@@ -46,12 +46,12 @@ def read_messages(raw: Any, name: str = "messages") -> list[JSON]:
 
 
 def tool_error(field: str, got: str) -> Invalid:
-    """The refusal of a chat in which a tool is called or answers."""
+    """The refusal of a chat with tool calls or tool results."""
     return Invalid(field, expected=Phrase("a chat without tool calls, which no row here can hold"), got=Verbatim(got))
 
 
 def is_learnt(message: Mapping[str, Any]) -> bool:
-    """Whether a message of a conversation is a move to learn."""
+    """Whether a message of a conversation is a move to train on."""
     return message["role"] == "assistant" and bool(message.get("weight", 1))
 
 
@@ -79,14 +79,14 @@ def read_conversation(row: JSON) -> JSON:
 
 
 def _check_label(name: str, value: Any) -> None:
-    """Raises Invalid for what is neither nothing nor a short name, as figures and queries of all databases hold it."""
+    """Raises Invalid for a value that is neither None nor a short name, which figures and every database can hold."""
     if value is not None and not (isinstance(value, str) and value.isprintable() and len(value) <= _LONGEST_LABEL):
         expected = Phrase("at most %(most)s characters that can be printed", most=_LONGEST_LABEL)
         raise Invalid(name, expected=expected, got=value)
 
 
 def check_learnt(row: JSON) -> None:
-    """Raises Invalid for a conversation without a move to learn."""
+    """Raises Invalid for a conversation without a move to train on."""
     if not any(map(is_learnt, row["messages"])):
         expected = Phrase("a message of the assistant to learn, with a weight above 0")
         raise Invalid("messages", expected=expected, got=Phrase("none"))
@@ -100,7 +100,7 @@ def _check_ids(messages: Iterable[JSON]) -> None:
 
 
 def read_comparison(row: JSON, highest: float | None = None) -> JSON:
-    """The row as a comparison. Raises Invalid where nothing is to be learnt, or for a score above the `highest`."""
+    """The row as a comparison. Raises Invalid if it has nothing to train on, or a score above `highest`."""
     _check_label("group", row.get("group"))
     read_text("query", row.get("query"))
     responses, scores = row.get("responses"), row.get("scores")
@@ -124,9 +124,9 @@ def read_comparison(row: JSON, highest: float | None = None) -> JSON:
 
 
 def read_pair(chosen: Sequence[JSON], rejected: Sequence[JSON], names: tuple[str, str], of_row: JSON) -> JSON:
-    """Two chats that differ in their last answer as a comparison: what was said before the query is its history.
+    """A comparison of two chats that differ in their last answer; the messages before the query are its history.
 
-    `names` are those of the row's fields for the two, and `of_row` is what else the comparison has. Raises Invalid.
+    `names` are the row's fields for the two, and `of_row` has the other fields of the comparison. Raises Invalid.
     """
     for name, chat in zip(names, (chosen, rejected), strict=True):
         if [each["role"] for each in chat[-2:]] != ["user", "assistant"]:

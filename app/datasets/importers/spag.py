@@ -1,9 +1,10 @@
-"""Reads recorded games of Adversarial Taboo, a JSON list of `{history: [{role, content}], target_word, max_turns}`.
+"""Reads recorded games of Adversarial Taboo, a JSON list of
+`{history: [{role, content}], target_word, max_turns}`.
 
-Every game is judged again by the rule that the caller names, and ends where that verdict falls; what the source has
-after it stays among the facts. A game that stops before its last turn without a verdict is tied, as `flask judge` says.
-Moves lose the blanks around them, as moves that are made here do, and as the published program strips what is learnt;
-how they were written stays among the facts.
+Every game is judged again by the rule given by the caller, and ends at the verdict; later moves in the source are kept
+in the facts. A game that stops before its last turn without a verdict is a tie, as in `flask judge`. Moves are stripped
+of surrounding blanks, as moves made here are, and as the published program does for training; the original text is kept
+in the facts.
 
 Source: Cheng et al. 2024, arXiv 2404.10642.
 """
@@ -26,9 +27,9 @@ from app.matches.events import LogEvent, Started
 
 
 class Spag:
-    """The games of a file in their order; iterate as often as needed. Memory does not grow with their number.
+    """The games of a file in order; it can be iterated repeatedly. Memory does not grow with their number.
 
-    Raises Invalid for a rule that there is not, and while it is read, which names the file, the episode and the field.
+    Raises Invalid for an unknown rule and, while it is read, with the file, the episode and the field.
     """
 
     game = TABOO.name

@@ -1,4 +1,4 @@
-"""Rows to train on in published formats, read into the form that trainings read (docs/training.md). Pure.
+"""Training rows in published formats, converted to the format that trainings read (docs/training.md). Pure.
 
 Sources: Cheng et al. 2024, arXiv 2404.10642 (rows of one move); Liu et al. 2023, arXiv 2305.16960 (rated responses);
 Bai et al. 2022, arXiv 2204.05862 (chosen and rejected dialogues); Taori et al. 2023, Stanford Alpaca (instructions).
@@ -27,9 +27,9 @@ _SPEAKERS = {"Human": "user", "Assistant": "assistant"}
 
 @dataclass(frozen=True, slots=True)
 class ImportFormat:
-    """A format of rows. `kind` is that of its datasets; None where each row says so itself.
+    """A format of rows. `kind` is the kind of its datasets; None if each row determines it.
 
-    `fields` are those that each row of it has, in any of these ways. `reader` makes our row of one that has them.
+    `fields` are alternative sets of fields, one of which each row has. `reader` converts such a row to ours.
     """
 
     name: str
@@ -44,7 +44,9 @@ class ImportFormat:
         return any(row.keys() >= {*way} for way in self.fields)
 
     def read(self, raw: Any) -> JSON:
-        """Our row of one of theirs. Raises Invalid, which names the field that is wrong or what was found instead."""
+        """Our form of one of their rows. Raises Invalid, which names the field that is wrong or what was found
+        instead.
+        """
         if isinstance(raw, dict) and self.fits(raw):
             return self.reader(raw)
         others = [each.name for each in FORMATS.values() if each.fits(raw)] if isinstance(raw, dict) else []
@@ -63,7 +65,7 @@ def kind_of(row: Mapping[str, Any]) -> str:
 
 
 def line_of(row: JSON) -> bytes:
-    """The bytes of a row, as datasets have them. Raises Invalid for what no file of rows can hold."""
+    """The bytes of a row in a dataset's file. Raises Invalid for values that no file of rows can hold."""
     try:
         text = json.dumps(row, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return f"{text}\n".encode()
@@ -77,7 +79,7 @@ def line_of(row: JSON) -> bytes:
 
 
 def read_own(row: JSON) -> JSON:
-    """A row as `flask dataset export` writes it, with everything in it."""
+    """A row as `flask dataset export` writes it, with all of its fields."""
     return read_comparison(row) if "responses" in row else read_conversation(row)
 
 
@@ -96,16 +98,16 @@ def read_rated(row: JSON) -> JSON:
 
 
 def read_preference(row: JSON) -> JSON:
-    """Two dialogues that differ in their last answer as a comparison: what was said before it is its history."""
+    """Two dialogues that differ in their last answer, as a comparison; the turns before the query are its history."""
     names = ("chosen", "rejected")
     chosen, rejected = (_turns(name, row[name]) for name in names)
     return read_pair(chosen, rejected, names, {})
 
 
 def read_instruction(row: JSON) -> JSON:
-    """An instruction, with an input or none, and the output as a conversation, after the system's words if there are.
+    """An instruction, its optional input, and the output as a conversation, after the system message if there is one.
 
-    Raises Invalid, also for a `history`, which some programs have beside it.
+    Raises Invalid, also for a `history` field, which some programs add.
     """
     if row.get("history"):
         raise Invalid("history", expected=Phrase("none beside an instruction"), got=row["history"])
@@ -239,7 +241,7 @@ def _first_text(row: JSON, names: Sequence[str]) -> str:
 
 
 def _turns(name: str, raw: Any) -> list[JSON]:
-    """The turns of a dialogue text, those of one speaker after another as one; the last two are query and answer."""
+    """The turns of a dialogue text, with consecutive ones of a speaker joined; the last two are query and answer."""
     if isinstance(raw, list):
         remedy = Phrase("choose the format %(formats)s", formats=Verbatim("trl-preference"))
         raise Invalid(name, expected=Phrase("a text of turns"), got=Phrase("a list of messages"), remedy=remedy)
