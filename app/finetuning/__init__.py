@@ -1,1 +1,1 @@
-"""Training jobs: a dataset becomes a language model, by `python -m training` in a process of its own."""
+"""Training jobs: a language model is made from a dataset, by `python -m training` in a process of its own."""

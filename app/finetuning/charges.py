@@ -1,7 +1,7 @@
-"""What a training at a vendor is charged.
+"""Charges for trainings at a vendor.
 
-One that the vendor runs is checked against budgets and counted by estimate before it is begun, and settled when it is
-over. One that a process here runs, with a vendor's weights, is counted as it goes. Nothing here commits.
+A training run by the vendor is checked against budgets and counted by estimate before it starts, and settled when it is
+over. A training run by a process here, on a vendor's weights, is counted as it proceeds. Nothing here commits.
 """
 
 from datetime import UTC, datetime
@@ -22,9 +22,9 @@ from app.registry.training_charges import price_of_training, spent_on_trainings
 def begin(
     session: Session, job_id: int, owner: str, settings: Settings, token: str, expected: TrainingEstimate
 ) -> bool:
-    """Count a training by its estimate, and store the token with which it is begun; once for each token.
+    """Count a training by its estimate, and store the token with which it starts; once for each token.
 
-    False where the job is not the owner's any more. Raises BudgetReached where it would cost more than is left.
+    False if the owner has lost the job. Raises BudgetReached if it would cost more than is left.
     """
     row = TRAINING.locked(session, job_id, owner)
     if row is None or row.status not in states.LIVE:
@@ -47,9 +47,9 @@ def begin(
 
 
 def settle(session: Session, job_id: int, owner: str, trained_tokens: int | None, *, made: bool) -> None:
-    """A training is over, or was never begun. What the vendor says that it trained takes the place of the estimate.
+    """Settle a training that is over, or never started: the vendor's number of trained tokens replaces the estimate.
 
-    Where it says nothing, the estimate stays for a model that was `made`, and else it cost nothing.
+    Without that number, the estimate stays if a model was `made`; otherwise the training cost nothing.
     """
     row = TRAINING.locked(session, job_id, owner)
     if row is None or row.remote_token is None:
@@ -67,7 +67,7 @@ def settle(session: Session, job_id: int, owner: str, trained_tokens: int | None
 
 
 def count_trained(session: Session, job_id: int, owner: str, settings: Settings) -> str | None:
-    """Count what the process of a training has had a vendor train so far; why it is to stop, in a line, if so."""
+    """Count the tokens that a process has trained at a vendor so far; one line why it must stop, if it must."""
     row = TRAINING.locked(session, job_id, owner)
     if row is None:
         return None
@@ -77,13 +77,13 @@ def count_trained(session: Session, job_id: int, owner: str, settings: Settings)
 
 
 def settle_trained(session: Session, row: TrainingJob) -> None:
-    """The process of a training has ended with a model."""
+    """Settle a training whose process has ended with a model."""
     if row.backend != LOCAL and row.remote_token is None:
         _store_trained(session, row)
 
 
 def _store_trained(session: Session, row: TrainingJob) -> TrainingCharge:
-    """What a job's process has had trained, which counts to the time of the latest step."""
+    """Store the tokens that a job's process has trained, which count at the time of the latest step."""
     token, now = f"job-{row.id}", datetime.now(UTC)
     charge = session.get(TrainingCharge, token)
     if charge is None:
@@ -97,7 +97,7 @@ def _store_trained(session: Session, row: TrainingJob) -> TrainingCharge:
 
 
 def uncounted(settings: Settings, row: TrainingJob, base: LanguageModel, expected: TrainingEstimate) -> str | None:
-    """What to say of budgets that do not count a training, as nobody knows its price; None where they do."""
+    """A message if budgets cannot count a training because its price is unknown; None if they can."""
     names = [name for name in ("JOB_BUDGET_USD", "SPENDING_LIMIT_USD") if getattr(settings, name)]
     if expected.price is not None or row.budget_usd or not names:
         return None
@@ -105,7 +105,7 @@ def uncounted(settings: Settings, row: TrainingJob, base: LanguageModel, expecte
 
 
 def _check_budgets(session: Session, settings: Settings, row: TrainingJob, expected: TrainingEstimate) -> None:
-    """Raises BudgetReached, of the job's own budget first."""
+    """Raises BudgetReached, for the job's own budget first."""
     budget, base = budget_of(row, settings), session.get_one(LanguageModel, row.base_id)
     before = spent_on_trainings(session, TrainingCharge.job_id == row.id)
     cost = expected.cost

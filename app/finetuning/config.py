@@ -1,7 +1,7 @@
-"""What can be asked of a training job: its method, and the fields of `python -m training` that it may give. Pure.
+"""The options of a training job: its method, and the fields of `python -m training` that it may set. Pure.
 
-The methods in `training/methods/` describe their fields. Names and numbers are checked here, where nothing that trains
-is loaded; what only the data or the base can tell is said by the training itself.
+The methods in `training/methods/` describe their fields. Names and numbers are checked here, where no training code is
+loaded; the training itself reports errors that depend on the data or the base.
 """
 
 import re
@@ -33,7 +33,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
 def find_method(name: str) -> Method:
-    """The method of that name. Raises Invalid."""
+    """The method with this name. Raises Invalid."""
     methods = all_methods()
     if name not in methods:
         raise Invalid("method", expected=either(methods), got=name)
@@ -41,7 +41,7 @@ def find_method(name: str) -> Method:
 
 
 def preset_fields(method: str, preset: str | None) -> Mapping[str, Any]:
-    """The fields that a method's preset of that name has; none without a name. Raises Invalid."""
+    """The fields in a method's preset with this name; empty without a name. Raises Invalid."""
     if preset is None:
         return {}
     known = find_method(method).presets
@@ -52,7 +52,7 @@ def preset_fields(method: str, preset: str | None) -> Mapping[str, Any]:
 
 
 def read_config(method: str, raw: Mapping[str, Any]) -> JSON:
-    """The given fields, checked; numbers may have come as text, and null stands for the default. Raises Invalid."""
+    """The given fields, checked; numbers may be given as text, and null stands for the default. Raises Invalid."""
     known = find_method(method)
     if not known.loss:
         raise Invalid(
@@ -76,7 +76,7 @@ def read_config(method: str, raw: Mapping[str, Any]) -> JSON:
 
 
 def read_fields(fields: Fields, given: Mapping[str, Any], of: str) -> JSON:
-    """The given ones of these fields, which are those `of` a method or a backend; null is left out. Raises Invalid."""
+    """The given values of `fields`, which belong to the method or backend `of`; null is left out. Raises Invalid."""
     if unknown := sorted(set(given) - set(fields)):
         raise Invalid(
             unknown[0],
@@ -87,20 +87,20 @@ def read_fields(fields: Fields, given: Mapping[str, Any], of: str) -> JSON:
 
 
 def refuse_fault(fault: FieldFault | None) -> None:
-    """Raises Invalid where fields have a fault."""
+    """Raises Invalid if fields have a fault."""
     if fault is not None:
         raise _invalid(fault)
 
 
 def _invalid(fault: FieldFault) -> Invalid:
-    """What a method's own check has found."""
+    """The error for a fault found by a method's own check."""
     return Invalid(fault.field, expected=fault.expected, got=Verbatim(fault.got), remedy=fault.remedy)
 
 
 def check_rows(method: str, kind: str, first: Mapping[str, Any] | None, dataset: str) -> None:
-    """Raises Invalid for a dataset of that kind, with that first row, whose rows the method cannot be trained on.
+    """Raises Invalid if the method cannot be trained on a dataset of this kind, with this first row.
 
-    `first` is None where nobody has looked; `dataset` is what the error calls it.
+    `first` is None if it was not read; `dataset` is the dataset's name in the error.
     """
     rows = find_method(method).rows
     if kind != rows.kind:
@@ -119,9 +119,9 @@ def check_rows(method: str, kind: str, first: Mapping[str, Any] | None, dataset:
 
 
 def check_base(method: str, name: str | None, bases: Phrase) -> None:
-    """Raises Invalid where a base is named for a method that begins from nothing, or none for another one.
+    """Raises Invalid if a base is given for a method that starts from nothing, or none for another method.
 
-    `bases` is what the backend goes on from.
+    `bases` is the kind of model that the backend starts from.
     """
     if find_method(method).goes_on_from_base:
         if not name:
@@ -133,7 +133,7 @@ def check_base(method: str, name: str | None, bases: Phrase) -> None:
 
 
 def check_reference(method: str, name: str | None) -> None:
-    """Raises Invalid where a reference model is named for a method that compares with none."""
+    """Raises Invalid if a reference model is given for a method that does not use one."""
     if name is not None and Need.REFERENCE_MODEL not in find_method(method).needs:
         raise Invalid(
             "reference",
@@ -143,7 +143,9 @@ def check_reference(method: str, name: str | None) -> None:
 
 
 def check_supervised(method: str, name: str | None, kind: str = CONVERSATIONS) -> None:
-    """Raises Invalid where a dataset of that name and kind cannot be mixed into the rows of a method; None is none."""
+    """Raises Invalid if a dataset with this name and kind cannot be mixed into a method's rows; None is always
+    allowed.
+    """
     if name is None:
         return
     if not find_method(method).mixes_supervised_rows:
@@ -163,9 +165,9 @@ def check_supervised(method: str, name: str | None, kind: str = CONVERSATIONS) -
 
 
 def check_policies(policies: Collection[str], sha256: str, dataset: str, reference: str) -> None:
-    """Raises Invalid where checkpoints with these hashes have played rows of a dataset, and the reference is another.
+    """Raises Invalid if checkpoints with these hashes have played rows of a dataset, and the reference is another one.
 
-    `sha256` is the hash of the reference, `dataset` and `reference` are what the error calls them.
+    `sha256` is the hash of the reference, `dataset` and `reference` are the names in the error.
     """
     if others := sorted(set(policies) - {sha256}):
         raise Invalid(
@@ -177,7 +179,7 @@ def check_policies(policies: Collection[str], sha256: str, dataset: str, referen
 
 
 def check_model_name(name: str) -> None:
-    """Raises Invalid for a name that cannot be that of a model and of the folder with its checkpoint."""
+    """Raises Invalid for a name that is not valid for a model and the folder with its checkpoint."""
     if not _NAME.fullmatch(name):
         raise Invalid(
             "name",

@@ -1,4 +1,4 @@
-"""How trainings come of a spec."""
+"""Creation of trainings from a spec."""
 
 from collections.abc import Sequence
 from typing import Any

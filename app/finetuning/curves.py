@@ -13,7 +13,7 @@ from app.models import TrainingJob
 
 
 def curves(session: Session, row: TrainingJob) -> Sequence[Curve]:
-    """Those of a training job, empty ones among them."""
+    """The curves of a training job, including empty ones."""
     events, step = events_of(session, row.id), Phrase("Step")
     return [
         Curve("loss", Phrase("Loss, training"), step, points_of(events, "step")),

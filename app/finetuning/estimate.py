@@ -1,4 +1,4 @@
-"""What a training at a vendor is expected to be charged for, before it is begun."""
+"""Estimates of the charge for a training at a vendor, made before it starts."""
 
 from typing import NamedTuple
 
@@ -6,9 +6,9 @@ from app.jobs.spending import dollars
 
 
 class TrainingEstimate(NamedTuple):
-    """The tokens that a training is expected to train in all its epochs, about.
+    """The approximate number of tokens that a training will train in all its epochs.
 
-    `price` is in US dollars for a million of them; None: unknown.
+    `price` is in US dollars per million tokens; None: unknown.
     """
 
     tokens: int
@@ -17,12 +17,12 @@ class TrainingEstimate(NamedTuple):
 
     @property
     def cost(self) -> float | None:
-        """In US dollars, where the price is known."""
+        """The cost in US dollars, if the price is known."""
         return None if self.price is None else self.price * self.tokens / 1e6
 
     @property
     def words(self) -> str:
-        """As in: about 1200 trained tokens in 3 epochs, $0.0036 at $3.00 a million."""
+        """For example: about 1200 trained tokens in 3 epochs, $0.0036 at $3.00 a million."""
         epochs = f"{self.epochs} epoch{'' if self.epochs == 1 else 's'}"
         priced = "" if self.price is None else f", {dollars(self.cost or 0)} at {dollars(self.price)} a million"
         return f"about {self.tokens} trained tokens in {epochs}{priced}"

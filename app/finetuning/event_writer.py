@@ -1,6 +1,6 @@
-"""Stores the events of a job in groups: at most two short transactions a second, each of which renews the lease.
+"""Stores the events of a job in groups: at most two short transactions per second, each of which renews the lease.
 
-Who has lost the lease writes nothing any more.
+A worker that has lost the lease writes nothing more.
 """
 
 import time
@@ -28,11 +28,11 @@ log = structlog.get_logger()
 
 
 class TrainingLeaseLost(Exception):
-    """Somebody else has taken the job, or it was cancelled after the lease had run out."""
+    """Another worker has taken the job, or it was cancelled after the lease had expired."""
 
 
 class TrainingEventWriter:
-    """Writes for one worker at one job. `notify` is called with the new events after each transaction."""
+    """Writes the events of one job for one worker. `notify` is called with the new events after each transaction."""
 
     def __init__(
         self, database: Engine, job_id: int, owner: str, lease: float, notify: Callable[[list[JSON]], None]
@@ -54,20 +54,20 @@ class TrainingEventWriter:
         self._furthest = max((each.body["step"] for each in events if each.body["event"] == "step"), default=0)
 
     def add(self, number: int, event: JSON) -> None:
-        """An event, with its number among all of the job's."""
+        """Add an event, with its number among all of the job's."""
         self.following = number + 1
         self._events.append((number, event))
         self.say(line(event))
 
     def say(self, text: str) -> None:
-        """A line of the log."""
+        """Add a line to the log."""
         self._log.append(text[:_LONGEST])
         self._says_more = True
 
     def keep(self) -> str:
-        """Store what is new, or renew the lease when it is time, and give the job's status. Raises Lost.
+        """Store new events and lines, or renew the lease if it is due, and return the job's status. Raises Lost.
 
-        While the database is away, the job goes on and nothing is forgotten.
+        While the database is unavailable, the job continues and nothing is lost.
         """
         try:
             if self._events or self._says_more or time.monotonic() >= self._renew_at:
@@ -87,7 +87,7 @@ class TrainingEventWriter:
             return states.RUNNING
 
     def settle(self, also: Callable[[Session], T]) -> T:
-        """Store what is new and do something else in the same transaction. Raises Lost, and what `also` raises."""
+        """Store new events and lines, and run `also` in the same transaction. Raises Lost, and what `also` raises."""
 
         def work(session: Session) -> T:
             self._write_events(session)
@@ -123,7 +123,7 @@ class TrainingEventWriter:
 
 
 def _row_changes(event: Mapping[str, Any]) -> dict[str, Any]:
-    """What an event changes on the job's row."""
+    """The changes that an event makes to the job's row."""
     if event["event"] in ("started", "created"):
         return {"device": str(event["device"])[:120]}
     trained = {"trained_tokens": event["trained_tokens"]} if "trained_tokens" in event else {}

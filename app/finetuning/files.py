@@ -1,4 +1,4 @@
-"""Where the files of a job are."""
+"""The paths of a job's files."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +11,10 @@ FOLDER, CHECKPOINTS = "training", "checkpoints"  # in PARLOR_HOME
 
 @dataclass(frozen=True, slots=True)
 class JobFiles:
-    """The folder of a job, and the checkpoint that it makes, by the model's name.
+    """The folder of a job, and the checkpoint that it makes, named after the model.
 
-    `launcher` and `devices` are the settings TRAINING_LAUNCHER and TRAINING_DEVICES of who runs it, `hosts` those that
-    API_HOSTS allows; none: any.
+    `launcher` and `devices` are the settings TRAINING_LAUNCHER and TRAINING_DEVICES of the process that runs it,
+    `hosts` those that API_HOSTS allows; empty: any.
     """
 
     home: Path
@@ -34,27 +34,27 @@ class JobFiles:
 
     @property
     def run(self) -> Path:
-        """What the training needs to go on after a kill."""
+        """The folder with everything that the training needs to continue after a kill."""
         return self.folder / "run"
 
     @property
     def reference_cache(self) -> Path:
-        """The log-probabilities of rows under reference models, which all jobs share."""
+        """The log-probabilities of rows under reference models, shared by all jobs."""
         return self.home / FOLDER / "reference"
 
     @property
     def progress(self) -> Path:
-        """Its events, of all of its lives."""
+        """The file with the events of all its runs."""
         return self.folder / "progress.jsonl"
 
     @property
     def log(self) -> Path:
-        """What it has printed."""
+        """The file with its printed output."""
         return self.folder / "log.txt"
 
     @property
     def lock(self) -> Path:
-        """Held by the training as long as it lives; its process number is in it."""
+        """The file that the training locks as long as it lives, with its process id."""
         return self.folder / "lock"
 
     @property
@@ -63,7 +63,7 @@ class JobFiles:
 
     @property
     def output_name(self) -> str:
-        """The checkpoint, as the registry names it: relative to PARLOR_HOME."""
+        """The checkpoint's path in the registry, relative to PARLOR_HOME."""
         return f"{CHECKPOINTS}/{self.name}"
 
     @property
@@ -71,14 +71,14 @@ class JobFiles:
         return self.home / CHECKPOINTS / f".{self.name}.job"
 
     def prepare(self) -> None:
-        """Make the folders, and say that the checkpoint, if there is none, will be this job's. Raises OSError."""
+        """Make the folders, and claim the checkpoint for this job if it does not exist yet. Raises OSError."""
         for folder in (self.folder.parent, self.folder, self.output.parent):
             private_folder(folder)
         if not self.output.exists():
             replace_file(self._claim, [str(self.job_id).encode()], private=True)
 
     def refuse_foreign_output(self) -> None:
-        """Raises Conflict for a checkpoint under the model's name that this job has not made."""
+        """Raises Conflict if a checkpoint under the model's name was not made by this job."""
         if not self._claim.is_file() or self._claim.read_text(encoding="utf-8") != str(self.job_id):
             raise Conflict(
                 None,

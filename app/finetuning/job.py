@@ -29,7 +29,7 @@ class TrainingKind(JobKind[TrainingJob]):
         return and_(TrainingJob.remote_token.is_not(None), ~over)
 
     def free(self, now: datetime) -> ColumnElement[bool]:
-        """As for all kinds; one at a vendor when it is time to look at it."""
+        """As for all kinds; a job at a vendor only when it is due for the next poll."""
         return and_(super().free(now), or_(TrainingJob.poll_at.is_(None), TrainingJob.poll_at <= now))
 
     def may_spend(self, row: TrainingJob) -> bool:
@@ -41,7 +41,7 @@ class TrainingKind(JobKind[TrainingJob]):
         return find_backend(self.get(session, number).backend).queue
 
     def cancel(self, session: Session, number: int) -> TrainingJob:
-        """As for all kinds, and one that failed; what goes on at a vendor is cancelled there at once."""
+        """As for all kinds, and also a failed job; a training that runs at a vendor is cancelled there at once."""
         row = self.get(session, number)
         session.refresh(row, with_for_update=True)
         if row.status == states.FAILED and self.may_cancel(row):
@@ -54,12 +54,14 @@ class TrainingKind(JobKind[TrainingJob]):
         return row
 
     def may_cancel(self, row: TrainingJob) -> bool:
-        """As for all kinds, and one that failed while a vendor may be at it, as where it refused to cancel."""
+        """As for all kinds, and also a failed job that a vendor may still run, for example because it refused to
+        cancel.
+        """
         outside = row.remote_token is not None and row.remote_status not in OVER
         return super().may_cancel(row) or (row.status == states.FAILED and outside)
 
     def reset(self, session: Session, row: TrainingJob) -> None:
-        """As for all kinds. A job that a vendor has ended without a model is created there once more, others go on."""
+        """As for all kinds. A job that a vendor ended without a model is created there again, others continue."""
         super().reset(session, row)
         row.poll_at, row.remote_failures = None, 0
         if row.remote_status in _UNMADE:
@@ -67,11 +69,11 @@ class TrainingKind(JobKind[TrainingJob]):
             row.trained_tokens = row.step = row.steps = row.loss = None
 
     def unnoticed(self, now: datetime) -> ColumnElement[bool]:
-        """As for all kinds, and at once where a lease has ended since the last message."""
+        """As for all kinds, and at once if a lease has ended since the last message."""
         return or_(super().unnoticed(now), TrainingJob.enqueued_at < TrainingJob.lease_until)
 
     def check_resumable(self, session: Session, row: TrainingJob) -> None:
-        """Raises Conflict where the model's name was given to another one meanwhile."""
+        """Raises Conflict if the model's name was taken by another one meanwhile."""
         refuse_taken(session, row.name, but=row.id)
 
 
@@ -97,7 +99,7 @@ TRAINING = TrainingKind(
 
 
 def refuse_taken(session: Session, name: str, but: int | None = None) -> None:
-    """Raises Conflict for a name that a model has or another open job will give."""
+    """Raises Conflict for a name that a model has or another open job will use."""
     if name == PERSON or session.scalar(select(LanguageModel.id).where(LanguageModel.name == name)) is not None:
         raise Conflict(
             "name",

@@ -1,6 +1,6 @@
-"""A training job's life: created, taken by lease, cancelled, resumed, ended. Nothing here commits.
+"""The life of a training job: created, leased, cancelled, resumed, ended. Nothing here commits.
 
-`app/jobs/states.py` says how the states follow each other.
+`app/jobs/states.py` defines the order of the states.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -51,9 +51,9 @@ def create(
 ) -> TrainingJob:
     """Create a waiting job, for workers if it is `queued`.
 
-    With `home`, the files that it needs are looked for as well. Raises NotFound for an unknown dataset or base,
-    Conflict for a taken name or an archived base, and Invalid for all else that cannot be trained. A training that
-    belongs to something begun `goes_on` from a base that was archived meanwhile.
+    With `home`, the files that it needs are checked as well. Raises NotFound for an unknown dataset or base, Conflict
+    for a taken name or an archived base, and Invalid for anything else that cannot be trained. With `goes_on`, the
+    training belongs to a job that has already started, and may use a base archived meanwhile.
     """
     method, backend = training.method, find_backend(training.backend)
     dataset = find_dataset(session, training.dataset)
@@ -128,9 +128,9 @@ def _model(session: Session, backend: Backend, field: str, name: str | None, goe
 
 
 def find_supervised(session: Session, home: Path | None, method: str, called: str | None) -> Dataset | None:
-    """The dataset whose supervised rows are mixed in; with `home`, its file is looked for.
+    """The dataset whose supervised rows are mixed in; with `home`, its file is checked.
 
-    Raises NotFound for one that is not there, and Invalid where the method cannot mix it in.
+    Raises NotFound for an unknown one, and Invalid if the method cannot mix it in.
     """
     check_supervised(method, called)
     if called is None:
@@ -147,7 +147,9 @@ def find_supervised(session: Session, home: Path | None, method: str, called: st
 
 
 def count_death(session: Session, job_id: int) -> int:
-    """A training was killed; how many were, or their workers, since the job last came to a new step."""
+    """Count a killed training; the number of deaths, including those of workers, since the job last reached a new
+    step.
+    """
     row = TRAINING.get(session, job_id)
     session.refresh(row, with_for_update=True)
     row.lease_count += 1
@@ -156,9 +158,9 @@ def count_death(session: Session, job_id: int) -> int:
 
 
 def finish(session: Session, files: JobFiles, owner: str, *, cancelled_or_not: bool = False) -> None:
-    """Register what a job has made, and end it. Raises Conflict where the name was taken meanwhile.
+    """Register the model of a job, and end the job. Raises Conflict if the name was taken meanwhile.
 
-    One that is being cancelled is cancelled, unless its model is to be registered `cancelled_or_not`.
+    A job that is being cancelled ends as cancelled, unless its model is to be registered `cancelled_or_not`.
     """
     row = TRAINING.locked(session, files.job_id, owner)
     if row is None:
@@ -178,7 +180,7 @@ def finish(session: Session, files: JobFiles, owner: str, *, cancelled_or_not: b
 
 
 def store_remote(session: Session, job_id: int, owner: str, **values: Any) -> None:
-    """Store what a vendor has said of a job: values of its `remote_` columns, of `trained_tokens` and of `error`."""
+    """Store a vendor's report on a job: values of its `remote_` columns, of `trained_tokens` and of `error`."""
     row = TRAINING.locked(session, job_id, owner)
     if row is None:
         return
@@ -188,7 +190,7 @@ def store_remote(session: Session, job_id: int, owner: str, **values: Any) -> No
 
 
 def count_failure(session: Session, job_id: int, owner: str, waits_for: str) -> int:
-    """A call brought no answer; how many did, in a row. Lists and pages show what the job `waits_for`."""
+    """Count a failed call; the number of failed calls in a row. Lists and pages show what the job `waits_for`."""
     row = TRAINING.locked(session, job_id, owner)
     if row is None:
         return 0
@@ -198,9 +200,9 @@ def count_failure(session: Session, job_id: int, owner: str, waits_for: str) -> 
 
 
 def rest(session: Session, job_id: int, owner: str, seconds: float, seen: str) -> None:
-    """Let go of a job that goes on at a vendor; after so many seconds a worker looks at it again.
+    """Release a job that continues at a vendor; after `seconds` a worker polls it again.
 
-    `seen` is the status with which it was looked at: a request to cancel that came later does not wait.
+    `seen` is its status at the last poll: a later request to cancel is handled without waiting.
     """
     row = TRAINING.locked(session, job_id, owner)
     if row is None:
@@ -212,7 +214,7 @@ def rest(session: Session, job_id: int, owner: str, seconds: float, seen: str) -
 
 
 def give_up(session: Session, job_id: int, owner: str, error: str) -> None:
-    """Stop a job for `error`, whether or not it was to be cancelled: a vendor may still be at it."""
+    """Stop a job with `error`, whether or not it was being cancelled: a vendor may still run it."""
     row = TRAINING.locked(session, job_id, owner)
     if row is None:
         return
@@ -222,9 +224,9 @@ def give_up(session: Session, job_id: int, owner: str, error: str) -> None:
 
 
 def _plays(session: Session, row: TrainingJob) -> tuple[list[str], str]:
-    """The games and the prompt style of a job's model: its base's, or those of the rows that it began with.
+    """The games and the prompt style of a job's model: its base's, or those of its dataset if it started from nothing.
 
-    Of rows that were imported nobody knows a game: the model is registered for all of them, in the usual style.
+    The games of imported rows are unknown: the model is registered for all of them, in the default style.
     """
     if row.base_id is not None:
         base = session.get_one(LanguageModel, row.base_id)

@@ -1,4 +1,4 @@
-"""Training jobs for experimenters: a page of them, what belongs to one, and its events."""
+"""Training jobs for experimenters: the list, related data of each, and its events."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ from training.methods import all_methods
 
 @dataclass(frozen=True)
 class TrainingListItem(JobListItem):
-    """A job in a list, with what it learns from, begins with and has made.
+    """A job in a list, with its dataset, its base and its model.
 
-    `sft_dataset` is the one whose rows are mixed in, if any.
+    `sft_dataset` is the dataset whose rows are mixed in, if any.
     """
 
     dataset: Dataset
@@ -34,24 +34,24 @@ class TrainingListItem(JobListItem):
 
 
 def jobs_of_dataset(session: Session, dataset_id: int) -> Sequence[TrainingJob]:
-    """The jobs that learn from a dataset, be it the one whose rows they mix in, the latest first."""
+    """The jobs that train on a dataset or mix in its rows, the latest first."""
     rows = select(TrainingJob).where(learns_from([dataset_id])).order_by(TrainingJob.id.desc())
     return session.scalars(rows).all()
 
 
 def datasets_of(row: TrainingJob) -> list[int]:
-    """The numbers of the datasets that a job learns from: its own, and that whose rows it mixes in, if any."""
+    """The numbers of the datasets that a job trains on: its own, and the one whose rows it mixes in, if any."""
     return [row.dataset_id, *([row.config[SFT_DATA]] if SFT_DATA in row.config else [])]
 
 
 def learns_from(dataset_ids: Collection[int]) -> ColumnElement[bool]:
-    """Whether a job learns from one of these datasets, be it the one whose rows it mixes in."""
+    """Whether a job trains on one of these datasets or mixes in its rows."""
     mixed_in = TrainingJob.config[SFT_DATA].as_integer()
     return or_(TrainingJob.dataset_id.in_(dataset_ids), mixed_in.in_(dataset_ids))
 
 
 def training_items(session: Session, rows: Sequence[TrainingJob]) -> list[TrainingListItem]:
-    """Jobs with what belongs to them."""
+    """Jobs with their related data."""
     numbers = {number for row in rows for number in (row.base_id, row.model_id)}
     models = {each.id: each for each in session.scalars(select(LanguageModel).where(LanguageModel.id.in_(numbers)))}
     learnt = select(Dataset).where(Dataset.id.in_([each for row in rows for each in datasets_of(row)]))
@@ -69,7 +69,7 @@ def training_items(session: Session, rows: Sequence[TrainingJob]) -> list[Traini
 
 
 def is_by_token(row: TrainingJob) -> bool:
-    """Whether the loss of a job is a mean of tokens: that of methods that need nothing but conversations is."""
+    """Whether the loss of a job is a mean over tokens, as it is for methods that need only conversations."""
     method = all_methods().get(row.method)
     return method is None or not method.needs
 
@@ -81,7 +81,7 @@ def events_of(session: Session, job_id: int) -> Sequence[JSON]:
 
 
 def figures_of(session: Session, rows: Sequence[TrainingJob]) -> dict[int, JSON]:
-    """How far each job is, as figures by name, by the job's number."""
+    """The progress of each job, as figures by name, by the job's number."""
     numbers = [row.id for row in rows]
     evaluations = _firsts(session, numbers, "eval", TrainingEvent.number.desc())
     best = _firsts(session, numbers, "eval", TrainingEvent.body["loss"].as_float(), TrainingEvent.number)
@@ -106,27 +106,27 @@ def figures_of(session: Session, rows: Sequence[TrainingJob]) -> dict[int, JSON]
 
 
 def _costs(session: Session, rows: Sequence[TrainingJob]) -> dict[int, float]:
-    """What vendors have charged for each job in all its tries, in US dollars, by number, where the price is known."""
+    """The charges of vendors for each job in all its tries, in US dollars, by number, if the price is known."""
     stated = TrainingCharge.job_id.in_([row.id for row in rows]), TrainingCharge.is_estimate.is_(False)
     return {number: spent.usd for number, spent in spent_by_job(session, *stated).items() if spent.usd}
 
 
 def starts_of(session: Session, rows: Sequence[TrainingJob]) -> dict[int, JSON]:
-    """The event in which each job's training said what it does, when it was last started, by the job's number."""
+    """The latest event in which each job's training reported its start, by the job's number."""
     return _firsts(session, [row.id for row in rows], "started", TrainingEvent.number.desc())
 
 
 def recipes_of(session: Session, rows: Sequence[TrainingJob]) -> dict[int, JSON]:
-    """Every field of each job's training with the value that it came to, by the job's number.
+    """Every field of each job's training with its final value, by the job's number.
 
-    A job that was not started yet, or by an old release, has none. The fields that were given are in `row.config`.
+    A job that has not started yet, or was started by an old release, has none. The given fields are in `row.config`.
     """
     started = starts_of(session, rows)
     return {number: event["config"] for number, event in started.items() if event.get("config") is not None}
 
 
 def _firsts(session: Session, numbers: Sequence[int], kind: str, *order: Any) -> dict[int, JSON]:
-    """Of each job's events of a kind, the first in that order, by the job's number."""
+    """The first event of a kind in this order for each job, by the job's number."""
     place = func.row_number().over(partition_by=TrainingEvent.job_id, order_by=order).label("place")
     ranked = (
         select(TrainingEvent.job_id, TrainingEvent.number, place)

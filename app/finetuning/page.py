@@ -1,4 +1,4 @@
-"""What is shown of a training: what it learns from, what it has made, and how its loss falls."""
+"""The page of a training: what it learns from, the model it has made, and its loss curve."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from app.registry.listing import model_cell
 
 
 def _option(name: str) -> Callable[[TrainingListItem], Code | None]:
-    """What the registry has of the model that it made."""
+    """A cell with this registry option of the trained model."""
 
     def cell(item: TrainingListItem) -> Code | None:
         found = None if item.model is None else item.model.options.get(name)
@@ -51,7 +51,7 @@ def _links(item: TrainingListItem) -> list[Reference]:
 
 
 def _started(name: str, key: str = "", seen: str = COMMANDS) -> ListColumn:
-    """What the training said when it was last started."""
+    """A column with a value that the training reported when it last started."""
 
     def cells(session: Session, items: Sequence[TrainingListItem]) -> list[Any]:
         found = starts_of(session, [each.row for each in items])

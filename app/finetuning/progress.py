@@ -1,4 +1,4 @@
-"""How far a job is: figures that a page shows and a line to it carries, and its events as lines of a log. Pure."""
+"""A job's progress: figures for its page and its live updates, and its events as log lines. Pure."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ _OF_STEP = ("epoch", "lr", "gradient_norm", "tokens_per_second", "memory_mb", *O
 
 
 def left(events: Sequence[Mapping[str, Any]]) -> float | None:
-    """The seconds that the steps that are left will take at the pace of these, the latest events of a job in order."""
+    """The seconds that the remaining steps will take, at the pace of a job's latest `events`, given in order."""
     steps: list[Mapping[str, Any]] = []
     for each in (each for each in reversed(events) if each["event"] == "step"):
         if steps and each["step"] >= steps[-1]["step"]:
@@ -35,10 +35,10 @@ def figures(
     best: Mapping[str, Any] | None,
     cost: float | None = None,
 ) -> JSON:
-    """A job as figures by name. `events` are the latest ones, `held_out` is the latest evaluation, `best` the best one.
+    """A job's figures by name, from its latest `events`, its latest evaluation `held_out` and its `best` one.
 
-    `cost` is what a vendor has charged so far, in US dollars; None: unknown.
-    What is not known yet is None, and so is `left`, in seconds, where nothing goes on.
+    `cost` is what a vendor has charged so far, in US dollars, or None if unknown. Unknown figures are None, as is
+    `left` (in seconds) when the job is not running.
     """
     last, saved = _last(events, "step"), _last(events, "saved")
     seconds = left(events) if state == states.RUNNING else None
@@ -69,7 +69,7 @@ def _last(events: Sequence[Mapping[str, Any]], kind: str) -> Mapping[str, Any]:
 
 
 def line(event: Mapping[str, Any]) -> str:
-    """An event as a line of a log, with the time of day in UTC before it."""
+    """An event as a log line, prefixed with the time of day in UTC."""
     at = datetime.fromtimestamp(event.get("at", 0), UTC)
     return f"{at:%H:%M:%S}  {_event_words(event)}"
 
@@ -118,5 +118,5 @@ def _digits(value: float | None) -> str:
 
 
 def _short(value: float | None) -> float | None:
-    """Four digits are enough for a page, and keep what is sent small."""
+    """A value rounded to four digits: enough for a page, and small to send."""
     return None if value is None else float(f"{value:.4g}")

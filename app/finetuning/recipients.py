@@ -1,7 +1,7 @@
-"""To whom a training sends its rows, and whether the people in them agreed that this one gets them for training.
+"""Who receives the rows of a training, and whether the people in them agreed to that recipient.
 
-People agree to what they read: a design names under `consent.training_recipients` who gets their games for training,
-and the page of the consent says so. Who plays outside of studies is asked about training alone: there, nobody is named.
+Consent covers what people read: a design lists under `consent.training_recipients` who gets their games for training,
+and the consent page says so. Players outside of studies are asked about training in general, with no recipient named.
 """
 
 import json
@@ -35,8 +35,8 @@ def recipient_of(base: LanguageModel | None) -> str | None:
 
 
 def check_recipient(session: Session, dataset: Dataset, base: LanguageModel | None, field: str = "dataset") -> None:
-    """Raises Invalid, with counts, where the rows of a dataset would go to somebody whom the consent of a person in
-    them did not name.
+    """Raises Invalid, with counts, if a dataset's rows would go to a recipient that the consent of a person in them did
+    not name.
     """
     recipient = recipient_of(base)
     if recipient is None:
@@ -69,6 +69,6 @@ def check_recipient(session: Session, dataset: Dataset, base: LanguageModel | No
 
 
 def _named_in(version: StudyVersion) -> Collection[str]:
-    """The recipients for training that the consent of a version names, case-folded."""
+    """The training recipients that a version's consent names, case-folded."""
     design: Mapping[str, Any] = json.loads(version.design["design"])
     return {str(name).strip().casefold() for name in design.get("consent", {}).get("training_recipients", ())}

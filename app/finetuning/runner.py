@@ -1,10 +1,10 @@
-"""One worker at one job: it takes the lease and calls the runner of the job's backend.
+"""Running one job in one worker: it takes the lease and calls the runner of the job's backend.
 
-That of trainings in a process is here: it starts the training, follows what it tells, ends it when asked to, and
+The runner for trainings in a process is here: it starts the training, follows its reports, ends it on request, and
 registers the model.
 
-The worker may be a Celery task, or a command in a terminal. A job that was killed anywhere goes on from its own run
-folder, and a checkpoint that is whole is registered without training again.
+The worker may be a Celery task or a command in a terminal. A job that was killed at any point resumes from its own run
+folder, and a complete checkpoint is registered without training again.
 """
 
 import json
@@ -38,19 +38,18 @@ log = structlog.get_logger()
 
 
 class _TrainingFailed(AppError):
-    """The training has said why it cannot go on."""
+    """The training has reported why it cannot continue."""
 
 
 def run(context: JobContext, job_id: int) -> None:
-    """Run a job, if nobody else does, and stay until it is over."""
+    """Run a job until it is over, unless another worker is running it."""
     run_job(context, job_id)
 
 
 def run_job(context: JobContext, job_id: int, notify: Callable[[list[JSON]], None] = lambda _events: None) -> bool:
     """Run a job until it is over, or it or the worker is stopped. False if there was nothing to do.
 
-    `notify` is called with the job's new events after each transaction. Whatever goes wrong is stored on the
-    job's row.
+    `notify` is called with the job's new events after each transaction. All errors are stored on the job's row.
     """
     lease = context.settings.TRAIN_LEASE
     with writing(context.database) as session:
@@ -86,7 +85,7 @@ class _TrainingRunner:
         self._last = ""  # the last line that it has printed, or the first one that calls itself an error
 
     def work(self) -> None:
-        """Run until there is nothing left or somebody says stop, and leave everything in order. Raises Lost."""
+        """Run the job until it is over or stopped, then register the model or release the job. Raises Lost."""
         error = None
         try:
             if self._until_made():
@@ -102,7 +101,7 @@ class _TrainingRunner:
         self._record.settle(lambda session: TRAINING.release(session, self._job_id, self._context.owner, error))
 
     def _until_made(self) -> bool:
-        """Whether the checkpoint is there, whoever has had to be killed for it; False when it is to be stopped."""
+        """Train, restarting after kills. True once the checkpoint exists; False if the job is to be stopped."""
         with reading(self._context.database) as session:
             row = TRAINING.get(session, self._job_id)
             settings = self._context.settings
@@ -137,13 +136,13 @@ class _TrainingRunner:
         return True
 
     def _check_budget(self) -> None:
-        """Raises BudgetReached where a vendor has trained as much as may be spent."""
+        """Raises BudgetReached if the training at a vendor has used up its budget."""
         self._count_spending()
         if self._reached is not None and not self._backend.collect(self._files):
             raise BudgetReached(self._reached)
 
     def _count_spending(self) -> None:
-        """Count what a vendor has trained so far, and see whether that is all that may be spent."""
+        """Count what a vendor has trained so far, and check it against the budgets."""
         settings, owner = self._context.settings, self._context.owner
         if self._may_spend:
             self._reached = self._record.settle(
@@ -170,7 +169,7 @@ class _TrainingRunner:
         raise _TrainingFailed(self._reason or self._unexplained(code))
 
     def _unexplained(self, code: int) -> str:
-        """Why a training ended that could not store it."""
+        """Why a training ended that could not store the reason."""
         if not self._last and (code == 0 or low_disk(self._context.settings) is not None):
             return self._disk_is_full()
         return unexplained("the training", code, self._last)
@@ -179,7 +178,7 @@ class _TrainingRunner:
         return f"the disk of {self._context.settings.home} is full; make room and resume the job"
 
     def _look_after(self, training: RunningTraining) -> None:
-        """Store what is new, and end the training when that was asked for."""
+        """Store what is new, and end the training when requested."""
         wanted = self._record.keep() == states.CANCELLING or self._context.stopping.is_set()
         if time.monotonic() >= self._look_at_budget:
             self._count_spending()
@@ -193,13 +192,13 @@ class _TrainingRunner:
     # ---- What it reports ---------------------------------------------------------
 
     def _catch_up(self) -> None:
-        """Read the events of a time when no worker did, and number what follows on from it."""
+        """Read the events written while no worker was running, and continue their numbering."""
         lines = self._events.lines()
         self._count = max(0, self._record.following - len(lines))  # the file may be another machine's
         self._take_in(lines)
 
     def _read_output(self) -> None:
-        """Take in what is new."""
+        """Take in new events and output."""
         self._take_in(self._events.lines())
         for text in filter(str.strip, self._printed.lines()):
             printed = text.removeprefix("error: ")
@@ -226,7 +225,7 @@ def _process_backend(name: str) -> ProcessBackend:
 
 
 def _event(text: str) -> JSON | None:
-    """An event, or None for a line that a kill has cut off."""
+    """An event, or None for a line cut off by a kill."""
     try:
         event = json.loads(text)
     except ValueError:

@@ -1,8 +1,8 @@
-"""Where models are trained, one module each, found by name.
+"""Places where models are trained, one module each, found by name.
 
-A module has a `BACKEND`. All that holds for one place only is there: which bases, methods and fields it takes, which
-files it needs, what runs a job, and how a model that was made is registered. The web process loads these modules, so
-none of them loads what trains or what calls a vendor; the `runner` does, in a worker.
+A module has a `BACKEND`. Everything specific to one place is in its module: the bases, methods and fields it accepts,
+the files it needs, what runs a job, and how a trained model is registered. The web process loads these modules, so none
+of them loads code that trains or that calls a vendor; the `runner` does, in a worker.
 """
 
 import pkgutil
@@ -27,20 +27,20 @@ _NOT_TAKEN_OVER = ("key_host", *PRICES)
 
 
 class RunningTraining(Protocol):
-    """A training that was started. Whoever started it kills it in the end, if it still runs."""
+    """A training that was started. Whoever started it kills it at the end, if it still runs."""
 
     def poll(self, seconds: float) -> int | None:
-        """Its exit code (docs/training.md) as soon as it is over; None if it still runs after so many seconds."""
+        """Its exit code (docs/training.md) as soon as it is over; None if it still runs after `seconds`."""
 
     def cancel(self) -> None:
-        """Ask it to save what it can go on from, and to end."""
+        """Ask it to save a checkpoint from which it can continue, and to end."""
 
     def kill(self) -> None:
-        """End it at once, if it still runs."""
+        """Kill it, if it still runs."""
 
 
 class TrainedModel(NamedTuple):
-    """The result of a training: a row of the registry, and the step whose weights it has, where that is known."""
+    """The result of a training: a row of the registry, and the step of its weights, if known."""
 
     model: LanguageModel
     step: int | None
@@ -57,66 +57,66 @@ class Backend(Protocol):
 
     @property
     def vendor(self) -> str | None:
-        """Who runs its jobs; None where a process here does, even if the weights are elsewhere."""
+        """The vendor that runs its jobs; None if a process here does, even if the weights are elsewhere."""
 
     def fields(self, method: str) -> Fields:
-        """The fields that a job of that method may be given; none for a method that it does not train with."""
+        """The fields that a job with this method may set; empty for an unsupported method."""
 
     def read_config(self, method: str, raw: Mapping[str, Any]) -> JSON:
-        """The given fields, checked. Raises Invalid, also for a method that it does not train with."""
+        """The given fields, checked. Raises Invalid, also for an unsupported method."""
 
     def check_row(self, row: Mapping[str, Any], dataset: str) -> None:
-        """Raises Invalid for the first row of a dataset that it cannot train on; the error calls it `dataset`."""
+        """Raises Invalid if it cannot train on the first row of a dataset; the error calls that `dataset`."""
 
     def check_base(self, base: LanguageModel, field: str = "base") -> None:
-        """Raises Invalid, naming the field, for a model that no training here can go on from or compare with."""
+        """Raises Invalid, naming the field, for a model that no training here can start from or compare with."""
 
     def check_files(self, home: Path, dataset: Dataset, base: LanguageModel | None, name: str) -> None:
-        """Raises NotFound or Conflict where a file is missing, or in the way of the model of that name."""
+        """Raises NotFound for a missing file, or Conflict for one in the way of the model with this name."""
 
     def register(
         self, session: Session, row: TrainingJob, files: JobFiles, games: Sequence[str], style: str
     ) -> TrainedModel:
-        """Put the model of a job, which plays these games in that prompt style, into the registry. Raises Conflict."""
+        """Register the model of a job, which plays these games in this prompt style. Raises Conflict."""
 
 
 class ProcessBackend(Backend, Protocol):
-    """A backend that trains in a process which the worker follows, by the events in the job's `progress` file.
+    """A backend that trains in a process, which the worker follows by the events in the job's `progress` file.
 
-    Each of its trainings ends with the checkpoint, or says why there is none.
+    Each of its trainings ends with the checkpoint, or reports why there is none.
     """
 
     def check(self) -> None:
-        """Raises NotFound where something is missing that a training needs here."""
+        """Raises NotFound if something that a training needs is missing here."""
 
     def prepare(self, session: Session, row: TrainingJob, files: JobFiles) -> None:
-        """Store what `start` needs of the database. Raises NotFound and Invalid for what is not as it was."""
+        """Store what `start` needs from the database. Raises NotFound and Invalid for anything missing or changed."""
 
     def start(self, method: str, files: JobFiles, waiting: Callable[[], object]) -> RunningTraining:
-        """Start or go on with the training of a job. `waiting` is called while it has to wait."""
+        """Start or continue the training of a job. `waiting` is called while it has to wait."""
 
     def collect(self, files: JobFiles) -> bool:
-        """Whether the model of a job is made."""
+        """Whether the model of a job is ready."""
 
 
 def row_files(session: Session, home: Path, row: TrainingJob) -> JSON:
-    """The files of rows that a training reads, by the fields of its config. Raises NotFound and Invalid."""
+    """The files with the rows for a training, by the fields of its config. Raises NotFound and Invalid."""
     numbers = {"data": row.dataset_id, SFT_DATA: row.config.get(SFT_DATA)}
     return {name: store.checked_path(session, home, each) for name, each in numbers.items() if each is not None}
 
 
 def tuned_options(base: LanguageModel, model: str | None) -> JSON:
-    """The options of a tuned API model that its vendor calls `model`: those of its base, but for the prices of play."""
+    """The options of a tuned API model that its vendor calls `model`: those of its base, except the prices of play."""
     return {name: value for name, value in base.options.items() if name not in _NOT_TAKEN_OVER} | {"model": model}
 
 
 def backend_names() -> tuple[str, ...]:
-    """The names of all backends; none of them is loaded."""
+    """The names of all backends, without loading them."""
     return tuple(sorted(each.name for each in pkgutil.iter_modules(__path__)))
 
 
 def find_backend(name: str) -> Backend:
-    """The backend of that name. Raises Invalid."""
+    """The backend with this name. Raises Invalid."""
     if name not in backend_names():
         raise Invalid("backend", expected=either(backend_names()), got=name)
     found: Backend = import_module(f"{__name__}.{name}").BACKEND

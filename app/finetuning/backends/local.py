@@ -1,4 +1,4 @@
-"""A training as a child process of the worker. It ends by itself, with a checkpoint, when its worker is gone."""
+"""A training as a child process of the worker. If its worker dies, it ends itself, with a checkpoint."""
 
 import importlib.util
 import json
@@ -32,10 +32,10 @@ LAUNCH = (sys.executable, "-m", "training.launch")
 
 
 class TrainingProcess(JobProcess):
-    """The process that trains. Raises Conflict when another one of the job cannot be ended."""
+    """The process that trains. Raises Conflict if another process of the job cannot be ended."""
 
     def __init__(self, method: str, files: JobFiles, waiting: Callable[[], object]) -> None:
-        """Start it, once an earlier one of the same job is over; `waiting` is called meanwhile."""
+        """Start it, once an earlier process of the same job is over; `waiting` is called meanwhile."""
         training = [method, "--config", str(files.config), "--progress", str(files.progress)]
         command, environment = _command(files, training), _environment(files)
         super().__init__(command, files.lock, files.log, waiting, name="training", environment=environment)
@@ -52,7 +52,7 @@ class LocalBackend:
     runner = "app.finetuning.runner:follow_process"
 
     def fields(self, method: str) -> Fields:
-        """Those of the method that are not the job's own."""
+        """The fields of the method, except the job's own."""
         known = find_method(method)
         return known.job_fields if known.loss else {}
 
@@ -61,11 +61,11 @@ class LocalBackend:
         return read_config(method, raw)
 
     def check_row(self, row: Mapping[str, Any], dataset: str) -> None:
-        """Takes every row: what only the base can tell is said by the training itself."""
+        """Accept every row: the training itself reports errors that depend on the base."""
 
     def check(self) -> None:
-        """Raises NotFound where the packages are missing that a training needs, and Conflict where they are still to
-        come; none of them is loaded.
+        """Raises NotFound if packages that a training needs are missing, and Conflict if they are still being
+        installed; none of them is loaded.
         """
         training_part.require()
         for name in ("torch", "transformers", "accelerate", "peft", "psutil"):
@@ -78,7 +78,7 @@ class LocalBackend:
                 )
 
     def check_base(self, base: LanguageModel, field: str = "base") -> None:
-        """Raises Invalid, naming the field, for a model without weights here."""
+        """Raises Invalid, naming the field, for a model without local weights."""
         if base.kind != LOCAL:
             raise Invalid(
                 field,
@@ -87,7 +87,7 @@ class LocalBackend:
             )
 
     def check_files(self, home: Path, dataset: Dataset, base: LanguageModel | None, name: str) -> None:
-        """Raises NotFound for a file or a checkpoint that is gone, Conflict where the model's is there already."""
+        """Raises NotFound for a missing file or checkpoint, Conflict if the model's own checkpoint already exists."""
         store.path_of(home, dataset)
         if base is not None:
             _checkpoint_of(home, base)
@@ -100,7 +100,7 @@ class LocalBackend:
             )
 
     def prepare(self, session: Session, row: TrainingJob, files: JobFiles) -> None:
-        """Write the config. Raises NotFound for files that are gone, Invalid for one that was changed."""
+        """Write the config. Raises NotFound for missing files, Invalid for a changed one."""
         home = files.home
         fields: dict[str, Any] = {**JOB_DEFAULTS, **row.config, **row_files(session, home, row)}
         if row.base_id is not None:
@@ -119,7 +119,7 @@ class LocalBackend:
         replace_file(files.config, [json.dumps(fields, indent=2).encode()], private=True)
 
     def start(self, method: str, files: JobFiles, waiting: Callable[[], object]) -> TrainingProcess:
-        """Raises Conflict when another process of the job cannot be ended."""
+        """Raises Conflict if another process of the job cannot be ended."""
         return TrainingProcess(method, files, waiting)
 
     def collect(self, files: JobFiles) -> bool:
@@ -129,7 +129,7 @@ class LocalBackend:
     def register(
         self, session: Session, row: TrainingJob, files: JobFiles, games: Sequence[str], style: str
     ) -> TrainedModel:
-        """Register the checkpoint as a local model. Raises Conflict where the name was taken meanwhile."""
+        """Register the checkpoint as a local model. Raises Conflict if the name was taken meanwhile."""
         made = json.loads((files.output / "parlor.json").read_text(encoding="utf-8"))
         options = {"path": files.output_name, "sha256": made["checkpoint_sha256"]}
         base = None if row.base_id is None else session.get_one(LanguageModel, row.base_id)
@@ -148,7 +148,7 @@ BACKEND: ProcessBackend = LocalBackend()
 
 
 def _checkpoint_of(home: Path, base: LanguageModel, field: str = "base") -> Path:
-    """The checkpoint of a local model. Raises NotFound, naming the field, when it was taken away."""
+    """The checkpoint of a local model. Raises NotFound, naming the field, if it is missing."""
     folder = resolve(home, read_options(base.options).path)
     if not folder.is_dir():
         raise NotFound(
@@ -161,7 +161,7 @@ def _checkpoint_of(home: Path, base: LanguageModel, field: str = "base") -> Path
 
 
 def _command(files: JobFiles, training: Sequence[str]) -> list[str]:
-    """One process, or what starts several; either ends by itself when this process is gone."""
+    """The command for one process, or for a launcher of several; either ends itself when this process is gone."""
     parent = ("--parent", str(os.getpid()))
     if not files.launcher:
         return [*PROGRAM, *training, *parent]
@@ -170,6 +170,6 @@ def _command(files: JobFiles, training: Sequence[str]) -> list[str]:
 
 
 def _environment(files: JobFiles) -> Mapping[str, str]:
-    """A process alone learns from this which GPU is its own."""
+    """The environment that tells a single process which GPU to use."""
     alone = files.devices and not files.launcher
     return {**os.environ, "CUDA_VISIBLE_DEVICES": files.devices} if alone else os.environ

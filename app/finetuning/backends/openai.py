@@ -1,6 +1,6 @@
 """A training at OpenAI: the dataset is uploaded, the vendor trains, and the tuned model is an API model like its base.
 
-`app/finetuning/openai/` has the fields and the calls, `app/finetuning/vendors/` the steps that a worker takes.
+`app/finetuning/openai/` has the fields and the calls, `app/finetuning/vendors/` the steps taken by a worker.
 """
 
 from typing import ClassVar
@@ -16,7 +16,7 @@ from app.models import LanguageModel
 
 
 class OpenAIBackend(VendorBackend):
-    """Has OpenAI train, or another server with its API for fine-tuning, at the address and with the key of the base."""
+    """Trains at OpenAI, or another server with its fine-tuning API, with the address and the key of the base."""
 
     title = "At OpenAI"
     summary = (
@@ -30,7 +30,7 @@ class OpenAIBackend(VendorBackend):
     rows = staticmethod(chat_rows)
 
     def check_base(self, base: LanguageModel, field: str = "base") -> None:
-        """As for all vendors, and for a model that is at another one."""
+        """As for all vendors, and Invalid for a model at another vendor."""
         super().check_base(base, field)
         vendor = "Tinker" if service_of(base) is not None else "Together" if is_there(base) else None
         if vendor is not None:

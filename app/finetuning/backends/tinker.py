@@ -1,6 +1,7 @@
-"""A training at Tinker: a process of the worker renders rows and computes losses, Tinker holds and changes the weights.
+"""A training at Tinker: a process of the worker renders rows and computes losses, Tinker stores and updates the
+weights.
 
-`app/finetuning/tinker/` has the fields, `training/tinker/` what trains. The model is an API model like its base.
+`app/finetuning/tinker/` has the fields, `training/tinker/` the training. The model is an API model like its base.
 """
 
 import importlib.util
@@ -39,7 +40,7 @@ _RESULT = "tinker.json"
 
 
 class TinkerBackend:
-    """Has Tinker, or another server with its API, train adapters on an open model, with the key of the base."""
+    """Trains adapters on an open model at Tinker, or another server with its API, with the key of the base."""
 
     title = "At Tinker"
     summary = (
@@ -52,7 +53,7 @@ class TinkerBackend:
     runner = "app.finetuning.runner:follow_process"
 
     def fields(self, method: str) -> Fields:
-        """Those of the method that have a meaning at Tinker, with LoRA."""
+        """The fields of the method that apply at Tinker, with LoRA."""
         return fields.fields_of(method)
 
     def read_config(self, method: str, raw: Mapping[str, Any]) -> JSON:
@@ -60,7 +61,7 @@ class TinkerBackend:
         return fields.read_config(method, raw)
 
     def check_row(self, row: Mapping[str, Any], dataset: str) -> None:
-        """Takes every row: what only the base's tokenizer can tell is said by the training itself."""
+        """Accept every row: the training itself reports errors that depend on the base's tokenizer."""
 
     def check_base(self, base: LanguageModel, field: str = "base") -> None:
         """Raises Invalid, naming the field, for a model that is not at Tinker, and for a reference model."""
@@ -75,11 +76,11 @@ class TinkerBackend:
             )
 
     def check_files(self, home: Path, dataset: Dataset, base: LanguageModel | None, name: str) -> None:  # noqa: ARG002
-        """Raises NotFound for a dataset whose file is gone."""
+        """Raises NotFound for a dataset whose file is missing."""
         store.path_of(home, dataset)
 
     def check(self) -> None:
-        """Raises NotFound without the packages that it needs, and Conflict where they are still to come."""
+        """Raises NotFound if required packages are missing, and Conflict if they are still being installed."""
         training_part.require()
         needed = {"torch": training_part.BY_HAND, "transformers": training_part.BY_HAND, "tinker": INSTALL}
         for name, remedy in needed.items():
@@ -88,8 +89,8 @@ class TinkerBackend:
                 raise NotFound(name, expected=expected, got=Verbatim("none"), remedy=remedy)
 
     def prepare(self, session: Session, row: TrainingJob, files: JobFiles) -> None:
-        """Write the config. Raises Invalid for a host that may not be called, KeyRefused where there is no key, and
-        NotFound and Invalid for files that are gone or were changed.
+        """Write the config. Raises Invalid for a host that may not be called, KeyRefused without a key, and NotFound
+        and Invalid for missing or changed files.
         """
         base = session.get_one(LanguageModel, row.base_id)
         options = read_options(base.options)
@@ -107,7 +108,7 @@ class TinkerBackend:
         replace_file(files.config, [json.dumps(given, indent=2).encode()], private=True)
 
     def start(self, method: str, files: JobFiles, waiting: Callable[[], object]) -> JobProcess:
-        """Raises Conflict when another process of the job cannot be ended."""
+        """Raises Conflict if another process of the job cannot be ended."""
         command = [
             *PROGRAM, method, "--config", str(files.config), "--progress", str(files.progress),
             "--parent", str(os.getpid()),
@@ -121,9 +122,9 @@ class TinkerBackend:
     def register(
         self, session: Session, row: TrainingJob, files: JobFiles, games: Sequence[str], style: str
     ) -> TrainedModel:
-        """Register the checkpoint with its base's options, but for the prices of play.
+        """Register the checkpoint with its base's options, except the prices of play.
 
-        Raises Conflict where the name was taken meanwhile.
+        Raises Conflict if the name was taken meanwhile.
         """
         made = json.loads((files.folder / _RESULT).read_text(encoding="utf-8"))
         base = session.get_one(LanguageModel, row.base_id)
@@ -138,6 +139,6 @@ BACKEND: ProcessBackend = TinkerBackend()
 
 
 def _tokenizer_of(session: Session, base: LanguageModel) -> str | None:
-    """The tokenizer that was named for the training which has made the base, if one was."""
+    """The tokenizer named for the training that made the base, if any."""
     made_by = session.scalar(select(TrainingJob).where(TrainingJob.model_id == base.id).limit(1))
     return None if made_by is None else made_by.config.get(fields.TOKENIZER)

@@ -1,6 +1,6 @@
-"""A training at Together, of open models: by supervised rows, or by preferences.
+"""A training of open models at Together, on supervised rows or on preferences.
 
-`app/finetuning/together/` has what is Together's own, `app/finetuning/vendors/` the steps that a worker takes.
+`app/finetuning/together/` has what is specific to Together, `app/finetuning/vendors/` the steps taken by a worker.
 """
 
 from typing import ClassVar
@@ -15,7 +15,7 @@ from app.models import LanguageModel
 
 
 class TogetherBackend(VendorBackend):
-    """Has Together train an open model, with the key of the base."""
+    """Trains an open model at Together, with the key of the base."""
 
     title = "At Together"
     summary = (
@@ -29,7 +29,7 @@ class TogetherBackend(VendorBackend):
     rows = staticmethod(vendor_rows_of)
 
     def check_base(self, base: LanguageModel, field: str = "base") -> None:
-        """As for all vendors, and for a model that is elsewhere."""
+        """As for all vendors, and Invalid for a model that is elsewhere."""
         super().check_base(base, field)
         if not is_there(base):
             raise Invalid(

@@ -1,1 +1,1 @@
-"""Trainings at OpenAI: the fields of a job, its rows as the vendor reads them, and what differs in its calls."""
+"""Trainings at OpenAI: a job's fields, its rows in the vendor's format, and the differences in its API calls."""

@@ -1,4 +1,4 @@
-"""The calls of a training at OpenAI, or another server with its API for files and fine-tuning jobs."""
+"""The API calls for a training at OpenAI, or at another server with its files and fine-tuning API."""
 
 import os
 
@@ -26,7 +26,7 @@ class OpenAIClient(VendorClient):
         return options.organisation or os.environ.get("OPENAI_ORG_ID")
 
     def create(self, body: JSON) -> VendorJob:
-        """As for all vendors; where OpenAI refuses because it trains for nobody new, the line says so."""
+        """As for all vendors; if OpenAI refuses because it is closed to new customers, the error says so."""
         try:
             return super().create(body)
         except VendorRefused as refused:

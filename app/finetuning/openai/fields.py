@@ -1,8 +1,7 @@
-"""What a training at OpenAI may be given: described once, for form, command line, checks and docs. Pure.
+"""The fields of a training at OpenAI: described once, for form, command line, checks and docs. Pure.
 
-Names and meanings are the vendor's; what is said of a field beside type and default is as `training/methods/base.py`
-has it.
-Source: openai 3.51, `openai.types.fine_tuning.job_create_params` and `supervised_hyperparameters_param`.
+Names and meanings are the vendor's; metadata beyond type and default follows `training/methods/base.py`. Source: openai
+3.51, `openai.types.fine_tuning.job_create_params` and `supervised_hyperparameters_param`.
 """
 
 from typing import Annotated, Literal
@@ -20,7 +19,7 @@ _FEWEST_SEEN, _MOST_SEEN = 100, 25_000  # rows times epochs
 
 
 class OpenAIFields(BaseModel):
-    """The fields of a job whose model is trained at OpenAI; what is `auto`, or left out, the vendor chooses."""
+    """The fields of a job trained at OpenAI; the vendor chooses those that are `auto` or left out."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -65,10 +64,10 @@ class OpenAIFields(BaseModel):
 
 
 def epochs_of(config: JSON, rows: int) -> int:
-    """The epochs of a training with these fields, on so many rows: where OpenAI chooses, few rows are seen more often,
-    and very many once.
+    """The epochs of a training with these fields on this number of rows.
 
-    Source: OpenAI's cookbook, "Data preparation and analysis for chat model fine-tuning".
+    Where OpenAI chooses, it repeats small datasets more often and passes over very large ones once. Source: OpenAI's
+    cookbook, "Data preparation and analysis for chat model fine-tuning".
     """
     given = OpenAIFields.model_validate(config).n_epochs
     if isinstance(given, int):

@@ -1,1 +1,1 @@
-"""Trainings at Tinker: the fields of a job, and which models are there. `training/tinker/` trains."""
+"""Trainings at Tinker: a job's fields, and which models are hosted there. `training/tinker/` trains."""

@@ -1,4 +1,4 @@
-"""Where Tinker's API is, by the address of its models.
+"""The address of Tinker's API, derived from that of its models.
 
 Source: tinker-docs.thinkingmachines.ai, “OpenAI-Compatible API”: models are sampled under `/oai/api/v1` of the address
 of the API itself.
@@ -14,7 +14,7 @@ _API = "api"  # the kind of models that are there
 
 
 def service_of(model: LanguageModel) -> str | None:
-    """The address of Tinker's API that a model is at; None for a model that is elsewhere."""
+    """The address of the Tinker API that hosts a model; None for a model hosted elsewhere."""
     if model.kind != _API:
         return None
     address = read_options(model.options).base_url

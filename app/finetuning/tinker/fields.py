@@ -1,4 +1,4 @@
-"""What a training at Tinker may be given: those fields of its method that have a meaning there, and its own."""
+"""The fields of a training at Tinker: those of its method that apply there, and Tinker's own."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +25,7 @@ _TOKENIZER: Mapping[str, Any] = {
 
 
 def fields_of(method: str) -> Fields:
-    """The JSON Schema of each field of a method; none for one that Tinker cannot train with."""
+    """The JSON Schema of each field of a method; empty for a method that Tinker cannot train with."""
     if method not in METHODS:
         return {}
     known = {name: schema for name, schema in find_method(method).job_fields.items() if name not in HERE_ONLY}
@@ -43,5 +43,5 @@ def read_config(method: str, raw: Mapping[str, Any]) -> JSON:
 
 
 def usual(method: str) -> JSON:
-    """The fields whose defaults at Tinker are others than here."""
+    """The fields whose defaults at Tinker differ from those here."""
     return {name: fields_of(method)[name]["default"] for name in ("lora_rank", "save_every")}

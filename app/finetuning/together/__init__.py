@@ -1,1 +1,1 @@
-"""Trainings at Together: which models are there, the fields of a job, its rows, the calls and what they bring."""
+"""Trainings at Together: which models are hosted there, a job's fields, its rows, the calls and their answers."""

@@ -1,4 +1,4 @@
-"""What Together answers, read into the fields and, for what is over, the words that all vendors share. Pure.
+"""Together's answers, read into the fields and the final statuses that all vendors share. Pure.
 
 Source: the OpenAPI document of https://docs.together.ai/reference, and together-py, `lib/types/fine_tuning.py`.
 """
@@ -22,13 +22,13 @@ _NANOSECOND = 1e-9
 
 
 class TogetherFile(VendorFile):
-    """An uploaded file. It can be trained on when it was processed."""
+    """An uploaded file. It can be trained on once it is processed."""
 
     processed: Annotated[bool | None, Wrap(or_none), Field(alias="Processed")] = None
 
 
 class TogetherJob(VendorJob):
-    """A fine-tuning job. The name of its model is given from the beginning on, and so is the number of its tokens."""
+    """A fine-tuning job. Its model's name and its token count are set from the start."""
 
     @model_validator(mode="before")
     @classmethod
@@ -48,7 +48,7 @@ class TogetherJob(VendorJob):
 
 
 class TogetherEvent(VendorEvent):
-    """An event of a job. It has no id, and not always a hash, so it is known by what it says."""
+    """An event of a job. It has no id, and not always a hash, so it is identified by its content."""
 
     total_steps: Whole = None
 
@@ -69,7 +69,7 @@ class TogetherEvent(VendorEvent):
 
 
 def step_events(metrics: Any, total: int) -> Iterator[VendorEvent]:
-    """The training steps among the metrics of a job that takes so many."""
+    """The training steps among the metrics of a job of `total` steps."""
     for each in metrics if isinstance(metrics, list) else ():
         found = each if isinstance(each, Mapping) else {}
         step, at = found.get("train/global_step"), found.get("timestamp")

@@ -1,7 +1,7 @@
-"""The calls of a training at Together, as its reference has them. They were not tried at the vendor.
+"""The API calls for a training at Together, following its reference. They are untested at the vendor.
 
 Rows go to the documented address for files of any client, `/files/upload`: in one request, to the host that was allowed
-and agreed to. The vendor's SDK has its server redirect uploads to a storage of another host instead.
+and agreed to. The vendor's SDK instead has its server redirect uploads to a storage host.
 """
 
 from collections.abc import Collection, Iterator
@@ -28,14 +28,14 @@ class TogetherClient(VendorClient):
         return {"purpose": PURPOSE, "file_name": name, "file_type": "jsonl"}
 
     def create(self, body: JSON) -> VendorJob:
-        """As for all vendors, as soon as the file was processed: before, the vendor takes it for an empty one."""
+        """As for all vendors, but only once the file is processed: before that, the vendor treats it as empty."""
         file = self._file(body["training_file"])
         if isinstance(file, TogetherFile) and file.processed is False:
             raise VendorAway(self._line(f"expected {file.id} to be processed, got one that is not yet"))
         return super().create(body)
 
     def events(self, job_id: str, seen: Collection[str]) -> list[VendorEvent]:
-        """As for all vendors. Steps and their loss are told apart from what happens, and not by every server."""
+        """As for all vendors. Steps and their loss are listed apart from the other events, and not by every server."""
         told = list(self._list_pages(TogetherEvent, self._of(job_id, "/events")))
         steps = list(self._steps(job_id, seen, max((each.total_steps or 0 for each in told), default=0)))
         told.sort(key=lambda each: each.created_at or 0.0)
@@ -53,6 +53,6 @@ class TogetherClient(VendorClient):
         yield from step_events(found.get("metrics") if isinstance(found, dict) else None, total)
 
     def _list_pages(self, kind: type[A], path: str, **query: str) -> Iterator[A]:
-        """What is listed, the latest first, whatever order it comes in."""
+        """The listed items, the latest first, whatever order they come in."""
         found = list(super()._list_pages(kind, path, **query))
         yield from sorted(found, key=lambda each: getattr(each, "created_at", None) or 0.0, reverse=True)

@@ -1,7 +1,8 @@
-"""What a training at Together may be given: described once, for form, command line, checks and docs. Pure.
+"""The fields of a training at Together: described once, for form, command line, checks and docs. Pure.
 
 Names, meanings and defaults are the vendor's.
-Source: https://docs.together.ai/reference/post-fine-tunes and together-py, `lib/resources/fine_tuning.py`.
+Source: https://docs.together.ai/reference/post-fine-tunes and together-py,
+`lib/resources/fine_tuning.py`.
 """
 
 from typing import Annotated, Literal, Self
@@ -18,7 +19,7 @@ _USUAL = {"n_checkpoints": 1, "n_evals": 0, "warmup_ratio": 0.0, "max_grad_norm"
 
 
 class SftFields(BaseModel):
-    """The fields of a job whose model is trained at Together."""
+    """The fields of a job trained at Together."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -67,7 +68,7 @@ class SftFields(BaseModel):
 
 
 class DpoFields(SftFields):
-    """The same of a job that learns from preferences."""
+    """The fields of a job that learns from preferences."""
 
     dpo_beta: float = Field(
         default=0.1,
@@ -90,7 +91,7 @@ def epochs_of(config: JSON, _rows: int) -> int:
 def body_of(asked: VendorRequest) -> JSON:
     """The body of the request that creates a job.
 
-    Jobs take no metadata: what marks one is the suffix of its model's name. A base that was made there is a checkpoint.
+    Jobs take no metadata: the suffix of the model's name marks ours. A base that was trained there is a checkpoint.
     """
     given = CONFIGS[asked.method].model_validate(asked.config)
     return {
@@ -109,7 +110,7 @@ def body_of(asked: VendorRequest) -> JSON:
 
 
 def _training_type(given: SftFields) -> JSON:
-    """Adapters are what Together trains where nothing is said; where a rank is, it wants the scale, too."""
+    """Together trains adapters by default; if a rank is given, it requires the scale, too."""
     if given.training_type == "full":
         return {"training_type": {"type": "Full"}}
     if given.lora_rank is None:

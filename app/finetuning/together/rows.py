@@ -1,4 +1,4 @@
-"""Rows of a dataset as Together reads them: chats, or pairs of a better and a worse answer. Pure.
+"""Dataset rows in Together's format: chats, or pairs of a better and a worse answer. Pure.
 
 Source: https://docs.together.ai/docs/fine-tuning/data-preparation and …/preference-tuning.
 """
@@ -14,7 +14,7 @@ VENDOR = "Together"
 
 
 def vendor_rows_of(row: Mapping[str, Any]) -> Iterator[JSON]:
-    """The chat that Together reads for a row, or, for a comparison, the pairs; none if nothing is learnt.
+    """The chat that Together trains on for a row, or the pairs for a comparison; none if nothing is learnt.
 
     Raises Invalid, also for turns that do not alternate.
     """
@@ -32,7 +32,7 @@ def vendor_rows_of(row: Mapping[str, Any]) -> Iterator[JSON]:
 
 
 def _check_turns(messages: Sequence[Mapping[str, Any]]) -> None:
-    """Raises Invalid for a chat in which user and assistant do not alternate, after a system's message if any."""
+    """Raises Invalid for a chat in which user and assistant do not alternate after an optional system message."""
     begin = int(messages[0]["role"] == "system")
     for at, message in enumerate(messages[begin:]):
         wanted = ("user", "assistant")[at % 2]

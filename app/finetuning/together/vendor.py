@@ -1,4 +1,4 @@
-"""What the steps of a job have to know of Together."""
+"""Together's part in the steps of a job."""
 
 from functools import partial
 

@@ -1,5 +1,5 @@
-"""Trainings that a vendor runs: what all such vendors share. Each vendor's own is in a package of its name beside this.
+"""Trainings run by a vendor: the parts that all such vendors share. Each vendor has a package of its own beside this.
 
-The calls, what is read of their answers, the rows, the estimate, and the steps of a job are here; `VendorClient` and
-`Vendor` say what a vendor adds.
+The calls, the parsing of answers, the rows, the estimate and the steps of a job are here; `VendorClient` and `Vendor`
+define what a vendor adds.
 """

@@ -1,8 +1,7 @@
-"""What a vendor of trainings answers, as far as it is used here. Pure.
+"""The answers of training vendors, as far as they are used here. Pure.
 
-The fields are those of OpenAI; other vendors' answers are read into them. A server that is like a vendor's leaves out
-what that sends, or sends it in another form. Nothing but an id is needed of an answer: a field that is absent, or of
-another type than it has there, is None.
+The fields are OpenAI's; other vendors' answers are read into them. A compatible server may leave fields out or send
+them in another form. Only an id is required of an answer: a field that is absent or of the wrong type is None.
 """
 
 import json
@@ -26,7 +25,7 @@ _LONGEST = 200  # characters of what the vendor calls things
 
 
 def or_none(value: Any, read: ValidatorFunctionWrapHandler, _info: ValidationInfo) -> Any:
-    """What is not of a field's type is None."""
+    """The value, or None if it is not of the field's type."""
     try:
         return read(value)
     except ValidationError:
@@ -34,7 +33,7 @@ def or_none(value: Any, read: ValidatorFunctionWrapHandler, _info: ValidationInf
 
 
 def _error_or_none(value: Any, read: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
-    """A text is an error's message."""
+    """An error, or None; a string is taken as its message."""
     return or_none({"message": value} if isinstance(value, str) else value, read, info)
 
 
@@ -52,7 +51,7 @@ Number = Annotated[Annotated[float, Field(ge=-_LARGEST, le=_LARGEST, allow_inf_n
 
 
 class VendorAnswer(BaseModel):
-    """An answer with an id, which is all that it has to have."""
+    """An answer with an id, its only required field."""
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
@@ -89,7 +88,7 @@ class VendorJob(VendorAnswer):
 
 
 class StepFigures(BaseModel):
-    """The figures of a step, in an event."""
+    """A training step's figures, in an event."""
 
     model_config = VendorAnswer.model_config
 
@@ -108,7 +107,7 @@ class VendorEvent(VendorAnswer):
 
 
 def read_json(content: bytes) -> Any:
-    """The JSON of an answer. Raises ValueError where it is none."""
+    """The JSON of an answer. Raises ValueError if it is not JSON."""
     try:
         return json.loads(content)
     except RecursionError:
@@ -124,7 +123,7 @@ def read_answer(kind: type[A], answer: Any) -> A:
 
 
 def _shown(answer: Any) -> str:
-    """What came in place of an object with an id: the words of an error where it is one."""
+    """What came in place of an object with an id: the message if it is an error."""
     error = answer.get("error") if isinstance(answer, dict) else None
     said = error.get("message") if isinstance(error, dict) else error
     return f"the error: {said}" if isinstance(said, str) and said else json.dumps(answer)[:120]

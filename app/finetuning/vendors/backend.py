@@ -1,4 +1,4 @@
-"""A place where a vendor runs trainings, as a backend. The web process loads it, so nothing here calls a vendor."""
+"""A backend whose trainings a vendor runs. The web process loads it, so nothing here calls a vendor."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,9 +24,9 @@ API = "api"  # the kind of models that vendors go on from
 
 
 class VendorBackend:
-    """What the backends of all vendors that run trainings share.
+    """The base class of all backends whose trainings a vendor runs.
 
-    `configs` are the fields by method, of those methods that the vendor has.
+    `configs` are the fields by method, for the methods that the vendor offers.
     """
 
     vendor: str
@@ -39,9 +39,9 @@ class VendorBackend:
         return fields_of(self.configs[method]) if method in self.configs else {}
 
     def read_config(self, method: str, raw: Mapping[str, Any]) -> JSON:
-        """The given fields, checked; numbers may have come as text, and null stands for the default.
+        """The given fields, checked; numbers may be given as text, and null stands for the default.
 
-        Raises Invalid, also for a method that the vendor has not.
+        Raises Invalid, also for a method that the vendor does not offer.
         """
         if method not in self.configs:
             expected = Phrase(
@@ -63,7 +63,7 @@ class VendorBackend:
         vendor_row(row, 1, dataset, self.rows)
 
     def check_base(self, base: LanguageModel, field: str = "base") -> None:
-        """Raises Invalid, naming the field, for a model that is not behind an API, or behind one without keys."""
+        """Raises Invalid, naming the field, for a model that is not an API model, or whose API takes no key."""
         if base.kind != API:
             raise Invalid(
                 field,
@@ -89,9 +89,9 @@ class VendorBackend:
         games: Sequence[str],
         style: str,
     ) -> TrainedModel:
-        """Register the tuned model with its base's options, but for the prices of play.
+        """Register the tuned model with its base's options, except the prices of play.
 
-        Raises Conflict where the name was taken meanwhile.
+        Raises Conflict if the name has been taken meanwhile.
         """
         base = session.get_one(LanguageModel, row.base_id)
         options = tuned_options(base, row.remote_model)

@@ -1,8 +1,8 @@
-"""The calls of a training at a vendor, under the rules that hold for players of API models.
+"""The API calls for a training at a vendor, under the same rules as players of API models.
 
-The key comes from the environment and is never in a message; the host has to be one that API_HOSTS allows; addresses of
-links and of clouds' metadata are never connected to; no redirect is followed; an answer has a largest size; and nothing
-is sent but what the call needs. No call is repeated here: whoever looks at a job looks again later.
+The key comes from the environment and never appears in a message; the host must be one that API_HOSTS allows;
+link-local and cloud metadata addresses are never connected to; no redirect is followed; the size of an answer is
+limited; and only what the call needs is sent. No call is retried here: whoever checks a job checks again later.
 """
 
 import re
@@ -55,7 +55,7 @@ A = TypeVar("A", bound=VendorAnswer)
 
 
 class VendorRefused(AppError):
-    """The vendor will not do it, however often it is asked. `status` is that of its answer."""
+    """The vendor refuses for good, so a retry is useless. `status` is that of its answer."""
 
     def __init__(self, text: str, status: int) -> None:
         super().__init__(text)
@@ -63,7 +63,7 @@ class VendorRefused(AppError):
 
 
 class VendorAway(AppError):
-    """No answer came, or one that says later: whether the call was carried out is not known.
+    """No answer came, or one that asks to retry later: whether the call was carried out is unknown.
 
     `wait`: the seconds that the vendor asks to wait, if it does; `answer_status`: that of its answer, if there was one.
     """
@@ -75,10 +75,10 @@ class VendorAway(AppError):
 
 
 class VendorClient:
-    """A vendor's files and fine-tuning jobs, as the base model's registry row reaches them.
+    """A vendor's files and fine-tuning jobs, reached as the base model's registry row says.
 
-    A vendor says where they are, and of which kinds its answers are. Every call raises VendorRefused or VendorAway with
-    one line without the key.
+    A vendor's subclass sets the paths and the answer classes. Every call raises VendorRefused or VendorAway with one
+    line without the key.
     """
 
     pages: ClassVar[bool] = True  # whether lists come page by page
@@ -120,23 +120,23 @@ class VendorClient:
     # ---- Files ---------------------------------------------------------------------
 
     def upload(self, path: Path, name: str) -> str:
-        """Upload a file of rows under a name; the vendor's id of it."""
+        """Upload a file of rows under a name; the file's id at the vendor."""
         with path.open("rb") as file:
             sent = {"body": self._about(name), "files": {"file": (name, file)}}
             form = {"headers": {"Content-Type": "multipart/form-data"}}
             return self._ask(self.file_kind, "post", self.upload_path, **sent, options=form).id
 
     def _about(self, name: str) -> JSON:  # noqa: ARG002 - for vendors that want to know it
-        """What is said of a file of that name that is uploaded."""
+        """The form fields sent with an uploaded file of that name."""
         return {"purpose": PURPOSE}
 
     def find_files(self, name: str) -> list[str]:
-        """The ids of the uploaded files of that name: several where an upload was made again that had arrived."""
+        """The ids of the uploaded files of that name: several if an upload that had arrived was repeated."""
         listed = self._list_pages(self.file_kind, "/files", purpose=PURPOSE)
         return [each.id for each in listed if each.filename == name]
 
     def has_file(self, file_id: str) -> bool:
-        """Whether the vendor has the file, and it has neither expired nor been found faulty."""
+        """Whether the vendor has the file, neither expired nor found faulty."""
         try:
             found = self._file(file_id)
         except VendorRefused:
@@ -153,13 +153,13 @@ class VendorClient:
     # ---- Jobs ----------------------------------------------------------------------
 
     def create(self, body: JSON) -> VendorJob:
-        """Create a job. It is sent once: after VendorAway `find_jobs` says whether there is one."""
+        """Create a job. It is sent once: after VendorAway, `find_jobs` tells whether the job exists."""
         return self._ask(self.job_kind, "post", self.jobs_path, body=body)
 
     def find_jobs(self, token: str, file_id: str | None, since: float) -> list[VendorJob]:
-        """The jobs that were created with that token, the oldest first; `since`: when the first could be.
+        """The jobs that were created with that token, the oldest first; `since`: the earliest possible creation.
 
-        Those of which the vendor does not say with which token are known by their file.
+        Jobs for which the vendor returns no token are identified by their file.
         """
         found = []
         for job in self._list_pages(self.job_kind, self.jobs_path):
@@ -171,11 +171,11 @@ class VendorClient:
         return found[::-1]
 
     def retrieve(self, job_id: str) -> VendorJob:
-        """A job as it is now."""
+        """The current state of a job."""
         return self._ask_about(job_id, "get")
 
     def cancel(self, job_id: str) -> VendorJob:
-        """Ask the vendor to cancel a job; the job as it is then, which may be over in another way.
+        """Ask the vendor to cancel a job; the job afterwards, which may have ended in another way.
 
         A job that is over is no error, whatever the vendor has answered.
         """
@@ -188,7 +188,7 @@ class VendorClient:
             raise
 
     def events(self, job_id: str, seen: Collection[str]) -> list[VendorEvent]:
-        """The events of a job that are not among those seen, the oldest first."""
+        """The events of a job that are not in `seen`, the oldest first."""
         found = []
         for event in self._list_pages(VendorEvent, self._of(job_id, "/events")):
             if event.id in seen:
@@ -199,7 +199,7 @@ class VendorClient:
     # ---- What all calls share --------------------------------------------------------
 
     def _list_pages(self, kind: type[A], path: str, **query: str) -> Iterator[A]:
-        """What is listed and has an id, page by page."""
+        """The listed items that have an id, page by page."""
         place: dict[str, str] = {}
         for _ in range(_MOST_LISTED // _PAGE):
             asked = {"params": {**query, "limit": _PAGE, **place}} if self.pages else {}
@@ -224,7 +224,7 @@ class VendorClient:
             raise VendorAway(self._line(str(error))) from None
 
     def _of(self, job_id: str, about: str = "") -> str:
-        """Where a job is, or something about it."""
+        """The path of a job, or of something under it."""
         return f"{self.jobs_path}/{_quoted(job_id)}{about}"
 
     def _ask_about(self, job_id: str, verb: str, about: str = "") -> VendorJob:
@@ -234,7 +234,7 @@ class VendorClient:
         return job
 
     def _content_of(self, verb: str, path: str, **sent: Any) -> Any:
-        """The JSON that a call brings: the SDK's own classes take what is not as their fields say, and break later."""
+        """The JSON that a call returns: the SDK's own classes accept values of the wrong type, and break later."""
         try:
             response: httpx2.Response = getattr(self._sdk, verb)(path, cast_to=httpx2.Response, **sent)
             return read_json(response.content)
@@ -265,17 +265,17 @@ class VendorClient:
         return clean_line(f"{self._where}: {text}", self._key)
 
     def clean(self, text: str) -> str:
-        """What the vendor says, in one line without the key."""
+        """A text from the vendor, in one line without the key."""
         return clean_line(text, self._key)
 
 
 def _quoted(name: str) -> str:
-    """What a vendor calls something, as a part of a path."""
+    """A vendor's name for something, quoted as a part of a path."""
     return quote(name, safe="")
 
 
 def _broken_connection(error: BaseException) -> str:
-    """What was expected of a connection, and what came, in words: the library's errors speak of their own classes."""
+    """What was expected of a connection, and what came, in words: the library's messages name its own classes."""
     if isinstance(error, httpx2.ConnectTimeout):
         return f"expected a connection within {CONNECT_SECONDS:g} s, got none"
     if isinstance(error, httpx2.TimeoutException):
@@ -293,16 +293,16 @@ def clean_line(text: str, key: str) -> str:
 
 @cache
 def _host_certificates() -> ssl.SSLContext:
-    """Read once a process: each look at a job makes a client, and this takes it longer than all else."""
+    """Read once per process: each check of a job makes a client, and this is its slowest part."""
     return httpx2.create_ssl_context(trust_env=False)
 
 
 class _Forbidden(httpx2.ConnectError):
-    """A connection was about to be made to where no model is."""
+    """A connection to an address that cannot host a model was about to be made."""
 
 
 class _GuardedTransport(httpx2.BaseTransport):
-    """Sends the headers that are needed, to addresses that are allowed, and reads answers up to a size."""
+    """Sends only the needed headers, only to allowed addresses, and limits the size of answers."""
 
     def __init__(self, proxy: str | None, key: str, sent: Collection[str]) -> None:
         self._key = key
@@ -334,7 +334,7 @@ class _GuardedTransport(httpx2.BaseTransport):
         )
 
     def _sent(self, request: httpx2.Request) -> httpx2.Response:
-        """Connect to the first address of the host that accepts, each checked; certificates are those of the host."""
+        """Send to the host's first checked address that accepts; certificates are verified against the host."""
         url, host = request.url, request.url.host
         failed: httpx2.ConnectError | None = None
         for address in _addresses(host, url.port or (443 if url.scheme == "https" else 80)):
@@ -371,7 +371,7 @@ class _LimitedStream(httpx2.SyncByteStream):
 
 
 def _addresses(host: str, port: int) -> list[str]:
-    """The addresses of a host, each allowed. Raises ConnectError and _Forbidden."""
+    """The addresses of a host, all checked. Raises ConnectError and _Forbidden."""
     try:
         return checked_addresses(host, port)
     except ForbiddenAddress as error:

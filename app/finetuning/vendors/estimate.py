@@ -1,7 +1,9 @@
-"""What a training at a vendor will be charged for, before it is begun.
+"""The estimate of what a training at a vendor will be charged, made before it starts.
 
-Vendors charge for every token of the rows, learnt or not, in each epoch; what they say in the end is what counts.
-Source: OpenAI's cookbook, "Data preparation and analysis for chat model fine-tuning": tokens around messages.
+Vendors charge for every token of the rows, learnt or not, in each epoch; the vendor's final figure
+counts.
+Source: OpenAI's cookbook, "Data preparation and analysis for chat model fine-tuning": tokens around
+messages.
 """
 
 import json
@@ -15,7 +17,10 @@ _OF_MESSAGE, _OF_ROW = 4, 3  # tokens around each
 
 
 def estimate(rows: Iterable[bytes], epochs: Callable[[int], int], price: float | None) -> TrainingEstimate:
-    """What training on these rows will take, lines of JSON as the vendor reads them; `epochs` of so many rows."""
+    """The estimate for training on these rows, which are JSON lines in the vendor's format.
+
+    `epochs` maps the number of rows to the number of epochs.
+    """
     count = tokens = 0
     for line in rows:
         count += 1
@@ -25,7 +30,7 @@ def estimate(rows: Iterable[bytes], epochs: Callable[[int], int], price: float |
 
 
 def _tokens_of(row: Mapping[str, Any]) -> int:
-    """Those of a chat, or of two that differ in their last answer."""
+    """The tokens of a chat, or of two chats that differ in their last answer."""
     if "messages" in row:
         return _tokens_of_chat(row["messages"])
     before = row["input"]["messages"]

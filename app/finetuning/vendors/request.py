@@ -1,4 +1,4 @@
-"""What a vendor is asked for. Pure."""
+"""The request for a job at a vendor. Pure."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,9 @@ from app.games.base import JSON
 
 @dataclass(frozen=True, slots=True)
 class VendorRequest:
-    """A job that a vendor is to create, to be marked with the token.
+    """A job that a vendor is to create, marked with the token.
 
-    `model` is what the vendor calls the base; `is_tuned`: whether that was made by a training there.
+    `model` is the vendor's name for the base; `is_tuned`: whether the base was made by a training there.
     """
 
     model: str

@@ -1,4 +1,4 @@
-"""Rows of a dataset as vendors read them: a line of JSON each. Pure."""
+"""Dataset rows in vendors' formats: one line of JSON each. Pure."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,10 +12,10 @@ RowReader = Callable[[Mapping[str, Any]], Iterable[JSON]]
 
 
 def vendor_rows(lines: Iterable[bytes], dataset: str, read: RowReader) -> Iterator[bytes]:
-    """The lines of a dataset as the vendor's; those in which nothing is learnt are left out.
+    """A dataset's lines in the vendor's format, without those in which nothing is learnt.
 
-    `dataset` is what errors call it. Raises Invalid, naming the row, for what the vendor would not take, and where
-    nothing is left.
+    `dataset` is its name in errors. Raises Invalid, naming the row, for a row that the vendor would not accept, and if
+    no row is left.
     """
     count = 0
     for number, line in enumerate(lines, 1):
@@ -31,7 +31,7 @@ def vendor_rows(lines: Iterable[bytes], dataset: str, read: RowReader) -> Iterat
 
 
 def vendor_row(row: Mapping[str, Any], number: int, dataset: str, read: RowReader) -> list[JSON]:
-    """The rows that the vendor reads for one of ours. Raises Invalid, naming the row."""
+    """The vendor's rows for one of ours. Raises Invalid, naming the row."""
     try:
         return list(read(row))
     except Invalid as refused:

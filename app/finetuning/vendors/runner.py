@@ -1,12 +1,12 @@
-"""One worker at one job that a vendor runs: upload, create, look, until the model is registered.
+"""Running one job at a vendor in one worker: upload, create, and check until the model is registered.
 
-Each look takes a second or so. A job of the workers is released after it and taken up again when the next look is due,
-so that no worker is held for hours; a command in a terminal stays and waits itself. What the vendor calls things is
-stored before anything else is done. A process may be killed at any line: before the first call a token is stored, which
-goes along with all that is sent, and by which the next worker finds what the vendor has of the job before it sends
-anything again. Where a request was so late that a second job was created, each look looks for the other and cancels it.
-So no answer that was lost makes a second job to be paid. Each upload is told of before it begins, so that what may
-still arrive is waited for and deleted when a job is cancelled. With the token a training is counted to the budgets.
+Each check takes about a second. A queued job is released after it and taken again when the next check is due, so that
+no worker is held for hours; a command in a terminal stays and waits. The vendor's ids are stored before anything else
+is done. A process may be killed at any line: before the first call, a token is stored and then sent with every request,
+and by it the next worker finds what the vendor already has of the job before it sends anything again. If a very late
+request created a second job, each check looks for the other one and cancels it, so a lost answer never leads to paying
+for a second job. Each upload is recorded before it begins, so that a cancelled job can wait for a late one and delete
+it. The budgets count a training from its token on.
 """
 
 import threading
@@ -62,7 +62,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Vendor:
-    """What the steps of a job have to know of a vendor."""
+    """A vendor's part in the steps of a job."""
 
     client: type[VendorClient]
     going_on: tuple[str, ...]  # its words for a job that is not over; one that is has ours
@@ -72,13 +72,13 @@ class Vendor:
 
 
 def follow_vendor(vendor: Vendor, context: JobContext, job_id: int, record: TrainingEventWriter) -> None:
-    """Take the steps of a job that are due, all of them where nobody else will. Raises TrainingLeaseLost."""
+    """Take the steps of a job that are due, or all of them if no other worker will. Raises TrainingLeaseLost."""
     _VendorRunner(vendor, context, job_id, record).work()
 
 
 @dataclass(frozen=True, slots=True)
 class _JobState:
-    """What a job's row says just now."""
+    """The current values of a job's row."""
 
     status: str
     queued: bool
@@ -102,7 +102,7 @@ class _VendorRunner:
         self._client: VendorClient | None = None
 
     def work(self) -> None:
-        """Look until the job is over, or somebody else is to look at it later. Raises TrainingLeaseLost."""
+        """Check until the job is over or left for a later check. Raises TrainingLeaseLost."""
         try:
             while (pause := self._look()) is not None:
                 state = self._state()
@@ -124,7 +124,7 @@ class _VendorRunner:
                 self._client.close()
 
     def _look(self) -> float | None:
-        """Take what steps can be taken; the seconds until the next look, None when the job is over."""
+        """Take the steps that are possible; the seconds until the next check, None when the job is over."""
         poll = self._context.settings.TRAIN_POLL
         try:
             return None if self._step() else poll
@@ -139,7 +139,7 @@ class _VendorRunner:
             return min(LONGEST_PAUSE, max(away.wait or 0.0, poll * 2.0 ** (failures - 1)))
 
     def _step(self) -> bool:
-        """Go as far as the vendor is. Whether the job is over."""
+        """Advance the job to the vendor's state. Whether the job is over."""
         state = self._state()
         self._seen = state.status
         self._open()
@@ -159,7 +159,7 @@ class _VendorRunner:
         return self._take_in(job)
 
     def _look_at(self, state: _JobState, remote_id: str) -> bool:
-        """Look at the vendor's job, or have it cancelled. Whether the job is over."""
+        """Check the vendor's job, or have it cancelled. Whether the job is over."""
         over = state.remote_status in OVER
         call = self._vendor.cancel if state.status == states.CANCELLING and not over else self._vendor.retrieve
         try:
@@ -171,7 +171,7 @@ class _VendorRunner:
         return self._take_in(found)
 
     def _send(self, state: _JobState, fresh: bool) -> bool:
-        """Have the vendor create the job. Whether ours is over, as it was to be cancelled."""
+        """Have the vendor create the job. True if ours is over because it was to be cancelled."""
         try:
             job = self._create(state, fresh)
         except VendorRefused:
@@ -185,7 +185,7 @@ class _VendorRunner:
     # ---- Before the vendor trains ------------------------------------------------------
 
     def _open(self) -> None:
-        """Read what the job is about, and make ready to call. Raises Invalid and KeyRefused."""
+        """Read the job's dataset, base and options, and open the client. Raises Invalid and KeyRefused."""
         if self._client is not None:
             return
         with reading(self._context.database) as session:
@@ -203,9 +203,9 @@ class _VendorRunner:
         self._client = self._description.client(self._options, self._context.settings.api_hosts)
 
     def _begin(self, state: _JobState, token: str) -> None:
-        """Count the training by its estimate, and store the token; nothing where that was done before.
+        """Charge the training's estimate to the budgets, and store the token; nothing if that was done before.
 
-        Raises BudgetReached, and Invalid for rows that the vendor would not take.
+        Raises BudgetReached, and Invalid for rows that the vendor would not accept.
         """
         settings = self._context.settings
         with reading(self._context.database) as session:
@@ -223,15 +223,15 @@ class _VendorRunner:
             raise TrainingLeaseLost
 
     def _rows(self) -> Iterator[bytes]:
-        """The rows as the vendor reads them. Raises NotFound and Invalid."""
+        """The rows in the vendor's format. Raises NotFound and Invalid."""
         called = self._dataset.reference
         lines = _dataset_lines(self._context.settings.home, self._dataset)
         return self._while_renewing(vendor_rows(lines, called, self._description.rows))
 
     def _find(self, state: _JobState) -> VendorJob | None:
-        """The job that an earlier worker has created, whose answer it could not store; None if there is none.
+        """The job that an earlier worker created without storing the answer; None if there is none.
 
-        Where two were created, because one request was very late, the first one counts.
+        If two were created because one request was very late, the first one counts.
         """
         found = self._vendor_answer(self._vendor.find_jobs, *self._marks(state))
         mine = [each for each in found if each.status != CANCELLED] or found
@@ -242,17 +242,17 @@ class _VendorRunner:
 
     @staticmethod
     def _marks(state: _JobState) -> tuple[str, str | None, float]:
-        """By what the vendor's jobs are known that were created for ours."""
+        """The marks that identify the vendor's jobs created for ours."""
         return str(state.token), state.file_id, state.created - _CLOCKS
 
     def _store_created(self, job: VendorJob, *, again: bool) -> None:
-        """Store the vendor's id; `again`: a request before it brought no answer, and may create another job."""
+        """Store the vendor's id; `again`: an earlier request got no answer, and may create another job."""
         host = host_of(self._options.base_url)
         self._tell("created", device=host, job=job.id, file=job.training_file, again=again)
         self._store(remote_job_id=job.id)
 
     def _cancel_others(self, state: _JobState, ours: str) -> None:
-        """Cancel what a request has created of which nobody knew any more whether it had arrived."""
+        """Cancel jobs created by requests that were thought lost."""
         for other in self._vendor_answer(self._vendor.find_jobs, *self._marks(state)):
             if other.id == ours or other.status in OVER:
                 continue
@@ -263,7 +263,7 @@ class _VendorRunner:
                 self._record.say(f"{other.id} could not be cancelled, and may be charged: {refused}")
 
     def _create(self, state: _JobState, fresh: bool) -> VendorJob | None:
-        """Upload what is not there yet, and create the vendor's job; None if it is to be cancelled."""
+        """Upload the file if it is missing, and create the vendor's job; None if ours is to be cancelled."""
         uploaded = False
         file_id = state.file_id
         if file_id is None and not fresh:
@@ -303,9 +303,9 @@ class _VendorRunner:
     def _leave_to_the_other(
         self, made: Callable[[], str], column: str, undo: Callable[[str], object], failed: str
     ) -> None:
-        """Another worker took the job during a call; undo what it made, unless it is what the other one has found.
+        """Another worker took the job during a call: undo what the call made, unless the other worker has found it.
 
-        `column` has the vendor's id of that, and `failed` is logged where it may be there twice.
+        `column` holds the vendor's id for it, and `failed` is logged if it may now exist twice.
         """
         try:
             remote_id = made()
@@ -317,7 +317,7 @@ class _VendorRunner:
             log.warning(failed, job=self._job_id, error=str(error))
 
     def _upload(self, state: _JobState) -> str:
-        """Write the rows as the vendor reads them, and upload them; the id of the file, which is stored."""
+        """Write the rows in the vendor's format, upload them, and store the file's id; that id."""
         private_folder(self._files.folder.parent)
         private_folder(self._files.folder)
         path, name = self._files.folder / f"{self._backend}.jsonl", self._file_name(state)
@@ -336,7 +336,7 @@ class _VendorRunner:
         return file_id
 
     def _find_uploads(self, state: _JobState) -> list[str]:
-        """The files of a job that the vendor has, among them those of uploads that brought no answer."""
+        """A job's files at the vendor, including those of uploads that got no answer."""
         name = self._file_name(state)
         found = self._vendor_answer(self._vendor.find_files, name)
         if found:
@@ -344,16 +344,16 @@ class _VendorRunner:
         return found
 
     def _unanswered_uploads(self, state: _JobState) -> int:
-        """How many uploads of a job have begun of which no file is known."""
+        """The number of a job's uploads that have begun and whose file is unknown."""
         name = self._file_name(state)
         mine = [each for each in self._events() if each.get("message") == name]
         known = {file_id for each in mine if each["event"] == _UPLOADED for file_id in each["files"]}
         return len([each for each in mine if each["event"] == _UPLOADING]) - len(known)
 
     def _awaits_upload(self, state: _JobState) -> bool:
-        """Whether an upload may still arrive of a job that is being cancelled, which is to be looked for again.
+        """Whether an upload of a job that is being cancelled may still arrive and is to be looked for again.
 
-        What has arrived is deleted.
+        Uploads that have arrived are deleted.
         """
         for file_id in self._find_uploads(state) if self._unanswered_uploads(state) > 0 else ():
             self._delete_file(file_id)
@@ -368,13 +368,13 @@ class _VendorRunner:
 
     @staticmethod
     def _file_name(state: _JobState) -> str:
-        """What the vendor calls the file; no other job's has that name."""
+        """The file's name at the vendor, unique to the job."""
         return f"parlor-{state.token}.jsonl"
 
     # ---- While it trains -----------------------------------------------------------------
 
     def _take_in(self, job: VendorJob) -> bool:
-        """Store how far the vendor is, and end the job with its. Whether it is over."""
+        """Store the vendor's progress, and end our job when the vendor's has ended. Whether it is over."""
         before = self._state()
         events = self._events()
         for event in self._new_events(job.id, events, before.failures):
@@ -412,9 +412,9 @@ class _VendorRunner:
         return True
 
     def _new_events(self, job_id: str, known: Sequence[JSON], failures: int) -> list[VendorEvent]:
-        """The vendor's events that are not known yet; none where it tells none, without which a job goes on as well.
+        """The vendor's new events; none if it lists none, which does not stop a job.
 
-        Raises VendorAway where it is to be asked again.
+        Raises VendorAway if the vendor is to be asked again.
         """
         try:
             return self._vendor_answer(self._vendor.events, job_id, {each["id"] for each in known if "id" in each})
@@ -427,7 +427,7 @@ class _VendorRunner:
         return []
 
     def _status(self, job: VendorJob, before: str | None) -> str:
-        """The vendor's word for how far it is, which is told where it is a new one."""
+        """The job's status in the vendor's words, logged when it changes."""
         status = self._vendor.clean(job.status or "no status")[:80]
         if status != before:
             self._tell("status", message=status)
@@ -445,14 +445,14 @@ class _VendorRunner:
         return self._vendor.clean(f"{where} has ended {job.id}: {said or 'it gave no reason'}")
 
     def _unknown(self, remote_id: str, refused: VendorRefused) -> str:
-        """What to say of a job that the vendor does not know: more likely is that another account has created it."""
+        """The error for a job that the vendor does not know: most likely another account created it."""
         return self._vendor.clean(
             f"{remote_id} is not known with {self._vendor.account}, it may go on and be charged; resume this job with"
             f" the account that has created it, or start over with a new job ({refused})"
         )
 
     def _delete_files(self, state: _JobState) -> None:
-        """Delete the uploaded file, and those that uploads have left whose answers were lost. Raises VendorAway."""
+        """Delete the uploaded file, and files left by uploads whose answers were lost. Raises VendorAway."""
         insists = state.failures < _MOST_DELETIONS
         lost: list[str] = []
         if self._unanswered_uploads(state) > 0:
@@ -466,9 +466,10 @@ class _VendorRunner:
             self._delete_file(file_id, insists=insists)
 
     def _delete_file(self, file_id: str, *, insists: bool = False) -> None:
-        """What people said does not stay at the vendor longer than the training; a copy is in the job's folder.
+        """Delete an uploaded file: people's words stay at the vendor no longer than the training; the job's folder has
+        a copy.
 
-        Raises VendorAway where it is to be tried again.
+        Raises VendorAway if it is to be tried again.
         """
         try:
             self._vendor_answer(self._vendor.delete_file, file_id)
@@ -485,9 +486,9 @@ class _VendorRunner:
             return listing.events_of(session, self._job_id)
 
     def _tell_vendors(self, event: VendorEvent) -> None:
-        """An event of the vendor's: a step where it has the figures of one, else a line.
+        """Record an event of the vendor's: as a step if it has a step's figures, else as a line.
 
-        A loss that is no finite number is left out: JSON, and a database that reads it, has none.
+        A loss that is not finite is left out: neither JSON nor a database that reads it can hold one.
         """
         found = event.data
         facts: JSON = {"id": event.id, "at": time.time() if event.created_at is None else event.created_at}
@@ -511,12 +512,12 @@ class _VendorRunner:
         return self._client
 
     def _vendor_answer(self, call: Callable[..., T], *arguments: Any) -> T:
-        """What a call to the vendor brings; the lease is renewed while it lasts."""
+        """The result of a call to the vendor; the lease is renewed during the call."""
         return self._wait_for(self._call_in_thread(call, *arguments))
 
     @staticmethod
     def _call_in_thread(call: Callable[..., T], *arguments: Any) -> Future[T]:
-        """Have a thread make a call."""
+        """Make a call in a thread."""
         future: Future[T] = Future()
 
         def work() -> None:
@@ -529,7 +530,7 @@ class _VendorRunner:
         return future
 
     def _wait_for(self, call: Future[T]) -> T:
-        """What it brings. Raises TrainingLeaseLost as soon as the lease is another worker's."""
+        """The call's result. Raises TrainingLeaseLost as soon as another worker holds the lease."""
         self._record.keep()
         while not wait([call], TICK).done:
             self._record.keep()
@@ -545,7 +546,7 @@ class _VendorRunner:
             yield piece
 
     def _wait(self, seconds: float) -> bool:
-        """Wait in a terminal until the next look, or until somebody cancels. False when it is to be left."""
+        """Wait in a terminal until the next check, or until the job is cancelled. False when the worker stops."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             if self._is_cancelling() and self._seen != states.CANCELLING:  # which may have come during the look
@@ -558,7 +559,7 @@ class _VendorRunner:
         return self._record.keep() == states.CANCELLING
 
     def _cancelled(self) -> bool:
-        """Nothing goes on at the vendor, and the job is to be cancelled."""
+        """Cancel our job: nothing is running at the vendor."""
         self._delete_files(self._state())
         self._settle(charges.settle, None, made=False)
         self._store(remote_status=CANCELLED, error=None)
@@ -569,7 +570,7 @@ class _VendorRunner:
         self._settle(lifecycle.store_remote, **values)
 
     def _settle(self, change: Callable[..., T], *arguments: Any, **values: Any) -> T:
-        """Change the job in the database, together with what is to be stored."""
+        """Change the job in the database, in one transaction with its pending events."""
 
         def work(session: Session) -> T:
             return change(session, self._job_id, self._context.owner, *arguments, **values)
@@ -593,7 +594,7 @@ class _VendorRunner:
 
 
 def _dataset_lines(home: Path, dataset: Dataset) -> Iterator[bytes]:
-    """The lines of a dataset's file. Raises NotFound and Invalid for one that is gone or was changed."""
+    """The lines of a dataset's file. Raises NotFound and Invalid if it is missing or was changed."""
     rest = b""
     for piece in store.content(home, dataset):
         *lines, rest = (rest + piece).split(b"\n")
