@@ -1,4 +1,4 @@
-"""The games, by name: each package in here is one, and names its `Game` as `GAME`."""
+"""The games, by name: each package here is one game, whose `Game` is named `GAME`."""
 
 import pkgutil
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from app.games.rewards import RewardFormula
 
 
 def _found() -> dict[str, Game[Any]]:
-    """The `GAME` of each package, by its name. Raises ValueError for one that is not named as its package is."""
+    """The `GAME` of each package, by its name. Raises ValueError for one not named like its package."""
     packages = sorted(each.name for each in pkgutil.iter_modules(__path__) if each.ispkg)
     games: dict[str, Game[Any]] = {name: import_module(f"{__name__}.{name}").GAME for name in packages}
     for name, game in games.items():
@@ -26,12 +26,12 @@ GAMES = _found()
 
 
 def titles() -> dict[str, str]:
-    """What people call the games, by name."""
+    """The games' titles, by name."""
     return {name: game.title for name, game in GAMES.items()}
 
 
 def roles_of_seat(*seats: int) -> list[str]:
-    """The roles that these seats have, of all games, each once."""
+    """The roles of these seats in all games, without duplicates."""
     return list(dict.fromkeys(game.roles[seat] for game in GAMES.values() for seat in seats))
 
 
@@ -44,7 +44,7 @@ def find_game(name: str) -> Game[Any]:
 
 
 def formula_of(game: str) -> RewardFormula:
-    """The formula of a game. Raises Invalid for a game that has none."""
+    """The reward formula of a game. Raises Invalid for a game that has none."""
     found = find_game(game).rewards
     if found is None:
         raise Invalid(
@@ -69,11 +69,11 @@ def permutations_of(game: str) -> Permutations:
 
 
 def metrics_of(name: str) -> GameMetrics:
-    """The metrics of the game of that name; the common ones of a game that defines none, or is not there any more."""
+    """The metrics of the game of that name; the common ones if it defines none or no longer exists."""
     return GAMES[name].metrics if name in GAMES else COMMON
 
 
 def partner_weight_of(name: str, config: Mapping[str, Any]) -> float | None:
-    """What each of the partner's points adds to a score under a config; None in a game without such a weight."""
+    """The weight of the partner's points in a score under a config; None in a game without such a weight."""
     weight = find_game(name).partner_weight(config)
     return None if weight is None else float(weight)

@@ -1,7 +1,7 @@
-"""Moves that a model is asked for as JSON: the schema that its answer has to keep to, and the text of the move. Pure.
+"""Moves that a model gives as JSON: the schema of its answer, and the text of the move. Pure.
 
-An answer is `{"move": {FORM: CONTENT}}`; which forms there are, and what each holds, the game says. The object around
-them is there because servers take no choice at the top of a schema.
+An answer is `{"move": {FORM: CONTENT}}`; the game defines the forms and their contents. The outer object is needed
+because servers accept no choice at the top level of a schema.
 """
 
 import json
@@ -19,7 +19,7 @@ def answer_schema(game: Game[Any], view: View) -> str:
 
 
 def move_of_answer(game: Game[Any], view: View, text: str) -> str | None:
-    """The text of the move that an answer of that seat says; None for what is no such object."""
+    """The text of the move in that seat's answer; None if the answer is no such object."""
     try:
         answer = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
 """The contract between a game and everything that plays, stores, shows or judges it.
 
-A game is pure, immutable and seeded. Its state is a frozen dataclass that carries the *resolved* config, the one
-in which nothing is left to chance, so that `game.initial(game.config(state.config.to_json()), any_rng)` is the
-same starting state again. That is how a match is rebuilt from its event log.
+A game is pure, immutable and seeded. Its state is a frozen dataclass that carries the *resolved* config, in which
+nothing is left to chance, so that `game.initial(game.config(state.config.to_json()), any_rng)` gives the same starting
+state again. That is how a match is rebuilt from its event log.
 """
 
 import random
@@ -28,10 +28,10 @@ GROUNDED = "grounded_0", "grounded_1"
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An accepted move: its kind, who made it, its text, and what the judge made of it.
+    """An accepted move: its kind, who made it, its text, and the judge's verdicts.
 
-    `data` is JSON and holds every verdict, so that `apply` never judges and a log replays for ever. `original` is what
-    a model wrote whose move was read leniently, or asked for as JSON; games leave it None.
+    `data` is JSON and holds every verdict, so that `apply` never judges and a log can always be replayed. `original` is
+    what a model wrote if its move was read leniently or asked for as JSON; games leave it None.
     """
 
     kind: str
@@ -62,7 +62,7 @@ class TranscriptEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """All that one seat may see. `secret` is its own; nothing of the partner's is in here."""
+    """All that one seat may see. `secret` is its own; nothing of the partner's is included."""
 
     game: str
     role: str
@@ -86,7 +86,7 @@ class Outcome:
 
 
 class State(Protocol):
-    """What every game's state has: its resolved config and its number of accepted moves."""
+    """The attributes of every game's state: its resolved config and its number of accepted moves."""
 
     @property
     def config(self) -> Any: ...
@@ -96,7 +96,7 @@ class State(Protocol):
 
 
 class TypicalCalls(NamedTuple):
-    """What a model is expected to do in one seat of one match: calls, tokens of all of them, seconds of each."""
+    """What a model is expected to do in one seat of one match: calls, total tokens, seconds per call."""
 
     calls: float
     prompt_tokens: float
@@ -108,7 +108,7 @@ S = TypeVar("S")
 
 
 class Game(ABC, Generic[S]):
-    """All that is known of a kind of game: its rules, and what others need to know to play, store and show it.
+    """A kind of game: its rules, and everything needed to play, store and show it.
 
     See docs/adding-a-game.md for a worked example.
     """
@@ -139,31 +139,33 @@ class Game(ABC, Generic[S]):
 
     @property
     def drawn(self) -> tuple[str, ...]:
-        """The fields of the config that each match draws by itself; guests may not fix them."""
+        """The fields of the config that each match draws for itself; guests may not fix them."""
         return tuple(name for name, schema in self.fields.items() if schema.get("drawn"))
 
     @property
     def options(self) -> Mapping[str, Schema]:
-        """The JSON Schema of each field that forms ask for."""
+        """The JSON Schema of each field shown in forms."""
         return {
             name: schema for name, schema in self.fields.items() if not schema.get("drawn") and schema.get("form", True)
         }
 
     def prepare(self) -> None:
-        """Load what takes long to load, so that no move waits for it. Called before a process's first match of it."""
+        """Load what is slow to load, so that no move waits for it. Called before a process's first match of the
+        game.
+        """
 
     def config(self, raw: Mapping[str, Any]) -> GameConfig:
         """Validate a raw config. Raises Invalid, which names the field, what was expected and what came."""
         return self.settings.read(raw, self.name)
 
     def typical_calls(self, config: Mapping[str, Any]) -> TypicalCalls:  # noqa: ARG002  in most games any config is alike
-        """What a match with that config takes of a model of which nothing is known."""
+        """The expected calls of a model without history in a match with that config."""
         return self.typical
 
     def partner_weight(self, config: Mapping[str, Any]) -> Fraction | None:  # noqa: ARG002  most games have none
-        """What a point of the partner adds to a seat's utility under a config, exactly; None in a game without it.
+        """The exact weight of a partner's point in a seat's utility under a config; None in a game without one.
 
-        Raises Invalid for what is no config.
+        Raises Invalid for an invalid config.
         """
         return None
 
@@ -173,52 +175,53 @@ class Game(ABC, Generic[S]):
         utilities: tuple[float, float],  # noqa: ARG002
         facts: JSON | None,  # noqa: ARG002
     ) -> float | None:
-        """What both got together, as a share of the most that they could have: from 0 to 1.
+        """The joint score as a share of the best possible joint score: from 0 to 1.
 
-        `facts` are those of the outcome, or None where they have not been read. None in a game without such a most, and
-        where only the facts would tell.
+        `facts` are those of the outcome, or None if they have not been read. None in a game without a best joint score,
+        and if the missing facts are needed to tell.
         """
         return None
 
     def measures(self, config: Mapping[str, Any], moves: Sequence[Event]) -> Mapping[str, float]:  # noqa: ARG002
-        """What a finished match with that resolved config and these accepted moves is measured by, beside its result.
+        """The game's own measures of a finished match with that resolved config and these accepted moves, beside its
+        result.
 
-        By the names that its metrics look for (`MatchTable.measure`); what a match does not have is left out. It is
-        kept with the match when that ends.
+        The keys are the names that its metrics look up (`MatchTable.measure`); measures that a match lacks are left
+        out. They are stored with the match when it ends.
         """
         return {}
 
     def talk(self, config: Mapping[str, Any], moves: Sequence[Event], seat: int) -> Talk:  # noqa: ARG002
-        """What a seat said in a match with that resolved config and these accepted moves, for what its game measures
-        of it.
-        """
+        """What a seat said in a match with that resolved config and these accepted moves, as measured by its game."""
         return Talk([words_of(move.text) for move in moves if move.seat == seat])
 
     def prompt_words(self, facts: JSON, sections: Mapping[str, str]) -> Mapping[str, str]:  # noqa: ARG002
-        """What the rules in a prompt name beside the facts of the view; `sections` are those of the template."""
+        """Further placeholders for the rules in a prompt, beside the view's facts; `sections` are those of the
+        template.
+        """
         return {}
 
     def answer_forms(self, view: View) -> Mapping[str, Schema]:  # noqa: ARG002  most games take moves as text alone
-        """What the seat that sees `view` may answer where its moves are asked for as JSON: a schema for each form."""
+        """The forms of answer open to the seat that sees `view` when moves are asked for as JSON: a schema for each."""
         return {}
 
     def written_move(self, view: View, form: str, content: Any) -> str | None:  # noqa: ARG002  likewise
-        """The text of the move that such an answer says; None for a form or content that the seat is never asked for.
+        """The text of the move in such an answer; None for a form or content that the seat is never asked for.
 
-        What only the rules forbid is written all the same: `parse` says what is wrong with it.
+        A move that only the rules forbid is still written: `parse` says what is wrong with it.
         """
         return None
 
     @abstractmethod
     def utility_range(self, config: Mapping[str, Any]) -> tuple[Decimal, Decimal]:
-        """The least and the most that a seat's utility can be under a config, exact, as studies pay by it.
+        """The minimum and maximum of a seat's utility under a config, exact, because studies pay by it.
 
-        Raises Invalid for what is no config.
+        Raises Invalid for an invalid config.
         """
 
     @abstractmethod
     def initial(self, config: Any, rng: random.Random) -> S:
-        """Draw what the config leaves open from `rng`, and set the game up."""
+        """The starting state; whatever the config leaves open is drawn from `rng`."""
 
     @abstractmethod
     def to_move(self, state: S) -> int | None:
@@ -226,7 +229,7 @@ class Game(ABC, Generic[S]):
 
     @abstractmethod
     def parse(self, state: S, seat: int, text: str) -> Event | Violation:
-        """Read a move of the seat to move: the structured event, or why it is refused."""
+        """Read a move by the seat whose turn it is: the structured event, or why it is refused."""
 
     @abstractmethod
     def apply(self, state: S, event: Event) -> S:

@@ -1,15 +1,15 @@
 """The base of every game's config: a pydantic model whose JSON Schema feeds forms, the command line and the API.
 
 A field is described once, in its game's `Config`: type, bounds, default, title, one sentence of help and, in
-`json_schema_extra`, what JSON Schema has no word for:
+`json_schema_extra`, what JSON Schema cannot express:
 
-- `drawn`: True where each match draws its own; guests may not fix it, nor may what all matches of a campaign share;
-- `form`: False where forms leave it out, as they do with all that is drawn;
-- `labels`: what a form calls each of the words that the field may be;
-- `other`: of a field that may be a word or a number, the number's own field in a form: its `name`, `title`,
-  `description`, `default`, and the `word` and the `label` of the choice that shows it.
+- `drawn`: True if each match draws its own; neither guests nor a campaign's shared config may fix it;
+- `form`: False if forms leave it out, as they do with all drawn fields;
+- `labels`: a form's label for each of the words that the field may be;
+- `other`: for a field that may be a word or a number, the number's own field in a form: its `name`,
+  `title`, `description`, `default`, and the `word` and the `label` of the choice that shows it.
 
-A field with a `BeforeValidator` of its own reads what came by itself, and raises Invalid.
+A field with its own `BeforeValidator` reads raw values itself, and raises Invalid.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ class GameConfig(BaseModel):
 
     @classmethod
     def read(cls, raw: Mapping[str, Any], game: str) -> Self:
-        """The config of a mapping; numbers may have come as text. Raises Invalid, naming the field."""
+        """The config from a mapping; numbers may be given as text. Raises Invalid, naming the field."""
         if unknown := sorted(set(raw) - set(cls.model_fields)):
             raise Invalid(
                 "config",
@@ -58,7 +58,7 @@ class GameConfig(BaseModel):
             raise invalid_of(str(fault["loc"][0]) if fault["loc"] else "config", fault) from None
 
     def to_json(self) -> dict[str, Any]:
-        """The config as JSON; `lenient` is left out where it is off, as in configs of before there was such reading."""
+        """The config as JSON; `lenient` is left out when off, as in configs from before lenient reading existed."""
         found = self.model_dump(mode="json", exclude_none=True)
         return found if self.lenient else {name: value for name, value in found.items() if name != LENIENT}
 

@@ -1,4 +1,4 @@
-"""Finished matches as columns of numbers: what all figures are made of. Pure."""
+"""Finished matches as columns of numbers, from which all figures are computed. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -14,9 +14,9 @@ NOBODY = -1
 
 
 class FinishedMatch(NamedTuple):
-    """A finished match. Utilities and players go by seat; None is what nobody counted.
+    """A finished match. Utilities and players are by seat; None is a value that was not counted.
 
-    Matches of the same `pair` are one game from either side; None is a match by itself.
+    Matches of the same `pair` are one game from either side; None is a match on its own.
     """
 
     utilities: tuple[float, float]
@@ -37,7 +37,9 @@ class FinishedMatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MatchTable:
-    """n finished matches. `reason` and `player` are places in `reasons` and `players`; NaN is what nobody counted."""
+    """n finished matches. `reason` and `player` are indices into `reasons` and `players`; NaN is a value not
+    counted.
+    """
 
     utility: Floats  # (n, 2) by seat
     player: Integers  # (n, 2) by seat
@@ -68,7 +70,7 @@ class MatchTable:
         return ended
 
     def take(self, places: Integers) -> "MatchTable":
-        """The matches at these places, in their order."""
+        """The matches at these indices, in their order."""
         taken: dict[str, Any] = {
             each.name: values[places]
             for each in fields(self)
@@ -77,11 +79,11 @@ class MatchTable:
         return replace(self, **taken, measures={name: values[places] for name, values in self.measures.items()})
 
     def measure(self, name: str) -> Floats:
-        """(n,) What the game measures under that name, NaN where a match does not have it, or was not measured."""
+        """(n,) The game's measure of that name, NaN if a match does not have it or was not measured."""
         return self.measures[name] if name in self.measures else np.full(len(self), np.nan)
 
     def measure_by_seat(self, names: tuple[str, str]) -> Floats:
-        """(n, 2) The same of each seat."""
+        """(n, 2) The game's measures of these names, one for each seat."""
         return np.stack([self.measure(name) for name in names], axis=1)
 
     @property
@@ -92,7 +94,7 @@ class MatchTable:
 
     @property
     def lost(self) -> Booleans:
-        """(n, 2) Whose partner won."""
+        """(n, 2) Which seat's partner won."""
         return self.won[:, ::-1]
 
     @property
@@ -103,17 +105,17 @@ class MatchTable:
 
     @property
     def turns(self) -> Floats:
-        """(n,) How often the seat that began was to move."""
+        """(n,) Turns of the seat that began."""
         return np.ceil(self.ply / 2)
 
     @property
     def units(self) -> Integers | None:
-        """(n,) What was drawn independently, if that is not each match: what resampling draws."""
+        """(n,) The independently drawn units that resampling draws, or None if each match is one."""
         return self.pair
 
 
 class MatchTableBuilder:
-    """Collects rows, as many at a time as come."""
+    """Builds a MatchTable from batches of rows."""
 
     def __init__(self) -> None:
         self._players: dict[str, int] = {}
@@ -126,7 +128,7 @@ class MatchTableBuilder:
         self._number = 0
 
     def add(self, rows: Sequence[FinishedMatch]) -> None:
-        """Take in some more."""
+        """Add a batch of rows."""
         if not rows:
             return
         integers = [
@@ -146,7 +148,7 @@ class MatchTableBuilder:
         self._number += len(rows)
 
     def matches(self) -> MatchTable:
-        """All of them."""
+        """The table of all rows added."""
         integers, flags = np.concatenate(self._integers), np.concatenate(self._flags)
         floats = np.concatenate(self._floats)
         return MatchTable(

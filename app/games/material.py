@@ -1,7 +1,7 @@
-"""The contract between a game and those who give its matches something to be played on.
+"""The contract between a game and the sources of the material that its matches are played on.
 
 Material comes in pieces, such as the context of a negotiation or a target word. A piece is JSON: it is stored with
-rounds and campaigns, and stands for a part of a match's config.
+rounds and campaigns, and represents a part of a match's config.
 """
 
 import random
@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 
 class MaterialKind(ABC):
-    """What the matches of a game are played on, where each gets a piece of a list."""
+    """The material of a game's matches, each of which gets one piece of a list."""
 
     name: ClassVar[str]  # of the field in forms, and of the option on the command line
     piece: ClassVar[str]  # one piece; a match's own is drawn by its seed and this word
@@ -27,31 +27,33 @@ class MaterialKind(ABC):
 
     @abstractmethod
     def read(self, lines: Iterable[str], source: str) -> list[Any]:
-        """The pieces of a file in their order. Raises Invalid with `source` and the number of the line at fault."""
+        """The pieces of a file in order. Raises Invalid with `source` and the number of the faulty line."""
 
     def lines_of(self, pieces: Iterable[Any]) -> Iterable[str]:
-        """The lines of a file with these pieces, as `read` reads them; a kind whose pieces are no text says how."""
+        """The lines of a file with these pieces, as `read` reads them; kinds whose pieces are not text override
+        this.
+        """
         return map(str, pieces)
 
     @abstractmethod
     def config_of(self, piece: Any) -> dict[str, Any]:
-        """The part of a config that a piece stands for."""
+        """The part of a config that a piece represents."""
 
     def piece_of(self, config: Mapping[str, Any]) -> Any:
-        """The piece that stands in the config of a match; None where there is none.
+        """The piece in a match's config; None if it has none.
 
-        A kind of several fields says how they make a piece.
+        Kinds of several fields override this to combine them into a piece.
         """
         return config.get(self.fields[0]) if len(self.fields) == 1 else None
 
     def draw_all(self, rng: random.Random) -> Sequence[Any]:  # noqa: ARG002  a list needs none
-        """As many different pieces as there are without a file, or nearly so."""
+        """As many different pieces as exist without a file, or nearly so."""
         return self.listed()
 
     def listed(self) -> Sequence[Any]:
-        """The list that comes with the game; empty where each match draws a piece of its own."""
+        """The list that comes with the game; empty if each match draws its own piece."""
         return ()
 
     def held_out_key(self, piece: Any) -> Any:
-        """JSON that is the same for pieces of which all or none must be held out of training."""
+        """JSON that is equal for pieces that must be held out of training together."""
         return piece

@@ -1,8 +1,8 @@
-"""What a metric is, and those that every game has. Pure; each game's own ones are in its package, `metrics.py`.
+"""The definition of a metric, and the metrics of every game. Pure; each game's own are in its package, `metrics.py`.
 
 A metric is defined once: analysis, charts, campaigns, comparisons, tiles, lists, CSV, codebook and docs/analysis.md
-read these definitions. Each works on a whole table of matches at a time, so that 100,000 of them take no longer than
-NumPy does.
+read these definitions. Each is computed on a whole table of matches at once, so that 100,000 of them take no longer
+than NumPy needs.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ Condition = Callable[["MatchTable"], "Booleans"]
 
 
 class Use(Flag):
-    """Where a metric is shown beside the full table of all metrics."""
+    """Where a metric is shown, besides the full table of all metrics."""
 
     NOWHERE = 0
     HEADLINE = auto()  # the one that says most: lists, and charts that nobody asked a column for
@@ -48,7 +48,7 @@ class Use(Flag):
 
 
 class Histogram(NamedTuple):
-    """How often each value of a metric occurred. `name` is its key in JSON, `most` how many bins at most."""
+    """How often each value of a metric occurred. `name` is its key in JSON, `most` the maximum number of bins."""
 
     name: str
     title: str
@@ -60,8 +60,8 @@ class Histogram(NamedTuple):
 class Panel(NamedTuple):
     """A panel of a campaign's figure.
 
-    One that is `compared` has a line for each further evaluation beside its own one; one that is not there `alone` is
-    shown only with these.
+    A `compared` panel also has a line for each further evaluation; a panel that is not shown `alone` appears only with
+    these.
     """
 
     title: str
@@ -70,7 +70,7 @@ class Panel(NamedTuple):
 
 
 class PanelLine(NamedTuple):
-    """A metric as a line of a panel, under what the legend calls it."""
+    """A metric as a line of a panel, with its label in the legend."""
 
     panel: Panel
     label: str = AS_PLAYED
@@ -80,10 +80,10 @@ class PanelLine(NamedTuple):
 class Metric:
     """A figure of matches. `name` is its CSV column and JSON key; that of a share ends in _rate or _share.
 
-    `value` gives a number or a truth for each match, (n,), NaN where a match has none; if `by_seat`, for each of its
-    seats, (n, 2). A share is taken of truths, or of numbers that are 0 or 1; a median of seats alone. `among` leaves
-    out matches, `seats` seats. Without a `value` it is the share of seats that `seats` leaves. Raises ValueError for a
-    name or an aggregate that does not fit.
+    `value` gives a number or a boolean for each match, (n,), NaN if a match has none; if `by_seat`, for each of its
+    seats, (n, 2). A share is taken of booleans, or of numbers that are 0 or 1; a median only of seats. `among` filters
+    matches, `seats` filters seats. Without a `value` it is the share of seats that pass `seats`. Raises ValueError for
+    a name or an aggregate that does not fit.
     """
 
     name: str
@@ -114,25 +114,25 @@ class Metric:
 
     @property
     def heading(self) -> str:
-        """The title as the head of a column."""
+        """The title as a column heading."""
         return self.title[:1].upper() + self.title[1:]
 
     @property
     def interval(self) -> str:
-        """How its 95 % interval is made."""
+        """How its 95 % interval is computed."""
         return WILSON if self.aggregate == PART else BOOTSTRAP
 
     @property
     def pooled(self) -> bool:
-        """Whether it mixes what both seats got: of two models that differ, it says nothing about either."""
+        """Whether it mixes both seats' values: when two models differ, it describes neither."""
         return self.by_seat and self.seats == EITHER
 
 
 @dataclass(frozen=True, eq=False)
 class GameMetrics:
-    """The metrics of a game: of all matches, and of each model in them.
+    """The metrics of a game: those of all matches, and those of each model in them.
 
-    Of both kinds one says most; a model always has its mean score. Raises ValueError where one of these is missing.
+    Each kind has one headline; a model always has its mean score. Raises ValueError if one of these is missing.
     """
 
     of_matches: tuple[Metric, ...]
@@ -151,13 +151,13 @@ class GameMetrics:
 
     @cached_property
     def columns(self) -> Mapping[str, Metric]:
-        """What an analysis has of all matches, by name, in the order of the CSV; of a ratio there is none."""
+        """An analysis's metrics of all matches, by name, in the order of the CSV; ratios are not included."""
         found = [each for each in self.of_matches if each.aggregate != RATIO]
         return {each.name: each for each in (*found, *(_above(each) for each in found if each.above))}
 
     @cached_property
     def ratios(self) -> Mapping[str, Metric]:
-        """What an evaluation of a campaign has beside these: the model's mean divided by that of the base."""
+        """The further metrics of a campaign's evaluation: the model's mean divided by that of the base."""
         return {each.name: each for each in self.of_matches if each.aggregate == RATIO}
 
     @cached_property
@@ -167,45 +167,45 @@ class GameMetrics:
 
     @cached_property
     def models(self) -> Mapping[str, Metric]:
-        """What an analysis has of each model, by name."""
+        """An analysis's metrics of each model, by name."""
         return {each.name: each for each in self.of_models}
 
     @cached_property
     def ranked(self) -> Sequence[Metric]:
-        """The metrics of matches in reading order: by rank, and then as they are defined."""
+        """The metrics of matches in reading order: by rank, then in the order of definition."""
         return sorted(self.of_matches, key=_rank)
 
     @property
     def headline(self) -> Metric:
-        """What says most of matches."""
+        """The most informative metric of matches."""
         return next(each for each in self.of_matches if Use.HEADLINE in each.uses)
 
     @property
     def model_headline(self) -> Metric:
-        """What says most of a model."""
+        """The most informative metric of a model."""
         return next(each for each in self.of_models if Use.HEADLINE in each.uses)
 
     @cached_property
     def histograms(self) -> Mapping[str, Metric]:
-        """What is counted, by the histogram's name: of every game the common ones, and then its own."""
+        """The metrics with a histogram, by its name: those common to all games, then the game's own."""
         own = (each for each in self.of_matches if each.histogram)
         return {each.histogram.name: each for each in (*COUNTED, *own) if each.histogram}
 
     def shown(self, use: Use) -> list[Metric]:
-        """The metrics of matches that are used so, in reading order."""
+        """The metrics of matches with that use, in reading order."""
         return [each for each in self.ranked if use in each.uses]
 
     def shown_of_models(self, use: Use) -> list[Metric]:
-        """The metrics of a model that are used so, in order."""
+        """The metrics of a model with that use, in order."""
         return [each for each in self.of_models if use in each.uses]
 
     @cached_property
     def side_by_side(self) -> Sequence[Metric]:
-        """What models have side by side, in each setting: of a model, then of its matches."""
+        """The metrics for models side by side, in each setting: those of a model, then of its matches."""
         return *self.shown_of_models(Use.SETTINGS), *self.of_settings, *self.shown(Use.SETTINGS)
 
     def texts(self) -> Iterator[str]:
-        """What pages show of them."""
+        """The texts of these metrics that pages show."""
         for said in self.language:
             yield from (said.heading, said.unit)
         for each in (*self.of_matches, *self.of_models, *self.of_settings):
@@ -224,7 +224,7 @@ def _rank(metric: Metric) -> tuple[bool, int]:
 
 
 def _above(metric: Metric) -> Metric:
-    """The metric, taken of the transcripts above the average."""
+    """The metric, restricted to the transcripts above average."""
     return replace(
         metric,
         name=f"above_{metric.name}",
@@ -246,7 +246,7 @@ def _above(metric: Metric) -> Metric:
 
 
 def scores(matches: "MatchTable") -> "Floats":
-    """(n, 2) What each seat got."""
+    """(n, 2) The score of each seat."""
     return matches.utility
 
 
@@ -273,7 +273,7 @@ def own_violations(matches: "MatchTable") -> "Floats":
 
 
 def ended_as(reason: str) -> Value:
-    """Whether a match ended for that reason: (n,)."""
+    """(n,) Whether a match ended for that reason."""
     return lambda matches: matches.ended(reason)
 
 

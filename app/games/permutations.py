@@ -1,4 +1,4 @@
-"""Orders of item types: which games are the same game when their item types are exchanged for each other. Pure."""
+"""Permutations of item types: games that stay the same when their item types are exchanged. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -7,11 +7,11 @@ Order = tuple[int, ...]  # which item type each of them becomes: (1, 0, 2) excha
 
 
 class Permutations(NamedTuple):
-    """How a match reads when the item types of its game are exchanged. The rules and the scores stay the same.
+    """How a match reads when its game's item types are permuted. The rules and the scores stay the same.
 
-    `orders` are all but the usual one. `of_config` gives the resolved config in an order, `of_move` the kind, the text
-    and the data of an accepted move as (text, data), and `of_text` other words, such as reasoning; both are None where
-    the items are named in a way that cannot be exchanged.
+    `orders` are all but the usual one. `of_config` gives the resolved config in an order, `of_move` takes the kind, the
+    text and the data of an accepted move and gives (text, data), and `of_text` gives other words, such as reasoning;
+    the last two are None if the items are named in a way that cannot be exchanged.
     """
 
     orders: Sequence[Order]

@@ -1,7 +1,7 @@
-"""Rewards: what the moves of a seat are worth to a model that learns from them. Pure.
+"""Rewards: what a seat's moves are worth to a model that learns from them. Pure.
 
-Each game says in its package what a whole match is worth to a seat (`RewardFormula`); how that is shared among the
-seat's moves is the same for all games.
+Each game defines in its package what a whole match is worth to a seat (`RewardFormula`); dividing that among the seat's
+moves is the same for all games.
 
 Source: the rewards of Self-Play of Adversarial Language Game, Cheng et al. 2024, arXiv 2404.10642.
 """
@@ -14,7 +14,7 @@ NO_REWARDS, SPAG = "none", "spag"  # which rewards the moves of a dataset have
 
 
 class SeatResult(NamedTuple):
-    """The result of a finished match for one seat; `partner_weight` is what the partner's points count in `utility`."""
+    """A finished match's result for one seat; `partner_weight` is the weight of the partner's points in `utility`."""
 
     role: str
     utility: float
@@ -23,7 +23,7 @@ class SeatResult(NamedTuple):
 
 
 class RewardTotals(NamedTuple):
-    """What is known of all matches of a game together.
+    """Totals over all matches of a game.
 
     `winners` counts the seats that won, by role; `means` are mean utilities by role and `partner_weight`.
     """
@@ -33,14 +33,14 @@ class RewardTotals(NamedTuple):
 
 
 class SeatReward(NamedTuple):
-    """The sum of the rewards of a seat's moves, and the weight of each of them; with weight 0 none is learnt."""
+    """The sum of a seat's move rewards, and the weight of each move; with weight 0, none is learnt."""
 
     reward: float
     weight: float
 
 
 class RewardFormula(NamedTuple):
-    """What a match is worth to a seat. `summary` says it in one sentence, for pages and help texts."""
+    """What a match is worth to a seat. `summary` describes it in one sentence, for pages and help texts."""
 
     of_seat: Callable[[SeatResult, RewardTotals], SeatReward]
     summary: str
@@ -50,9 +50,9 @@ NOTHING = SeatReward(0.0, 0.0)
 
 
 def shares(moves: int, decay: float) -> list[float]:
-    """How a reward is shared among a seat's moves, which come in order: γ^(T−t) / Σ_k γ^(T−k), t = 1…T.
+    """The shares of a reward among a seat's moves, in order: γ^(T−t) / Σ_k γ^(T−k), t = 1…T.
 
-    The shares sum to 1, and the last move has the largest.
+    They sum to 1, and the last move has the largest.
     """
     powers = [decay ** (moves - number) for number in range(1, moves + 1)]
     return [each / sum(powers) for each in powers]

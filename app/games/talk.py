@@ -1,4 +1,4 @@
-"""What players say in a match, and what it is measured by. Pure; each game's figures are in its package."""
+"""What players say in a match, and its metrics. Pure; each game's own are in its package."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -12,7 +12,7 @@ SEQUENCE = 3  # words in a row that are looked for again
 class Talk(NamedTuple):
     """What one seat said in a match: the words of its messages, how many of these make an offer, and its offers.
 
-    An offer is what it demands for itself, in its own points before those of the partner are counted.
+    An offer is what the seat demands for itself, in its own points before its partner's are counted.
     """
 
     messages: Sequence[Sequence[str]]
@@ -21,7 +21,7 @@ class Talk(NamedTuple):
 
 
 class MatchPart(NamedTuple):
-    """A match's part of a figure, which is the sum of these over the sum of those."""
+    """A match's part of a figure, which is the sum of all `over` divided by the sum of all `under`."""
 
     over: float
     under: float
@@ -29,7 +29,7 @@ class MatchPart(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LanguageMetric:
-    """A figure of what a player says. `name` is its CSV column; that of a share ends in _rate."""
+    """A figure of a player's language. `name` is its CSV column; that of a share ends in _rate."""
 
     name: str
     title: str  # as it is written within a sentence
@@ -39,17 +39,17 @@ class LanguageMetric:
 
     @property
     def heading(self) -> str:
-        """The title as the head of a column."""
+        """The title as a column heading."""
         return self.title[:1].upper() + self.title[1:]
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text in lower case, without marks around them."""
+    """The words of a text in lower case, without surrounding punctuation."""
     return [each.replace("’", "'") for each in _WORD.findall(text.lower())]
 
 
 def repeated(things: Iterable[object]) -> tuple[int, int]:
-    """How many of some things have been there before, and how many there are."""
+    """The number of items that occurred before, and the number of all items."""
     seen: set[object] = set()
     again = number = 0
     for each in things:

@@ -1,7 +1,7 @@
-"""One pass over the words of a text: who is to get what, and what things are worth to the speaker.
+"""One pass over the words of a text: who is to get what, and what items are worth to the speaker.
 
-The pass knows no grammar beyond a small memory: whose share is being spoken of, the last number, and the
-quantities not yet given to anyone. That is why slips, missing commas and half sentences do not trouble it.
+The pass knows no grammar beyond a small memory: whose share is being spoken of, the last number, and the quantities not
+yet given to anyone. So it copes with slips, missing commas and half sentences.
 """
 
 import re
@@ -46,7 +46,7 @@ _NOT_LITTLE = re.compile(r"\bnot? (?:be )?(?:without|just|only)\b")
 
 
 class StatedValue(NamedTuple):
-    """What one clause says that things are worth: points by item, and items that are liked or, if `little`, are not."""
+    """What one clause says that items are worth: points by item, and items that are liked or, if `little`, disliked."""
 
     values: tuple[tuple[int, int], ...]
     items: frozenset[int]
@@ -73,7 +73,7 @@ class ClaimParser:
         self._begin_sentence()
 
     def parse(self, plain: str, words: Sequence[str]) -> None:
-        """Read a text in lower case; `words` are its tokens."""
+        """Read a lower-case text; `words` are its tokens."""
         if self._parse_price_list(words):
             return
         if WORTH.isdisjoint(words):
@@ -89,7 +89,7 @@ class ClaimParser:
     # ---- What things are worth --------------------------------------------------
 
     def _parse_price_list(self, words: Sequence[str]) -> bool:
-        """Whether the text is nothing but values: "hat 6, books 2, balls 0"."""
+        """Whether the text consists only of values: "hat 6, books 2, balls 0"."""
         if len(words) < 6 or words[0] not in ITEMS or words[1] not in NUMBERS:
             return False
         bare = [word for word in words if word in ITEMS or word in NUMBERS]
@@ -108,7 +108,7 @@ class ClaimParser:
     # ---- Words ------------------------------------------------------------------
 
     def _begin_sentence(self) -> None:
-        """Forget what belongs to one sentence."""
+        """Reset the state of one sentence."""
         self._owner: str | None = None
         self._owners: dict[int, str] = {}  # who was last given a number of an item
         self._asking = False  # whether the listener is asked for something: "let me have"
@@ -136,7 +136,7 @@ class ClaimParser:
         self._flush()
 
     def _unknown(self, word: str) -> None:
-        """A number waits for its item over a word or two, an article hardly at all."""
+        """Let a number wait for its item over a word or two, and an article hardly at all."""
         self._patience -= 3 if self._article and word not in ("extra", "basket", "single", "of") else 1
         if self._patience <= 0:
             self._loose_number()
@@ -157,7 +157,7 @@ class ClaimParser:
         self._hold(NUMBERS[word], word in ARTICLES)
 
     def _loose_number(self) -> None:
-        """A number without an item speaks of the item named last, if it was more than an article."""
+        """Apply a number without an item to the last named item, unless it was only an article."""
         number, self._number = self._number, None
         if number is None or self._article:
             return
@@ -187,7 +187,7 @@ class ClaimParser:
             self._pending.append((item, number))
 
     def _except(self, item: int, number: int) -> None:
-        """All but some: take them off what was just counted."""
+        """ "All but some": subtract these from what was just counted."""
         self._pending = [(one, max(n - number, 0) if one == item else n) for one, n in self._pending]
 
     # ---- Parts of a sentence ------------------------------------------------------
@@ -244,7 +244,7 @@ class ClaimParser:
             self._pending += list(enumerate(self.counts))
 
     def _things(self, word: str) -> None:
-        """All the items; two items say nothing of books."""
+        """ "All the items" is everything; "two items" says nothing of books."""
         if self._number == _ALL:
             self._everything(word)
         self._number = None
@@ -300,7 +300,7 @@ class ClaimParser:
         self._giving = True
 
     def _for(self, _: str) -> None:
-        """Some things for others: what follows goes the other way."""
+        """ "Some items for others": what follows goes to the other side."""
         after = self._neighbour(1)
         if self._pending and (after in NUMBERS or after in ITEMS or after in ("the", "all")):
             self._loose_number()
@@ -322,7 +322,7 @@ class ClaimParser:
             self._give_out(self._receiver())
 
     def _give_out(self, owner: str) -> None:
-        """Settle who gets the pending quantities."""
+        """Assign the pending quantities to their owner."""
         pending, self._pending = self._pending, []
         if self._negated and owner == SPEAKER and not self._wanting and not self._giving:
             return  # "I can't do two books" names no share
@@ -360,7 +360,7 @@ class ClaimParser:
 
 @lru_cache(maxsize=2048)  # there are few ways to say what one likes, and no other sentence takes as long to read
 def _taken_apart(sentence: str) -> tuple[Sequence[str], tuple[StatedValue, ...]]:
-    """The words of a sentence that speaks of worth, without those that do, and what these say."""
+    """The words of a sentence about worth, without its clauses about worth, and what those clauses say."""
     left, worths = [], []
     worth = False
     for clause in _CLAUSE.split(sentence):

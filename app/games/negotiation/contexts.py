@@ -20,16 +20,16 @@ Counts = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What lies on the table: counts of books, hats and balls, and what one of each is worth to each seat."""
+    """The items on the table: counts of books, hats and balls, and what one of each is worth to each seat."""
 
     counts: Counts
     values: tuple[Counts, Counts]
 
 
 def generate_context(rng: random.Random) -> Context:
-    """Draw a context: 5 to 7 items, each type at least once, 10 points a seat.
+    """Draw a context: 5 to 7 items, each type at least once, 10 points for each seat.
 
-    Every type is wanted by a seat, and some type by both, so that there is something to talk about.
+    Every type is wanted by a seat, and some type by both, so that there is something to negotiate.
     """
     counts = rng.choice(_all_counts())
     candidates = _all_values(counts)
@@ -40,9 +40,9 @@ def generate_context(rng: random.Random) -> Context:
 
 
 def read_contexts(lines: Iterable[str], source: str = "contexts file") -> list[Context]:
-    """Read a contexts file: two lines a context (seat 0, seat 1), each `count value` three times.
+    """Read a contexts file: two lines per context (seat 0, seat 1), each with `count value` three times.
 
-    Raises Invalid with the number of the first line that is not so.
+    Raises Invalid with the number of the first malformed line.
     """
     contexts: list[Context] = []
     opening: tuple[int, Counts, Counts] | None = None
@@ -139,7 +139,7 @@ def _worth_talking_about(values: tuple[Counts, Counts]) -> bool:
 
 
 def context_of(counts: Any, values: Any) -> Context:
-    """The context that a config names by its counts and values. Raises Invalid."""
+    """The context given by a config's counts and values. Raises Invalid."""
     where = Verbatim("counts, values")
     try:
         context = Context(three(counts), (three(values[0]), three(values[1])))
@@ -163,7 +163,7 @@ def three(numbers: Sequence[int]) -> Counts:
 
 
 def rest_of(counts: Counts, share: Counts) -> Counts:
-    """What is left of the table when a share is taken."""
+    """What is left on the table after a share is taken."""
     (a, b, c), (x, y, z) = counts, share
     return a - x, b - y, c - z
 

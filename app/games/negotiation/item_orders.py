@@ -1,8 +1,8 @@
-"""The same negotiation with books, hats and balls exchanged for each other: counts, values, and the words for them.
+"""The same negotiation with books, hats and balls permuted: counts, values, and the words for them.
 
 A text is renamed as a whole or not at all. Items are named by `book`, `hat` and `ball`, in the singular or the plural;
-where a text also names them by a nickname, a misspelling or a picture, or by numbers or places alone, which stand for
-items by their order, nobody can tell for sure what it says in another order. Pure.
+if a text also names them by a nickname, a misspelling or a picture, or by bare numbers or positions, which stand for
+items by their order, its meaning in another order is uncertain. Pure.
 """
 
 import itertools
@@ -29,7 +29,7 @@ _BY_PLACE = re.compile(
 
 
 def _renamed(text: str, order: Order) -> str | None:
-    """A text in which each item's words are those of the item that it becomes; None where that is not sure."""
+    """A text with each item's words replaced by those of the item that it becomes; None if that is uncertain."""
     if _BY_PLACE.search(text):
         return None
     words = _WORD.findall(text)
@@ -51,7 +51,7 @@ def _other_word(word: str, order: Order) -> str:
 
 
 def _moved(numbers: Sequence[int], order: Order) -> Counts:
-    """Numbers of each item, each at the place of the item that its own becomes."""
+    """The numbers of each item, moved to the position of the item that it becomes."""
     return three([numbers[order.index(item)] for item in range(len(ITEMS))])
 
 
@@ -62,7 +62,7 @@ def _config_in(config: Mapping[str, Any], order: Order) -> dict[str, Any]:
 
 
 def _move_in(kind: str, text: str, data: Mapping[str, Any], order: Order) -> tuple[str, dict[str, Any]] | None:
-    """A message in other words; a proposal, which names the items in their usual order, with its numbers moved."""
+    """A message renamed; or a proposal, which names the items in their usual order, with its numbers moved."""
     if kind == "message":
         renamed = _renamed(text, order)
         return None if renamed is None else (renamed, dict(data))

@@ -1,4 +1,4 @@
-"""Contexts as what the matches of a round are played on."""
+"""Contexts as the material that a round's matches are played on."""
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,7 +44,9 @@ class Contexts(MaterialKind):
         return pieces_of(dict.fromkeys(generate_context(rng) for _ in range(_DRAWS)))
 
     def held_out_key(self, piece: Any) -> Any:
-        """Both seats of a match are trained on, so a context and the one with the seats exchanged go together."""
+        """The same key for a context and for its copy with the seats swapped, as both seats of a match are trained
+        on.
+        """
         counts, *values = piece
         return [counts, *sorted(values)]
 

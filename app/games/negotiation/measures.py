@@ -1,4 +1,4 @@
-"""What a finished match is measured by beside its result: what its talk says, and what others would have got. Pure."""
+"""A finished match's measures beside its result: what its talk says, and what reference splits would score. Pure."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -21,7 +21,7 @@ _POINTS_OF_BOTH = 10  # on average of a random split: every item goes to either 
 
 
 def measures_of(context: Context, lam: Fraction, first: int, moves: Sequence[Event]) -> dict[str, float]:
-    """The measures of a match with these accepted moves, by name; what it does not have is left out.
+    """The measures of a match with these accepted moves, by name; those that it lacks are left out.
 
     `first` is the seat that began. Scores are means of both seats, with λ.
     """
@@ -56,6 +56,6 @@ def _last_offer(context: Context, lam: Fraction, talk: TalkReading, weight: floa
 
 
 def _own(talk: TalkReading, counts: Counts, seat: int) -> Counts | None:
-    """The seat's share of the last split, as it reads it."""
+    """The seat's share of the last split, as that seat reads it."""
     split = talk.last[seat]
     return split if split is None or seat == 0 else rest_of(counts, split)

@@ -69,14 +69,14 @@ def _unspoken(matches: "MatchTable") -> "Floats":
 
 
 def _joint_share(matches: "MatchTable") -> "Floats":
-    """(n,) Raises ValueError where nobody has read it."""
+    """(n,) The joint shares. Raises ValueError if they were not read."""
     if matches.joint_share is None:
         raise ValueError("expected what both got as a share of the most, got nothing that was read")
     return matches.joint_share
 
 
 def _measured(name: str) -> Value:
-    """(n,) What was measured of each match when it ended."""
+    """(n,) The measure of that name, taken when each match ended."""
     return lambda matches: matches.measure(name)
 
 

@@ -28,7 +28,7 @@ _COURTESIES = re.compile(
 
 @dataclass(slots=True)
 class OfferHistory:
-    """Offers and likings voiced so far. Every allocation is *mine*, whoever named it; the partner gets the rest."""
+    """Offers and preferences voiced so far. Every allocation is *mine*, whoever named it; the partner gets the rest."""
 
     counts: Counts
     mine: Counts | None = None  # the last split I named
@@ -45,7 +45,7 @@ class OfferHistory:
     evidence: tuple[Evidence, ...] = ()
 
     def copy(self) -> "OfferHistory":
-        """The same again, to be carried on from here. Written out because this is done at every move."""
+        """A copy to continue from. Written out because one is made at every move."""
         return OfferHistory(
             self.counts,
             self.mine,
@@ -63,11 +63,11 @@ class OfferHistory:
         )
 
     def complement(self, share: Counts) -> Counts:
-        """What is left of the table."""
+        """What is left on the table after a share is taken."""
         return rest_of(self.counts, share)
 
     def add_message(self, by: str, text: str) -> None:
-        """Take in one message."""
+        """Add one message."""
         if by == "partner":
             reading, self.greeted = _listen(text, self.counts)
             self.last, self.excess = reading, reading.excess
@@ -111,7 +111,7 @@ class OfferHistory:
             self.evidence += tuple(("value", pair) for pair in reading.values)
 
     def _whole_split(self, by: str, reading: Utterance) -> Counts | None:
-        """The whole split that a message means, what it leaves open filled from what was said before."""
+        """The whole split that a message means, with its gaps filled from what was said before."""
         if not reading.names_a_split:
             return None
         if self.table_by not in (None, by) and (self._confirms(by, reading) or self._echoes(by, reading)):
@@ -126,11 +126,11 @@ class OfferHistory:
         return self._as_mine(by, before)
 
     def _as_mine(self, by: str, share: Counts) -> Counts:
-        """My share, given the speaker's; and the other way round."""
+        """My share, given the speaker's; and vice versa."""
         return share if by == "you" else self.complement(share)
 
     def _confirms(self, by: str, reading: Utterance) -> bool:
-        """Whether a message names only what the other side's split on the table holds already."""
+        """Whether a message names only what the other side's split on the table already contains."""
         if reading.rest is not None or reading.answer is False or self.table is None:
             return False
         (a, b, c), (x, y, z) = reading.share, self._as_mine(by, self.table)
@@ -161,7 +161,7 @@ class OfferHistory:
         return first, second, third
 
     def _before(self, by: str, reading: Utterance) -> Counts:
-        """The speaker's share of whatever the message does not name."""
+        """The speaker's share of the items that the message does not name."""
         if reading.rest is not None and reading.share == _NOTHING and self.table is not None:
             # "I take the rest", of what the other side has just named
             return self._as_mine(by, self.table)
@@ -176,7 +176,7 @@ class OfferHistory:
 
 
 def follow(counts: Counts, messages: tuple[Message, ...]) -> OfferHistory:
-    """What has been said after all of `messages`. The result is shared: read it, never change it."""
+    """The history after all of `messages`. The result is shared: never change it."""
     if len(messages) > _LONG:  # nobody talks so long in earnest, and each text before is remembered anyway
         return _fold(OfferHistory(counts), messages)
     return _follow(counts, messages)

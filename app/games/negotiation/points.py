@@ -1,4 +1,4 @@
-"""What a split is worth to each seat, and which splits are the best. Pure."""
+"""The value of a split to each seat, and which splits are the best. Pure."""
 
 import itertools
 from collections.abc import Iterator
@@ -51,15 +51,15 @@ def frontier(context: Context, lam: Fraction = Fraction(0)) -> list[Split]:
 
 
 def best_joint_score(context: Context) -> int:
-    """The most points that both seats can have together: each type goes to the seat that values it more."""
+    """The maximum joint score of both seats: each type goes to the seat that values it more."""
     first, second = context.values
     return sum(count * max(a, b) for count, a, b in zip(context.counts, first, second, strict=True))
 
 
 def demand_rule(context: Context, first: int) -> Split:
-    """A rule without skill: seat `first` gets all of the type that is worth the most to it, its partner the rest.
+    """A rule without skill: seat `first` gets all items of its most valuable type, its partner the rest.
 
-    Of two types that are worth the same it takes the earlier one.
+    Between two types of the same value it takes the earlier one.
     """
     worth = [count * value for count, value in zip(context.counts, context.values[first], strict=True)]
     wanted = worth.index(max(worth))
@@ -70,7 +70,7 @@ def demand_rule(context: Context, first: int) -> Split:
 
 @lru_cache(maxsize=256)
 def _sides(counts: Counts) -> tuple[Counts, ...]:
-    """All that one seat can get of the table."""
+    """Every share of the table that one seat can get."""
     first, second, third = (range(count + 1) for count in counts)
     return tuple(itertools.product(first, second, third))
 

@@ -1,4 +1,4 @@
-"""The rewards of Deal or No Deal: how far a score lies above what the role gets on average under the objective."""
+"""The rewards of Deal or No Deal: how far a score lies above the role's average under the objective."""
 
 from app.games.rewards import RewardFormula, RewardTotals, SeatResult, SeatReward
 

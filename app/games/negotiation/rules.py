@@ -124,7 +124,7 @@ class Config(GameConfig):
 
     @property
     def context(self) -> Context | None:
-        """The context, once it is drawn."""
+        """The context, or None until it is drawn."""
         return None if self.counts is None or self.values is None else Context(self.counts, self.values)
 
 
@@ -143,7 +143,7 @@ class State:
 
 
 class Negotiation(Game[State]):
-    """The rules, as one value without state of its own."""
+    """The rules, as one stateless value."""
 
     name = NAME
     title = "Deal or No Deal"
@@ -170,7 +170,9 @@ class Negotiation(Game[State]):
     def joint_share(
         self, config: Mapping[str, Any], utilities: tuple[float, float], facts: JSON | None
     ) -> float | None:
-        """Points of both before λ, over those of the best joint split; with λ = −1 only the facts of a deal tell."""
+        """Points of both before λ, divided by those of the best joint split; with λ = −1 only the facts of a deal
+        tell.
+        """
         if facts is not None:
             points = float(sum(facts.get("scores", (0, 0))))
         else:
@@ -229,7 +231,7 @@ class Negotiation(Game[State]):
         return Event("proposal", seat, move, {"allocation": list(allocation)})
 
     def answer_forms(self, view: View) -> Mapping[str, Schema]:
-        """A message, or what the seat wants of each item: whichever its turn allows."""
+        """A message, or the seat's share of each item: whichever its turn allows."""
         counts: Mapping[str, int] = view.facts["counts"]
         wanted = {item: {"type": "integer", "enum": [*range(count + 1)]} for item, count in counts.items()}
         forms: Mapping[str, Schema] = {"message": {"type": "string"}, "proposal": object_schema(wanted)}
@@ -274,7 +276,7 @@ class Negotiation(Game[State]):
         )
 
     def utility_range(self, config: Mapping[str, Any]) -> tuple[Decimal, Decimal]:
-        """A seat's items are worth 10 to it, and so are they to its partner."""
+        """All items together are worth 10 to each seat."""
         lam = self.config(config).lam
         partners = POINTS * Decimal(lam.numerator) / lam.denominator
         return min(Decimal(0), partners), POINTS + max(Decimal(0), partners)
@@ -305,7 +307,7 @@ class Negotiation(Game[State]):
 
 
 def _refuse_message(state: State, body: str) -> tuple[str, str] | None:
-    """Code and reason for which a message is refused."""
+    """Code and reason for refusing a message, if it is refused."""
     if _proposals(state):
         return "talking_is_over", "Your partner has made an offer, so the talking is over: make yours."
     if not body:
@@ -314,7 +316,7 @@ def _refuse_message(state: State, body: str) -> tuple[str, str] | None:
 
 
 def _read_proposal(state: State, body: str) -> Counts | tuple[str, str]:
-    """What a proposal claims, or code and reason for which it is refused."""
+    """The share that a proposal claims, or code and reason for refusing it."""
     if state.ply == 0:
         return "too_early", "Please say something first: offers come after at least one message."
     grammar = _PROPOSAL.fullmatch(body)

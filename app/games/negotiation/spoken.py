@@ -1,6 +1,6 @@
 """What the talk of a match says of its proposals, as the scripted negotiator reads people's words. Pure.
 
-Each seat reads the talk by itself, since who speaks reads his own words more plainly, and what a message leaves open is
+The talk is read separately for each seat, since a speaker reads their own words more plainly, and gaps in a message are
 filled from what was said before.
 """
 
@@ -20,7 +20,7 @@ _LEADING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class TalkReading:
-    """The splits that either seat named, each as the share of seat 0; seat 1 gets the rest."""
+    """The splits named by either seat, each as the share of seat 0; seat 1 gets the rest."""
 
     named: frozenset[Counts]  # by any message whose parts add up, as either seat reads it
     last: tuple[Counts | None, Counts | None]  # the last one, as each seat reads it; None where it reads none
@@ -28,7 +28,7 @@ class TalkReading:
 
 
 def read_talk(counts: Counts, messages: Sequence[tuple[int, str]]) -> TalkReading:
-    """What was named in the messages, (seat, text) each in their order."""
+    """The splits named in the messages, given as (seat, text) in order."""
     named: set[Counts] = set()
     last: list[Counts | None] = []
     misquoted: dict[int, bool] = {}
@@ -52,7 +52,7 @@ def read_talk(counts: Counts, messages: Sequence[tuple[int, str]]) -> TalkReadin
 
 
 def _accepts_in_words(text: str, counts: Counts) -> bool:
-    """Whether a message accepts and says what: "Agreed: I take the hats, and you get the rest"."""
+    """Whether a message accepts and restates the split: "Agreed: I take the hats, and you get the rest"."""
     words = vocabulary.TOKEN.findall(text.lower().replace("’", "'").removeprefix("[message]"))
     opening = next((word for word in words if word not in _LEADING), "")
     return opening in _ACCEPTING and "if" not in words and "but" not in words and read(text, counts).names_a_split

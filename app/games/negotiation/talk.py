@@ -13,10 +13,10 @@ _MESSAGE, _PROPOSAL = "message", "proposal"
 
 
 def talk_of(context: Context, moves: Sequence[Event], seat: int) -> Talk:
-    """What a seat said, and what it demanded in points of its own: in each message that names a split, then in its
+    """What a seat said, and what it demanded in its own points: in each message that names a split, then in its
     proposal, if it made one.
 
-    Messages are read as the scripted negotiator reads them; what one leaves open is filled from what was said before.
+    Messages are read as the scripted negotiator reads them; gaps are filled from what was said before.
     """
     history, offers, messages, offering = OfferHistory(context.counts), [], [], 0
     values = context.values[seat]

@@ -1,6 +1,6 @@
-"""Reading what people really type about books, hats and balls: who is to get what, and yes or no.
+"""Reading what people actually type about books, hats and balls: who is to get what, and yes or no.
 
-Nothing here depends on who reads: a share is the *speaker's*.
+Nothing here depends on the reader: a share is the *speaker's*.
 """
 
 import unicodedata
@@ -24,11 +24,11 @@ Share = tuple[int | None, int | None, int | None]  # what the speaker is to get,
 class Utterance:
     """What a text says. `share` is the speaker's; `answer` is True for yes, False for no, None for neither.
 
-    `rest` names who gets what was not named (speaker or listener), if the text says so; `took` and `gave` tell
-    whether it named things for the speaker and for the listener, `owned` whether it named anyone at all. `high`,
-    `low` and `values` are what the speaker says things are worth; `excess` is the thing of which it names more than
-    lies on the table, if it speaks of shares and not of values. `contradicts`: a sentence names parts of both
-    sides that do not add up to what there is, so that `share` has those that were named last.
+    `rest` names who gets what was not named (speaker or listener), if the text says so; `took` and `gave` tell whether
+    it named items for the speaker and for the listener, `owned` whether it named any person at all. `high`, `low` and
+    `values` are what the speaker says items are worth; `excess` is the item of which it names more than lie on the
+    table, if it speaks of shares and not of values. `contradicts`: a sentence names parts for both sides that do not
+    add up to the table, so that `share` has those named last.
     """
 
     share: Share = (None, None, None)
@@ -53,7 +53,7 @@ class Utterance:
 
     @property
     def adds_up(self) -> bool:
-        """Whether the parts named for both sides add up to what there is; true where only one side's are named."""
+        """Whether the parts named for both sides add up to the table; true if only one side's are named."""
         return not self.contradicts and self.excess is None
 
 

@@ -1,4 +1,4 @@
-"""The words that bargaining people use, slips of the keyboard included, by the part they play in a sentence."""
+"""The words that people use to bargain, typing slips included, by their role in a sentence."""
 
 import re
 

@@ -1,11 +1,11 @@
-"""Finds the word that a text declares: "I know the word! It is `cat`!" and what people write for it.
+"""Finds the word that a text declares: "I know the word! It is `cat`!" and the variants that people write.
 
-A declaration is an announcement ("I know the word") and, right after it, a guess: "it is cat", or a lone word that
-closes the text ("I know the word! Cat!"). "The word is cat" without an announcement is none: "the word is very short"
-could not be told from it; "I know it" announces only before "the word is ...". What is doubted, asked or reported
-("I don't know the word", "do you think I know the word", "if I know the word") announces nothing, and neither a
-negated guess ("it is not cat") nor a phrase that names nothing ("it is so hard") is a guess. The guess is the first
-word named and not denied ("it is not dog, it is cat"); what follows is not weighed.
+A declaration is an announcement ("I know the word") directly followed by a guess: "it is cat", or a lone word that ends
+the text ("I know the word! Cat!"). "The word is cat" without an announcement is not one, because "the word is very
+short" could not be told from it; "I know it" announces only before "the word is ...". Doubts, questions and reports ("I
+don't know the word", "do you think I know the word", "if I know the word") announce nothing, and neither a negated
+guess ("it is not cat") nor a phrase that names nothing ("it is so hard") is a guess. The guess is the first word named
+and not denied ("it is not dog, it is cat"); what follows is ignored.
 """
 
 import re
@@ -112,7 +112,7 @@ _INTERJECTION = re.compile(
 
 
 def declared_word(folded: str) -> str | None:
-    """The word that a folded text declares, as it is spelled there, or None when it declares none."""
+    """The word that a folded text declares, as spelled there, or None if it declares none."""
     if " word" not in folded:
         return None
     text = " ".join(folded.split()).replace("« ", "«")
@@ -128,7 +128,7 @@ def declared_word(folded: str) -> str | None:
 
 
 def _guess(tail: str) -> str | None:
-    """The word that what follows an announcement names first and does not deny."""
+    """The first word that the text after an announcement names and does not deny."""
     at = _end(_DENIED, tail, 0)
     link = _LINK.match(tail, at)
     if link:
@@ -145,7 +145,7 @@ def _guess(tail: str) -> str | None:
 
 
 def _word_at(tail: str, at: int, close: re.Pattern[str] | None = None) -> str | None:
-    """The word named at a place, after hedges and articles; with `close`, only when that follows it."""
+    """The word named at a position, after hedges and articles; with `close`, only if that follows it."""
     while True:
         start = _end(_OPENING, tail, at)
         spelled = SPELLED_OUT.match(tail, start)

@@ -1,4 +1,4 @@
-"""Judges recorded games of Adversarial Taboo, as their authors publish them: `{history, target_word, max_turns}`.
+"""Judges recorded games of Adversarial Taboo in their authors' format: `{history, target_word, max_turns}`.
 
 Source: Cheng et al. 2024, arXiv 2404.10642.
 """
@@ -24,7 +24,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """A recorded game: its moves as (seat, text), its target word and its turns a seat."""
+    """A recorded game: its moves as (seat, text), its target word and its turns per seat."""
 
     moves: tuple[tuple[int, str], ...]
     target: str
@@ -53,7 +53,7 @@ def judge_episode(episode: Episode, rule: str) -> Judged:
 
 
 def read_episodes(raw: Any) -> list[Episode]:
-    """Check a list of episodes as read from JSON. Fields that are not needed are ignored. Raises Invalid."""
+    """Check a list of episodes parsed from JSON. Unneeded fields are ignored. Raises Invalid."""
     if not isinstance(raw, Sequence) or isinstance(raw, str):
         raise Invalid("episodes", expected="a list", got=Verbatim(_short(raw)))
     return [read_episode(episode, f"episode {index}") for index, episode in enumerate(raw)]

@@ -80,7 +80,7 @@ def is_form_of(word: str, target: str) -> bool:
 
 
 def _closed_up(folded: str, parts: tuple[str, ...]) -> str:
-    """The text with every form of a hyphenated target in one word: `merry go rounds` is said like `merry-go-round`."""
+    """The text with every form of a hyphenated target joined into one word: `merry go rounds` like `merry-go-round`."""
     words = list(_PLAIN_WORD.finditer(folded))
     pieces, done = [], 0
     for run in zip(*(words[n:] for n in range(len(parts))), strict=False):
@@ -95,9 +95,9 @@ def _closed_up(folded: str, parts: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=65536)
 def _lemmas(word: str) -> frozenset[str]:
-    """The lemmas that either library knows.
+    """The lemmas known to either library.
 
-    Where lemminflect knows the word, simplemma adds plurals only (`writings`): its guesses are bold there (`bare` of
+    If lemminflect knows the word, simplemma adds only plurals (`writings`): its guesses are too bold there (`bare` of
     `bear`, `outing` of `out`).
     """
     known = _dictionary_lemmas(word)
@@ -109,7 +109,7 @@ def _lemmas(word: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def _bases(target: str) -> frozenset[str]:
-    """What every inflection of the target has among its lemmas: the target, or its lemmas if it is inflected itself.
+    """The lemmas that mark a word as an inflection of the target: the target, or its own lemmas if it is inflected.
 
     So `mouse` is a form of `mice`, but `see` is no form of the noun `saw`.
     """
@@ -118,7 +118,7 @@ def _bases(target: str) -> frozenset[str]:
 
 
 def _other_number(target: str) -> str:
-    """The irregular plural of a singular, or the other way round; a word that has none is its own."""
+    """The irregular plural of a singular, or vice versa; a word without one stays the same."""
     for end, other in (("person", "people"), ("people", "person")):
         if target.endswith(end):
             return target.removesuffix(end) + other
@@ -132,7 +132,7 @@ def _dictionary_lemmas(word: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _libraries() -> tuple[Any, Any]:
-    """Both libraries of inflections, loaded when a text is first judged: they bring numpy and their tables along."""
+    """Both inflection libraries, loaded when a text is first judged: they import numpy and their tables."""
     return import_module("lemminflect"), import_module("simplemma")
 
 
@@ -142,7 +142,7 @@ _DECLARES = re.compile(r"i know the word! it(?P<guess>.{1,8})")
 
 
 def judge_as_released(target: str, text: str) -> Verdict:
-    """Substrings of the lower-case text; a declaration by its published pattern, in which `.` crosses no line."""
+    """Substrings of the lower-case text; a declaration by its published pattern, in which `.` matches no newline."""
     lowered = text.lower()
     forms, names_target = _released_forms(target.lower())
     said = next((form for form in forms if form in lowered), None)
@@ -172,10 +172,10 @@ def released_plural(target: str) -> str:
 
 @lru_cache(maxsize=1)
 def _pluralize() -> Callable[[str], str]:
-    """TextBlob's rules of plurals, by the file that holds them.
+    """TextBlob's pluralization rules, loaded from their own file.
 
-    An import of `textblob.inflect` would load the whole package first, and nltk with it: a second and 40 MB in the
-    process that serves live matches. The rules need neither.
+    Importing `textblob.inflect` would first load the whole package, and nltk with it: a second and 40 MB in the process
+    that serves live matches. The rules need neither.
     """
     path = distribution("textblob").locate_file("textblob/en/inflect.py")
     module = ModuleType("textblob.en.inflect")

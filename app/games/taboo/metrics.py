@@ -1,6 +1,6 @@
 """The metrics of games of taboo. Pure.
 
-Source: Cheng et al. 2024, arXiv 2404.10642, whose figures are of the outcomes.
+Source: Cheng et al. 2024, arXiv 2404.10642, whose figures are based on the outcomes.
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The rewards of Adversarial Taboo: the winner's moves alone are learnt, and both roles weigh the same.
+"""The rewards of Adversarial Taboo: only the winner's moves are learnt, and both roles have the same weight.
 
 Source: Cheng et al. 2024, arXiv 2404.10642.
 """

@@ -1,7 +1,7 @@
 """Adversarial Taboo: an attacker lures a defender into saying a word that only the attacker knows.
 
-Source: Cheng et al. 2024, arXiv 2404.10642. The verdict on each text is that of `words`; docs/papers.md names where
-the default, strict judge departs from the published rule.
+Source: Cheng et al. 2024, arXiv 2404.10642. `words` gives the verdict on each text; docs/papers.md lists where the
+default, strict judge departs from the published rule.
 """
 
 import random
@@ -68,7 +68,7 @@ class State:
 
 
 class Taboo(Game[State]):
-    """The rules, as one value without state of its own."""
+    """The rules, as one stateless value."""
 
     name = "taboo"
     title = "Adversarial Taboo"
@@ -86,14 +86,14 @@ class Taboo(Game[State]):
     sampling: ClassVar[Mapping[str, float]] = {"temperature": 1.2, "top_k": 50}
 
     def prepare(self) -> None:
-        """Load the libraries of inflections, which takes about a second and 55 MB."""
+        """Load the inflection libraries, which takes about a second and 55 MB."""
         judge("strict", "mouse", "mice")
 
     def config(self, raw: Mapping[str, Any]) -> Config:
         return Config.read(raw, self.name)
 
     def typical_calls(self, config: Mapping[str, Any]) -> TypicalCalls:
-        """Prompts grow with the turns before them."""
+        """Prompts grow with the number of turns."""
         turns = config.get("max_turns", _TYPICAL_TURNS)
         scale = turns / _TYPICAL_TURNS if isinstance(turns, int) else 1
         calls, prompt, completion, latency = self.typical
@@ -107,7 +107,7 @@ class Taboo(Game[State]):
         return None if _ending_reason(state) else state.ply % 2
 
     def parse(self, state: State, seat: int, text: str) -> Event | Violation:
-        """Have the judge look at the text. Every text is a move, except one that holds nothing."""
+        """Have the judge check the text. Every text is a move, unless it is blank."""
         move = text.strip()
         if is_blank(move):
             return Violation(seat, text, "empty", "Please write something first: the message is empty.")
@@ -118,7 +118,7 @@ class Taboo(Game[State]):
         return Event("declaration", seat, move, data)
 
     def answer_forms(self, view: View) -> Mapping[str, Schema]:
-        """What the seat says, or, where it may declare one, its guess."""
+        """What the seat says, or its guess where it may declare one."""
         return {_FORMS[move["kind"]]: {"type": "string"} for move in view.may}
 
     def written_move(self, view: View, form: str, content: Any) -> str | None:
@@ -152,7 +152,7 @@ class Taboo(Game[State]):
         )
 
     def utility_range(self, config: Mapping[str, Any]) -> tuple[Decimal, Decimal]:  # noqa: ARG002  always the same
-        """Who loses has -1, who wins 1."""
+        """The loser gets -1, the winner 1."""
         return Decimal(-1), Decimal(1)
 
     def outcome(self, state: State) -> Outcome | None:
@@ -164,9 +164,9 @@ class Taboo(Game[State]):
 
 
 def decision(seat: int, *, said: bool, declared: bool, right: bool) -> str | None:
-    """What a move decides: the reason of the outcome, or None when the game goes on.
+    """What a move decides: the reason of the outcome, or None if the game continues.
 
-    A declaration is weighed before an utterance, as every right one is an utterance, too.
+    A declaration is checked before an utterance, since every correct one is an utterance, too.
     """
     if seat == ATTACKER:
         return RULES_BROKEN if said or declared else None

@@ -1,8 +1,8 @@
-"""Reads disguised English: what words a reader can make out in a text, whatever characters it was typed with.
+"""Reads disguised English: the words that a reader can make out in a text, whatever characters it was typed with.
 
-A text is first folded to plain lower-case letters; then its words are listed, together with the words that are
-spelled out (`c-a-t`), broken up (`ca-t`) or written with digits (`c4t`) in it. Source: Unicode Standard Annex 15
-(NFKC) and Technical Standard 39 (confusable characters), of which the common ones are here.
+A text is first folded to plain lower-case letters; then its words are listed, including words that are spelled out
+(`c-a-t`), broken up (`ca-t`) or written with digits (`c4t`). Source: Unicode Standard Annex 15 (NFKC) and Technical
+Standard 39 (confusable characters), of which the common ones are here.
 """
 
 import re
@@ -81,7 +81,7 @@ def _fold_character(character: str) -> str:
 
 
 class _Folding(dict[int, str]):
-    """For str.translate: ASCII is worked out in advance, every other character when it is met."""
+    """A table for str.translate: ASCII is computed in advance, every other character on first use."""
 
     def __missing__(self, code: int) -> str:
         return _fold_character(chr(code))
@@ -92,7 +92,8 @@ _FOLDING = _Folding({code: _fold_character(chr(code)) for code in range(128)})
 
 def fold(text: str) -> str:
     """The text in plain lower-case letters: compatibility forms and look-alikes mapped, accents and invisible
-    characters removed. Punctuation stays, with one apostrophe and one hyphen for all of their kinds."""
+    characters removed. Punctuation stays, with all apostrophes and all hyphens unified.
+    """
     if text.isascii() and not _CONTROL.search(text):
         return text.lower()
     return text.translate(_FOLDING)
@@ -123,18 +124,20 @@ def readings(folded: str) -> list[str]:
 
 
 def readings_of_word(word: str) -> list[str]:
-    """The same for one word on its own, of which no part counts: `cat-like` reads `catlike` only, `cat's` is `cat`."""
+    """The readings of one word on its own, no part of which counts: `cat-like` reads `catlike` only, `cat's` is
+    `cat`.
+    """
     plain = _NOT_A_LETTER.sub("", word.removesuffix("'s"))
     return [*(_without_neighbours(word) if SPELLED_OUT.fullmatch(word) else [plain]), *_leet(word)]
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text shows nothing: it is empty, or holds only spaces and characters that no screen shows."""
+    """Whether a text shows nothing: it is empty, or contains only spaces and invisible characters."""
     return all(c.isspace() or c in _FILLERS or unicodedata.category(c) in _INVISIBLE for c in text)
 
 
 def _without_neighbours(run: str) -> Iterator[str]:
-    """A spelled-out run, and the run without an `a` or `I` that stood before or after it, with a space between."""
+    """A spelled-out run, with and without an `a` or `I` before or after it that is separated by a space."""
     letters = _NOT_A_LETTER.sub("", run)
     starts = (0, 1) if _NEIGHBOUR_BEFORE.match(run) else (0,)
     ends = (len(letters), len(letters) - 1) if _NEIGHBOUR_AFTER.search(run) else (len(letters),)
@@ -142,7 +145,7 @@ def _without_neighbours(run: str) -> Iterator[str]:
 
 
 def _leet(folded: str) -> Iterator[str]:
-    """Words with digits and signs for letters; a number, with or without its unit, stays a number."""
+    """Words with digits and symbols as letters; a number, with or without its unit, stays a number."""
     spelled = (re.sub(r"[^\w@$]|_", "", run) for run in _SPELLED_WITH_DIGITS.findall(folded))
     for word in (*_LEET_WORD.findall(folded), *spelled):
         core = word.strip("!|")

@@ -1,4 +1,4 @@
-"""The target words of taboo: what one may be, the list that Parlor comes with, and lists of others."""
+"""The target words of taboo: which words are allowed, the list that comes with Parlor, and custom lists."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -34,12 +34,12 @@ def read_word(raw: Any) -> str | None:
 
 @lru_cache(maxsize=1)
 def target_words() -> tuple[str, ...]:
-    """The words that a game draws its target from, in the order of the list. data/SOURCES.md says how it was made."""
+    """The words from which a game draws its target, in the order of the list. data/SOURCES.md says how it was made."""
     return tuple(WORD_LIST.read_text(encoding="utf-8").split())
 
 
 class TargetWords(MaterialKind):
-    """Lists of target words, one a line; a piece is a word."""
+    """Lists of target words, one per line; a piece is a word."""
 
     name = "words"
     piece = "word"
