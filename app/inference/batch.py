@@ -1,4 +1,4 @@
-"""Answers that are made together, a token of each at a time: they join when there is room, and leave when they end."""
+"""Answers generated together, one token each at a time: they join when there is room, and leave when they end."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -18,11 +18,11 @@ _AT_ONCE = 2048  # tokens of prompts in a forward pass, padding included, unless
 
 
 class Batch:
-    """`ends` are the tokens that end an answer, `reasoning` finds that in them, and `logit_mask` (V,) is added to all
-    logits.
+    """`ends` are the tokens that end an answer, `reasoning` finds reasoning in answers, and `logit_mask` (V,) is added
+    to all logits.
 
-    `memory` tells the bytes that keys and values may take just now: seven eighths at most those of answers that are
-    being made, and conversations that may go on what these leave. A token takes `bytes_a_token`.
+    `memory` gives the bytes that keys and values may currently take: those of running answers may take up to seven
+    eighths, and cached conversations what these leave. A token takes `bytes_a_token`.
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class Batch:
         return any(request.urgent for request in self._requests)
 
     def join(self, waiting: deque[GenerationRequest], most: int, most_new: int) -> None:
-        """Take in from the left what there is room for, up to `most` answers in all and `most_new` now, and draw a
-        first token of each.
+        """Admit requests from the left while there is room, up to `most` answers in all and `most_new` now, and sample
+        the first token of each.
 
-        While there are requests for which a person waits, in front of the others, only these are taken in, as if they
-        were alone; where memory does not allow that, others that came in last are put back.
+        While a person waits for some requests, which are in front of the others, only these are admitted, as if they
+        were alone; if memory does not suffice, the latest of the others are put back.
         """
         only_urgent = self.urgent or any(request.urgent for request in waiting)
         rows = sum(request.urgent >= only_urgent for request in self._requests)
@@ -89,9 +89,9 @@ class Batch:
             begin += len(group)
 
     def step(self) -> list[GenerationRequest]:
-        """Draw a token of each answer, of those alone for which a person waits if there are any.
+        """Sample a token for each answer, or only for those that a person waits for, if there are any.
 
-        Returns those that are over, or given up, which leave.
+        Returns the finished or abandoned answers, which leave.
         """
         self._let_go(self._first)
         if self._requests:
@@ -102,7 +102,7 @@ class Batch:
         return over
 
     def leave(self) -> list[GenerationRequest]:
-        """Forget everything. Returns the answers that were being made."""
+        """Clear the batch. Returns the unfinished answers."""
         requests = self._requests + self._over
         self._requests, self._lengths, self._over = [], [], []
         self._rows.clear()
@@ -110,26 +110,26 @@ class Batch:
         return requests
 
     def shrink(self) -> None:
-        """Keep no more than there may be now."""
+        """Shrink to the memory currently allowed."""
         if not self._requests:
             self._rows.clear()
         self._prefix_cache.shrink(self._memory() - self._rows.nbytes)
 
     @property
     def _first(self) -> int:
-        """The row from which on answers are made: those for which a person waits came in behind all others."""
+        """The first active row: answers that a person waits for joined behind all others."""
         return next((row for row, request in enumerate(self._requests) if request.urgent), 0)
 
     def _put_back(self, row: int) -> GenerationRequest:
-        """Take out a request that will come in again, and begin again."""
+        """Take out a request so that it joins again later and restarts."""
         request = self._requests[row]
         self._remove(row)
         request.begin()
         return request
 
     def _in_order(self, new: list[GenerationRequest]) -> list[list["_Joining"]]:
-        """Groups of prompts, one computed after the other: of those that begin alike the first is in an earlier group,
-        from which the others copy what they have in common.
+        """Groups of prompts, computed one after the other: of prompts with a common prefix the first is in an earlier
+        group, from which the others copy that prefix.
         """
         left = [_Joining(request, self._prefix_cache.take(request.prompt)) for request in new]
         for each in left:
@@ -145,7 +145,7 @@ class Batch:
         return groups
 
     def _compute_prompts(self, begin: int, rows: int) -> None:
-        """Compute what is missing of the prompts in the rows from `begin` up to `rows`, and draw a first token."""
+        """Compute the missing tokens of the prompts in rows `begin` up to `rows`, and sample a first token for each."""
         while begin < rows:
             end = begin + 1
             while end < rows and (end + 1 - begin) * self._left(end) <= _AT_ONCE:
@@ -161,7 +161,7 @@ class Batch:
         return rows * (whole_columns(columns) + 1) * self._bytes_a_token <= self._memory() * 7 // 8
 
     def _make_room(self, most: int) -> None:
-        """Have room for the rows, for some to come too if memory allows it, and for their first token."""
+        """Make room for the rows, for some more if memory allows it, and for their first token."""
         rows, longest = len(self._requests), _longest(self._requests)
         columns = (
             max(max(len(request.prompt), length) for request, length in zip(self._requests, self._lengths, strict=True))
@@ -179,7 +179,7 @@ class Batch:
         return len(self._requests[row].prompt) - self._lengths[row]
 
     def _go_on(self, begin: int, pieces: list[list[int]]) -> None:
-        """Compute what is new of the rows from `begin` on, and draw a token of each."""
+        """Compute the new tokens of the rows from `begin` on, and sample a token for each."""
         rows = range(begin, begin + len(pieces))
         raw = self._rows.forward(begin, pieces, [self._lengths[row] for row in rows])
         logits = raw + self._logit_mask
@@ -205,8 +205,8 @@ class Batch:
             self._reasoning.follow(self._requests[row])
 
     def _let_go(self, first: int) -> None:
-        """Take out the answers from a row on that have ended; what was computed of them is kept, as far as the next
-        prompt has it.
+        """Take out the finished answers from a row on; their keys and values are cached as far as the next prompt
+        shares their tokens.
         """
         for row in reversed(range(first, len(self._requests))):
             request = self._requests[row]
@@ -222,7 +222,7 @@ class Batch:
             self._over.append(request)
 
     def _remove(self, row: int) -> None:
-        """Take a row out; the last one comes into its place."""
+        """Take a row out; the last row moves to its place."""
         self._rows.remove(row, self._lengths[-1])
         self._requests[row], self._lengths[row] = self._requests[-1], self._lengths[-1]
         self._requests.pop()
@@ -230,8 +230,8 @@ class Batch:
 
 
 class _Joining:
-    """A request that comes in, and where the first `length` tokens of its prompt are: kept, or in the row of another
-    request that begins alike.
+    """A request that joins, and the source of the first `length` tokens of its prompt: the cache, or the row of another
+    request with the same prefix.
     """
 
     def __init__(self, request: GenerationRequest, held: Sequence[Tensor]) -> None:
@@ -242,11 +242,11 @@ class _Joining:
 
     @property
     def missing(self) -> int:
-        """How many tokens of the prompt are to be computed."""
+        """The number of prompt tokens still to be computed."""
         return len(self.request.prompt) - self.length
 
     def copy_from(self, others: list[GenerationRequest]) -> bool:
-        """Begin as one of the others does, if enough is to be had by that."""
+        """Share the prefix of one of the others, if it is long enough to be worth it."""
         if self.missing <= WORTH_A_COPY or not others:
             return False
         lengths = [common_length(other.prompt, self.request.prompt) for other in others]
@@ -258,5 +258,5 @@ class _Joining:
 
 
 def _longest(requests: list[GenerationRequest]) -> int:
-    """The columns that an answer may come to have."""
+    """The maximum number of columns that an answer may need."""
     return max(len(request.prompt) + request.most for request in requests)

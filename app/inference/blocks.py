@@ -1,7 +1,8 @@
-"""Memory for keys and values, which goes back to the system as soon as it is freed.
+"""Memory for keys and values that returns to the system as soon as it is freed.
 
 They are kept in blocks of all sizes, for as long as conversations go on. Among the short-lived values of forward passes
-in glibc's heap they would leave holes, a third as much again as they take; a memory map of its own leaves none.
+in glibc's heap they would leave holes, adding a third to the memory they take; with a memory map for each there are
+none.
 """
 
 import math
@@ -14,7 +15,7 @@ _LARGE = 256 << 10  # bytes, from which a block has a map of its own
 
 
 def zeros(shape: tuple[int, ...], like: Tensor) -> Tensor:
-    """A tensor of zeros with the type and the device of another one. Raises MemoryError where there is no room."""
+    """A tensor of zeros with the type and the device of `like`. Raises MemoryError if there is no room."""
     size = math.prod(shape) * like.element_size()
     if like.device.type != "cpu" or size < _LARGE:
         return torch.zeros(shape, dtype=like.dtype, device=like.device)

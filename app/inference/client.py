@@ -1,6 +1,7 @@
-"""The process of local models, as a worker sees it: it asks over one connection, which is opened when it is needed.
+"""A worker's client to the process of local models: it uses one connection, opened when needed.
 
-A process that is away, or dies over an answer, is what a server that is away is: BUSY. The supervisor starts it again.
+A process that is unavailable, or dies during an answer, is treated like an unavailable server: BUSY. The supervisor
+restarts it.
 """
 
 import asyncio
@@ -38,11 +39,11 @@ class ProcessAway(Exception):
 
 
 class CallBroke(Exception):
-    """What an engine met that nobody has foreseen, in one line; the log of its process has more."""
+    """An unforeseen error in an engine, in one line; the log of its process has more."""
 
 
 class EngineProcess:
-    """The process that listens on a socket. May be asked from several event loops; each has a connection."""
+    """The process that listens on a socket. May be called from several event loops; each has a connection."""
 
     def __init__(self, socket: Path) -> None:
         self._socket = socket
@@ -51,7 +52,7 @@ class EngineProcess:
     async def complete(
         self, checkpoint: Checkpoint, request: GenerationRequest, most: int
     ) -> Completion | GenerationFailure:
-        """What `scheduler.complete` of the process says. Raises CallBroke."""
+        """The result of `scheduler.complete` in the process. Raises CallBroke."""
         try:
             return read_result(await self._call(COMPLETE, complete_arguments(checkpoint, request, most)))
         except ProcessAway as away:
@@ -60,7 +61,7 @@ class EngineProcess:
             return GenerationFailure(f"the chat is too long for the process of local models: {error}", REFUSED)
 
     async def is_loaded(self, checkpoint: Checkpoint) -> bool:
-        """Whether the model is in memory; not where the process is away, or too busy loading to say so."""
+        """Whether the model is in memory; False if the process is unavailable, or too busy loading to answer."""
         try:
             async with asyncio.timeout(GLANCE):
                 return bool(await self._call(IS_LOADED, checkpoint_arguments(checkpoint)))
@@ -68,12 +69,12 @@ class EngineProcess:
             return False
 
     async def release_caches(self) -> None:
-        """Have what was kept of this worker's conversations released, unless somebody else goes on with the model."""
+        """Release the cached conversations of this worker, unless another worker is using the model."""
         with contextlib.suppress(ProcessAway):
             await self._call(RELEASE_CACHES, {})
 
     async def figures(self) -> list[dict[str, Any]]:
-        """The figures of all its engines, as EngineFigures tells them. Raises ProcessAway."""
+        """The figures of all its engines, as JSON of EngineFigures. Raises ProcessAway."""
         found: list[dict[str, Any]] = await self._call(FIGURES, {})
         return found
 
@@ -83,7 +84,7 @@ class EngineProcess:
 
 
 class _Link:
-    """The connection of one event loop, opened again after it was lost."""
+    """The connection of one event loop, reopened after it is lost."""
 
     def __init__(self, socket: Path) -> None:
         self._socket = socket
@@ -94,7 +95,7 @@ class _Link:
         self._waiting: dict[int, asyncio.Future[Any]] = {}
 
     async def call(self, name: str, arguments: Message) -> Any:
-        """The value of a call, which is cancelled there when it is here. Raises ProcessAway, CallBroke and TooLong."""
+        """The value of a call; cancelling it here cancels it there. Raises ProcessAway, CallBroke and TooLong."""
         number = next(self._numbers)
         message = encode({"number": number, "call": name, "arguments": arguments})
         writer = await self._open()
@@ -120,7 +121,7 @@ class _Link:
             return self._writer
 
     async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Hand out answers until the process closes; then nobody waits any longer."""
+        """Deliver answers until the process closes the connection; then fail all waiting calls."""
         try:
             with contextlib.suppress(OSError):
                 while (message := await read_message(reader)) is not None:

@@ -1,6 +1,6 @@
-"""Where local models' answers are made: by the engines of this process, or of the one that holds them for all workers.
+"""Access to local models: by the engines of this process, or of the one that holds them for all workers.
 
-Players and those who run jobs ask here; which of both it is, a process says once when it starts.
+Players and job runners call this module; a process chooses between the two once, when it starts.
 """
 
 import asyncio
@@ -14,23 +14,25 @@ _processes: list[EngineProcess] = []  # the one that is asked, if any
 
 
 def ask_process(socket: Path | None) -> None:
-    """From now on ask the process that listens on this socket; None: the engines of this process."""
+    """From now on use the process that listens on this socket; None: the engines of this process."""
     _processes[:] = [] if socket is None else [EngineProcess(socket)]
 
 
 async def complete(checkpoint: Checkpoint, request: GenerationRequest, most: int) -> Completion | GenerationFailure:
-    """What the checkpoint's model answers, made together with up to `most` in all. Raises what broke the engine."""
+    """The answer of the checkpoint's model, generated together with up to `most` in all. Raises what broke the
+    engine.
+    """
     asked = _processes[0] if _processes else scheduler
     return await asked.complete(checkpoint, request, most)
 
 
 async def is_loaded(checkpoint: Checkpoint) -> bool:
-    """Whether the model is in memory, so that its answer does not wait for that."""
+    """Whether the model is in memory, so that its answer does not wait for loading."""
     return await _processes[0].is_loaded(checkpoint) if _processes else scheduler.is_loaded(checkpoint)
 
 
 async def release_caches() -> None:
-    """Let go of what was kept of the conversations that this process had, where nobody will go on with them soon."""
+    """Release this process's cached conversations that will not continue soon."""
     if _processes:
         await _processes[0].release_caches()
     else:

@@ -1,4 +1,4 @@
-"""What the engines of a process have done, by checkpoint. Pure; whoever looks after workers reads it."""
+"""Figures of a process's engines, by checkpoint. Pure; the monitoring of workers reads them."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 
 @dataclass(slots=True)
 class EngineFigures:
-    """One checkpoint's engines in this process, since it was loaded and did not have to make room for another.
+    """One checkpoint's engines in this process, counted from loading until closed to make room for another.
 
-    Its weights take `weights` bytes, of `most_weights` that all on its device may take.
-    `slow` says why its answers are made by the library's own loop, and None that they are made together as they come.
-    `at_once` is how many memory was found to allow just now; None: as many as are wanted.
+    Its weights take `weights` bytes, of `most_weights` allowed for all on its device. `slow` says why its answers are
+    made by the library's own loop, None if they are batched as they come. `at_once` is the number of simultaneous
+    answers that memory currently allows; None: as many as are wanted.
     """
 
     folder: str
@@ -22,5 +22,5 @@ class EngineFigures:
     most_weights: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """As a worker tells it."""
+        """The figures as JSON, as workers report them."""
         return asdict(self)

@@ -1,6 +1,6 @@
 """Answers of models that cannot continue sequences in `rows`: sliding windows, recurrent states, own positions.
 
-The library's own loop makes them, a batch from beginning to end, padded on the left.
+The library's own loop generates them, one whole batch at a time, padded on the left.
 """
 
 from collections import deque
@@ -16,7 +16,7 @@ from app.inference.sampling import log_probs_of, sample, without_repetition
 
 
 class GenerateBatch:
-    """As `batch.Batch`; `padding` is a token that fills up."""
+    """Like `batch.Batch`; `padding` is a token used for padding."""
 
     def __init__(
         self, model: Any, ends: frozenset[int], reasoning: ReasoningTokens, logit_mask: Tensor, padding: int
@@ -37,13 +37,13 @@ class GenerateBatch:
         return any(request.urgent for request in self._requests)
 
     def join(self, waiting: deque[GenerationRequest], most: int, most_new: int) -> None:
-        """Take in from the left what is sampled alike and alike urgent, up to `most` answers in all, `most_new` now."""
+        """Admit requests from the left with equal sampling and urgency, up to `most` answers in all, `most_new` now."""
         most = min(most, len(self._requests) + most_new)
         while waiting and len(self._requests) < most and _kind(waiting[0]) == _kind((self._requests or waiting)[0]):
             self._requests.append(waiting.popleft())
 
     def step(self) -> list[GenerationRequest]:
-        """Make all answers, to their ends."""
+        """Generate all answers to their ends."""
         if not self._requests:
             return []
         device = self._model.device
@@ -76,10 +76,10 @@ class GenerateBatch:
         return self.leave()
 
     def shrink(self) -> None:
-        """Nothing is kept from one answer to the next."""
+        """Nothing is cached between answers."""
 
     def leave(self) -> list[GenerationRequest]:
-        """Forget everything. Returns the answers that were being made."""
+        """Clear the batch. Returns the unfinished answers."""
         requests, self._requests = self._requests, []
         return requests
 
@@ -89,9 +89,9 @@ def _kind(request: GenerationRequest) -> tuple[Sampling, bool]:
 
 
 class _SampledTokens(LogitsProcessor):
-    """Leaves the library no choice but the token that each answer draws.
+    """Forces the library to take the token sampled for each answer.
 
-    `steps` has those of each step with their log-probabilities, which the library does not keep.
+    `steps` has each step's tokens with their log-probabilities, which the library does not keep.
     """
 
     def __init__(self, requests: list[GenerationRequest], logit_mask: Tensor) -> None:
@@ -102,7 +102,7 @@ class _SampledTokens(LogitsProcessor):
         self.steps: list[list[tuple[int, float]]] = []
 
     def __call__(self, _ids: Tensor, scores: Tensor) -> Tensor:
-        """Logits (N, V) in which all but one of each row are impossible."""
+        """Logits (N, V) in which all but one token of each row are impossible."""
         logits = scores + self._logit_mask
         if (size := self._sampling.no_repeat_ngram) is not None:
             for row, prompt in enumerate(self._prompts):

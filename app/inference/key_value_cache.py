@@ -1,7 +1,7 @@
-"""Keys and values of the sequences that a model goes on with, side by side, each from column 0 on.
+"""Keys and values of the sequences that a model continues, side by side, each from column 0 on.
 
 A row has as many columns as it has tokens, so nothing is padded on the left, and rows may come and go between two
-steps. What a token may look at is given by position alone: everything in its own row up to itself.
+steps. Attention is defined by position alone: a token sees everything in its own row up to itself.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _COLUMNS = 64  # storage grows by so many
 
 
 def whole_columns(columns: int) -> int:
-    """So many, or a few more: what there is room for when so many are asked for."""
+    """The number of columns rounded up to the storage granularity."""
     return -(-columns // _COLUMNS) * _COLUMNS
 
 
@@ -38,7 +38,7 @@ class KeyValueCache(Cache):
         self._longest = 0
 
     def forward(self, begin: int, pieces: Sequence[Sequence[int]], starts: Sequence[int]) -> Tensor:
-        """The logits (N, V) behind each piece of a sequence; rows from `begin` on hold `starts` tokens before it."""
+        """The logits (N, V) after each piece of a sequence; rows from `begin` on hold `starts` tokens before it."""
         width = max(map(len, pieces))
         paddings = [width - len(piece) for piece in pieces]
         self._longest = max(start + len(piece) for start, piece in zip(starts, pieces, strict=True))
@@ -65,7 +65,9 @@ class KeyValueCache(Cache):
     def update(
         self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_args: Any, **_more: Any
     ) -> tuple[Tensor, Tensor]:
-        """Called by each layer with what is new, (N, heads, C, width); gives all of it: (N, heads, longest, width)."""
+        """Called by each layer with the new states, (N, heads, C, width); returns all of them: (N, heads, longest,
+        width).
+        """
         if not self._storage:
             self._storage = self._allocated(key_states[0])
         rows, columns = self._place
@@ -75,33 +77,33 @@ class KeyValueCache(Cache):
         return keys[self._span, :, : self._longest], values[self._span, :, : self._longest]
 
     def get_seq_length(self, _layer_idx: int = 0) -> int:
-        """Some models ask, though they are told all positions."""
+        """The length for models that ask for it, although they are given all positions."""
         return self._longest
 
     @property
     def bytes_a_token(self) -> int:
-        """What a column of a row takes; 0 before anything was computed."""
+        """The bytes of one column of a row; 0 before anything was computed."""
         return sum(layer[:, 0, :, 0].nbytes for layer in self._storage)
 
     @property
     def room(self) -> tuple[int, int]:
-        """How many rows and columns there is room for."""
+        """The allocated numbers of rows and columns."""
         return self._rows, self._columns
 
     @property
     def nbytes(self) -> int:
-        """What the storage takes."""
+        """The bytes of the storage."""
         return sum(layer.nbytes for layer in self._storage)
 
     def get(self, row: int, begin: int, end: int) -> Tensor:
-        """A copy of columns of a row that holds something: (layers, 2, heads, end - begin, width)."""
+        """A copy of columns of a non-empty row: (layers, 2, heads, end - begin, width)."""
         if not self._storage:
             raise ValueError("expected a row that holds something, got an empty one")
         layers = [layer[:, row, :, begin:end] for layer in self._storage]
         return torch.stack(layers, out=zeros((len(layers), *layers[0].shape), layers[0]))
 
     def put(self, row: int, pieces: Sequence[Tensor]) -> None:
-        """Write pieces of what `get` gave into a row, one after the other."""
+        """Write pieces returned by `get` into a row, one after the other."""
         self.reserve(row + 1, sum(piece.shape[3] for piece in pieces))
         if not self._storage:
             self._storage = self._allocated(pieces[0][0, 0])
@@ -112,28 +114,28 @@ class KeyValueCache(Cache):
             column += piece.shape[3]
 
     def copy(self, row: int, to: int, length: int) -> None:
-        """Write the first columns of a row into another one that there is room for."""
+        """Copy the first columns of a row to another allocated row."""
         for layer in self._storage:
             layer[:, to, :, :length] = layer[:, row, :, :length]
 
     def remove(self, row: int, last_length: int) -> None:
-        """Take a row out; the last one, which has so many columns, comes into its place."""
+        """Take a row out; the last row, with `last_length` columns, moves to its place."""
         self.number -= 1
         if row < self.number:
             self.copy(self.number, row, last_length)
 
     def clear(self) -> None:
-        """Forget all rows, and give their memory back."""
+        """Drop all rows, and free their memory."""
         self.number = self._rows = self._columns = 0
         self._storage = []
 
     def reserve(self, rows: int, columns: int) -> None:
-        """Make room for so much; what is there stays. One layer after the other, so that hardly any is there twice."""
+        """Make room for this size and keep the content. Done layer by layer, so that little is held twice."""
         if rows > self._rows or columns > self._columns:
             self.resize(max(rows, self._rows), max(columns, self._columns))
 
     def resize(self, rows: int, columns: int) -> None:
-        """Have room for no more than so much, which has to be enough for what is there."""
+        """Set the storage to this size, which must be enough for its content."""
         known, kept = min(columns, self._columns), min(rows, self._rows)
         self._rows, self._columns = rows, whole_columns(columns)
         for at, old in enumerate(self._storage):

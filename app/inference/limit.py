@@ -1,13 +1,13 @@
-"""How many answers are made at once where memory did not allow as many as were wanted. Pure."""
+"""The limit on simultaneous answers after memory ran out. Pure."""
 
 _FIRST_WAIT, _LONGEST_WAIT = 32, 2048  # answers
 
 
 class BatchLimit:
-    """Halves when memory runs out, and grows again by half when answers were made without that.
+    """Halves when memory runs out, and grows by half after enough answers without that.
 
-    Each time memory runs out twice as many answers have to be made before it grows, because those that were under way
-    begin again; what was short for a moment, beside another program, is soon forgotten all the same.
+    Each time memory runs out, the number of answers required before it grows doubles, because unfinished answers
+    restart; a brief shortage caused by another program is still soon forgotten.
     """
 
     def __init__(self) -> None:
@@ -16,17 +16,17 @@ class BatchLimit:
         self._made = 0  # answers since the limit last changed
 
     def of(self, wanted: int) -> int:
-        """How many answers of so many that are wanted may be made at once."""
+        """How many of the wanted answers may be made at once."""
         return wanted if self.at_once is None else min(wanted, self.at_once)
 
     def shrink(self, tried: int) -> None:
-        """Memory ran out with so many at once."""
+        """Halve the limit: memory ran out with `tried` answers at once."""
         self.at_once = max(1, tried // 2)
         self._wait = min(2 * self._wait, _LONGEST_WAIT)
         self._made = 0
 
     def grow(self, made: int, wanted: int) -> None:
-        """So many answers were made, of up to `wanted` at once if memory allowed."""
+        """Count `made` answers, of up to `wanted` at once, and raise the limit when due."""
         if self.at_once is None:
             return
         self._made += made

@@ -1,6 +1,6 @@
-"""Checkpoints in memory, each once: a checkpoint and the adapters (LoRA) over it compute with the same weights.
+"""Checkpoints in memory, each once: a checkpoint and the adapters (LoRA) on top of it share the same weights.
 
-Each model has layers of its own around them, so several may answer at once, each on its thread.
+Each model has its own layers around them, so that several may answer at once, each in its thread.
 """
 
 import copy
@@ -17,7 +17,7 @@ _whole: WeakValueDictionary[tuple[str, str, torch.dtype], Any] = WeakValueDictio
 
 
 class LoadedModel(NamedTuple):
-    """A model and its tokenizer. As long as `weights` is held, others that are loaded share it."""
+    """A model and its tokenizer. Other models share `weights` while it is referenced."""
 
     model: Any
     tokenizer: Any
@@ -25,7 +25,7 @@ class LoadedModel(NamedTuple):
 
 
 def load(checkpoint: Checkpoint, device: str, dtype: torch.dtype) -> LoadedModel:
-    """The model of a checkpoint on a device. Not to be called by two threads at once. Raises TrainingRefused."""
+    """Load the model of a checkpoint on a device. Not thread-safe. Raises TrainingRefused."""
     folder, sha256 = checkpoint.folder, checkpoint.sha256
     if not checkpoints.is_adapter(folder):
         if (sha256, device, dtype) in _whole:
@@ -50,5 +50,5 @@ def _loaded(checkpoint: Checkpoint, device: str, dtype: torch.dtype) -> Any:
 
 
 def _sharing(model: Any) -> Any:
-    """A model with layers and settings of its own around the same weights."""
+    """A model with its own layers and settings around the same weights."""
     return copy.deepcopy(model, {id(each): each for each in (*model.parameters(), *model.buffers())})

@@ -1,9 +1,9 @@
-"""A cache of what was computed for conversations that may go on: the next prompt of a seat begins with its last one.
+"""A cache of keys and values for conversations that may continue: a seat's next prompt begins with its last one.
 
-A conversation is found by its tokens alone. It is kept as far as it was computed, and found again there or where its
-prompt ended, should the answer have been refused. Another conversation that begins alike, as matches of one game do
-with the rules, copies the beginning that both have; of conversations that are kept it is kept once. The one that was
-kept first goes first.
+A conversation is looked up by its tokens alone. It is kept as far as it was computed, and matches up to there or up to
+the end of its prompt, in case the answer was refused. Another conversation with the same beginning, such as the rules
+in matches of one game, copies the common prefix; among cached conversations it is stored once. The oldest entry is
+dropped first.
 """
 
 from bisect import bisect_left, insort
@@ -20,7 +20,7 @@ WORTH_A_COPY = 32  # tokens that two prompts have to begin with alike, or anothe
 
 @dataclass(slots=True, eq=False)
 class _SharedBeginning:
-    """What several conversations begin with: (layers, 2, heads, length, width), and how many of them there are."""
+    """The common prefix of several conversations: (layers, 2, heads, length, width), and how many of them use it."""
 
     held: Tensor
     users: int = 0
@@ -28,7 +28,7 @@ class _SharedBeginning:
 
 @dataclass(slots=True, eq=False)
 class _CachedPrefix:
-    """A conversation: its first `shared` tokens are those of the beginning, and `own` is what comes after them."""
+    """A conversation: its first `shared` tokens are those of the beginning, and `own` holds what follows them."""
 
     ids: list[int]
     prompt: int  # how many of them the conversation's next prompt has for sure
@@ -37,13 +37,13 @@ class _CachedPrefix:
     shared: int = 0
 
     def pieces(self, length: int) -> list[Tensor]:
-        """What was computed of its first tokens, one piece after the other."""
+        """The keys and values of its first tokens, one piece after the other."""
         parts = [] if self.beginning is None else [self.beginning.held[:, :, :, : min(self.shared, length)]]
         return [*parts, self.own[:, :, :, : length - self.shared]] if length > self.shared else parts
 
 
 class PrefixCache:
-    """What is kept, and by how many bytes; whoever keeps says how many there may be."""
+    """Cached conversations and their size in bytes; the caller sets the limit."""
 
     def __init__(self) -> None:
         self._bytes = 0
@@ -51,9 +51,9 @@ class PrefixCache:
         self._sorted: list[_CachedPrefix] = []  # by tokens, so what begins alike stands together
 
     def keep(self, ids: list[int], prompt: int, computed: Callable[[int], Tensor], most: int) -> None:
-        """Keep what was computed of a conversation whose first `prompt` tokens were a prompt, `most` bytes in all.
+        """Cache a conversation whose first `prompt` tokens were a prompt, within `most` bytes in all.
 
-        `computed` gives it from a token on: what another one has already is not copied.
+        `computed` gives its keys and values from a token on: what another entry already holds is not copied.
         """
         at = bisect_left(self._sorted, ids, key=_ids)
         if self._sorted[at : at + 1] and self._sorted[at].ids == ids:
@@ -68,15 +68,15 @@ class PrefixCache:
         self.shrink(most)
 
     def shrink(self, most: int) -> None:
-        """Keep no more than `most` bytes."""
+        """Drop the oldest entries until at most `most` bytes are used."""
         while self._entries and self._bytes > most:
             self._drop(next(iter(self._entries)))
 
     def take(self, ids: list[int]) -> Sequence[Tensor]:
-        """What was computed of the longest beginning of `ids` that is known, all of it never: pieces of it, each
-        (layers, 2, heads, length, width).
+        """The keys and values of the longest cached prefix of `ids`, never all of it: pieces of it, each (layers, 2,
+        heads, length, width).
 
-        A conversation that goes on is kept no more; one that only begins alike stays.
+        A conversation that continues leaves the cache; one that only shares a prefix stays.
         """
         best = self._most_alike(ids)
         if best is None:
@@ -89,7 +89,7 @@ class PrefixCache:
         return best.pieces(length)
 
     def clear(self) -> None:
-        """Keep nothing."""
+        """Drop all entries."""
         self._entries.clear()
         self._sorted.clear()
         self._bytes = 0
@@ -99,7 +99,7 @@ class PrefixCache:
         return max(self._sorted[max(0, at - 1) : at + 1], key=lambda each: common_length(each.ids, ids), default=None)
 
     def _beginning_for(self, ids: list[int]) -> tuple[_SharedBeginning | None, int]:
-        """What a conversation can share with the one that is most like it, and how many tokens of that."""
+        """The beginning that a conversation can share with the most similar one, and how many of its tokens."""
         other = self._most_alike(ids)
         length = 0 if other is None else common_length(other.ids, ids)
         if other is None or length < WORTH_A_COPY:
@@ -109,7 +109,7 @@ class PrefixCache:
         return other.beginning, min(length, other.shared)
 
     def _divide(self, entry: _CachedPrefix, length: int) -> None:
-        """Have a conversation begin with a beginning of so many tokens that others can share, more than it does now."""
+        """Give a conversation a sharable beginning of `length` tokens, longer than its current one."""
         beginning = _SharedBeginning(_copy(entry.pieces(length)), 1)
         own = _copy([entry.own[:, :, :, length - entry.shared :]])
         self._bytes += beginning.held.nbytes + own.nbytes - entry.own.nbytes
@@ -117,7 +117,7 @@ class PrefixCache:
         entry.beginning, entry.shared, entry.own = beginning, length, own
 
     def _forget_beginning(self, entry: _CachedPrefix) -> None:
-        """Have a conversation share its beginning no more; one that no other has is no longer kept."""
+        """Detach a conversation from its shared beginning, which is dropped if no other one uses it."""
         if entry.beginning is not None:
             entry.beginning.users -= 1
             if not entry.beginning.users:
@@ -131,14 +131,14 @@ class PrefixCache:
 
 
 def _copy(pieces: Sequence[Tensor]) -> Tensor:
-    """A copy of pieces as one."""
+    """A copy of the pieces, joined."""
     shape = list(pieces[0].shape)
     shape[3] = sum(piece.shape[3] for piece in pieces)
     return torch.cat([*pieces], dim=3, out=zeros(tuple(shape), pieces[0]))
 
 
 def common_length(one: list[int], other: list[int]) -> int:
-    """How many tokens both begin with."""
+    """The length of the common prefix, in tokens."""
     low, high = 0, min(len(one), len(other))
     while low < high:  # slices are compared far faster than tokens in a loop
         middle = (low + high + 1) // 2

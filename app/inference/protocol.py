@@ -1,7 +1,7 @@
-"""What a worker and the process of local models tell each other: JSON objects, each behind its length in bytes.
+"""The protocol between workers and the process of local models: JSON objects, each prefixed with its length in bytes.
 
 A worker's message has a `number`, the name of a `call` and its `arguments`; the answer has the number and a `value`, or
-`broke`, a line. The call `cancel` has the number of another one, which is then not answered. Knows no torch.
+`broke`, an error line. The call `cancel` has the number of another call, which is then not answered. Imports no torch.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ Message = dict[str, Any]
 
 
 class TooLong(Exception):
-    """A message has more bytes than MOST_BYTES. The message is one line."""
+    """A message exceeds MOST_BYTES. The message is one line."""
 
     def __init__(self, length: int) -> None:
         super().__init__(f"expected at most {MOST_BYTES:,} bytes, got {length:,}")
 
 
 def encode(message: Mapping[str, Any]) -> bytes:
-    """A message as it travels. Raises TooLong."""
+    """The bytes of a message, as sent. Raises TooLong."""
     text = json.dumps(message).encode()
     if len(text) > MOST_BYTES:
         raise TooLong(len(text))
@@ -53,24 +53,24 @@ async def read_message(reader: asyncio.StreamReader) -> Message | None:
 
 
 def checkpoint_arguments(checkpoint: Checkpoint) -> Message:
-    """What names a checkpoint."""
+    """The arguments that identify a checkpoint."""
     return {**checkpoint._asdict(), "folder": str(checkpoint.folder)}
 
 
 def read_checkpoint(raw: Mapping[str, Any]) -> Checkpoint:
-    """The checkpoint of `checkpoint_arguments`."""
+    """The checkpoint from `checkpoint_arguments`."""
     return Checkpoint(**{**raw, "folder": Path(raw["folder"])})
 
 
 def complete_arguments(checkpoint: Checkpoint, request: GenerationRequest, most: int) -> Message:
-    """What is asked of a checkpoint, together with up to `most` in all."""
+    """The arguments of a request to a checkpoint, answered together with up to `most` in all."""
     names = [each.name for each in fields(request) if each.init and each.name not in _OF_THE_LOOP]
     asked = {name: getattr(request, name) for name in names}
     return {"checkpoint": checkpoint_arguments(checkpoint), "request": asked, "most": most}
 
 
 def read_request(raw: Mapping[str, Any], loop: asyncio.AbstractEventLoop) -> GenerationRequest:
-    """The request of `complete_arguments`, waited for on a loop of this process."""
+    """The request from `complete_arguments`, awaited on a loop of this process."""
     asked = {**raw, "sampling": Sampling(*raw["sampling"])}
     return GenerationRequest(**asked, loop=loop, future=loop.create_future())
 
@@ -83,5 +83,5 @@ def result_value(result: Completion | GenerationFailure) -> Message:
 
 
 def read_result(value: Mapping[str, Any]) -> Completion | GenerationFailure:
-    """The result of `result_value`."""
+    """The result from `result_value`."""
     return GenerationFailure(**value["failure"]) if "failure" in value else Completion(**value["completion"])

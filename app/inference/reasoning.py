@@ -1,4 +1,4 @@
-"""Reasoning in the tokens of answers: how many more these may have, where it ends, and what the next prompt keeps."""
+"""Reasoning in the tokens of answers: how many tokens remain, where it ends, and what the next prompt keeps."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ _REACH = 24  # tokens at the end of a sequence in which marks are looked for
 
 
 class PartedAnswer(NamedTuple):
-    """The text of an answer, its reasoning (None without marks of one), and how many tokens that and its marks are."""
+    """An answer's text, its reasoning (None without its marks), and the number of tokens of reasoning and marks."""
 
     text: str
     reasoning: str | None
@@ -29,7 +29,7 @@ class PartedAnswer(NamedTuple):
 
 
 class ReasoningTokens:
-    """Finds reasoning in the tokens of one tokenizer, which may have tokens of their own for its marks."""
+    """Finds reasoning in one tokenizer's tokens; the tokenizer may have special tokens for the marks."""
 
     def __init__(self, tokenizer: Any) -> None:
         added = tokenizer.get_added_vocab()
@@ -47,7 +47,7 @@ class ReasoningTokens:
         self._tokenizer = tokenizer
 
     def prepare(self, request: GenerationRequest) -> None:
-        """Note of a prompt what its end says of reasoning."""
+        """Record what the end of a prompt says about reasoning."""
         tail = request.prompt[-_REACH:]
         text = self._text(tail)
         request.opening, request.lasting = left_open(text), len(request.prompt)
@@ -57,11 +57,10 @@ class ReasoningTokens:
             request.lasting -= len(tail) - next(fits, 0)
 
     def follow(self, request: GenerationRequest) -> None:
-        """Set the limit of an answer of which a token was sampled: the move has the same room however long it thinks.
+        """Update an answer's limit after a token was sampled: the move has the same room however long it thinks.
 
-        There is room for reasoning from where it is opened, and where it is closed the room of the move begins. A
-        message in a channel that ends is all there is room for, unless it was reasoning, and so is a move with one of
-        the request's texts to stop at.
+        Opened reasoning extends the limit, and closing it starts the room of the move. The end of a message in a
+        channel ends the answer, unless the message was reasoning; so does one of the request's stop texts in a move.
         """
         if request.stop and self._completes_stop(request):
             request.has_stopped, request.limit = True, len(request.sampled)
@@ -78,7 +77,7 @@ class ReasoningTokens:
             request.limit = request.most
 
     def _completes_stop(self, request: GenerationRequest) -> bool:
-        """Whether the last token completes a text to stop at, in the move: white space before it does not count."""
+        """Whether the last token completes a stop text in the move: leading white space does not count."""
         tail = request.sampled[-_REACH - max(len(stop.encode()) for stop in request.stop) :]
         text, before = self._text(tail), self._text(tail[:-1]).rstrip(HALF_CHARACTER)
         if all(text.find(stop, max(0, len(before) - len(stop) + 1)) < 0 for stop in request.stop):
@@ -88,16 +87,16 @@ class ReasoningTokens:
         return bool(move) and any(stop in move + spaces for stop in request.stop)
 
     def lasting(self, request: GenerationRequest) -> int:
-        """How many of the tokens that were computed of an ended answer its next prompt can begin with.
+        """The number of an ended answer's computed tokens with which its next prompt can begin.
 
-        All but the last one, or, as reasoning is never sent back, those of the prompt.
+        All but the last one; or, since reasoning is never sent back, only those of the prompt.
         """
         if request.lasting < len(request.prompt) or MARK.search(self._text(request.sampled)):
             return request.lasting
         return len(request.prompt) + len(request.sampled) - 1
 
     def part(self, request: GenerationRequest, words: Sequence[int]) -> PartedAnswer:
-        """The text of the sampled tokens without the one that ended them, and the reasoning before it."""
+        """The text of the sampled tokens without the one that ended them, split from the reasoning before it."""
         said = self._text(words)
         if not request.opening and not MARK.search(said):
             return PartedAnswer(said.strip(), None, 0)
@@ -105,7 +104,7 @@ class ReasoningTokens:
         return PartedAnswer(text, reasoning[:MOST_REASONING], self._reasoning_tokens(words, said))
 
     def _reasoning_tokens(self, words: Sequence[int], said: str) -> int:
-        """The tokens up to the last closing mark; all, where none closes it."""
+        """The number of tokens up to the last closing mark; all if there is none."""
         marks = len(CLOSING.findall(said))
         if not marks:
             return len(words)
@@ -126,11 +125,13 @@ class ReasoningTokens:
         return mark.search(self._text(sampled[-_REACH:])) is not None
 
     def _text(self, tokens: Sequence[int]) -> str:
-        """Control tokens are in it only where they mark reasoning, as no others are ever sampled or looked for."""
+        """The text of tokens, with control tokens only if they mark reasoning: no others are ever sampled or looked
+        for.
+        """
         text: str = self._tokenizer.decode(tokens, skip_special_tokens=not self.special)
         return text
 
 
 def before_stop(text: str, stop: Sequence[str]) -> str:
-    """What stands before the first of the texts to stop at, all where none of them occurs."""
+    """The text before the first stop text; all of it if none occurs."""
     return text[: min((at for each in stop if (at := text.find(each)) >= 0), default=len(text))]

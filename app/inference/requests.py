@@ -1,4 +1,4 @@
-"""Requests to an engine and their results. Knows no torch."""
+"""Requests to an engine and their results. Imports no torch."""
 
 import asyncio
 import random
@@ -16,7 +16,7 @@ STOP, LENGTH, STOP_STRING = "stop", "length", "stop_string"
 
 
 class Checkpoint(NamedTuple):
-    """Which weights, and where and in which numbers they compute; `device` and `dtype` may be "auto"."""
+    """Which weights, on which device and in which number type; `device` and `dtype` may be "auto"."""
 
     folder: Path
     sha256: str
@@ -25,7 +25,7 @@ class Checkpoint(NamedTuple):
 
 
 class Sampling(NamedTuple):
-    """How a token is sampled. Temperature 0 takes the likeliest; None is no limit."""
+    """How a token is sampled. Temperature 0 takes the most likely; None is no limit."""
 
     temperature: float
     top_k: int | None
@@ -34,7 +34,7 @@ class Sampling(NamedTuple):
 
 
 class GenerationFailure(NamedTuple):
-    """Why there is no answer, in one line, and what may help."""
+    """Why there is no answer, in one line, and its kind of failure."""
 
     what: str
     kind: FailureKind
@@ -42,10 +42,10 @@ class GenerationFailure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """An answer: its text, the tokens that were sampled (the one that ended it last), and how it came about.
+    """An answer: its text, the sampled tokens (the last one ended it), and how it was generated.
 
-    `reasoning` is what the model thought before the text, None without marks of reasoning, and `reasoning_tokens` of
-    the sampled ones are it and its marks. `most` tokens were allowed for both, `most_of_move` for the text alone.
+    `reasoning` is what the model thought before the text, None without marks of reasoning; `reasoning_tokens` counts
+    the sampled tokens of reasoning and marks. `most` tokens were allowed for both, `most_of_move` for the text alone.
     `log_probs` are natural logarithms of the sampled tokens' probabilities over the whole vocabulary, before masks,
     temperature and limits. `prompt_sha256` is `training.rendering.ids_hash` of the tokens before the answer.
     """
@@ -68,12 +68,12 @@ class Completion:
 
 @dataclass(slots=True, eq=False)
 class GenerationRequest:
-    """A chat that is to go on, and all that is known of it meanwhile. `seed` decides what is sampled; None: nothing.
+    """A chat to be continued, with its state meanwhile. `seed` determines the sampling; None: nothing does.
 
-    `room` is how many tokens reasoning may take beside the `most_of_move`; with `room_if_needed` only where the chat
-    template has the model reason. `limit` is how many the answer may have by what was sampled so far.
+    `room` is the number of tokens that reasoning may take beside the `most_of_move`; with `room_if_needed`, only if the
+    chat template has the model reason. `limit` is the answer's maximum length given what was sampled so far.
 
-    What is asked is what `__init__` takes; it travels between processes as JSON, but for `loop` and `future`.
+    The arguments of `__init__` are the request; it travels between processes as JSON, except `loop` and `future`.
     """
 
     messages: list[dict[str, str]]
@@ -104,11 +104,11 @@ class GenerationRequest:
 
     @property
     def given_up(self) -> bool:
-        """Whether nobody waits for the answer any more."""
+        """Whether the answer was given up by its caller."""
         return self.future.cancelled()
 
     def begin(self) -> None:
-        """Forget what was sampled; the same will be."""
+        """Discard what was sampled and restart; the same tokens will be sampled again."""
         self.sampled, self.log_probs = [], []
         self.limit = self.most if self.opening or not self.room_if_needed else self.most_of_move
         self.has_closed = self.has_stopped = False
@@ -117,7 +117,9 @@ class GenerationRequest:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says so; on the CPU torch has no type for it, and none is known here."""
+    """Whether an error means out of memory; on the CPU torch has no type for it, and this module does not import
+    torch.
+    """
     text = f"{type(error).__name__} {error}".lower()
     return isinstance(error, MemoryError) or any(
         words in text for words in ("outofmemory", "out of memory", "not enough memory", "can't allocate memory")
@@ -125,7 +127,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 class UnusableCheckpoint(Exception):
-    """The checkpoint cannot be played with, or not just now. The message is one line."""
+    """The checkpoint cannot be played with, or not at the moment. The message is one line."""
 
     def __init__(self, what: str, kind: FailureKind = DENIED) -> None:
         super().__init__(what)
@@ -133,7 +135,7 @@ class UnusableCheckpoint(Exception):
 
 
 class OutOfMemory(Exception):
-    """There is no memory for so many answers at once. `requests` are those that were being made."""
+    """Memory does not suffice for so many answers at once. `requests` are those that were being generated."""
 
     def __init__(self, what: str, requests: list[GenerationRequest]) -> None:
         super().__init__(what)

@@ -1,4 +1,4 @@
-"""A checkpoint in memory, and how chats become answers of its model."""
+"""A checkpoint in memory, and the generation of its answers to chats."""
 
 import ctypes
 import json
@@ -47,10 +47,10 @@ _ALIKE = {torch.float32: 1e-3, torch.bfloat16: 5e-2}  # how far two ways to comp
 
 
 class ModelRunner:
-    """A model with all that is needed to have it answer. Belongs to one thread."""
+    """A model with everything it needs to answer. Belongs to one thread."""
 
     def __init__(self, checkpoint: Checkpoint, cache_limit: Callable[[], int]) -> None:
-        """Loads it; `cache_limit` tells the bytes that keys and values may take just now on the CPU.
+        """Load it; `cache_limit` gives the bytes that keys and values may currently take on the CPU.
 
         Raises Unusable for a checkpoint or a device that cannot be used.
         """
@@ -85,7 +85,7 @@ class ModelRunner:
             self.batch = GenerateBatch(self._model, self._ends, self._reasoning, logit_mask, padding)
 
     def prepare(self, request: GenerationRequest) -> bool:
-        """Make tokens of a chat. False, and a result, where it cannot be one."""
+        """Tokenize a chat. False, with a result set, if that is impossible."""
         try:
             renderer = self._renderer_for(request)
             most = request.most_of_move
@@ -102,7 +102,7 @@ class ModelRunner:
         return True
 
     def _renderer_for(self, request: GenerationRequest) -> Renderer:
-        """A checkpoint is asked as it was trained, and a match goes on as it was begun: the older of both."""
+        """A checkpoint is prompted as it was trained, and a match continues as it began: the older version of both."""
         version = min(request.renderer, self._renderer.version)
         if version == self._renderer.version and not request.template_arguments:
             return self._renderer
@@ -114,10 +114,10 @@ class ModelRunner:
         return self._other_renderers[key]
 
     def go_on(self, waiting: deque[GenerationRequest], most: int, new: int) -> list[GenerationRequest]:
-        """Take in what waits, as far as there is room and up to `new` of it, and make a step. Returns the requests that
-        have a result now.
+        """Admit waiting requests while there is room, up to `new` of them, and make a step. Returns the requests that
+        now have a result.
 
-        Raises OutOfMemory, which leaves nothing under way.
+        Raises OutOfMemory, after which no answer is in progress.
         """
         try:
             with torch.inference_mode():
@@ -135,12 +135,12 @@ class ModelRunner:
         return over
 
     def shrink(self) -> None:
-        """Keep no more of earlier conversations than there may be now."""
+        """Shrink the cache of earlier conversations to the memory currently allowed."""
         self.batch.shrink()
         _give_memory_back()
 
     def release(self) -> None:
-        """Keep nothing of earlier conversations: none will go on soon. For when no answer is being made."""
+        """Release all cached conversations: none will continue soon. Only while no answer is being generated."""
         self.batch.leave()
         _give_memory_back()
 
@@ -172,8 +172,8 @@ class ModelRunner:
         )
 
     def _logit_mask(self) -> Tensor:
-        """What is added to logits (V,) so that no answer holds what is no text: control tokens but those that mark
-        reasoning, and unused places.
+        """A mask added to logits (V,) that keeps non-text out of answers: control tokens except those that mark
+        reasoning, and unused ids.
         """
         never = set(self._tokenizer.convert_tokens_to_ids(list(control_tokens(self._tokenizer))))
         never |= set(self._model.generation_config.suppress_tokens or ())
@@ -186,8 +186,8 @@ class ModelRunner:
 
 
 def weights_of(checkpoint: Checkpoint) -> tuple[str, dict[WeightsPart, int], int]:
-    """Where a checkpoint computes, the bytes that its weights take there, by what may be shared with others, and those
-    that the device has in all.
+    """A checkpoint's device, the bytes of its weights there, by part that may be shared with others, and the device's
+    total memory.
 
     Raises Unusable for a GPU that is not there.
     """
@@ -197,7 +197,7 @@ def weights_of(checkpoint: Checkpoint) -> tuple[str, dict[WeightsPart, int], int
 
 
 def _place(checkpoint: Checkpoint) -> tuple[str, torch.dtype]:
-    """Where it computes, and in which numbers. Raises Unusable for a GPU that is not there."""
+    """A checkpoint's device and number type. Raises Unusable for a GPU that is not there."""
     there = torch.cuda.is_available()
     if checkpoint.device == "cuda" and not there:
         raise UnusableCheckpoint(
@@ -210,9 +210,9 @@ def _place(checkpoint: Checkpoint) -> tuple[str, torch.dtype]:
 
 
 def _bytes_in_rows(model: Any) -> int | str:
-    """The bytes that a token takes in rows; a reason for a model that cannot be in rows, or says something else there.
+    """The bytes of a token in rows; or the reason why a model cannot run in rows, or gives other results there.
 
-    Compared are all tokens at once, and in two parts beside another sequence. Raises what says that memory ran out.
+    All tokens at once are compared with two parts beside another sequence. Raises errors of running out of memory.
     """
     others = {type(layer).__name__ for layer in DynamicCache(config=model.config).layers} - {DynamicLayer.__name__}
     if others:
@@ -238,7 +238,7 @@ def _bytes_in_rows(model: Any) -> int | str:
 def _reuse_short_lived_memory() -> None:
     """Have the C library keep what one forward pass freed for the next one.
 
-    glibc comes to do so by itself where a large block is freed to it; those of keys and values never are.
+    glibc does so on its own after a large block is freed to it, but blocks of keys and values never are.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
@@ -247,7 +247,7 @@ def _reuse_short_lived_memory() -> None:
 
 
 def _give_memory_back() -> None:
-    """Have the C library return to the system what it holds of what was freed; glibc alone keeps so much."""
+    """Have the C library return freed memory to the system; glibc would otherwise keep it."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

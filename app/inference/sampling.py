@@ -1,6 +1,6 @@
-"""Tokens from logits: one for each row, at the point that a random number between 0 and 1 marks.
+"""Tokens from logits: one for each row, at the point given by a random number between 0 and 1.
 
-Each row brings its own number, so what it draws depends on no other row of the batch.
+Each row has its own number, so its token does not depend on any other row of the batch.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from app.inference.requests import Sampling
 
 
 def log_probs_of(logits: Tensor, tokens: list[int]) -> list[float]:
-    """The natural logarithm of the probability of one token of each row: logits (N, V), over all of the vocabulary."""
+    """The natural logarithm of the probability of one token of each row: logits (N, V), over the whole vocabulary."""
     chosen = torch.tensor(tokens, device=logits.device)
     # One pass over the logits, in float32: sums of bfloat16 would be far off.
     found: list[float] = (-cross_entropy(logits.float(), chosen, reduction="none")).tolist()
@@ -38,7 +38,7 @@ def sample(logits: Tensor, sampling: Sampling, points: list[float]) -> Tensor:
 
 
 def repeating_tokens(tokens: Sequence[int], size: int) -> set[int]:
-    """The tokens that would make the last `size` of a sequence the same as some before them."""
+    """The tokens that would make a sequence's last `size` tokens repeat an earlier run."""
     begin = tuple(tokens[len(tokens) - size + 1 :])
     if len(tokens) < size:
         return set()
@@ -47,9 +47,9 @@ def repeating_tokens(tokens: Sequence[int], size: int) -> set[int]:
 
 
 def without_repetition(logits: Tensor, row: int, tokens: Sequence[int], size: int) -> None:
-    """Makes the tokens impossible in a row of the logits (N, V) that would repeat a run of that row's tokens.
+    """Mask the tokens in a row of the logits (N, V) that would repeat a run of that row's tokens.
 
-    Where nothing else would be left, nothing is changed.
+    If no token would be left, nothing is changed.
     """
     banned = repeating_tokens(tokens, size)
     if banned:
@@ -60,7 +60,7 @@ def without_repetition(logits: Tensor, row: int, tokens: Sequence[int], size: in
 
 
 def _at(shares: Tensor, points: list[float]) -> Tensor:
-    """The first place of each row at which the shares before it and its own are more than the point of their sum."""
+    """The first index of each row at which the cumulative sum of shares exceeds the point times their total."""
     sums = shares.cumsum(-1)
     whole = sums[:, -1:]
     # Rounding may lift a point that is nearly 1 to the sum itself, behind which there is nothing.

@@ -1,7 +1,7 @@
-"""Engines: each holds one checkpoint, in a thread of its own, and makes all answers that are asked of it together.
+"""Engines: each holds one checkpoint, in its own thread, and generates all answers requested from it together.
 
-Whoever asks waits on their own event loop. The thread takes in whatever waits before each token, so matches need not
-be in step with each other. A model whose loading fails is forgotten at once, so that it can be mended.
+Callers wait on their own event loops. The thread admits waiting requests before each token, so matches need not be in
+step with each other. A model that fails to load is forgotten at once, so that it can be repaired.
 """
 
 import asyncio
@@ -54,14 +54,14 @@ log = structlog.get_logger()
 
 
 class _Signal(Enum):
-    """What an engine is told between requests."""
+    """Signals to an engine between requests."""
 
     CLOSE = auto()
     SHRINK = auto()
 
 
 class Engine:
-    """One checkpoint and its thread, which begins with the first request and loads the checkpoint first."""
+    """One checkpoint and its thread, which starts with the first request by loading the checkpoint."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint
@@ -79,7 +79,7 @@ class Engine:
         self._thread = threading.Thread(target=self._run_loop, name=f"engine of {checkpoint.folder.name}", daemon=True)
 
     def put(self, request: GenerationRequest, most: int) -> bool:
-        """Have an answer made, together with up to `most` in all. False if the engine has ended."""
+        """Request an answer, generated together with up to `most` in all. False if the engine has ended."""
         with self._lock:
             if self._closed:
                 return False
@@ -92,7 +92,7 @@ class Engine:
         return True
 
     def close_if_idle(self) -> bool:
-        """End, and let go of the memory, unless an answer is being made."""
+        """Close the engine and free its memory, unless an answer is being generated."""
         with self._lock:
             if self._under_way:
                 return False
@@ -102,23 +102,23 @@ class Engine:
         return True
 
     def stop(self) -> None:
-        """End after the current step, even with answers under way. For when nobody waits for them any more."""
+        """End after the current step, even with answers in progress. Only when no caller waits for them any more."""
         with self._lock:
             self._closed = True
         self._inbox.put(_Signal.CLOSE)
 
     def join(self, seconds: float | None = None) -> None:
-        """Wait until an engine that was closed has let go of its memory, or so long."""
+        """Wait until a closed engine has freed its memory, or for `seconds`."""
         if self._thread.is_alive():
             self._thread.join(seconds)
 
     @property
     def figures(self) -> EngineFigures:
-        """What it has done, and the memory that its weights take."""
+        """The engine's figures, and the memory of its weights."""
         return self._figures
 
     def release_if_idle(self) -> threading.Event | None:
-        """Keep nothing of the conversations so far. The event says when that is done; None: an answer is being made."""
+        """Release all cached conversations. The event is set when that is done; None: an answer is being generated."""
         with self._lock:
             if self._closed or self._under_way or not self.has_cache:
                 return None
@@ -128,7 +128,7 @@ class Engine:
         return released
 
     def shrink(self) -> None:
-        """Keep no more of the conversations so far than there may be now."""
+        """Shrink the cached conversations to the memory currently allowed."""
         if self.has_cache:
             self._inbox.put(_Signal.SHRINK)
 
@@ -153,7 +153,7 @@ class Engine:
             self.parts = {}
 
     def _load(self) -> Any:
-        """The checkpoint's runner, with torch loaded for it, when others have made room. Raises Unusable."""
+        """The checkpoint's runner, loaded with torch after idle models have made room. Raises Unusable."""
         if (found := training_part.lacking()) is not None:
             raise UnusableCheckpoint(str(found.reason()), DENIED if found.is_off else BUSY)
         set_library_environment()
@@ -179,7 +179,7 @@ class Engine:
             raise UnusableCheckpoint(f"{self._checkpoint.folder}: out of memory while it was loaded", BUSY) from None
 
     def _serve(self, runner: Any) -> None:
-        """Make answers until the engine is closed."""
+        """Generate answers until the engine is closed."""
         waiting: deque[GenerationRequest] = deque()
         person_until = 0.0
         while self._accept(runner, waiting, block=not (waiting or len(runner.batch))):
@@ -199,8 +199,8 @@ class Engine:
             self._figures.at_once = self._limit.at_once
 
     def _prepare(self, runner: Any, waiting: deque[GenerationRequest], new: int, only_urgent: bool) -> None:
-        """Make the prompts of up to so many that wait, those first, or only those, for which a person does; what can
-        have none is told. The others wait on, as making tokens of many chats takes as long as an answer.
+        """Tokenize up to `new` waiting chats, those that a person waits for first, or only those; chats that cannot be
+        tokenized fail at once. The others keep waiting, because tokenizing many chats takes as long as an answer.
         """
         in_order = sorted(waiting, key=lambda request: not request.urgent)
         waiting.clear()
@@ -214,7 +214,7 @@ class Engine:
             waiting.append(request)
 
     def _accept(self, runner: Any, waiting: deque[GenerationRequest], block: bool) -> bool:
-        """Take in what has come, waiting for it if nothing else is to be done. False when the engine is closed."""
+        """Take in new requests, blocking if there is nothing else to do. False when the engine is closed."""
         try:
             while True:
                 request = self._inbox.get(block)
@@ -239,13 +239,13 @@ class Engine:
             return True
 
     def _note_slow(self, why: str | None) -> None:
-        """Say once in a process that a checkpoint's answers are made by the library's own loop."""
+        """Log once per process that a checkpoint's answers are made by the library's own loop."""
         if why is not None and self._figures.slow is None:
             log.warning("a local model answers slowly", folder=str(self._checkpoint.folder), reason=why)
         self._figures.slow = why
 
     def _halve(self, error: OutOfMemory, waiting: deque[GenerationRequest]) -> None:
-        """Begin again with half as many at once; a single one that does not fit is told so."""
+        """Restart with half as many at once; a single request that does not fit fails."""
         log.warning("a local model is out of memory", folder=str(self._checkpoint.folder), at_once=len(error.requests))
         self._figures.out_of_memory += 1
         self._limit.shrink(len(error.requests))
@@ -270,7 +270,7 @@ class Engine:
                 continue
 
     def _end(self, result: GenerationFailure | Exception) -> None:
-        """Tell everybody why there will be no answer, wherever their request is, and answer nobody any more."""
+        """Fail all requests with this result, wherever they are, and accept no more."""
         with self._lock:
             self._closed = True
             self.has_cache = False
@@ -285,13 +285,13 @@ class Engine:
 
 
 def set_library_environment() -> None:
-    """Set what torch and transformers read when they are loaded, where nobody has set it."""
+    """Set the environment variables that torch and transformers read on import, unless already set."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
 
 
 def _tell(requests: Iterable[GenerationRequest]) -> None:
-    """On the event loop of those who asked."""
+    """Deliver results, on the event loop of the callers."""
     for request in requests:
         if request.future.done():
             continue
@@ -311,46 +311,46 @@ _model_bytes = 0
 
 
 def set_cache_limit(megabytes: int) -> None:
-    """How much memory keys and values of all models of this process may take on the CPU."""
+    """Set the memory that keys and values of all models of this process may take on the CPU."""
     global _cache_bytes
     _cache_bytes = megabytes << 20
 
 
 def set_model_memory(megabytes: int) -> None:
-    """How much memory the weights of all models of this process may take on a device; 0: half of what that has.
+    """Set the memory that the weights of all models of this process may take on a device; 0: half of the device's.
 
-    Beyond it idle models are closed. One that does not fit beside those in use, or not at all, is loaded all the same.
+    Beyond it, idle models are closed. A model that does not fit beside those in use, or not at all, is still loaded.
     """
     global _model_bytes
     _model_bytes = megabytes << 20
 
 
 def use_gpu(number: str) -> None:
-    """Have this process use the GPU of that number alone, if one is named. To be called before torch is loaded."""
+    """Restrict this process to the GPU of that number, if one is given. Call before torch is loaded."""
     if number:
         os.environ["CUDA_VISIBLE_DEVICES"] = number
 
 
 def cache_limit() -> int:
-    """The bytes that keys and values of one model may take just now: models with conversations share alike."""
+    """The bytes that keys and values of one model may currently take: models with conversations share equally."""
     with _lock:
         return _cache_bytes // max(1, sum(engine.has_cache for engine in _engines.values()))
 
 
 def engine_figures() -> list[EngineFigures]:
-    """What the engines of this process have done, by checkpoint; those that made room for others are forgotten."""
+    """The figures of this process's engines, by checkpoint, without those closed to make room for others."""
     return list(_figures.values())
 
 
 def is_loaded(checkpoint: Checkpoint) -> bool:
-    """Whether the checkpoint is in memory, so that an answer does not wait for that."""
+    """Whether the checkpoint is in memory, so that an answer does not wait for loading."""
     with _lock:
         engine = _engines.get(checkpoint)
         return engine is not None and engine.is_loaded
 
 
 def has_room(checkpoint: Checkpoint) -> bool:
-    """Whether a checkpoint's weights fit beside those that are loaded, so that no idle one has to go for it."""
+    """Whether a checkpoint's weights fit beside the loaded ones, so that no idle model has to be closed."""
     parts = parts_of(checkpoint.folder, checkpoint.sha256, 2 if checkpoint.dtype == "bfloat16" else 4)
     with _lock:
         loaded = [engine for engine in _engines.values() if engine.parts]
@@ -359,7 +359,7 @@ def has_room(checkpoint: Checkpoint) -> bool:
 
 
 def _weights_of(engines: Iterable[Engine], parts: Mapping[WeightsPart, int] = MappingProxyType({})) -> int:
-    """The bytes of the weights of engines, and of further parts: what several share counts once."""
+    """The bytes of the weights of engines and of further parts: shared parts count once."""
     found = dict(parts)
     for engine in engines:
         found.update(engine.parts)
@@ -367,10 +367,10 @@ def _weights_of(engines: Iterable[Engine], parts: Mapping[WeightsPart, int] = Ma
 
 
 def release_caches(checkpoints: Container[Checkpoint] | None = None) -> None:
-    """Let go of what was kept of conversations with these models (None: with all), as far as no answer is being made:
-    nobody will go on with them soon.
+    """Release cached conversations that will not continue soon: those with these models (None: with all), except where
+    an answer is being generated.
 
-    Returns when it is done: a process that ends while torch is at work is aborted.
+    Returns when it is done: a process that ends while torch is working is aborted.
     """
     with _lock:
         released = [
@@ -395,8 +395,8 @@ def _stop_all() -> None:
 
 
 def _close_idle(asked: Engine) -> list[Engine]:
-    """Close engines that make no answer, the one that was asked least recently first, until the weights on the device
-    of the one that is asked take no more than they may. To be called with the lock.
+    """Close idle engines, the least recently used first, until the weights on the device of the requested engine are
+    within its limit. Call with the lock held.
     """
     closed = []
     for checkpoint, other in list(_engines.items()):
@@ -411,9 +411,9 @@ def _close_idle(asked: Engine) -> list[Engine]:
 
 
 async def complete(checkpoint: Checkpoint, request: GenerationRequest, most: int) -> Completion | GenerationFailure:
-    """What the checkpoint's model answers, made together with up to `most` in all.
+    """The answer of the checkpoint's model, generated together with up to `most` in all.
 
-    Raises whatever broke the engine, which is begun again when it is asked next.
+    Raises whatever broke the engine, which restarts at the next request.
     """
     with _lock:
         engine = _engines.get(checkpoint)

@@ -1,7 +1,7 @@
-"""The process of local models, as workers ask it: it listens on a unix socket and hands their calls to its engines.
+"""The server of the local models' process: it listens on a unix socket and passes workers' calls to its engines.
 
-Who may open the socket's file may ask; its folder belongs to one user alone. Each worker has one connection, and when
-that closes, the answers under way for it are given up.
+Whoever may open the socket's file may call; its folder belongs to one user alone. Each worker has one connection, and
+when that closes, its unfinished answers are given up.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ class EngineServer:
         self._server = await asyncio.start_unix_server(self._attend, socket)
 
     def close(self) -> None:
-        """Listen no more, and let go of all connections."""
+        """Stop listening, and close all connections."""
         if self._server is not None:
             self._server.close()
         for client in list(self._clients):
@@ -75,7 +75,7 @@ class EngineServer:
 
 
 class _Client:
-    """One connection, and the calls of it that are under way."""
+    """One connection, and its calls in progress."""
 
     def __init__(self, writer: asyncio.StreamWriter, others: set["_Client"]) -> None:
         self._writer = writer
@@ -84,7 +84,7 @@ class _Client:
         self._calls: dict[int, asyncio.Task[None]] = {}
 
     def take(self, message: Message) -> None:
-        """Begin a call, or end one. Raises KeyError."""
+        """Start a call, or cancel one. Raises KeyError."""
         number, call = message["number"], message["call"]
         if call == CANCEL:
             if (known := self._calls.get(number)) is not None:
@@ -94,7 +94,7 @@ class _Client:
         self._calls[number].add_done_callback(lambda _: self._calls.pop(number, None))
 
     def end(self) -> None:
-        """Give up all calls, and close."""
+        """Cancel all calls, and close."""
         for call in list(self._calls.values()):
             call.cancel()
         self._writer.close()

@@ -1,4 +1,4 @@
-"""The tokens that vLLM tells of an answer, as a local model's own are kept. Knows no torch."""
+"""The tokens that vLLM reports for an answer, in the same form as a local model's. Imports no torch."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ _LARGEST = 2**31
 
 
 class ServerTokens(NamedTuple):
-    """The tokens of an answer, their log-probabilities, and the hash of the prompt's, as `Completion` has them."""
+    """An answer's tokens, their log-probabilities, and the hash of the prompt's tokens, as in `Completion`."""
 
     ids: list[int]
     log_probs: list[float]
@@ -19,7 +19,7 @@ class ServerTokens(NamedTuple):
 
 
 def read_tokens(body: Mapping[str, Any]) -> ServerTokens | None:
-    """What the first choice of a chat completion tells of its tokens; None where that is not all, or not sound.
+    """The tokens of a chat completion's first choice; None if they are incomplete or invalid.
 
     Source: vLLM, docs/serving/openai_compatible_server.md, `return_token_ids`.
     """

@@ -1,4 +1,4 @@
-"""How many weights a checkpoint has, and the memory that there is for them. Loads no torch."""
+"""The number of weights in a checkpoint, and the memory available for them. Loads no torch."""
 
 import json
 import math
@@ -13,16 +13,18 @@ _FLOAT32 = 4  # bytes of a number
 
 
 class WeightsPart(NamedTuple):
-    """Weights that are in memory once however many models use them: their checkpoint's hash, and the bytes of each."""
+    """Weights that are in memory once however many models use them: their checkpoint's hash, and the bytes per
+    weight.
+    """
 
     sha256: str
     size: int
 
 
 def parameters(folder: Path) -> int | None:
-    """How many weights a model has by its checkpoint's files; None if they cannot be read here.
+    """The number of a model's weights according to its checkpoint's files; None if they cannot be read here.
 
-    Those of adapters (LoRA) alone come on top of those of their base.
+    Weights of adapters (LoRA) are counted in addition to those of their base.
     """
     found = own_parameters(folder)
     if found is None or not is_adapter(folder):
@@ -32,8 +34,8 @@ def parameters(folder: Path) -> int | None:
 
 
 def parts_of(folder: Path, sha256: str, size: int) -> dict[WeightsPart, int]:
-    """The bytes of a model's weights, `size` of each, by part: adapters and their base are one each. The library keeps
-    adapters in float32.
+    """The bytes of a model's weights, `size` bytes per weight, by part: adapters and their base are separate parts. The
+    library keeps adapters in float32.
     """
     own = own_parameters(folder) or 0
     if not is_adapter(folder):
@@ -45,7 +47,7 @@ def parts_of(folder: Path, sha256: str, size: int) -> dict[WeightsPart, int]:
 
 
 def own_parameters(folder: Path) -> int | None:
-    """How many weights the files in a folder hold, as their headers say; None if they cannot be read here.
+    """The number of weights in a folder's files, according to their headers; None if they cannot be read here.
 
     Source: the format of safetensors, https://github.com/huggingface/safetensors#format
     """
@@ -66,14 +68,14 @@ def is_adapter(folder: Path) -> bool:
 
 
 class AdapterBase(NamedTuple):
-    """The checkpoint that adapters were trained over."""
+    """The checkpoint that adapters were trained on."""
 
     folder: Path
     sha256: str
 
 
 def base_of(folder: Path) -> AdapterBase | None:
-    """What adapters say of their base, which nobody has looked for; None where they say nothing that can be read."""
+    """The base named by adapters, not checked to exist; None if they name none that can be read."""
     try:
         found = json.loads((folder / "parlor.json").read_text(encoding="utf-8"))["adapter_of"]
         return AdapterBase(Path(os.path.normpath(folder / found["path"])), str(found["sha256"]))
@@ -88,7 +90,7 @@ def adapter_rank(folder: Path) -> int:
 
 
 def is_unchanged(folder: Path, sha256: str) -> bool:
-    """Whether a folder holds the checkpoint with that hash, whole."""
+    """Whether a folder holds the complete checkpoint with that hash."""
     try:
         return checkpoint_hash(folder) == sha256
     except OSError:
@@ -96,7 +98,7 @@ def is_unchanged(folder: Path, sha256: str) -> bool:
 
 
 def machine_memory() -> int:
-    """The bytes of memory that processes may have here: those of the machine, or of the container if these are fewer.
+    """The bytes of memory available to processes here: the machine's, or the container's if that is less.
 
     Source: cgroup v2, https://docs.kernel.org/admin-guide/cgroup-v2.html#memory-interface-files
     """
