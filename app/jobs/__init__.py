@@ -1,1 +1,1 @@
-"""The one lifecycle of everything long that workers do: rounds, training jobs, campaigns."""
+"""The common lifecycle of all long jobs of workers: rounds, training jobs, campaigns."""

@@ -1,6 +1,6 @@
-"""What a call of a model costs: by what its server says, or else by its tokens and the prices of its model. Pure.
+"""The cost of a model call: as reported by its server, or else from its tokens and its model's prices. Pure.
 
-Cached tokens and those written to the cache are part of the prompt's, tokens of reasoning are part of the answer's.
+Prompt tokens include cached tokens and those written to the cache; completion tokens include reasoning.
 """
 
 from collections.abc import Iterable
@@ -11,9 +11,9 @@ BYTES_A_TOKEN = 3.5  # of UTF-8: English texts have more, so that estimates are 
 
 
 class Prices(NamedTuple):
-    """USD for a million tokens.
+    """USD per million tokens.
 
-    Those of the cache are as the prompt's where they are None, those of reasoning as the answer's.
+    If None, the prices of the cache are that of the prompt, and the price of reasoning is that of the answer.
     """
 
     prompt: float
@@ -27,7 +27,7 @@ FREE = Prices(0.0, 0.0)  # what runs here
 
 
 class TokenCounts(NamedTuple):
-    """Tokens of one call, of several, or of one on average."""
+    """Tokens of one call, of several, or averaged per call."""
 
     prompt: float = 0
     completion: float = 0
@@ -36,12 +36,12 @@ class TokenCounts(NamedTuple):
     reasoning: float = 0
 
     def times(self, factor: float) -> "TokenCounts":
-        """So many times as many."""
+        """The counts multiplied by `factor`."""
         return TokenCounts(*(factor * count for count in self))
 
 
 def cost_of(prices: Prices, tokens: TokenCounts) -> float:
-    """What tokens cost, in USD."""
+    """The cost of tokens, in USD."""
     plain = tokens.prompt - tokens.cached - tokens.cache_write, tokens.completion - tokens.reasoning
     parts = (
         (plain[0], prices.prompt),
@@ -54,10 +54,10 @@ def cost_of(prices: Prices, tokens: TokenCounts) -> float:
 
 
 def is_unpriced(cost: float | None, error: str | None, prices: Prices | None) -> bool:
-    """Whether nobody knows what a call has cost; one that failed costs nothing, and so do calls of what runs here."""
+    """Whether a call's cost is unknown; failed calls and calls of local models cost nothing."""
     return cost is None and error is None and prices != FREE
 
 
 def estimated_tokens(texts: Iterable[str]) -> int:
-    """About how many tokens texts have whose tokens nobody counted."""
+    """The estimated number of tokens in texts whose tokens were not counted."""
     return round(sum(len(text.encode(errors="replace")) for text in texts) / BYTES_A_TOKEN)

@@ -1,4 +1,4 @@
-"""Jobs that create other jobs and wait for them: whoever stops or resumes one does so to the job that it waits for."""
+"""Jobs that create other jobs and wait for them: stopping or resuming one also applies to the job it waits for."""
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -23,7 +23,7 @@ R = TypeVar("R", bound=Any)
 
 
 class AwaitedJob(NamedTuple):
-    """A job that has to be over before another one goes on, by its number."""
+    """A job, by its number, that has to be over before another one continues."""
 
     kind: JobKind[Any]
     number: int
@@ -34,10 +34,12 @@ class AwaitedJob(NamedTuple):
 
 
 class ChainedKind(JobKind[R], Generic[R]):
-    """A kind whose jobs wait for others most of the time, and hold their lease while they take a step."""
+    """A kind whose jobs wait for others most of the time, and hold their lease only while taking a step."""
 
     def awaited_jobs(self, session: Session, numbers: Collection[int]) -> dict[int, AwaitedJob]:
-        """What each of these jobs has begun and waits for, whatever became of it; those that wait are in it."""
+        """The job that each of these jobs has started and waits for, whatever became of it; jobs that wait for none are
+        left out.
+        """
         raise NotImplementedError
 
     def begun_jobs(self, session: Session, row: R) -> Sequence[AwaitedJob]:
@@ -47,10 +49,10 @@ class ChainedKind(JobKind[R], Generic[R]):
     def take_steps(
         self, context: JobContext, number: int, steps: Callable[[JobContext, int], AwaitedJob | None]
     ) -> AwaitedJob | None:
-        """Hold a job while `steps` takes every step of it that can be taken at once.
+        """Hold a job while `steps` takes all steps that are possible now.
 
-        Returns what has to be over before the next one, as `steps` does; None when the job is over or somebody else is
-        at it. What `steps` raises as an AppError is stored on the job's row.
+        Returns the job to wait for before the next step, as `steps` does; None when the job is over or another worker
+        has it. An AppError raised by `steps` is stored on the job's row.
         """
         with writing(context.database) as session:
             if not self.take(session, number, context.owner, LEASE):
@@ -69,7 +71,7 @@ class ChainedKind(JobKind[R], Generic[R]):
 
     @contextmanager
     def _renewed(self, context: JobContext, number: int) -> Iterator[None]:
-        """Renew the lease of a job meanwhile: to cut a dataset of many matches takes longer than a lease lasts."""
+        """Renew a job's lease meanwhile: building a dataset from many matches takes longer than a lease lasts."""
         over = threading.Event()
 
         def renew() -> None:
@@ -87,14 +89,14 @@ class ChainedKind(JobKind[R], Generic[R]):
             thread.join()
 
     def running(self, session: Session, number: int, owner: str) -> R | None:
-        """The job, locked, if this owner still holds it and it goes on."""
+        """The job, locked, if this owner still holds it and it is running."""
         row = self.locked(session, number, owner)
         return row if row is not None and row.status == states.RUNNING else None
 
     def budget_left(self, session: Session, row: R, but: AwaitedJob | None = None) -> JobBudget:
-        """What its next job may spend, or the one that it goes on with: its own budget without what others have spent.
+        """The budget of its next job, or of `but`, which it continues: its own budget minus what the others have spent.
 
-        Raises BudgetReached where nothing is left.
+        Raises BudgetReached if nothing is left.
         """
         own = own_budget(row)
         spent = self.spent_by_jobs(session, row, but) if own != NO_BUDGET else Spent()
@@ -103,14 +105,15 @@ class ChainedKind(JobKind[R], Generic[R]):
         return JobBudget(usd=own.usd and own.usd - spent.usd, tokens=own.tokens and own.tokens - spent.tokens)
 
     def spent_by_jobs(self, session: Session, row: R, but: AwaitedJob | None = None) -> Spent:
-        """What the jobs that a job has begun have spent, without one of them."""
+        """The spending of all jobs that a job has started, except `but`."""
         begun = [(part.kind, part.row(session)) for part in self.begun_jobs(session, row) if part != but]
         return sum((spent_by(found) for kind, found in begun if kind.may_spend(found)), Spent())
 
     def is_done(self, session: Session, row: R, part: AwaitedJob) -> bool:
-        """Whether what a job waits for is over as it should be; if it is over otherwise, the job fails.
+        """Whether the job that another one waits for is done; if it ended in another way, the waiting job fails.
 
-        A job that waits for one which had what was left of its budget says that its own is reached.
+        If the awaited job had been given the rest of the budget and reached it, the waiting job reports its own budget
+        as reached.
         """
         found = part.row(session)
         if found.status in _OVER:
@@ -120,7 +123,7 @@ class ChainedKind(JobKind[R], Generic[R]):
         return bool(found.status == states.DONE)
 
     def states_of(self, session: Session, rows: Sequence[R]) -> dict[int, str]:
-        """The statuses; interrupted is one that nobody is at, nor at what it waits for, if nobody will come."""
+        """The statuses; a job is interrupted if nobody works on it or on the job it waits for, and nobody will."""
         found = super().states_of(session, rows)
         alone = [row for row in rows if found[row.id] == states.INTERRUPTED]
         awaited = self.awaited_jobs(session, [row.id for row in alone]) if alone else {}
@@ -140,7 +143,7 @@ class ChainedKind(JobKind[R], Generic[R]):
         return found
 
     def cancel(self, session: Session, number: int) -> R:
-        """Stop a job, and the one that it waits for. Raises NotFound and Conflict."""
+        """Cancel a job, and the one that it waits for. Raises NotFound and Conflict."""
         row = super().cancel(session, number)
         part = self.awaited_jobs(session, [number]).get(number)
         if part is None:
@@ -152,7 +155,7 @@ class ChainedKind(JobKind[R], Generic[R]):
         return row
 
     def resume(self, session: Session, number: int, *, queued: bool, budget: JobBudget = NO_BUDGET) -> R:
-        """Let a job go on, with the one that it waits for. Raises NotFound, Conflict and BudgetReached."""
+        """Resume a job, and the one that it waits for. Raises NotFound, Conflict and BudgetReached."""
         row = super().resume(session, number, queued=queued, budget=budget)
         part = self.awaited_jobs(session, [number]).get(number)
         if part is not None:

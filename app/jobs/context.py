@@ -10,10 +10,10 @@ from app.core.config import Settings
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """What a job is run with, `owner` being a name that nobody else who runs jobs has.
+    """What a job runs with; `owner` is a name unique among all that run jobs.
 
-    `stopping` is set when whoever runs the job is asked to end. A worker's context has more (`matches/turns.py`): only
-    turns in live matches and calls of models need an event loop in another thread, and web processes to be told.
+    `stopping` is set when the runner of the job is asked to end. A worker's context has more (`matches/turns.py`): only
+    turns in live matches and model calls need an event loop in another thread and notification of web processes.
     """
 
     database: Engine

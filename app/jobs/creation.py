@@ -1,4 +1,4 @@
-"""How jobs of a kind come of a spec, described once for commands, forms and the API.
+"""Creation of a kind's jobs from a spec, described once for commands, forms and the API.
 
 The `creation.py` of a kind declares a JobCreation, and its JobKind names it.
 """
@@ -18,9 +18,9 @@ S = TypeVar("S", bound=JobSpec)
 
 
 class JobRequest(NamedTuple, Generic[S]):
-    """What is asked for: the spec, what the files hold that it may name, by field, and what `prepare` has found.
+    """A request for jobs: the spec, the content of the files that it may name, by field, and the result of `prepare`.
 
-    A file that is not given and of which none ships is None. `home` is where datasets and checkpoints are.
+    A file is None if it is not given and none ships with Parlor. `home` holds datasets and checkpoints.
     """
 
     spec: S
@@ -30,7 +30,7 @@ class JobRequest(NamedTuple, Generic[S]):
 
 
 class CreateJobs(Protocol):
-    """Stores what was asked for as jobs that wait, for workers if they are `queued`. Raises AppError."""
+    """Stores the requested jobs as waiting, for workers if they are `queued`. Raises AppError."""
 
     def __call__(
         self, session: Session, request: JobRequest[Any], *, queued: bool, requester: Requester | None
@@ -39,9 +39,9 @@ class CreateJobs(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCreation(Generic[S]):
-    """How jobs of a kind come of a spec.
+    """How jobs of a kind are created from a spec.
 
-    prepare: what has to be known before the transaction, because it takes long; it only reads. Raises AppError.
+    prepare: slow lookups done before the transaction; it only reads. Raises AppError.
     """
 
     spec: type[S]
@@ -49,12 +49,12 @@ class JobCreation(Generic[S]):
     prepare: Callable[[Session, JobRequest[Any]], Any] | None = None
 
     def prepared(self, session: Session, request: JobRequest[S]) -> JobRequest[S]:
-        """The request with what has to be known before the transaction. Raises AppError."""
+        """The request with the results of `prepare`. Raises AppError."""
         return request if self.prepare is None else request._replace(known=self.prepare(session, request))
 
 
 def creation_of(kind: JobKind[Any]) -> JobCreation[Any] | None:
-    """How jobs of a kind come of a spec; None where they come of something else."""
+    """How jobs of a kind are created from a spec; None if they are created in another way."""
     if not kind.creation:
         return None
     module, _, name = kind.creation.partition(":")

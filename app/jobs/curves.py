@@ -1,4 +1,6 @@
-"""Curves of a job: what changed as it went on, for comparing jobs of a kind. A JobKind names what reads them."""
+"""Curves of a job: figures over its course, for comparing jobs of a kind. A JobKind names the function that reads
+them.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,9 +15,9 @@ from app.jobs.kind import JobKind
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A figure of a job by place: `name` is that in addresses, `x` what places are.
+    """A figure of a job by position: `name` is used in addresses, `x` describes the positions.
 
-    Places are numbers in rising order, or words where they have no order; then nothing is smoothed.
+    Positions are numbers in ascending order, or words if they have no order; then nothing is smoothed.
     """
 
     name: str
@@ -25,7 +27,7 @@ class Curve:
 
 
 def curves_of(kind: JobKind[Any], session: Session, row: Any) -> Sequence[Curve]:
-    """The curves of a job that have points; none of kinds that have no curves."""
+    """The curves of a job that have points; empty for kinds without curves."""
     if not kind.curves:
         return []
     module, _, name = kind.curves.partition(":")

@@ -1,4 +1,4 @@
-"""An event loop for those who call models and have none of their own: commands, and threads that make requests."""
+"""An event loop for callers of models that have none of their own: commands, and threads that make requests."""
 
 import asyncio
 import threading
@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def running_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """An event loop that runs in a thread of its own, as a worker has one.
+    """An event loop that runs in its own thread, like that of a worker.
 
-    In the end what still runs in it is cancelled, and connections to models are closed.
+    On exit, its remaining tasks are cancelled and connections to models are closed.
     """
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="models", daemon=True)

@@ -1,7 +1,7 @@
 """Keeping models, datasets and rounds from being removed while something that uses them is being created.
 
-Who removes one locks its row, and looks once more at what depends on it. Who uses one holds it: a removal then waits,
-and sees what was created, or this waits for the removal, and sees that.
+A removal locks the row and checks once more what depends on it. A user of the row holds it: then either the removal
+waits and sees what was created, or the user waits and sees the removal.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ def check_not_removed(kind: str, row: Any, subject: Phrase) -> None:
 def hold(session: Session, rows: Iterable[Any]) -> None:
     """Hold rows with a column `removed_at` until the transaction ends. Raises Conflict for one that was removed.
 
-    All take them in the same order, so that nobody waits in a circle.
+    Rows are always locked in the same order, which prevents deadlocks.
     """
     for row in sorted({*rows}, key=lambda each: (each.__tablename__, each.id)):
         kind = row.__tablename__.removeprefix("language_")

@@ -1,6 +1,6 @@
-"""A kind of jobs, and the one lifecycle that all kinds share: taken by lease, renewed, released, cancelled, resumed.
+"""A kind of jobs, and the lifecycle that all kinds share: taken by lease, renewed, released, cancelled, resumed.
 
-`app/jobs/states.py` says how the states follow each other. A kind names what differs and overrides what is its own:
+`app/jobs/states.py` describes the transitions between states. A kind names its differences and overrides methods:
 `app/rounds/job.py` leases parts of a round, `app/jobs/chained.py` passes cancelling on. Nothing here commits.
 """
 
@@ -30,20 +30,20 @@ R = TypeVar("R", bound=Any)  # a row of the kind's table
 
 
 class Requester(NamedTuple):
-    """The experimenter who requests a job. `user_id` is None once he or she was removed; the name stays."""
+    """The experimenter who requests a job. `user_id` is None once that account was removed; the name stays."""
 
     user_id: int | None
     name: str
 
 
 def requester_of(row: Any) -> Requester | None:
-    """Who requested a job, for further jobs that it creates; None for a command line, or where nobody knows."""
+    """The requester of a job, for further jobs that it creates; None for a command line, or if unknown."""
     return None if row.requested_by is None else Requester(row.requested_by_id, row.requested_by)
 
 
 @dataclass(frozen=True, eq=False)
 class JobKind(Generic[R]):
-    """What distinguishes a kind of jobs.
+    """The distinguishing properties of a kind of jobs.
 
     `runner` is "module:function", loaded by the worker that calls it with its context and a job's number.
     """
@@ -69,13 +69,13 @@ class JobKind(Generic[R]):
     place: int = 100  # among the kinds, in the navigation and wherever all of them are listed
 
     def subject(self, number: int) -> Phrase:
-        """What errors call a job: "round 3"."""
+        """A job's name in errors: "round 3"."""
         return self.numbered(number)
 
     # ---- What a kind may override ------------------------------------------------
 
     def free(self, now: datetime) -> ColumnElement[bool]:
-        """Whether there is work at a job that a worker could take, for a WHERE."""
+        """Whether a worker could take work of a job, for a WHERE."""
         return leases.free(self.table, now)
 
     def held(self, now: datetime) -> ColumnElement[bool]:
@@ -87,9 +87,9 @@ class JobKind(Generic[R]):
         return or_(self.table.enqueued_at.is_(None), self.table.enqueued_at < now - self.patience)
 
     def outside(self) -> ColumnElement[bool]:
-        """Whether a job may be going on outside of Parlor, where only a worker can end it, for a WHERE.
+        """Whether a job may be running outside of Parlor, where only a worker can end it, for a WHERE.
 
-        One that is being cancelled is then called cancelled by that worker alone.
+        While it is being cancelled, only that worker sets it to cancelled.
         """
         return false()
 
@@ -98,12 +98,12 @@ class JobKind(Generic[R]):
         return self.queue
 
     def with_worker(self, _session: Session, rows: Sequence[R]) -> Collection[int]:
-        """The numbers of those of the jobs on which, or on a part of which, some worker holds a lease just now."""
+        """The numbers of the jobs on which, or on a part of which, a worker currently holds a lease."""
         return {row.id for row in rows if leases.is_held(row)}
 
     def states_of(self, session: Session, rows: Sequence[R]) -> dict[int, str]:
-        """What the status of each job is called, by number. INTERRUPTED: nobody works on it or will by himself;
-        REMOVED: what it has made was removed.
+        """The displayed status of each job, by number. INTERRUPTED: nobody works on it, and nobody will unless it is
+        resumed; REMOVED: what it has made was removed.
         """
         inline = [row for row in rows if row.status == states.RUNNING and not row.queued]
         alive = self.with_worker(session, inline) if inline else ()
@@ -118,7 +118,7 @@ class JobKind(Generic[R]):
         }
 
     def progress_of(self, _session: Session, rows: Sequence[R]) -> Mapping[int, Progress]:
-        """How much of each job is done, by number."""
+        """The progress of each job, by number."""
         return {row.id: self.progress(row) for row in rows}
 
     def may_spend(self, row: R) -> bool:  # noqa: ARG002 - a kind may look at it
@@ -134,24 +134,24 @@ class JobKind(Generic[R]):
         return state in states.STOPPED
 
     def check_resumable(self, session: Session, row: R) -> None:
-        """Raises Conflict for a job that cannot go on for a reason of its kind's own."""
+        """Raises Conflict for a job that cannot continue for a reason specific to its kind."""
 
     def reset(self, session: Session, row: R) -> None:  # noqa: ARG002
-        """Forget what earlier workers left on the row of a job that is resumed."""
+        """Clear what earlier workers left on the row of a job that is resumed."""
         row.lease_owner, row.lease_until, row.lease_count = None, None, 0
 
     def end_distant_leases(self, session: Session, settings: Settings) -> None:
-        """End leases that a clock which jumped has put far into the future."""
+        """End leases that a clock jump has put far into the future."""
         leases.end_distant(session, self.table, self.lease_seconds(settings), self.table.status.in_(states.LIVE))
 
     # ---- Reading -----------------------------------------------------------------
 
     def state_of(self, session: Session, row: R) -> str:
-        """What the status of one job is called."""
+        """The displayed status of one job."""
         return self.states_of(session, [row])[row.id]
 
     def has_worker(self, session: Session, row: R) -> bool:
-        """Whether some worker holds a lease on the job or a part of it just now."""
+        """Whether a worker currently holds a lease on the job or a part of it."""
         return row.id in self.with_worker(session, [row])
 
     def get(self, session: Session, number: int) -> R:
@@ -173,7 +173,7 @@ class JobKind(Generic[R]):
     # ---- The lease ---------------------------------------------------------------
 
     def take(self, session: Session, number: int, owner: str, seconds: float) -> bool:
-        """Take a job that is to be run and that nobody runs, for that long. One conditional UPDATE decides."""
+        """Take the lease of a job that is due and free, for `seconds`. One conditional UPDATE decides."""
         now, table = datetime.now(UTC), self.table
         taken = session.scalar(
             update(table)
@@ -192,7 +192,7 @@ class JobKind(Generic[R]):
         return taken is not None
 
     def renew(self, session: Session, number: int, owner: str, seconds: float, **values: Any) -> str | None:
-        """Renew a lease, and set further values. The job's status; None if the lease is somebody else's."""
+        """Renew a lease, and set further values. The job's status; None if the lease belongs to another owner."""
         status: str | None = session.scalar(
             update(self.table)
             .where(self.table.id == number, self.table.lease_owner == owner)
@@ -203,12 +203,14 @@ class JobKind(Generic[R]):
         return status
 
     def locked(self, session: Session, number: int, owner: str) -> R | None:
-        """The job, locked until the transaction ends, if the lease is still its owner's."""
+        """The job, locked until the transaction ends, if `owner` still holds the lease."""
         row = session.get(self.table, number, with_for_update=True, populate_existing=True)
         return row if row is not None and row.lease_owner == owner else None
 
     def release(self, session: Session, number: int, owner: str, error: str | None = None) -> None:
-        """Let go of a job: it is cancelled if that was asked for, failed for `error`, else free for the next worker."""
+        """Release a job: it is cancelled if that was requested, failed if there is an `error`, else free for the next
+        worker.
+        """
         row = self.locked(session, number, owner)
         if row is None:
             return
@@ -222,7 +224,7 @@ class JobKind(Generic[R]):
     # ---- From state to state -----------------------------------------------------
 
     def new_row(self, *, queued: bool, requester: Requester | None = None, **values: Any) -> R:
-        """A job that waits, for workers if it is `queued`, else for whoever created it; not yet in a session.
+        """A waiting job, for workers if it is `queued`, else for its creator; not yet in a session.
 
         `requester` is None for jobs of a command line.
         """
@@ -232,7 +234,7 @@ class JobKind(Generic[R]):
         return row
 
     def cancel(self, session: Session, number: int) -> R:
-        """Ask whoever works on a job to stop; what was made stays. Raises NotFound, and Conflict when it is over."""
+        """Ask the worker of a job to stop; its results stay. Raises NotFound, and Conflict when it is over."""
         row = self.get(session, number)
         leases.request_stop(session, row, self.subject(number), self.active)
         self.settle_cancelled(session, number)
@@ -240,17 +242,17 @@ class JobKind(Generic[R]):
         return row
 
     def settle_cancelled(self, session: Session, number: int | None = None) -> None:
-        """Call jobs that are being cancelled, or one of them, cancelled where nobody works on them any more."""
+        """Set jobs that are being cancelled, or one of them, to cancelled if nobody works on them any more."""
         now, table = datetime.now(UTC), self.table
         which = and_(table.status == states.CANCELLING, ~self.outside())
         one = which if number is None else and_(which, table.id == number)
         self.update(session, one, ~self.held(now), status=states.CANCELLED, ended_at=now)
 
     def resume(self, session: Session, number: int, *, queued: bool, budget: JobBudget = NO_BUDGET) -> R:
-        """Let a job that failed, was cancelled or interrupted go on from where it stopped.
+        """Resume a job that failed, was cancelled or interrupted, from where it stopped.
 
-        What the budget names takes the place of what the job had before. Raises NotFound, and Conflict when nothing is
-        left to do or somebody works on it.
+        The given budget replaces the job's earlier one. Raises NotFound, and Conflict when nothing is left to do or
+        somebody works on it.
         """
         row = self.get(session, number)
         session.refresh(row, with_for_update=True)
@@ -276,16 +278,16 @@ class JobKind(Generic[R]):
         return row
 
     def may_be_joined(self, _row: R, *, queued: bool) -> bool:  # noqa: ARG002 - a kind may need it
-        """Whether a job that somebody works on may be resumed by somebody else as well."""
+        """Whether a job that has a worker may also be resumed by another one."""
         return False
 
     def take_unattended(self, session: Session) -> Sequence[int]:
-        """Numbers of queued jobs that workers should be told of again, because nobody works on them. Marks them."""
+        """Numbers of queued jobs that nobody works on, of which workers should be told again. Marks them."""
         now, table = datetime.now(UTC), self.table
         return leases.mark_enqueued(session, table, and_(self._is_due(now), self.unnoticed(now)), now)
 
     def due(self, session: Session) -> Sequence[int]:
-        """Numbers of queued jobs that nobody works on, for workers that are told of none."""
+        """Numbers of queued jobs that nobody works on, for workers that get no messages."""
         return session.scalars(select(self.table.id).where(self._is_due(datetime.now(UTC)))).all()
 
     def _is_due(self, now: datetime) -> ColumnElement[bool]:
@@ -293,9 +295,9 @@ class JobKind(Generic[R]):
         return and_(or_(queued, self._to_be_ended_outside()), self.free(now))
 
     def enqueue(self, broker_url: str, number: int, times: int | None = None, *, queue: str | None = None) -> None:
-        """Tell so many workers of a job, after the commit; as many as its kind begins with, unless it is said.
+        """Send `times` messages about a job to workers, after the commit; by default as many as its kind starts with.
 
-        `queue` is what `queue_of` says, where that may be another than the kind's.
+        `queue` is the result of `queue_of`, if that may differ from the kind's.
         """
         queues.enqueue_job(broker_url, queue or self.queue, self.name, number, times or self.messages)
 
@@ -306,22 +308,22 @@ class JobKind(Generic[R]):
         return and_(self.table.status == states.CANCELLING, self.outside())
 
     def load_runner(self) -> Callable[[Any, int], None]:
-        """What a worker calls with its context and a job's number, loaded."""
+        """Load the function that a worker calls with its context and a job's number."""
         module, _, function = self.runner.partition(":")
         found: Callable[[Any, int], None] = getattr(import_module(module), function)
         return found
 
     def update(self, session: Session, *which: ColumnElement[bool], **values: Any) -> None:
-        """Set values of the rows that fulfil all conditions, in the database alone."""
+        """Set values of the rows that meet all conditions, only in the database."""
         statement = update(self.table).where(*which).values(**values)
         session.execute(statement, execution_options={"synchronize_session": False})
 
 
 def finish(row: Any) -> None:
-    """Nothing is left to do."""
+    """Set a job to done."""
     row.status, row.ended_at, row.error = states.DONE, datetime.now(UTC), None
 
 
 def fail(row: Any, error: str) -> None:
-    """Stop a job that cannot go on until somebody has mended what `error` says."""
+    """Set a job to failed until the problem in `error` is fixed."""
     row.status, row.ended_at, row.error = states.FAILED, datetime.now(UTC), error

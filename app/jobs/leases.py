@@ -1,9 +1,9 @@
-"""Leases of rows: whether one is free or held, and what to do about those that reach too far ahead.
+"""Leases of rows: whether one is free or held, and ending those that reach too far ahead.
 
-A worker that dies leaves its lease to run out. Work whose workers die again and again is given on after a pause that
-grows each time: whatever kills them may be over by then, and work that itself kills its worker does less harm.
+When a worker dies, its lease expires. Work whose workers die repeatedly is passed on after a growing pause: the cause
+may be gone by then, and work that itself kills its worker does less harm.
 
-Each works on mapped classes of `app/models` and on their rows. Nothing here commits.
+All functions work on mapped classes of `app/models` and on their rows. Nothing here commits.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _LONGEST_PAUSE = 60
 
 
 def free(table: Any, now: datetime) -> ColumnElement[bool]:
-    """Whether nobody holds the lease of a row, and it is time for the next one, for a WHERE."""
+    """Whether the lease of a row is free and the pause before the next one is over, for a WHERE."""
     moment = table.lease_until.type
     moments = [literal(now - timedelta(seconds=pause), moment) for pause in (*_PAUSES, _LONGEST_PAUSE)]
     since = case(dict(enumerate(moments[:-1])), value=table.lease_count, else_=moments[-1])
@@ -30,15 +30,15 @@ def free(table: Any, now: datetime) -> ColumnElement[bool]:
 
 
 def is_held(row: Any) -> bool:
-    """Whether somebody holds the lease of a row just now."""
+    """Whether the lease of a row is currently held."""
     return row.lease_until is not None and row.lease_until >= datetime.now(UTC)
 
 
 def end_distant(session: Session, table: Any, seconds: float, *which: ColumnElement[bool]) -> None:
-    """End the leases that reach further ahead than twice the `seconds` that they are given for.
+    """End leases that reach further ahead than twice their length, `seconds`.
 
-    Somebody's clock has jumped: that lease would keep everybody else away for as long as it was wrong. Whoever still
-    holds it writes nothing once another has taken it, as with a lease that ran out.
+    They result from a clock jump: such a lease would block everyone else for as long as the clock was wrong. Its holder
+    writes nothing once another worker has taken it, as with an expired lease.
     """
     now = datetime.now(UTC)
     far = update(table).where(*which, table.lease_until > now + timedelta(seconds=2 * seconds))
@@ -46,7 +46,7 @@ def end_distant(session: Session, table: Any, seconds: float, *which: ColumnElem
 
 
 def mark_enqueued(session: Session, table: Any, waits: ColumnElement[bool], now: datetime) -> Sequence[int]:
-    """Ids of the rows that wait, marked as enqueued; rows that another process is marking just now are left out."""
+    """Ids of the waiting rows, marked as enqueued; rows that another process is currently marking are left out."""
     ids = session.scalars(select(table.id).where(waits).with_for_update(skip_locked=True, key_share=True)).all()
     if ids:
         marked = update(table).where(table.id.in_(ids)).values(enqueued_at=now)
@@ -55,9 +55,9 @@ def mark_enqueued(session: Session, table: Any, waits: ColumnElement[bool], now:
 
 
 def request_stop(session: Session, row: Any, subject: Phrase, expected: Phrase) -> None:
-    """Call a row being cancelled, unless it is so already, or cancelled. Raises Conflict when it is over.
+    """Set a row to cancelling, unless it is that already, or cancelled. Raises Conflict when it is over.
 
-    `subject` and `expected` name it and what it would have to be: round 7, one that is being played.
+    `subject` and `expected` are its name and what it should have been: round 7, one that is being played.
     """
     session.refresh(row, with_for_update=True)
     if row.status in (states.CANCELLING, states.CANCELLED):

@@ -1,6 +1,6 @@
-"""Jobs of any kind in lists and on pages: the columns that all have, how far each is, and its figures for an open page.
+"""Jobs of any kind in lists and on pages: the common columns, their progress, and figures for an open page.
 
-No statement here is made for one job of many.
+No query here is made per job.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,9 +23,9 @@ R = TypeVar("R", bound=Any)
 
 @dataclass(frozen=True)
 class JobListItem:
-    """A job in a list: what its status is called, and how much of it is done, `of` how much where that is known.
+    """A job in a list: its displayed status, and its progress: `done` out of `of`, if that is known.
 
-    A kind that lists more of its jobs has a subclass, made of `vars` of this.
+    A kind that lists more about its jobs has a subclass, built from `vars` of this.
     """
 
     row: Any
@@ -46,13 +46,13 @@ def failed_jobs(session: Session, kind: JobKind[R], since: datetime, most: int) 
 
 
 def job_items(session: Session, kind: JobKind[R], rows: Sequence[R]) -> list[JobListItem]:
-    """Jobs as items of a list."""
+    """Jobs as list items."""
     found, progress = kind.states_of(session, rows), kind.progress_of(session, rows)
     return [JobListItem(row, found[row.id], *progress[row.id]) for row in rows]
 
 
 def job_figures(item: JobListItem) -> dict[str, Any]:
-    """What changes of a job while it runs, by name; with each new `at` a page that follows it is requested again."""
+    """The figures that change while a job runs, by name; a page that follows it reloads whenever `at` changes."""
     return {
         "status": item.state,
         "done": item.done,
@@ -64,7 +64,7 @@ def job_figures(item: JobListItem) -> dict[str, Any]:
 
 
 def job_facts(kind: JobKind[R], item: JobListItem, number: str = "") -> dict[str, Any]:
-    """What is said of every job, as JSON; its number is called `number`, or after its kind."""
+    """The facts of every job, as JSON; its number is named `number`, or after its kind."""
     row = item.row
     times = {name: getattr(row, name) for name in ("created_at", "started_at", "ended_at")}
     return {
@@ -95,7 +95,7 @@ MARKS = {
 
 
 def list_of(kind: JobKind[R]) -> Listing[R]:
-    """The list of a kind: the one that it declares, or one with what all kinds have."""
+    """The list of a kind: the declared one, or the default with the common columns."""
     if kind.listing:
         module, _, name = kind.listing.partition(":")
         declared: Listing[R] = getattr(import_module(module), name)
@@ -109,19 +109,19 @@ def list_of(kind: JobKind[R]) -> Listing[R]:
 
 
 def called(kind: JobKind[Any], item: Any) -> str | Phrase:
-    """What a job is called in its list: its name, or by its number where it has none."""
+    """A job's title in its list: its name, or its number if it has none."""
     name = list_of(kind).columns[0].value
     found: str | Phrase = kind.subject(item.row.id) if name is None else name(item).name
     return found
 
 
 def named(kind: JobKind[Any], item: Any) -> Phrase:
-    """A job by its name with its number behind it, or by its number alone."""
+    """A job by its name followed by its number, or by its number alone."""
     return cast(Phrase, job_reference(kind, item).words)
 
 
 def job_reference(kind: JobKind[Any], item: Any) -> Reference:
-    """A job as a cell of another's list or page; `item` is one of its own list."""
+    """A job as a cell of another list or page; `item` is an item of its own list."""
     return job_cell(kind.name, item.row.id, called(kind, item), kind.subject(item.row.id))
 
 
@@ -139,11 +139,11 @@ def job_columns(
     subject: Callable[[Any], Phrase] | None = None,
     leads_to: Callable[[Any], str] | None = None,
 ) -> Sequence[ListColumn]:
-    """The columns of a kind's list, whose items have a row, a state, and how much is done of how much.
+    """The columns of a kind's list, whose items have a row, a state, and progress.
 
-    title: what the first column is headed, which has the names. done: what is counted. name: of an item, if not the
-    name among its facts; a job without one is called by its number, as is `subject`. further: columns of the kind's
-    own. notes: what else pages show below the state. leads_to: to what kind of thing a name leads, if not to the job.
+    title: the heading of the first column, which has the names. done: what is counted. name: of an item, if not the
+    name among its facts; a job without one is listed by its number, as is `subject`. further: columns of the kind's
+    own. notes: further notes on pages below the state. leads_to: the kind of thing a name links to, if not the job.
     """
     table = kind.table
 

@@ -1,8 +1,8 @@
-"""What one job shows, described once: its page, what `flask KIND show` prints and its JSON are made of it.
+"""What is shown of one job, described once for its page, the output of `flask KIND show` and its JSON.
 
 The `page.py` of a kind declares a JobPage, and its JobKind names it. Facts and columns of tables are those of lists
-(app/core/lists.py): `seen` says whether one is for pages or for terminals alone, and one that is seen nowhere is in
-JSON, which has all but those of pages. app/web/admin/job_pages.py makes the page, app/cli/jobs.py the command.
+(app/core/lists.py): `seen` limits one to pages or to terminals; one that is seen nowhere is in JSON, which has all but
+those of pages. app/web/admin/job_pages.py makes the page, app/cli/jobs.py the command.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ ASKED = "asked"  # the section below whose own facts pages tell when a job was r
 
 
 def fact(name: str, title: str, value: Callable[[Any], Cell] | None = None, **said: Any) -> ListColumn:
-    """A fact of a job, or a column of one of its tables. Without a `value` it is the row's attribute of that name."""
+    """A fact of a job, or a column of one of its tables. The default `value` is the row's attribute of that name."""
 
     def read(item: Any) -> Cell:
         return getattr(getattr(item, "row", item), name)
@@ -39,12 +39,14 @@ def fact(name: str, title: str, value: Callable[[Any], Cell] | None = None, **sa
 
 
 def json_fact(name: str, value: Callable[[Any], Cell] | None = None) -> ListColumn:
-    """One that is in JSON alone, and has no title."""
+    """A fact that is only in JSON, and has no title."""
     return fact(name, name, value, seen=NOWHERE)
 
 
 def spec_facts(spec: type[SpecPart], read: Callable[[Any], Mapping[str, Any]], *without: str) -> list[ListColumn]:
-    """What was asked for, for pages: the fields of a spec but some, titled as in its form; `read` finds the values."""
+    """The request as facts for pages: the fields of a spec except `without`, titled as in its form; `read` gives the
+    values.
+    """
     facts = []
     for name, schema in fields_of(spec).items():
         if name in without:
@@ -69,7 +71,7 @@ def _asked(read: Callable[[Any], Mapping[str, Any]], name: str, schema: Mapping[
 
 @dataclass(frozen=True, slots=True)
 class JobTable:
-    """Lines about a job, under `name` in its JSON. `lines` are those of each of many items of its list."""
+    """A table about a job, under `name` in its JSON. `lines` gives the rows for each of many items of its list."""
 
     name: str
     title: str
@@ -78,11 +80,11 @@ class JobTable:
     none: Phrase = _NONE
 
     def cells(self, lines: Sequence[Any], columns: Sequence[ListColumn]) -> list[list[Cell]]:
-        """The cells of lines in some of its columns."""
+        """The cells of `lines` in these columns."""
         return [[column.value(line) if column.value else None for column in columns] for line in lines]
 
     def as_json(self, lines: Sequence[Any]) -> list[JSON]:
-        """Lines as JSON has them."""
+        """The lines as JSON."""
         columns = [column for column in self.columns if column.seen != PAGES]
         names = [column.name for column in columns]
         return [dict(zip(names, map(_json, cells), strict=True)) for cells in self.cells(lines, columns)]
@@ -92,10 +94,10 @@ class JobTable:
 class Section:
     """A part of a page under a heading.
 
-    facts: of an item; those without a value are left out of the page. counts: figures that an open page follows, with
-    their titles. fragment: a template in templates/admin for what only this kind has, which pages show in place of the
-    table. hint: what else is to be known. alone: whether it is read for one job alone, and not for lists.
-    beside: whether it stands beside the one before.
+    facts: of an item; those without a value are left out of the page. counts: figures that update on an open page, with
+    their titles. fragment: a template in templates/admin specific to this kind, which pages show instead of the table.
+    hint: further information. alone: whether it is read only for a single job, and not for lists. beside: whether it is
+    placed beside the previous section.
     """
 
     name: str
@@ -113,11 +115,11 @@ class Section:
 class JobPage(Generic[R]):
     """What is shown of a job of a kind, read from an item of the kind's list.
 
-    lead: what it does, in a sentence or more. links: what leads on
-    from its page. like: whether a form can be filled in as for this job. progress: how much is done. figures: what
-    changes while it runs, of many rows by number, `at` each time that its page has more to show. told: those that JSON
-    and terminals have, beside the counts of sections. items: of jobs one by one, where lines of the list stand for
-    several. whole: the JSON of jobs, where it is not made of sections.
+    lead: what it does, in a sentence or more. links: links to related pages. like: whether a form can be prefilled from
+    this job. progress: the wording of its progress. figures: what changes while it runs, for many rows by number; `at`
+    changes each time that its page has more to show. told: the figures in JSON and terminals, beside the counts of
+    sections. items: of single jobs, if lines of the list stand for several. whole: the JSON of jobs, if it is not built
+    from sections.
     """
 
     kind: JobKind[R]
@@ -132,17 +134,17 @@ class JobPage(Generic[R]):
     whole: Callable[[Session, Sequence[R]], list[JSON]] | None = None
 
     def figures_of(self, session: Session, rows: Sequence[R]) -> Mapping[int, JSON]:
-        """What changes of these jobs while they run, by number."""
+        """The figures that change while these jobs run, by number."""
         if self.figures is not None:
             return self.figures(session, rows)
         return {item.row.id: job_figures(item) for item in self.items_of(session, rows)}
 
     def items_of(self, session: Session, rows: Sequence[R]) -> Sequence[Any]:
-        """What facts are read from."""
+        """The items from which facts are read."""
         return (self.items or list_of(self.kind).items)(session, rows)
 
     def described(self, session: Session, rows: Sequence[R]) -> list[JSON]:
-        """Jobs as JSON, with as many statements for one as for a hundred."""
+        """Jobs as JSON, with as many queries for one as for a hundred."""
         found, numbers = self._described(session, rows), [row.id for row in rows]
         tags, notes = tags_of(session, self.kind.name, numbers), notes_of(session, self.kind.name, numbers)
         for each, number in zip(found, numbers, strict=True):
@@ -163,7 +165,7 @@ class JobPage(Generic[R]):
         return found
 
     def printed(self, session: Session, row: R) -> dict[str, str]:
-        """What a terminal shows of a job beside its tables, by name."""
+        """What a terminal shows of a job, without its tables, by name."""
         items, [found] = self._read(session, [row])
         name = called(self.kind, items[0])
         found = {**({"name": name} if isinstance(name, str) else {}), **found}
@@ -176,7 +178,7 @@ class JobPage(Generic[R]):
         return {name: printed(cell) for name, cell in found.items()}
 
     def _read(self, session: Session, rows: Sequence[R]) -> tuple[Sequence[Any], list[JSON]]:
-        """Items of the list, and of each what is said of every job, and its figures."""
+        """Items of the list, and for each its common facts and its figures."""
         number, items = list_of(self.kind).columns[1].name, self.items_of(session, rows)
         told = [*self.told, *(name for section in self.sections for name in section.counts)]
         figures = self.figures_of(session, rows) if told else {}
@@ -190,7 +192,7 @@ class JobPage(Generic[R]):
 
 
 def page_of(kind: JobKind[R]) -> JobPage[R]:
-    """What is shown of jobs of a kind: what it declares, or what all kinds have."""
+    """The page of a kind's jobs: the declared one, or the default."""
     if kind.page:
         module, _, name = kind.page.partition(":")
         declared: JobPage[R] = getattr(import_module(module), name)
@@ -199,9 +201,9 @@ def page_of(kind: JobKind[R]) -> JobPage[R]:
 
 
 def job_references(session: Session, kind: JobKind[Any], numbers: Iterable[int | None]) -> dict[int, Reference]:
-    """Jobs as cells of other lists and pages, by number, with a few statements for many.
+    """Jobs as cells of other lists and pages, by number, with a few queries for many.
 
-    A number of no job has a cell as well.
+    A number without a job has a cell as well.
     """
     wanted, table = {number for number in numbers if number is not None}, kind.table
     names: dict[int, str | Phrase] = {}

@@ -1,8 +1,8 @@
-"""A child process that does the work of a job: started, asked to stop, and never two of one job.
+"""A child process that does the work of a job: started, asked to stop, and never two for one job.
 
-It leads a session, so that Ctrl-C in a terminal reaches the worker alone. As long as it lives it holds the job's lock:
-whoever gets the lock knows that it is over. It is expected to end by itself when its worker is gone, and to write what
-happens as JSON lines into a file, which the worker reads with `FileTail`.
+It leads a session, so that Ctrl-C in a terminal reaches only the worker. While it lives it holds the job's lock:
+whoever gets the lock knows that it has ended. It is expected to end when its worker is gone, and to report events as
+JSON lines in a file, which the worker reads with `FileTail`.
 """
 
 import contextlib
@@ -24,10 +24,10 @@ _LOOK = 0.1
 
 
 class JobProcess:
-    """The process of a job. Raises Conflict when an earlier one of the job cannot be ended.
+    """The process of a job. Raises Conflict when an earlier process of the job cannot be ended.
 
-    `lock` is the file that it holds a lock of, `log` the one that it prints into; `name` is what errors call it, and
-    `waiting` is called while an earlier process of the same job comes to its end.
+    It holds a lock on the file `lock` and prints into the file `log`; `name` is its name in errors, and `waiting` is
+    called while an earlier process of the same job is ending.
     """
 
     def __init__(
@@ -57,18 +57,18 @@ class JobProcess:
             held.write(str(self._process.pid))
 
     def poll(self, seconds: float) -> int | None:
-        """Its exit code as soon as it is over; None if it still runs after so many seconds."""
+        """Its exit code once it has ended; None if it is still running after `seconds`."""
         try:
             return self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             return None
 
     def cancel(self) -> None:
-        """Have it save what it can go on from, and go."""
+        """Ask it to save its state and exit."""
         self._process.terminate()
 
     def kill(self) -> None:
-        """End it and all that it has started, if it still runs."""
+        """Kill it and all its child processes, if it is still running."""
         if self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -76,10 +76,12 @@ class JobProcess:
 
 
 class FileTail:
-    """The lines of a file that somebody else writes, as they become whole."""
+    """Reads the complete lines of a file while another process writes it."""
 
     def __init__(self, path: Path, *, whole: bool) -> None:
-        """`whole`: from the file's beginning, else what is written from now on. Ends a line that was cut off."""
+        """`whole`: read from the file's beginning, else only what is written from now on. Ends a line that was cut
+        off.
+        """
         self._path = path
         self._begun = b""
         with path.open("ab+") as file:
@@ -90,7 +92,7 @@ class FileTail:
                     file.write(b"\n")
 
     def lines(self) -> list[str]:
-        """What has become whole since the last call."""
+        """The lines completed since the last call."""
         with self._path.open("rb") as file:
             file.seek(self._place)
             new = file.read()
@@ -100,7 +102,7 @@ class FileTail:
 
 
 def _wait_for_lock(lock: IO[str], path: Path, waiting: Callable[[], object], name: str) -> None:
-    """An earlier worker's child may still be saving; it is killed when that takes too long."""
+    """Wait for an earlier worker's child, which may still be saving; it is killed when that takes too long."""
     deadline = time.monotonic() + GRACE
     killed = False
     while True:

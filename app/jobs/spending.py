@@ -1,7 +1,7 @@
-"""What a job may spend on calls of models, and the gate that its calls pass.
+"""The budget of a job for model calls, and the gate that its calls pass.
 
-When a budget is reached no further call begins, those under way are waited for and kept, and the job fails with a line
-that says so. Resumed with a higher budget it goes on.
+When a budget is reached, no further call starts, running calls are awaited and kept, and the job fails with a line that
+says so. Resumed with a higher budget, it continues.
 """
 
 import asyncio
@@ -19,15 +19,15 @@ _MOST_SECONDS = 5.0  # that a call waits for those before it to be stored
 
 
 class BudgetReached(AppError):
-    """No further call is to be made."""
+    """No further call may be made."""
 
     code = "budget_reached"
 
 
 class Spent(NamedTuple):
-    """What calls have cost in US dollars, as far as prices are known, and the tokens of their prompts and answers.
+    """The cost of calls in US dollars, as far as prices are known, and the tokens of their prompts and answers.
 
-    `estimated` are those of the tokens that servers did not count.
+    `estimated` is the number of those tokens that servers did not count.
     """
 
     usd: float = 0.0
@@ -45,13 +45,13 @@ SPENT = ("cost", "prompt_tokens", "completion_tokens", "estimated_tokens")  # wh
 
 
 def spent_on(counts: Mapping[str, Any]) -> Spent:
-    """What calls have come to, by the counts that are named in SPENT; one that is missing or unknown is none."""
+    """The spending of calls, from the counts named in SPENT; a missing or unknown count is 0."""
     cost, *tokens = (counts.get(name) or 0 for name in SPENT)
     return Spent(float(cost), sum(tokens), tokens[-1])
 
 
 def spent_by(row: Any) -> Spent:
-    """What a call has come to, or all calls of a job, of a kind that counts them on its rows."""
+    """The spending of a call, or of all calls of a job, of a kind that counts them on its rows."""
     return spent_on({name: getattr(row, name) for name in SPENT})
 
 
@@ -61,22 +61,22 @@ def own_budget(row: Any) -> JobBudget:
 
 
 def budget_of(row: Any, settings: Settings) -> JobBudget:
-    """What a job may spend: its own budget, or that of the settings."""
+    """A job's budget: its own, or that of the settings."""
     return with_usual_budget(own_budget(row), settings)
 
 
 def with_usual_budget(budget: JobBudget, settings: Settings) -> JobBudget:
-    """The budget, which is that of the settings where it has none in money."""
+    """The budget, with the limit of the settings if it has none in money."""
     return budget.model_copy(update={"usd": budget.usd or settings.JOB_BUDGET_USD or None})
 
 
 def stopped_by_budget(row: Any) -> bool:
-    """Whether what stopped a job is a budget, its own or another: the lines of all of them begin alike."""
+    """Whether a budget stopped a job, its own or another: all their error lines begin alike."""
     return (row.error or "").startswith("budget of")
 
 
 def reached(budget: JobBudget, spent: Spent) -> str | None:
-    """Which budget was reached, in a line for people; None where neither was."""
+    """Which budget was reached, as a line for people; None if neither was."""
     if budget.usd is not None and spent.usd >= budget.usd:
         return f"budget of {dollars(budget.usd)} reached: {dollars(spent.usd)} spent; resume with a higher one"
     if budget.tokens is not None and spent.tokens >= budget.tokens:
@@ -86,13 +86,13 @@ def reached(budget: JobBudget, spent: Spent) -> str | None:
 
 
 def dollars(usd: float) -> str:
-    """An amount with cents, and with further digits where it is less than a dollar."""
+    """An amount with cents, and with more digits if it is less than a dollar."""
     whole, _, parts = f"{usd:.{2 if usd >= 1 else 6}f}".partition(".")
     return f"${whole}.{parts.rstrip('0').ljust(2, '0')}"
 
 
 class SpendingGate:
-    """Lets the calls of a job through in one process, on its event loop, until the budget is reached."""
+    """Admits a job's calls in one process, on its event loop, until the budget is reached."""
 
     def __init__(
         self,
@@ -101,12 +101,12 @@ class SpendingGate:
         latest: Callable[[], tuple[JobBudget, Spent]] | None = None,
         limit: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """`stored` is what calls of before have come to.
+        """`stored` is the spending of earlier calls.
 
-        `latest` reads budget and spending anew before each call, for jobs that several workers run together. Such a
-        worker holds `books` while it stores calls, and then says by `wrote` what these came to. It begins no call
-        before those that it has made are stored, so that no other overlooks them. `limit` reads why nobody may call
-        paid models, if so; it is asked every few seconds.
+        `latest` rereads budget and spending before each call, for jobs that several workers run together. Such a worker
+        holds `books` while it stores calls, and then reports their spending with `wrote`. It starts no call before its
+        earlier ones are stored, so that no other worker overlooks them. `limit` gives the reason why paid models may
+        not be called, if there is one; it is checked every few seconds.
         """
         self.under_way = 0
         self.books = asyncio.Lock()
@@ -124,7 +124,7 @@ class SpendingGate:
 
     @contextlib.asynccontextmanager
     async def call(self, prices: Prices | None = None) -> AsyncIterator[None]:
-        """Around a call of a model with such prices. Raises BudgetReached, once no call is under way any more."""
+        """A context for a call of a model with these prices. Raises BudgetReached, once no call is running any more."""
         await self._look()
         limit = None if prices == FREE else await self._look_at_limit()
         if self.is_reached or limit is not None:
@@ -141,16 +141,16 @@ class SpendingGate:
 
     @property
     def is_reached(self) -> bool:
-        """Whether no further call may begin."""
+        """Whether the budget is reached, so that no further call may start."""
         return reached(self._budget, self._stored + self._own) is not None
 
     def spend(self, spent: Spent) -> None:
-        """A call has come to this."""
+        """Count the spending of a call."""
         self._own += spent
         self._made += 1
 
     def wrote(self, spent: Spent, calls: int) -> None:
-        """So many calls, which came to this, are among those that are read."""
+        """Mark so many calls with this spending as stored, so that `latest` includes them."""
         self._own -= spent
         self._written += calls
         self._wrote.set()

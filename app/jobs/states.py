@@ -1,4 +1,4 @@
-"""What the status of a job may be.
+"""The statuses of a job.
 
 waiting → running → done
                   → failed → (resumed) → waiting, or → cancelling where a vendor may still train

@@ -1,6 +1,7 @@
-"""Tags and notes of jobs, and of what else has a kind and a number: given, taken away, read for lists. Nothing commits.
+"""Tags and notes of jobs, and of other things with a kind and a number: added, removed, read for lists. Nothing
+commits.
 
-The tables are named here, not imported: app/models, which declares them, stands above all kinds of jobs.
+The tables are named here, not imported: app/models, which declares them, is a layer above all kinds of jobs.
 """
 
 from collections import defaultdict
@@ -29,12 +30,12 @@ class TakenNote(NamedTuple):
     at: datetime
 
     def as_json(self) -> dict[str, Any]:
-        """As programs get it."""
+        """The note as JSON for programs."""
         return {"note_id": self.id, "text": self.text, "by": self.by, "at": self.at.isoformat(timespec="seconds")}
 
 
 def tags_of(session: Session, kind: str, numbers: Iterable[int]) -> Mapping[int, list[str]]:
-    """The tags of several of a kind by number, in alphabetical order."""
+    """The tags of several things of a kind by number, in alphabetical order."""
     tag, found = _table("tag"), defaultdict[int, list[str]](list)
     chosen = select(tag.c.number, tag.c.name).where(tag.c.kind == kind, tag.c.number.in_([*numbers]))
     for number, name in session.execute(chosen.order_by(tag.c.name)):
@@ -43,7 +44,7 @@ def tags_of(session: Session, kind: str, numbers: Iterable[int]) -> Mapping[int,
 
 
 def notes_of(session: Session, kind: str, numbers: Iterable[int]) -> Mapping[int, list[TakenNote]]:
-    """The notes of several of a kind by number, the latest first."""
+    """The notes of several things of a kind by number, the latest first."""
     note, found = _table("note"), defaultdict[int, list[TakenNote]](list)
     chosen = select(note.c.number, note.c.id, note.c.text, note.c.by, note.c.at)
     chosen = chosen.where(note.c.kind == kind, note.c.number.in_([*numbers])).order_by(note.c.id.desc())
@@ -53,7 +54,7 @@ def notes_of(session: Session, kind: str, numbers: Iterable[int]) -> Mapping[int
 
 
 def known_tags(session: Session, kind: str) -> Sequence[str]:
-    """All tags that something of a kind has."""
+    """All tags in use for a kind."""
     tag = _table("tag")
     return session.scalars(select(tag.c.name).where(tag.c.kind == kind).distinct().order_by(tag.c.name)).all()
 
@@ -66,7 +67,7 @@ def has_tag(key: Any, kind: str, name: str) -> ColumnElement[bool]:
 
 
 def add_tags(session: Session, kind: str, number: int, names: Sequence[str], by: str) -> None:
-    """Give tags; those that are there already change nothing. Raises Invalid."""
+    """Add tags; those that it already has change nothing. Raises Invalid."""
     had = tags_of(session, kind, [number])[number]
     new = [name for name in dict.fromkeys(names) if name not in had]
     for name in new:
@@ -82,13 +83,13 @@ def add_tags(session: Session, kind: str, number: int, names: Sequence[str], by:
 
 
 def remove_tags(session: Session, kind: str, number: int, names: Sequence[str]) -> None:
-    """Take tags away; those that are not there change nothing."""
+    """Remove tags; those that it does not have change nothing."""
     tag = _table("tag")
     session.execute(delete(tag).where(tag.c.kind == kind, tag.c.number == number, tag.c.name.in_([*names])))
 
 
 def add_note(session: Session, kind: str, number: int, text: str, by: str) -> None:
-    """Note something. Raises Invalid."""
+    """Add a note. Raises Invalid."""
     text = text.strip()
     if not is_storable(text):
         raise Invalid("note", expected=Phrase("characters that can be stored"), got=ascii(text[:80]))
