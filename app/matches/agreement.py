@@ -1,6 +1,6 @@
-"""How far coders of a coding agree: Krippendorff's alpha of each code, over all lines, and over all matches as a whole.
+"""Agreement between the coders of a coding: Krippendorff's alpha of each code, over all lines, and over whole matches.
 
-Each line is a unit: a coder gave it the code or did not. So is each match for the codes of whole matches.
+Each line is a unit: a coder gave it the code or did not. For the codes of whole matches, each match is a unit.
 
 Source: Krippendorff, Content Analysis, 4th ed. (2018), chapter 12; computed by the library krippendorff
 """
@@ -22,10 +22,10 @@ Unit = tuple[str, int]  # a match and a line of it, or WHOLE_MATCH
 
 
 class Agreement(NamedTuple):
-    """How far coders agree on a code; `unit` is one of LINES and MATCHES, `units` how many of these there are.
+    """The coders' agreement on a code; `unit` is one of LINES and MATCHES, `units` the number of these.
 
-    `given` is how many units have the code, by coder; `differ` how many have it of some coders and not of others.
-    `alpha` is None where the code was given to no unit by anybody, or to all by all: nothing varies.
+    `given` is how many units have the code, by coder; `differ` how many have it from some coders but not from others.
+    `alpha` is None if nobody gave the code to any unit, or everybody gave it to all: nothing varies.
     """
 
     code: CodingCode

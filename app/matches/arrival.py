@@ -1,10 +1,10 @@
-"""The order in which matches were inserted: a program that reads page by page in it misses none.
+"""The order in which matches were inserted, in which a program can read page by page without missing any.
 
-A time or a number that is drawn when a match is written would not do: two processes write at once, and what is drawn
-first may be committed last, behind a reader who has gone by. `match.inserted_in` is the number of the transaction that
-has inserted a match. On PostgreSQL it is the database's own, and a page ends before the first transaction that is still
-under way: whatever comes later has a higher number. On SQLite one transaction writes at a time, and its number
-is higher than those of all before. Matches of one transaction are in the order of their ids.
+A time or a number assigned when a match is written would not do: two processes write at once, and the lower number may
+be committed last, after a reader has passed it. `match.inserted_in` is the number of the transaction that inserted a
+match. On PostgreSQL it is the database's own, and a page ends before the first transaction still in progress: later
+matches have higher numbers. On SQLite one transaction writes at a time, and its number is higher than all before.
+Matches of one transaction are in the order of their ids.
 
 Source: PostgreSQL, https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-PG-SNAPSHOT
 """
@@ -31,14 +31,14 @@ _NEWEST = "CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS text) AS bigint)
 
 
 class Place(NamedTuple):
-    """Behind which match to read on: the number of its transaction, and its id."""
+    """The match after which to continue reading: the number of its transaction, and its id."""
 
     transaction: int
     match_id: str
 
 
 class Arrivals(NamedTuple):
-    """Ids of matches in their order, the place behind them, and whether there are further ones now."""
+    """Ids of matches in order, the place after the last one, and whether there are more at present."""
 
     ids: list[str]
     place: Place | None
@@ -46,14 +46,14 @@ class Arrivals(NamedTuple):
 
 
 def number_of_transaction(dialect: str) -> str:
-    """What an INSERT gives `inserted_in`, as SQL."""
+    """The SQL expression for `inserted_in` in an INSERT."""
     return _NEXT[dialect]
 
 
 def arrivals(session: Session, where: Sequence[ColumnElement[bool]], after: Place | None, limit: int) -> Arrivals:
-    """So many matches that came in behind a place, all of which a later call of the same kind goes on behind.
+    """Up to `limit` matches inserted after a place; a later call with the same conditions continues after all of them.
 
-    Raises Invalid for a place of another database.
+    Raises Invalid for a place from another database.
     """
     found = select(MatchRow.inserted_in, MatchRow.id).where(*where, *_settled(session))
     order = tuple_(MatchRow.inserted_in, MatchRow.id)
@@ -66,7 +66,7 @@ def arrivals(session: Session, where: Sequence[ColumnElement[bool]], after: Plac
 
 
 def forget_numbers_of_another_server(session: Session) -> None:
-    """Begin anew where the tables came from another PostgreSQL server, whose transactions had higher numbers."""
+    """Reset the numbers if the tables came from another PostgreSQL server, whose transactions had higher numbers."""
     if session.get_bind().dialect.name == POSTGRESQL:
         session.execute(
             text(f'UPDATE "match" SET inserted_in = 0 WHERE (SELECT max(inserted_in) FROM "match") >= {_NEWEST}')  # noqa: S608
@@ -74,7 +74,7 @@ def forget_numbers_of_another_server(session: Session) -> None:
 
 
 def _settled(session: Session) -> Sequence[ColumnElement[bool]]:
-    """The conditions that a match's place in the order is settled: no other can still come in before it."""
+    """The conditions that a match's place in the order is final: no other can still be inserted before it."""
     if session.get_bind().dialect.name != POSTGRESQL:
         return ()
     return (MatchRow.inserted_in < literal_column(_FIRST_UNDER_WAY),)

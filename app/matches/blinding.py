@@ -1,7 +1,7 @@
-"""Which matches experimenters read without knowing who played and how it ended: those of waves that are not frozen.
+"""Which matches experimenters read blinded to players and ending: those of waves that are not frozen.
 
-Lists, the page of a match, transcripts, the tables of `flask export` and the API ask here. The archive of a study,
-which `flask study export-data` writes, is its own data and holds everything.
+Lists, match pages, transcripts, the tables of `flask export` and the API apply this. The archive of a study, written by
+`flask study export-data`, is the study's own data and contains everything.
 """
 
 from collections.abc import Collection
@@ -19,18 +19,18 @@ TELLING = ("players", "state", "scores", "lower_score")
 
 
 def is_blinded() -> ColumnElement[bool]:
-    """Whether a person of a wave that is not frozen is in the match, for a WHERE over MatchRow. Bots are no people."""
+    """Whether a person of an unfrozen wave is in the match, for a WHERE over MatchRow. Bots are not people."""
     return MatchRow.id.in_(_blinded_ids())
 
 
 def blinded_of(session: Session, ids: Collection[str]) -> set[str]:
-    """Those of some matches that are blinded."""
+    """The blinded ones among these matches."""
     return {*session.scalars(_blinded_ids().where(SeatRow.match_id.in_(ids)))}
 
 
 def blinded_conditions(choice: MatchFilter, sort: str = "") -> list[ColumnElement[bool]]:
-    """The choice for a WHERE over MatchRow, which finds no blinded match by who played it or how it ended, and has none
-    where the list is sorted by that.
+    """The choice for a WHERE over MatchRow, without blinded matches if it filters by players or ending, or if the list
+    is sorted by those.
     """
     hides = would_reveal(choice) or sort.removeprefix("-") in TELLING
     return [*conditions(choice), *([MatchRow.id.not_in(_blinded_ids())] if hides else [])]

@@ -1,4 +1,4 @@
-"""The conditions by which matches are chosen, described once for commands and for what is cut from matches."""
+"""The conditions for choosing matches, described once for commands and for what is built from matches."""
 
 from app.jobs.spec import SpecPart, asked
 from app.matches.figures import FIGURES
@@ -10,7 +10,7 @@ _DAY = {**_ANY, "widget": "day", "metavar": "DAY"}
 
 
 class MatchChoice(SpecPart):
-    """What a match has to be, as it is typed: `app.matches.filter.read_choice` reads it. Empty does not matter."""
+    """Conditions on a match, as typed: `app.matches.filter.read_choice` reads them. Empty ones are ignored."""
 
     game: str | None = asked("Game", "Only this game.", None, of="games", metavar="GAME", **_KNOWN)
     player: str | None = asked(

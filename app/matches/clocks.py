@@ -1,7 +1,7 @@
 """The clocks of a match: how long a person has for a turn, and how long the match may take. Pure.
 
 Both are in the match's first event, and a deadline follows from them and from the times in the log. So nothing has to
-be counted down anywhere: a restarted server reads the same deadline, and whoever looks first after it ends the match.
+be counted down: a restarted server computes the same deadline, and whoever checks first after it ends the match.
 """
 
 from collections.abc import Mapping
@@ -18,9 +18,9 @@ LATE = timedelta(seconds=1)  # a move that was sent in time may be this long on 
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """Seconds of a person's turn and of the whole match; None: no such clock.
+    """Seconds for a person's turn and for the whole match; None: no such clock.
 
-    Models have no turn clock: how long they may think is the setting TURN_SECONDS.
+    Models have no turn clock: the setting TURN_SECONDS limits how long they may think.
     """
 
     turn: float | None = None
@@ -36,19 +36,19 @@ class Clocks:
 
     @classmethod
     def of(cls, turn: float, match: float) -> "Clocks":
-        """From two settings, in which 0 means no clock."""
+        """The clocks from two settings, in which 0 means no clock."""
         return cls(turn or None, match or None)
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any] | None) -> "Clocks":
-        """What `to_json` gave. Raises Invalid."""
+        """The clocks from `to_json`. Raises Invalid."""
         try:
             return cls(**(raw or {}))
         except TypeError:
             raise Invalid("clocks", expected=Phrase("turn and match"), got=raw) from None
 
     def to_json(self) -> dict[str, float] | None:
-        """The clocks that there are, or None when there are none."""
+        """The clocks that are set, or None if there are none."""
         return {name: seconds for name, seconds in asdict(self).items() if seconds is not None} or None
 
 
@@ -57,25 +57,25 @@ NO_CLOCKS = Clocks()
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """The moment at which a match ends by itself, and the clock that says so."""
+    """The time at which a match ends on its own, and the clock that sets it."""
 
     at: datetime
     clock: str  # turn | match
     seconds: float  # that the clock gave from its beginning
 
     def passed(self, now: datetime) -> bool:
-        """Whether the match is to be ended: a little later than the deadline that people are shown."""
+        """Whether the match is to be ended: slightly later than the deadline shown to people."""
         return now >= self.at + LATE
 
     def to_json(self, now: datetime) -> dict[str, Any]:
-        """The protocol's `clock`. `left` is for clients whose own clock is wrong, `total` for when they warn."""
+        """The protocol's `clock`. `left` is for clients whose own clock is wrong, `total` for timing warnings."""
         at = self.at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         left = max(0.0, round((self.at - now).total_seconds(), 3))
         return {"deadline": at, "of": self.clock, "left": left, "total": self.seconds}
 
 
 def next_deadline(clocks: Clocks, started: datetime, turn_began: datetime, person_to_move: bool) -> Deadline | None:
-    """The deadline that comes first in a match that goes on, or None when no clock runs."""
+    """The first deadline of a match in progress, or None if no clock is running."""
     deadlines = []
     if clocks.turn is not None and person_to_move:
         deadlines.append(Deadline(turn_began + timedelta(seconds=clocks.turn), TURN, clocks.turn))

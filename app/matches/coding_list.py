@@ -1,4 +1,4 @@
-"""The list of codings, the latest first, and one of them with all that may be seen of it."""
+"""The list of codings, the latest first, and everything visible of a single one."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from app.models import CodedMatch, Coder, Coding
 
 
 class CodingItem(NamedTuple):
-    """A coding in a list: how many matches it has, and its coders with whether each is done."""
+    """A coding in a list: the number of its matches, and its coders with whether each is done."""
 
     row: Coding
     matches: int
@@ -58,7 +58,7 @@ LIST: Listing[Coding] = Listing(
 
 
 def coding_json(session: Session, coding: Coding) -> JSON:
-    """All that anybody may see of a coding: what was given only once all coders are done, before that None."""
+    """Everything visible of a coding: the given codes are None until all coders are done."""
     try:
         given = [
             {

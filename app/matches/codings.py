@@ -1,4 +1,4 @@
-"""Codings: experimenters give codes to lines of transcripts, each alone until they are done. Nothing here commits."""
+"""Codings: experimenters give codes to lines of transcripts, each independently until done. Nothing here commits."""
 
 import random
 from collections.abc import Sequence
@@ -33,15 +33,15 @@ def find_coding(session: Session, number: int) -> Coding:
 
 
 def open_codings(session: Session) -> Sequence[Coding]:
-    """Those that take further matches, as no coder is done, the latest first."""
+    """The codings that accept further matches because no coder is done, the latest first."""
     done = exists().where(Coder.coding_id == Coding.id, Coder.done_at.is_not(None))
     return session.scalars(select(Coding).where(~done).order_by(Coding.id.desc())).all()
 
 
 def create_coding(session: Session, name: str, codes: str, creator: str) -> Coding:
-    """A coding with codes that are typed one a line, `name: help`; their keys are their places, from 1.
+    """A coding with codes typed one per line, `name: help`; their keys are their positions, from 1.
 
-    Raises Invalid, and Conflict for a name that there is already.
+    Raises Invalid, and Conflict for a name that is already taken.
     """
     check_name("name", name)
     read = read_codes(codes)
@@ -58,7 +58,7 @@ def create_coding(session: Session, name: str, codes: str, creator: str) -> Codi
 
 
 def read_codes(text: str) -> list[tuple[str, str]]:
-    """Names and helps of codes that are typed one a line, `name: help`. Raises Invalid."""
+    """Names and help texts of codes typed one per line, `name: help`. Raises Invalid."""
     found = []
     for line in filter(None, map(str.strip, text.splitlines())):
         name, _, meaning = (part.strip() for part in line.partition(":"))
@@ -79,10 +79,10 @@ def read_codes(text: str) -> list[tuple[str, str]]:
 def choose_matches(
     session: Session, number: int, choice: MatchFilter, most: int = MOST_MATCHES, order: str = RANDOM
 ) -> Sequence[str]:
-    """The ids of so many matches of a filter that are over and not in the coding yet.
+    """The ids of up to `most` finished matches of a filter that are not in the coding yet.
 
-    `order`: the one of transcripts in which the first ones are taken, or RANDOM, in which they are drawn, the same
-    ones each time. Only reads. Raises Invalid for another order, and where there is none.
+    `order`: an order of transcripts, of which the first ones are taken, or RANDOM for a random sample, the same each
+    time. Only reads. Raises Invalid for another order, and if there is no such match.
     """
     check_known(session, choice)
     conditions = (*blinded_conditions(choice), is_over(), MatchRow.id.not_in(_ids(number)))
@@ -98,9 +98,9 @@ def choose_matches(
 
 
 def add_matches(session: Session, coding: Coding, match_ids: Sequence[str]) -> int:
-    """Let further matches be coded, in this order; those that are in it stay in their places. How many are new.
+    """Add matches to a coding, in this order; those already in it keep their places. The number of new ones.
 
-    Raises Conflict once a coder is done, or where there would be too many.
+    Raises Conflict once a coder is done, or if there would be too many.
     """
     _lock(session, coding)
     if any(coder.done_at for coder in coders_of(session, coding.id)):
@@ -123,7 +123,7 @@ def codes_of(session: Session, number: int) -> Sequence[CodingCode]:
 
 
 def matches_of(session: Session, number: int) -> Sequence[str]:
-    """The ids of the matches of a coding, in their order."""
+    """The ids of a coding's matches, in order."""
     return session.scalars(_ids(number).order_by(CodedMatch.place, CodedMatch.match_id)).all()
 
 
@@ -132,12 +132,12 @@ def _ids(number: int) -> Select[str]:
 
 
 def coders_of(session: Session, number: int) -> Sequence[Coder]:
-    """Who codes, by name."""
+    """The coders of a coding, by name."""
     return session.scalars(select(Coder).where(Coder.coding_id == number).order_by(Coder.name)).all()
 
 
 def toggle(session: Session, coding: Coding, coder: str, match_id: str, seq: int, key: int) -> bool:
-    """Give a line, or with WHOLE_MATCH the match, the code of that key, or take it back; whether it has it now.
+    """Give a line, or with WHOLE_MATCH the match, the code of that key, or take it back; whether it now has it.
 
     Raises NotFound for a match, line or code that the coding does not have, and Conflict for a coder who is done.
     """
@@ -160,7 +160,7 @@ def toggle(session: Session, coding: Coding, coder: str, match_id: str, seq: int
 
 
 def undo(session: Session, coding: Coding, coder: str) -> GivenCode | None:
-    """Take back the code that a coder gave last; None where there is none. Raises Conflict for one who is done."""
+    """Take back the code that a coder gave last; None if there is none. Raises Conflict for a coder who is done."""
     _begin(session, coding, coder)
     own = select(GivenCode).where(GivenCode.coding_id == coding.id, GivenCode.coder == coder)
     last = session.scalar(own.order_by(GivenCode.id.desc()).limit(1))
@@ -171,7 +171,7 @@ def undo(session: Session, coding: Coding, coder: str) -> GivenCode | None:
 
 
 def finish(session: Session, coding: Coding, coder: str) -> None:
-    """A coder is done, for good. Raises Conflict where there is no match to code, or for one who is done already."""
+    """Mark a coder as done, for good. Raises Conflict if there is no match to code, or for one who is already done."""
     found = _begin(session, coding, coder)
     if not matches_of(session, coding.id):
         raise Conflict("coding", expected=Phrase("one with matches"), got=Phrase("none"))
@@ -180,15 +180,15 @@ def finish(session: Session, coding: Coding, coder: str) -> None:
 
 
 def left_coders(session: Session, number: int) -> list[Coder]:
-    """The coders who are not done and whose account is gone, so that they never will be."""
+    """The coders who are not done and never will be, because their account is gone."""
     accounts = select(User.name)
     which = (Coder.coding_id == number, Coder.done_at.is_(None), Coder.name.not_in(accounts))
     return [*session.scalars(select(Coder).where(*which).order_by(Coder.name))]
 
 
 def end_left(session: Session, coding: Coding, name: str, *, drop: bool) -> int:
-    """End what a coder left whose account is gone: with `drop` without their codes, else with them, as if they were
-    done. How many codes they gave. Raises NotFound for nobody of that name, and Conflict for anybody else.
+    """End the work of a coder whose account is gone: with `drop` their codes are deleted, else they count as done. The
+    number of codes they gave. Raises NotFound for an unknown name, and Conflict for any other coder.
     """
     _lock(session, coding)
     coder = session.get(Coder, (coding.id, name)) if is_storable(name) else None
@@ -209,7 +209,9 @@ def end_left(session: Session, coding: Coding, name: str, *, drop: bool) -> int:
 
 
 def seen_coders(session: Session, number: int, reader: str) -> list[str]:
-    """Whose codes an experimenter sees: their own, and, once they are done, those of all other coders who are done."""
+    """The coders whose codes an experimenter sees: their own, and, once they are done, those of all others who are
+    done.
+    """
     coders = coders_of(session, number)
     done = [each.name for each in coders if each.done_at is not None]
     return sorted({*done, reader}) if reader in done else [reader]
@@ -231,7 +233,7 @@ def given_codes(
 
 
 def forget_codes(session: Session, match_id: str) -> int:
-    """Take a match out of all codings, with the codes that it was given; how many codings that were."""
+    """Remove a match from all codings, with the codes given to it; the number of those codings."""
     there = session.scalar(select(func.count()).select_from(CodedMatch).where(CodedMatch.match_id == match_id)) or 0
     session.execute(delete(GivenCode).where(GivenCode.match_id == match_id))
     session.execute(delete(CodedMatch).where(CodedMatch.match_id == match_id))
@@ -239,7 +241,7 @@ def forget_codes(session: Session, match_id: str) -> int:
 
 
 def _begin(session: Session, coding: Coding, name: str) -> Coder:
-    """The coder of that name, from now on if not before. Raises Conflict for one who is done."""
+    """The coder of that name, added if new. Raises Conflict for one who is done."""
     _lock(session, coding)
     coder = session.get(Coder, (coding.id, name))
     if coder is None:
@@ -251,5 +253,5 @@ def _begin(session: Session, coding: Coding, name: str) -> Coder:
 
 
 def _lock(session: Session, coding: Coding) -> None:
-    """Nobody else changes the coding until the transaction ends."""
+    """Lock the coding against changes by others until the transaction ends."""
     session.refresh(coding, with_for_update=True)

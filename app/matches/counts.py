@@ -1,9 +1,9 @@
-"""Counts of matches that are over, kept as they end, so that no page has to count a million of them.
+"""Counts of finished matches, kept as they end, so that no page has to count a million of them.
 
-A match is counted in the transaction in which it ends: twice where it is of a round, among all and among that round's.
-Nobody waits for anybody else's count, as each transaction adds rows of its own; upkeep adds up those that agree.
-What deletes matches that are over calls `delete_matches`, or `uncount` before. Nothing here commits, but for
-`merge` and `recount`.
+A match is counted in the transaction in which it ends: twice if it belongs to a round, among all and among that
+round's. No transaction waits for another's count, as each adds its own rows; upkeep merges rows with equal keys. Code
+that deletes finished matches calls `delete_matches`, or `uncount` before. Nothing here commits, except `merge` and
+`recount`.
 """
 
 import contextlib
@@ -56,14 +56,14 @@ _TRIES = 5
 
 
 class _Kept(NamedTuple):
-    """Rows that agree, and their sums."""
+    """Rows with equal keys, and their sums."""
 
     ids: list[int]
     sums: _Sums
 
 
 class WrongCount(NamedTuple):
-    """Matches that were counted wrongly: which, by the columns of `match_count`, and the sums kept and counted."""
+    """A wrong count: its matches, by the columns of `match_count`, and the sums kept and counted."""
 
     of: dict[str, Any]
     kept: _Sums
@@ -71,7 +71,7 @@ class WrongCount(NamedTuple):
 
 
 class Recount(NamedTuple):
-    """How many matches are over, and what had been counted wrongly."""
+    """The number of finished matches, and the counts that were wrong."""
 
     matches: int
     differences: Sequence[WrongCount]
@@ -81,17 +81,17 @@ class Recount(NamedTuple):
 
 
 def count_ended(session: Session, match_ids: Sequence[str], *, of_round: bool = True) -> None:
-    """Count matches that have ended in this transaction, whose rows say so already; `of_round`: among its own, too."""
+    """Count matches whose rows were set to ended in this transaction; `of_round`: among their round's, too."""
     session.connection().execute(_insertion(1, of_round), {"ids": match_ids})
 
 
 def uncount(session: Session, match_ids: Sequence[str]) -> None:
-    """Take matches that are about to be deleted out of the counts."""
+    """Subtract matches that are about to be deleted from the counts."""
     session.connection().execute(_insertion(-1, True), {"ids": match_ids})
 
 
 def delete_matches(session: Session, match_ids: Sequence[str]) -> None:
-    """Delete matches, and take them out of the counts."""
+    """Delete matches, and subtract them from the counts."""
     uncount(session, match_ids)
     session.execute(delete(MatchRow).where(MatchRow.id.in_(match_ids)))
 
@@ -105,7 +105,7 @@ def _insertion(sign: int, of_rounds: bool) -> Executable:
 
 
 def _counted(chosen: ColumnElement[bool], sign: int = 1) -> CompoundSelect[Any]:
-    """The rows of matches that are over, those of all and those of rounds."""
+    """The count rows of finished matches, for all matches and for rounds."""
     of_rounds = MatchRow.round_id.is_not(None)
     return _grouped(None, [chosen], sign).union_all(_grouped(MatchRow.round_id, [chosen, of_rounds], sign))
 
@@ -134,18 +134,18 @@ def _grouped(round_id: Any, chosen: Iterable[ColumnElement[bool]], sign: int) ->
 
 
 def covers(choice: MatchFilter) -> bool:
-    """Whether the matches that a filter chooses can be counted by these rows, and those that are not over by theirs."""
+    """Whether these rows can count the finished matches of a filter, and their own rows the unfinished ones."""
     given = {name for name in MatchFilter.__dataclass_fields__ if getattr(choice, name) is not None}
     return given <= _COUNTED_FIELDS
 
 
 def count_over(session: Session, choice: MatchFilter) -> int:
-    """How many matches are over of those that a filter chooses, which `covers` holds for."""
+    """The number of finished matches of a filter for which `covers` holds."""
     return session.scalar(select(_number()).where(*_conditions(choice))) or 0
 
 
 def count_over_by(session: Session, name: str, choice: MatchFilter) -> dict[str, int]:
-    """The same by game, source, reason or player; imported players are none of them."""
+    """The same by game, source, reason or player; imported players are not listed."""
     if name != "player":
         column = getattr(MatchCount, name)
         rows = session.execute(select(column, _number()).where(*_conditions(choice)).group_by(column))
@@ -164,14 +164,14 @@ def count_over_by(session: Session, name: str, choice: MatchFilter) -> dict[str,
 
 
 def over_by_models(session: Session) -> Sequence[tuple[str, int | None, int | None, int]]:
-    """How many matches are over by source and the numbers of the models in both seats; None for anybody else."""
+    """The number of finished matches by source and the numbers of the models in both seats; None for anyone else."""
     of = MatchCount.source, MatchCount.model_0_id, MatchCount.model_1_id
     rows = session.execute(select(*of, _number()).where(MatchCount.round_id.is_(None)).group_by(*of))
     return [(source, first, second, number) for source, first, second, number in rows]
 
 
 def rounds_with(session: Session, model_ids: Sequence[int], *, same: bool) -> Sequence[int]:
-    """The rounds in which matches are over that one of these models played with itself, or else with another one."""
+    """The rounds with finished matches that one of these models played with itself, or else with another model."""
     first, second = MatchCount.model_0_id, MatchCount.model_1_id
     found = session.scalars(
         select(MatchCount.round_id)
@@ -183,7 +183,7 @@ def rounds_with(session: Session, model_ids: Sequence[int], *, same: bool) -> Se
 
 
 def matches_over_of(model_id: Any) -> Any:
-    """How many matches of a model are over, without those of bots and previews, as an expression of a statement."""
+    """The number of a model's finished matches, without those of bots and previews, as an SQL expression."""
     of_model = or_(MatchCount.model_0_id == model_id, MatchCount.model_1_id == model_id)
     return (
         select(_number())
@@ -193,7 +193,7 @@ def matches_over_of(model_id: Any) -> Any:
 
 
 class EndedAs(NamedTuple):
-    """Matches of a round that ended in one way with these models in the seats: as columns of MatchCount say it."""
+    """Matches of a round that ended in one way with these models in the seats: columns as in MatchCount."""
 
     reason: str | None
     model_0_id: int | None
@@ -204,7 +204,7 @@ class EndedAs(NamedTuple):
 
 
 def endings_of_rounds(session: Session, round_ids: Sequence[int]) -> dict[int, list[EndedAs]]:
-    """How the matches of rounds have ended so far, by the number of the round."""
+    """How the matches of rounds have ended so far, by round number."""
     keys = MatchCount.round_id, MatchCount.reason, MatchCount.model_0_id
     sums = [func.sum(getattr(MatchCount, name)) for name in _SUMS]
     found: dict[int, list[EndedAs]] = {number: [] for number in round_ids}
@@ -241,13 +241,13 @@ def _conditions(choice: MatchFilter) -> list[ColumnElement[bool]]:
 
 
 class _ReplacedMeanwhileError(Exception):
-    """Somebody else has replaced rows that were to be replaced."""
+    """Another process has already replaced rows that were to be replaced."""
 
 
 def merge(database: Engine) -> None:
-    """Add up rows that agree, where there are many; upkeep does it now and then.
+    """Merge rows with equal keys, where there are many; upkeep does it now and then.
 
-    Which these are is looked for before anything is locked.
+    These are looked up before anything is locked.
     """
     with reading(database) as session:
         grown = _grown(session)
@@ -257,7 +257,7 @@ def merge(database: Engine) -> None:
 
 
 def _grown(session: Session) -> Sequence[int | None]:
-    """The rounds, and None for all matches, that have so many rows more than they need."""
+    """The rounds, and None for all matches, that have far more rows than they need."""
     key = _columns(MatchCount)[: len(_KEY)]
     alike = select(MatchCount.round_id, (func.count() - 1).label("more")).group_by(*key).subquery()
     many = select(alike.c.round_id).group_by(alike.c.round_id).having(func.sum(alike.c.more) >= _MANY)
@@ -275,9 +275,9 @@ def _merge(session: Session, grown: Sequence[int | None]) -> None:
 
 
 def recount(database: Engine) -> Recount:
-    """Count all matches that are over, while Parlor runs, and put right what had been counted wrongly.
+    """Count all finished matches, while Parlor runs, and correct wrong counts.
 
-    Raises RuntimeError where others replace rows each time.
+    Raises RuntimeError if others replace rows at every attempt.
     """
     for _ in range(_TRIES):
         with reading(database) as session:
@@ -297,7 +297,7 @@ def recount(database: Engine) -> Recount:
 
 
 def _kept_and_counted(session: Session) -> tuple[dict["_Key", "_Kept"], dict["_Key", "_Sums"]]:
-    """What is kept, and what there is: read in one statement, so that both are of one moment."""
+    """The kept and the actual counts: read in one statement, so that both are from the same moment."""
     counted = _counted(true()).subquery()
     both = select(MatchCount.id, *_columns(MatchCount)).union_all(select(cast(null(), Integer), *_columns(counted.c)))
     kept: dict[_Key, _Kept] = {}
@@ -312,7 +312,7 @@ def _columns(of: Any) -> list[Any]:
 
 
 def _add(found: dict["_Key", "_Kept"], row: Sequence[Any]) -> None:
-    """Add a row of an id, a key and sums to what is known of that key."""
+    """Add a row of an id, a key and sums to the entry of that key."""
     number, *rest = row
     key = tuple(rest[: len(_KEY)])
     before = found.get(key, _Kept([], _NONE))
@@ -320,12 +320,12 @@ def _add(found: dict["_Key", "_Kept"], row: Sequence[Any]) -> None:
 
 
 def _agree(one: "_Sums", other: "_Sums") -> bool:
-    """Whether sums are the same, but for what adding them up in another order changes."""
+    """Whether sums are equal, up to rounding from another order of addition."""
     return all(math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-6) for a, b in zip(one, other, strict=True))
 
 
 def _replace(session: Session, kept: Iterable["_Kept"], counted: Mapping["_Key", "_Sums"]) -> None:
-    """Put sums in the place of rows. Raises _ReplacedMeanwhileError where somebody else was faster."""
+    """Replace rows by sums. Raises _ReplacedMeanwhileError if another process was faster."""
     ids = [number for each in kept for number in each.ids]
     for start in range(0, len(ids), _DELETED_AT_ONCE):
         some = ids[start : start + _DELETED_AT_ONCE]

@@ -1,7 +1,7 @@
 """A match as a fold of its events, and the one step that turns a move into new events. Pure.
 
-`replay(events)` rebuilds a match anywhere; `step` says which events a move adds. Nothing here knows of databases,
-the time or sockets, and nothing but `step` asks a game to parse.
+`replay(events)` rebuilds a match anywhere; `step` gives the events that a move adds. Nothing here knows of databases,
+the time or sockets, and only `step` asks a game to parse.
 """
 
 import random
@@ -61,7 +61,7 @@ def start(
     prompts: tuple[JSON | None, JSON | None] = (None, None),
     clocks: Clocks = NO_CLOCKS,
 ) -> Started:
-    """The first event of a match: the config with everything drawn from `seed` that it left open.
+    """The first event of a match: the config, with everything that it left open drawn from `seed`.
 
     Raises NotFound for an unknown game and Invalid for a bad config.
     """
@@ -75,7 +75,7 @@ def begin(
     prompts: tuple[JSON | None, JSON | None] = (None, None),
     clocks: Clocks = NO_CLOCKS,
 ) -> tuple[Started, Match]:
-    """The first event of a match, as `start` makes it, and the match that it begins, as `replay` would."""
+    """The first event of a match, as from `start`, and the match that it begins, as from `replay`."""
     game = find_game(game_name)
     state = game.initial(game.config(config), random.Random(seed))
     started = Started(game.name, game.version, state.config.to_json(), prompts, clocks.to_json())
@@ -83,7 +83,7 @@ def begin(
 
 
 def replay(events: Iterable[LogEvent]) -> Match:
-    """Fold a whole log, beginning with its `started`. Raises Invalid when it does not begin so."""
+    """Fold a whole log, beginning with its `started`. Raises Invalid if it does not begin with that."""
     log = iter(events)
     first = next(log, None)
     if not isinstance(first, Started):
@@ -141,10 +141,10 @@ def advance(
     lenient: bool = False,
     most_attempts: int = BAD_ATTEMPTS,
 ) -> tuple[list[LogEvent], Match]:
-    """The events of a `step`, or of resigning where there is no text, and the match after them.
+    """The events of a `step`, or of resigning if there is no text, and the match after them.
 
-    `lenient`: whether a move is read as `matches.lenient` does, which has the log say so. `most_attempts` is the number
-    of the refused attempt that aborts a model's match.
+    `lenient`: whether a move is read as `matches.lenient` does, which is recorded in the log. `most_attempts` is the
+    number of the refused attempt that aborts a model's match.
     """
     if text is None:
         resigned = resign(match, seat)
@@ -164,7 +164,7 @@ def advance(
 
 
 def was_read_leniently(match: Match, event: LogEvent) -> bool:
-    """Whether an event of a match is a move that was read leniently, and not out of an answer in JSON."""
+    """Whether an event of a match is a move that was read leniently, and not taken from an answer in JSON."""
     return isinstance(event, Event) and event.original is not None and not asks_for_json(match.prompts[event.seat])
 
 
@@ -176,7 +176,7 @@ def _read_move(match: Match, seat: int, text: str, *, lenient: bool) -> Event | 
 
 
 def _read_answer(match: Match, seat: int, text: str, *, lenient: bool) -> Event | Violation:
-    """The move that an answer in JSON says, with the answer as its `original`; one that is wrapped, if `lenient`."""
+    """The move in a JSON answer, with the answer as its `original`; also from a wrapped answer, if `lenient`."""
     game, view = match.game, match.view(seat)
     answers = (text, *unwrapped(text, game.roles, seat, is_free=False)) if lenient else (text,)
     moves = (move_of_answer(game, view, each) for each in answers)
@@ -197,17 +197,17 @@ def _refused_move_events(match: Match, violation: Violation, tried: str, most_at
 
 
 def resign(match: Match, seat: int) -> list[LogEvent]:
-    """The events of a person's leaving: nobody scores."""
+    """The events when a person leaves: nobody scores."""
     return [Resigned(seat), _broken_off(match, RESIGNED)]
 
 
 def time_out(match: Match, clock: str) -> list[LogEvent]:
-    """The events of a clock that ran out: nobody scores, and the log says whose turn it was if that decided it."""
+    """The events when a clock runs out: nobody scores, and the log says whose turn it was if that decided it."""
     return [TimedOut(match.to_move if clock == TURN else None, clock), _broken_off(match, TIMEOUT)]
 
 
 def abandon(match: Match) -> list[LogEvent]:
-    """The events of a match that everybody has left open: nobody scores, and it was nobody's turn that decided it."""
+    """The events of a match that everybody has left open: nobody scores, and nobody's turn decided it."""
     return [TimedOut(None, IDLE), _broken_off(match, ABANDONED)]
 
 
@@ -224,7 +224,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def _unreadable(seat: int, text: str) -> Violation | None:
-    """Refuse what no screen shows and not every database stores: control characters and lone surrogates."""
+    """Refuse characters that no screen shows and not every database stores: control characters and lone surrogates."""
     found = _CONTROL.search(text)
     if found is None:
         return None
@@ -233,5 +233,5 @@ def _unreadable(seat: int, text: str) -> Violation | None:
 
 
 def readable(text: str) -> str:
-    """The text with what no screen shows, and not every database stores, replaced."""
+    """The text with replacements for characters that no screen shows and not every database stores."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)

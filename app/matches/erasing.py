@@ -1,6 +1,7 @@
 """Deletes what people wrote in matches: in the log and in the prompts of the models that read it. Nothing commits.
 
-The match stays, marked, with its moves as far as they are no words, and with its result; so does what partners wrote.
+The match stays, marked as erased, with the parts of its moves that are not words and with its result; so does what
+partners wrote.
 """
 
 from collections.abc import Collection
@@ -23,23 +24,23 @@ _AT_ONCE = 500  # events or calls in memory
 
 
 class ErasedTexts(NamedTuple):
-    """What was emptied: moves in logs, and calls of models whose prompts held them."""
+    """What was emptied: moves in logs, and model calls whose prompts contained them."""
 
     events: int = 0
     prompts: int = 0
 
 
 def end_by_leaving(session: Session, match_id: str, seat: int) -> bool:
-    """End a match that is under way because the person in the seat leaves. False where it is over."""
+    """End a match in progress because the person in the seat leaves. False if it is over."""
     if session.get_one(MatchRow, match_id).status == "over":
         return False
     return bool(live.submit(session, live.MoveSubmission(match_id, seat, None), instant=False).new)
 
 
 def erase_texts(session: Session, match_id: str, seats: Collection[int]) -> ErasedTexts:
-    """Empty what the people in these seats of a match wrote, which is over. Once more, it finds nothing.
+    """Empty what the people in these seats of a finished match wrote. A second call finds nothing.
 
-    Nothing may be trained on the match from then on.
+    The match may not be used for training from then on.
     """
     match = session.get_one(MatchRow, match_id, with_for_update=True)
     match.erased_at = match.erased_at or datetime.now(UTC)
@@ -55,7 +56,7 @@ def erase_texts(session: Session, match_id: str, seats: Collection[int]) -> Eras
 def empty_prompts(session: Session, match_id: str) -> int:
     """Empty all that models were told and thought in a match, as any of it may quote a person.
 
-    How many calls that were.
+    Returns the number of these calls.
     """
     emptied = 0
     calls = select(GenerationRow).where(GenerationRow.match_id == match_id).options(undefer(GenerationRow.reasoning))
@@ -79,7 +80,7 @@ def _empty_events(session: Session, match_id: str, seats: Collection[int]) -> in
 
 
 def _without_words(event: LogEvent) -> LogEvent:
-    """A move with its figures alone, by which the game comes to the same state; any other event as it is."""
+    """A move reduced to its figures, from which the game reaches the same state; any other event unchanged."""
     if isinstance(event, Event):
         return replace(event, text="", data=_without_texts(event.data))
     return replace(event, text="", reason="") if isinstance(event, Violated) else event

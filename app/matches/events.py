@@ -18,8 +18,8 @@ VERSION = 1
 class Started:
     """The match exists: the resolved config, in which nothing is left to chance, and how each model is prompted.
 
-    `prompts` has one entry a seat: {"style", "template", "renderer"} of a language model, the last left out by logs of
-    before it had versions, and "answer" where its moves are asked for as JSON; None of anyone else. `clocks` has the
+    `prompts` has one entry per seat: {"style", "template", "renderer"} for a language model, the last missing in logs
+    from before it had versions, and "answer" if its moves are asked for as JSON; None for anyone else. `clocks` has the
     seconds of those that run: {"turn", "match"}, or is None.
     """
 
@@ -32,7 +32,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Violated:
-    """A move was refused. It consumes no ply; `text` is what was tried."""
+    """A move was refused. It consumes no ply; `text` is the refused move."""
 
     seat: int
     text: str
@@ -49,7 +49,9 @@ class Resigned:
 
 @dataclass(frozen=True, slots=True)
 class TimedOut:
-    """A clock ran out: the turn's, which was `seat`'s, or the match's or that of open matches, which are nobody's."""
+    """A clock ran out: the turn's, which was `seat`'s, or the match's or that of open matches, which belong to
+    nobody.
+    """
 
     seat: int | None
     clock: str
@@ -57,17 +59,17 @@ class TimedOut:
 
 @dataclass(frozen=True, slots=True)
 class ServerAway:
-    """No web process served people for so many seconds: a turn's clock begins again, a match's is longer by as much."""
+    """No web process served people for `seconds`: the turn's clock restarts, and the match's is extended by as much."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Aborted:
-    """The match cannot go on. `detail` is for the log.
+    """The match cannot continue. `detail` is for the log.
 
-    `fault` is whose doing it was: of the model in `seat`, of its settings, of the vendor that serves it, or ours (us).
-    Logs of before there were others know model and us alone.
+    `fault` says who caused it: the model in `seat`, its settings, the vendor that serves it, or we (us). Logs from
+    before there were others have only model and us.
     """
 
     seat: int | None
@@ -105,7 +107,7 @@ RESERVED = frozenset(_KINDS)  # no game may name a move so
 
 
 def kind_of(event: LogEvent) -> str:
-    """The event's kind as the table and the exports name it."""
+    """The event's kind as named in the table and the exports."""
     return event.kind if isinstance(event, Event) else _NAMES[type(event)]
 
 

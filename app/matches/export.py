@@ -1,8 +1,8 @@
-"""The tables of what was played, for export: matches, moves, events and generations.
+"""The tables of played matches, for export: matches, moves, events and generations.
 
-Each table is defined once: app/core/csv_tables.py writes it, the codebook explains it. TABLES are what everybody is
-given, without what is hidden of blinded matches (`blinding.py`); the archives of studies are made of the whole ones.
-Rows come from the database a few at a time, so that memory does not grow with their number.
+Each table is defined once: app/core/csv_tables.py writes it, the codebook explains it. TABLES are given to everybody,
+without the hidden parts of blinded matches (`blinding.py`); the archives of studies contain the whole tables. Rows are
+fetched from the database in small batches, so that memory does not grow with their number.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ __all__ = [
 
 
 def _events() -> Select[Any]:
-    """All events with who sat where they happened, if they are a seat's."""
+    """All events with the player of their seat, if they belong to a seat."""
     return (
         select(
             EventRow.match_id,
@@ -190,7 +190,7 @@ _HIDDEN = {
 
 
 def _without_what_is_hidden(table: ExportTable) -> ExportTable:
-    """The table as everybody is given it. Of a blinded match it has no call of a model and no event of an ending."""
+    """The table as given to everybody. It has no model calls and no ending events of blinded matches."""
     hidden = _HIDDEN[table.name]
     columns = tuple(_emptied(column) if column.name in hidden else column for column in table.columns)
     statement = table.statement.add_columns(is_blinded().label("blinded"))
@@ -216,13 +216,13 @@ TABLES = {table.name: table for table in (MATCHES, MOVES, EVENTS, GENERATIONS)}
 
 
 def count(session: Session, table: ExportTable, choice: MatchFilter = EVERYTHING) -> int:
-    """How many rows the export of a table has."""
+    """The number of rows in the export of a table."""
     inner = _chosen_rows(table, choice).order_by(None).subquery()
     return session.scalar(select(func.count()).select_from(inner)) or 0
 
 
 def rows(session: Session, table: ExportTable, choice: MatchFilter = EVERYTHING) -> Iterator[Any]:
-    """The rows of a table, rounds by their indices and all else as it began, from one consistent moment."""
+    """The rows of a table, rounds by their indices and all else by start time, from one consistent moment."""
     statement = _chosen_rows(table, choice)
     return iter(session.execute(statement, execution_options={"yield_per": ROWS_AT_ONCE}))
 

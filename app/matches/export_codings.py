@@ -1,4 +1,4 @@
-"""The codes that coders gave, as CSV: a row a code. What was said is not in it."""
+"""The codes that coders gave, as CSV: one row per code. The transcripts' texts are not included."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -34,15 +34,15 @@ COLUMNS = (
 
 
 def coded_rows(session: Session, coding: Coding, coders: Sequence[str]) -> Iterator[CodedRow]:
-    """What these coders gave, by match, line and coder."""
+    """The codes that these coders gave, by match, line and coder."""
     codes = {code.id: code for code in codes_of(session, coding.id)}
     return (CodedRow(coding, codes[each.code_id], each) for each in given_codes(session, coding.id, coders))
 
 
 def finished_coding(session: Session, name: str) -> tuple[Coding, list[str]]:
-    """The coding of a name and its coders, all of whom are done; one who is not, and has given no code, does not count.
+    """The coding of that name and its coders, all of whom are done; one who is not done but gave no code is ignored.
 
-    Raises NotFound, and Conflict while somebody still codes: nobody may see what others gave before that.
+    Raises NotFound, and Conflict while somebody is still coding: nobody may see others' codes before that.
     """
     coding = session.scalar(select(Coding).where(Coding.name == name))
     if coding is None:

@@ -1,4 +1,4 @@
-"""The table of matches, for export: a row a match, with what its log says about how it began and ended."""
+"""The table of matches, for export: one row per match, with what its log says about its start and its end."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ def _swapped(row: Any) -> bool | None:
 
 
 def _of_config(name: str, seat: int | None = None) -> Callable[[Any], Any]:
-    """A field of a negotiation's config, or what it holds for a seat."""
+    """A field of a negotiation's config, or its entry for a seat."""
 
     def read(row: Any) -> Any:
         value = row.config.get(name) if row.game == NEGOTIATION.name else None
@@ -98,7 +98,7 @@ def _lambda(row: Any) -> float | None:
 
 
 def _points(seat: int) -> Callable[[Any], int | None]:
-    """Points without λ; of a negotiation that ended without a deal none."""
+    """Points without λ; None for a negotiation that ended without a deal."""
 
     def read(row: Any) -> int | None:
         if row.game != NEGOTIATION.name or row.ended is None:
@@ -110,7 +110,7 @@ def _points(seat: int) -> Callable[[Any], int | None]:
 
 
 def _got(seat: int) -> Callable[[Any], Any]:
-    """What a seat took away from a deal."""
+    """What a seat got from a deal."""
 
     def read(row: Any) -> Any:
         shares = row.ended and row.ended["facts"].get("allocations")
@@ -124,7 +124,7 @@ def _prompt_style(seat: int) -> Callable[[Any], Any]:
 
 
 def _prompt_version(seat: int) -> Callable[[Any], str | None]:
-    """The number at the end of the name of a template: that of full-2 is 2."""
+    """The number at the end of a template's name: 2 for full-2."""
     return lambda row: (prompt := _prompt(row, seat)) and prompt["template"].rpartition("-")[2]
 
 

@@ -1,6 +1,6 @@
-"""What went wrong lately, for experimenters: matches that were broken off, calls of models that brought no answer,
-test calls that failed. Whatever is no fault of a person who plays; what goes
-wrong in a match of a round is on the pages of that round.
+"""Recent failures, for experimenters: aborted matches, model calls that got no answer, failed test calls.
+
+None of these is the fault of a person who plays. Failures in the matches of a round are on that round's pages.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ MOST = 100  # failures of each kind that are looked at
 
 @dataclass(frozen=True, slots=True)
 class ModelFailure:
-    """One thing that went wrong, and with which model in which match, where there is one."""
+    """One failure, with the model and the match it concerns, if any."""
 
     at: datetime
     kind: str  # match | call | test
@@ -33,7 +33,7 @@ class ModelFailure:
 
 
 def last_failures(session: Session, now: datetime) -> list[ModelFailure]:
-    """What went wrong last, of each kind MOST at most, the newest first."""
+    """The latest failures, at most MOST of each kind, newest first."""
     found = [*_broken_off(session, now), *_unanswered(session), *_failed_tests(session, now)]
     return sorted(found, key=lambda failure: failure.at, reverse=True)
 
@@ -62,7 +62,7 @@ def _broken_off(session: Session, now: datetime) -> list[ModelFailure]:
 
 
 def _unanswered(session: Session) -> list[ModelFailure]:
-    """Calls without an answer in matches that went on; where one broke its match off, the match says so already."""
+    """Calls without an answer in matches that went on; where one aborted its match, the match is already listed."""
     latest = (session.scalar(select(func.max(GenerationRow.id))) or 0) - CALLS
     rows = session.execute(
         select(

@@ -1,4 +1,4 @@
-"""Figures of finished matches, by which lists are bounded and sorted."""
+"""Figures of finished matches, used to filter and sort lists."""
 
 import operator
 import re
@@ -27,7 +27,7 @@ _BOUND = re.compile(r"(?P<name>[a-z_]+)\s*(?P<operator><=|>=|<|>|=)\s*(?P<number
 
 
 class Bound(NamedTuple):
-    """What a figure has to be: `name` is one of FIGURES, `operator` one of < > <= >= =."""
+    """A bound on a figure: `name` is one of FIGURES, `operator` one of < > <= >= =."""
 
     name: str
     operator: str
@@ -38,7 +38,7 @@ class Bound(NamedTuple):
 
     @property
     def condition(self) -> ColumnElement[bool]:
-        """The bound for a WHERE over MatchRow, of matches that are over."""
+        """The bound as a WHERE condition over MatchRow, true only of finished matches."""
         found: ColumnElement[bool] = _OPERATORS[self.operator](FIGURES[self.name], self.number)
         return found & (MatchRow.status == "over")
 
@@ -63,5 +63,5 @@ def read_figures(text: str) -> list[Bound]:
 
 
 def is_of_scores(name: str) -> bool:
-    """Whether a figure tells how a match ended."""
+    """Whether a figure reveals how a match ended."""
     return name.endswith("_score")

@@ -1,5 +1,5 @@
-"""Which matches a list, an export, a dataset or an analysis is about: a filter, read from what was asked for, as
-conditions on the table.
+"""The filter that selects the matches of a list, an export, a dataset or an analysis: parsed from a request, and turned
+into conditions on the table.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,15 +47,15 @@ _TEXT = "text"
 
 @dataclass(frozen=True, slots=True)
 class MatchFilter:
-    """What a match has to be; None does not matter.
+    """The criteria a match has to meet; None means any.
 
-    `player` is a model's name or person, `role` the role of that player, or one that there is in the match at all;
-    `campaign` takes its rounds and its evaluations, `study` and `arm` are names, `consent` says whether every person in
-    the match agreed that models learn from it; days are whole, in UTC. Matches of rehearsals are chosen only
-    by source, by id, or by the name of a study's copy that bots go through. `text` is what was said in it, as
-    `app.matches.words.read_query` reads it, and `figures` what its figures are, as `app.matches.figures.read_figures`
-    does; both are true of matches that are over alone. `prompt` is what a model in it was told beside the rules, by
-    NAME, which means all its versions, or NAME@VERSION.
+    `player` is a model's name or person; `role` is the role of that player, or without a player a role that either seat
+    has. `campaign` selects its rounds and its evaluations, `study` and `arm` are names, `consent` says whether every
+    person in the match agreed that models learn from it; days are whole, in UTC. Rehearsal matches are selected only by
+    source, by id, or by the name of a study's copy that bots go through. `text` is what was said in the match, as
+    `app.matches.words.read_query` reads it, and `figures` are bounds on its figures, as
+    `app.matches.figures.read_figures` reads them; both match finished matches only. `prompt` is the prompt that a model
+    in the match was given beside the rules: NAME, which means all its versions, or NAME@VERSION.
     """
 
     game: str | None = None
@@ -82,7 +82,7 @@ NAMES = tuple(field.name for field in fields(MatchFilter))
 
 
 def read_choice(raw: Mapping[str, str]) -> MatchFilter:
-    """A choice from the fields of an address or a form; empty ones do not matter.
+    """The filter from the fields of an address or a form; empty fields are ignored.
 
     Raises NotFound for an unknown game, and Invalid for a value that no match can have.
     """
@@ -112,7 +112,7 @@ def read_choice(raw: Mapping[str, str]) -> MatchFilter:
 
 
 def check_role(role: str, game: str | None) -> None:
-    """Raises Invalid for a role that the game does not have, or none of the games if it is open which."""
+    """Raises Invalid for a role that the game does not have, or that no game has if `game` is None."""
     games = GAMES.values() if game is None else [find_game(game)]
     roles = list(dict.fromkeys(each for found in games for each in found.roles))
     if role not in roles:
@@ -121,7 +121,7 @@ def check_role(role: str, game: str | None) -> None:
 
 def check_known(session: Session, choice: MatchFilter) -> None:
     """Raises NotFound for a player, a study, an arm, a round or a campaign that does not exist: a typing error would
-    look like one without matches.
+    otherwise look like one without matches.
     """
     known = choice.player in (None, PERSON) or session.scalar(
         select(LanguageModel.id).where(LanguageModel.name == choice.player)
@@ -149,13 +149,13 @@ def check_known(session: Session, choice: MatchFilter) -> None:
 
 
 def in_words(choice: MatchFilter) -> str:
-    """The choice as it was given, such as "source live, player person"."""
+    """The filter as it was given, such as "source live, player person"."""
     given = ((name, getattr(choice, name)) for name in NAMES)
     return ", ".join(f"{name} {value}" for name, value in given if value is not None) or "all matches"
 
 
 def conditions(choice: MatchFilter) -> list[ColumnElement[bool]]:
-    """The choice for a WHERE over MatchRow."""
+    """The filter as WHERE conditions over MatchRow."""
     found: list[ColumnElement[bool]] = [] if asks_for_rehearsals(choice) else [MatchRow.source != REHEARSAL]
     columns = {
         "match": MatchRow.id, "game": MatchRow.game, "reason": MatchRow.reason, "status": MatchRow.status,
@@ -183,14 +183,19 @@ def conditions(choice: MatchFilter) -> list[ColumnElement[bool]]:
 
 
 def unindexed(wanted: Sequence[ColumnElement[bool]]) -> list[ColumnElement[bool]]:
-    """The same conditions, by whose columns no database looks for rows: for a WHERE of which another part finds few."""
+    """The same conditions, written so that no database uses an index on their columns.
+
+    For a WHERE in which another condition already leaves few rows.
+    """
     return [case((and_(*wanted), 1), else_=0) == 1] if wanted else []
 
 
 class _Unsearched(FunctionElement[Any]):
-    """A column, by whose index SQLite does not look for rows: it keeps no statistics here that say which few are.
+    """A column whose index SQLite does not use: without statistics here, SQLite cannot tell which index leaves few
+    rows.
 
-    PostgreSQL does, and would have none of an expression: it would take what nearly all have for rare.
+    PostgreSQL has statistics on the column, but would have none on an expression: it would take a value that nearly all
+    rows have for a rare one.
     """
 
     inherit_cache = True
@@ -208,28 +213,30 @@ def _unsearched_on_sqlite(element: Any, compiler: Any, **more: Any) -> str:
 
 
 def is_over() -> ColumnElement[bool]:
-    """Whether a match is over, for a WHERE of which another part finds few.
+    """Whether a match is over, for a WHERE in which another condition already leaves few rows.
 
-    SQLite would else read all matches that are over by the index of those under way.
+    Otherwise SQLite would read all finished matches by the index of those under way.
     """
     return _Unsearched(MatchRow.status) == "over"
 
 
 def _of_its_course(choice: MatchFilter) -> list[ColumnElement[bool]]:
-    """What was said in the match, what a model was told before, and what its figures are."""
+    """Conditions on what was said in the match, on the prompt of a model in it, and on its figures."""
     said = [] if choice.text is None else said_conditions(read_query(choice.text))
     before = [] if choice.prompt is None else [_told(choice.prompt)]
     return said + before + [each.condition for each in read_figures(choice.figures or "")]
 
 
 def asks_for_rehearsals(choice: MatchFilter) -> bool:
-    """Whether matches of bots and previews may be among those that a choice is about."""
+    """Whether a filter may select matches of bots and previews."""
     of_copy = choice.study is not None and choice.study.endswith(REHEARSAL_SUFFIX)
     return choice.match is not None or choice.source is not None or of_copy
 
 
 def _played_by(player: str | None, role: str | None, *, consented: bool = True) -> ColumnElement[bool]:
-    """Whether the player sat in the match, in that role; not `consented`: without having agreed to training."""
+    """Whether the player had a seat in the match, in that role; with `consented` false, a seat without consent to
+    training.
+    """
     # Under a name of its own, because the statement around may join the same table.
     seat = aliased(SeatRow)
     seats = select(seat.seat).where(seat.match_id == MatchRow.id).correlate(MatchRow)
@@ -247,7 +254,7 @@ def _played_by(player: str | None, role: str | None, *, consented: bool = True) 
 
 
 def _told(prompt: str) -> ColumnElement[bool]:
-    """Whether a model in the match was told that prompt beside the rules."""
+    """Whether a model in the match was given that prompt beside the rules."""
     seat = aliased(SeatRow)
     named = seat.prompt == prompt if "@" in prompt else seat.prompt.startswith(f"{prompt}@", autoescape=True)
     return exists(select(seat.seat).where(seat.match_id == MatchRow.id, named).correlate(MatchRow))
@@ -283,7 +290,10 @@ def _read_id(name: str, text: str) -> int:
 
 
 def _read_text(_name: str, text: str) -> str:
-    """Any text can be searched for; what no line shows, and not every database stores, says nothing."""
+    """The text to search for. Any text is allowed; characters that are not printable are treated as blanks.
+
+    No line shows them, and not every database stores them.
+    """
     text = " ".join("".join(each if each.isprintable() else " " for each in text).split())
     read_query(text)
     return text

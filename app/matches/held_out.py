@@ -1,4 +1,4 @@
-"""Material that studies hold out: what people play on there no model is to have been trained on."""
+"""Material that studies hold out: no model may have been trained on the pieces that people play on there."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -12,7 +12,7 @@ from app.models import StudyVersion, Wave
 
 
 def held_out_keys(session: Session, game: str) -> frozenset[str]:
-    """The pieces of a game that a study holds out of which a wave was opened, by `piece_key`."""
+    """The `piece_key` of each piece of a game that is held out by a study with at least one opened wave."""
     opened = select(Wave.study_version_id)
     found: set[str] = set()
     for stored in session.scalars(select(StudyVersion.design).where(StudyVersion.id.in_(opened))):
@@ -23,7 +23,7 @@ def held_out_keys(session: Session, game: str) -> frozenset[str]:
 
 
 def piece_key(game: str, piece: Any) -> str:
-    """Text that is the same for pieces of which all or none are held out."""
+    """A text that is equal for pieces that are held out together."""
     kind = find_game(game).material
     return json.dumps(piece if kind is None else kind.held_out_key(piece))
 

@@ -1,10 +1,10 @@
-"""Characters of a move that show nothing or turn the text around them: found, named, and made visible. Pure.
+"""Characters of a move that are invisible or reverse the text around them: found, named, and made visible. Pure.
 
-Zero-width characters keep a word from whoever looks for it, and overrides of the direction show another text than was
+Zero-width characters hide a word from a search, and direction overrides show a different text from the one that was
 sent. Moves keep them, because the log holds what was sent; events name them, and pages show a mark in their place.
 Joiners and variation selectors are left alone where scripts and emoji need them: not beside Latin letters.
-`static/js/visible.js` does the same in the browser.
-Source: Unicode Technical Reports 9 (bidirectional controls) and 36 (security considerations).
+`static/js/visible.js` does the same in the browser. Source: Unicode Technical Reports 9 (bidirectional controls) and 36
+(security considerations).
 """
 
 import re
@@ -50,7 +50,7 @@ def stripped(text: str) -> str:
 
 
 def _is_to_go(text: str, at: int, begin: int, end: int) -> bool:
-    """Whether a character at an end of text[begin:end] is a blank or shows nothing there."""
+    """Whether a character at an end of text[begin:end] is a blank or has no visible effect there."""
     return text[at].isspace() or (_SUSPECT.match(text, at) is not None and not _has_a_use(text, at, begin, end))
 
 

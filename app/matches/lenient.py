@@ -1,10 +1,10 @@
-"""Moves as today's models wrap them, read where there is no doubt: the wrapping is taken off, layer by layer. Pure.
+"""Lenient reading of moves that a model has wrapped: the wrapping is removed layer by layer, unless in doubt. Pure.
 
 A layer is around the whole text or in front of it: invisible characters at the ends, a code fence, bold, italics or
-quotes, the label of who speaks; or it is around the bracketed tag with which a move begins. What is left has to be a
-move by the game's own `parse`, and the only one: no other line of it may be a move, and where the text is a move with
-one layer less, too, both have to be the same to the judge unless they differ in marks alone. What is inside of a move
-stays as it was written.
+quotes, the speaker's label; or it is around the bracketed tag with which a move begins. What is left has to be a move
+by the game's own `parse`, and the only one: no other line of it may be a move, and if the text with one layer less
+removed is a move too, both have to be the same to the judge unless they differ in marks alone. The text inside a move
+is not changed.
 """
 
 import re
@@ -37,8 +37,8 @@ _OWN = ("assistant", "ai")
 
 
 def read_leniently(game: Game[Any], state: Any, seat: int, text: str) -> Event | None:
-    """The move in a text that a model wrapped, with the whole text as its `original`; None where nothing is taken off
-    or where there is doubt.
+    """The move in a text that a model wrapped, with the whole text as its `original`; None if there is nothing to
+    remove or the move is in doubt.
     """
     if not _may_be_wrapped(text, game.roles[seat]):
         return None
@@ -59,13 +59,15 @@ def _move(game: Game[Any], state: Any, seat: int, text: str) -> Event | None:
 
 
 def _differ(one: Event, other: Event) -> bool:
-    """Whether the judge took two readings of different words for different moves."""
+    """Whether two readings with different words are different moves to the judge."""
     same_words = _NO_WORDS.sub("", one.text) == _NO_WORDS.sub("", other.text)
     return not same_words and (one.kind, dict(one.data)) != (other.kind, dict(other.data))
 
 
 def _has_another(game: Game[Any], state: Any, seat: int, text: str) -> bool:
-    """Whether a further line is a move by itself, wrapped or not; only asked where a game does not take any text."""
+    """Whether a further line is a move on its own, wrapped or not; only called for games that do not accept any
+    text.
+    """
     for line in text.strip().splitlines()[1:]:
         forms = (line, *unwrapped(line, game.roles, seat, is_free=False))
         if any(_move(game, state, seat, form) is not None for form in forms):
@@ -77,7 +79,7 @@ def _has_another(game: Game[Any], state: Any, seat: int, text: str) -> bool:
 
 
 def _may_be_wrapped(text: str, role: str) -> bool:
-    """Whether a text begins or ends as a wrapped one does: most do not, and cost nothing more."""
+    """Whether a text begins or ends as a wrapped one does; most do not, and need no further work."""
     bare = text.strip()
     if not bare:
         return False
@@ -90,8 +92,9 @@ def _may_be_wrapped(text: str, role: str) -> bool:
 
 
 def unwrapped(text: str, roles: tuple[str, str], seat: int, *, is_free: bool) -> Iterator[str]:
-    """The text with one layer taken off after the other. `is_free`: the game takes any text, so that only what is
-    around a whole text is a layer.
+    """The text after each further layer is removed.
+
+    `is_free`: the game accepts any text, so that only what surrounds the whole text is a layer.
     """
     left = text.strip()
     for _ in range(_MOST_LAYERS):
@@ -111,7 +114,7 @@ def _without_layer(text: str, roles: tuple[str, str], seat: int, *, is_free: boo
 
 
 def _without_label(text: str, roles: tuple[str, str], seat: int) -> str | None:
-    """What follows the label of the player itself, where no line after it has anybody's label."""
+    """The text after the player's own label, if no line after it has anybody's label."""
     label = _labels(roles).match(text)
     if label is None or " ".join(label["who"].lower().split()) not in _own_labels(roles[seat], seat):
         return None
@@ -125,7 +128,7 @@ def _own_labels(role: str, seat: int) -> tuple[str, ...]:
 
 @lru_cache
 def _labels(roles: tuple[str, str]) -> re.Pattern[str]:
-    """The label of anybody who may speak, at the beginning of a line: `Assistant:`, `**Player 1:**`, `[User]:`."""
+    """The label of any possible speaker, at the beginning of a line: `Assistant:`, `**Player 1:**`, `[User]:`."""
     named = "|".join(re.escape(name) for name in dict.fromkeys((*_ANYBODY, *(role.lower() for role in roles))))
     who = rf"(?P<who>(?:{named}|player)(?:[ \t]+\d{{1,2}})?)"
     return re.compile(
@@ -136,7 +139,7 @@ def _labels(roles: tuple[str, str]) -> re.Pattern[str]:
 
 
 def _without_fence(text: str, *, is_free: bool) -> str | None:
-    """What the one fence around a text holds. Where any text is a move, only prose is one."""
+    """The text inside the only fence around it. In a game that accepts any text, only prose is unfenced."""
     begin, line = _FENCE.match(text), _FENCED_LINE.fullmatch(text)
     if begin is not None and text.endswith(begin[1], begin.end()):
         inside, language = text[begin.end() : -len(begin[1])].rstrip(), begin["language"]
@@ -150,7 +153,7 @@ def _without_fence(text: str, *, is_free: bool) -> str | None:
 
 
 def _without_marks(text: str) -> str | None:
-    """What one pair of marks of emphasis or of quotes is around, where there is none of them within."""
+    """The text inside one pair of emphasis marks or quotes, if it contains no further ones of that kind."""
     for opening, closing in _PAIRS:
         inside = text[len(opening) : -len(closing)]
         if not (text.startswith(opening) and text.endswith(closing) and len(text) > len(opening + closing)):

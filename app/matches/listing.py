@@ -1,4 +1,4 @@
-"""The list of matches: the latest first, or by any column that the database has an order of."""
+"""The list of matches: the latest first, or sorted by any column that the database can order by."""
 
 from typing import Any
 
@@ -18,12 +18,12 @@ _MARKS = {"aborted": "bad", "resigned": "warn", "timeout": "warn", "abandoned": 
 
 
 def player_cell(player: ListedPlayer) -> Phrase | Verbatim:
-    """Who sits in a seat."""
+    """The player in a seat."""
     return Phrase(PERSON) if player.model is None else Verbatim(player.model)
 
 
 def _players(line: MatchListItem) -> list[Phrase | str]:
-    """Who sits where, with the roles of games whose seats differ; of a blinded match that is not told."""
+    """The player in each seat, with the role in games whose seats differ; hidden for a blinded match."""
     if line.blinded:
         return [HIDDEN]
     several = len({player.role for player in line.players}) > 1
@@ -35,7 +35,7 @@ def _players(line: MatchListItem) -> list[Phrase | str]:
 
 
 def _source(line: MatchListItem) -> list[Phrase | Reference]:
-    """Where a match comes from: its source, of a study which one, and of a round which one and which match of it."""
+    """Where a match comes from: its source, its study, and its round with the match's index there, if any."""
     found: list[Phrase | Reference] = [Phrase(line.match.source)]
     if line.study:
         found.append(Phrase("study %(name)s", name=Verbatim(line.study)))
@@ -55,7 +55,7 @@ def _state(line: MatchListItem) -> State:
 
 
 def scores_of(line: MatchListItem) -> tuple[float | None, float | None]:
-    """Both seats' scores, none of a blinded match."""
+    """Both seats' scores; None for a blinded match."""
     return (None, None) if line.blinded else (line.match.utility_0, line.match.utility_1)
 
 
@@ -64,7 +64,7 @@ def _lower(first: float | None, second: float | None) -> float | None:
 
 
 def _player(seat: int) -> Any:
-    """Who sits in a seat of each match, as the database knows it."""
+    """The player in a seat of each match, as an SQL expression."""
     name = select(func.coalesce(LanguageModel.name, SeatRow.player, PERSON)).select_from(SeatRow)
     named = name.outerjoin(LanguageModel, LanguageModel.id == SeatRow.language_model_id)
     return named.where(SeatRow.match_id == MatchRow.id, SeatRow.seat == seat).scalar_subquery()

@@ -1,7 +1,7 @@
 """Every move enters a match here, whoever makes it.
 
 People, language models and scripts meet at `submit`: check, step, append. It runs inside the caller's transaction;
-`commit` is the edge that opens one, retries when another process was faster, and returns what to tell the world.
+`commit` is the edge that opens one, retries when another process was faster, and returns what to publish.
 """
 
 import random
@@ -32,7 +32,7 @@ from app.players.base import InstantPlayer, PlayerSpec
 
 @dataclass(frozen=True, slots=True)
 class MoveSubmission:
-    """A move or a resignation on its way into a match. `ply` is the one its maker saw; None skips that check."""
+    """A move or a resignation on its way into a match. `ply` is the one its player saw; None skips that check."""
 
     match_id: str
     seat: int
@@ -44,7 +44,9 @@ class MoveSubmission:
 
 @dataclass(frozen=True, slots=True)
 class MoveReply:
-    """What the maker of a move is told: the ply after it, or why it was refused; `violation` is the rules' own code."""
+    """The reply to the player who moved: the ply after the move, or why it was refused; `violation` is the rules' own
+    code.
+    """
 
     ply: int | None = None
     code: str | None = None
@@ -63,7 +65,8 @@ _TOO_LATE = MoveReply(code="over", message="The time ran out before this arrived
 class Receipt:
     """The result of a submission: the answer, the match after each step of it, and the events that were added.
 
-    The first step is the submission's own, scripted players' answers follow; with nothing new it is the match as it is.
+    The first step is the submission's own; scripted players' answers follow. If no event was added, it is the unchanged
+    match.
     """
 
     answer: MoveReply
@@ -90,7 +93,7 @@ def create(
 ) -> StoredMatch:
     """Start a match. With `instant`, scripted players answer within the step. Raises Invalid for a bad config.
 
-    A `start_key` that was used before gives the match that it started, or a new one if that is over by now.
+    For a `start_key` that was used before, return the match that it started, or a new one if that match is over.
     """
     if start_key is not None:
         existing = session.scalar(select(MatchRow).where(MatchRow.start_key == start_key))
@@ -111,9 +114,9 @@ def decide(
     instant: bool,
     was_served: Callable[[datetime], bool] = lambda _moment: True,
 ) -> Receipt:
-    """What a move or a resignation brings to a match as it is; nothing is written yet.
+    """The effect of a move or a resignation on a match in its current state; nothing is written yet.
 
-    `was_served` says whether the server was there at a deadline, or later: else the clock has not run out.
+    `was_served` says whether people were being served at the deadline or later; if not, the clock has not run out.
     """
     answer = _reply_without_trying(record, submission)
     if answer is not None:
@@ -143,11 +146,11 @@ def submit_together(
     *,
     instant: bool,
 ) -> list[Receipt | AppError]:
-    """Take many into the caller's transaction, with what the caller remembers of their matches.
+    """Take many submissions into the caller's transaction, with the matches that the caller has cached.
 
-    What is remembered is only ever a shortcut: a refusal on its word is checked against the database, and when a log
-    has grown meanwhile, all of it fails with IntegrityError and is to be submitted one by one. `remembered` is brought
-    up to date, and to be forgotten if the transaction fails.
+    `remembered` is only ever a shortcut: a refusal based on it is checked against the database, and if a log has grown
+    meanwhile, the whole call fails with IntegrityError and the submissions have to be made one by one. `remembered` is
+    updated in place, and has to be discarded if the transaction fails.
     """
     results: list[Receipt | AppError] = []
     grown: dict[str, tuple[StoredMatch, int]] = {}
@@ -174,7 +177,7 @@ def submit_together(
 
 
 def commit(database: Engine, submission: MoveSubmission, *, instant: bool, tries: int = 5) -> Receipt:
-    """Submit in a transaction of its own; of two processes that append at once, the slower reads again."""
+    """Submit in a transaction of its own; if two processes append at once, the slower one reads again."""
     try:
         with writing(database) as session:
             return submit(session, submission, instant=instant)
@@ -206,7 +209,7 @@ def abandon(database: Engine, match_id: str, before: datetime) -> bool:
 
 
 def _end(database: Engine, match_id: str, events: Callable[[Session, StoredMatch], Sequence[LogEvent]]) -> bool:
-    """End a match by what `events` says, if that is anything and nobody moves in the same moment."""
+    """End a match with the events that `events` returns, if there are any and nobody moves at the same moment."""
     try:
         with writing(database) as session:
             record = load(session, match_id, lock=True)
@@ -242,7 +245,7 @@ def _scripted(name: str, manner: str | None) -> InstantPlayer:
 
 
 def scripted_text(record: StoredMatch) -> str:
-    """What the scripted player whose turn it is says."""
+    """The text of the scripted player whose turn it is."""
     seat = record.match.to_move
     spec = None if seat is None else record.seats[seat].spec
     if seat is None or spec is None:
@@ -252,7 +255,7 @@ def scripted_text(record: StoredMatch) -> str:
 
 
 def scripted_move(record: StoredMatch, now: datetime) -> StoredMatch:
-    """The match after the scripted player whose turn it is has moved."""
+    """The match after the move of the scripted player whose turn it is."""
     return record.moved(cast(int, record.match.to_move), scripted_text(record), now)
 
 
@@ -264,7 +267,7 @@ def _scripted_moves(record: StoredMatch, now: datetime) -> Iterator[StoredMatch]
 
 
 def _reply_without_trying(record: StoredMatch, submission: MoveSubmission) -> MoveReply | None:
-    """Why the submission is not even tried, or its first answer if it has come before."""
+    """Why the submission is refused without being tried, or its first answer if it was already submitted."""
     if submission.move_id is not None:
         for logged in record.log:
             if logged.move_id == submission.move_id and logged.seat == submission.seat:

@@ -1,4 +1,4 @@
-"""Starting a match for a guest: who sits where, what is played, against whom."""
+"""Start matches of guests: who sits where, what is played, against whom."""
 
 import random
 import secrets
@@ -29,10 +29,10 @@ LIVE = "live"
 
 @dataclass(frozen=True, slots=True)
 class GuestMatchRequest:
-    """What a guest asks for. `opponent` is a public label and `role` a role of the game; None leaves it open.
+    """A guest's request for a match. `opponent` is a public label and `role` a role of the game; None leaves it open.
 
-    `training_consent` is whether the guest, who is that participant, agreed that models learn from what they write;
-    None: was not asked.
+    `training_consent` is whether the guest, who is the participant `participant_id`, agreed that models learn from what
+    they write; None: was not asked.
     """
 
     game: str
@@ -46,11 +46,11 @@ class GuestMatchRequest:
 
 
 def start_guest_match(session: Session, settings: Settings, request: GuestMatchRequest) -> StoredMatch:
-    """Start the match that a guest wishes for.
+    """Start the match that a guest asked for.
 
-    Raises NotAllowed when guest play is off, Conflict when too many games of the same person are open, NotFound for
-    an unknown game or opponent, Conflict for an opponent that costs money while the budget of all is used up, and
-    Invalid for the rest.
+    Raises NotAllowed when guest play is off, Conflict when too many games of the same person are open, NotFound for an
+    unknown game or opponent, Conflict for an opponent that costs money when the shared budget is used up, and Invalid
+    for the rest.
     """
     if not settings.GUEST_PLAY:
         raise NotAllowed(Phrase("Games start by invitation here. Please use the link that you were sent."))
@@ -60,7 +60,7 @@ def start_guest_match(session: Session, settings: Settings, request: GuestMatchR
 
 
 def start_match_against(session: Session, settings: Settings, game: str, opponent: LanguageModel) -> StoredMatch:
-    """Start a match of an experimenter against a model that may be offered to nobody.
+    """Start an experimenter's match against a model, which need not be offered to anybody.
 
     Raises NotFound for an unknown game, Conflict for one that the model does not play and for an archived model.
     """
@@ -76,7 +76,7 @@ def start_match_against(session: Session, settings: Settings, game: str, opponen
 
 
 def _held_partner(session: Session, game: str, label: str | None) -> LanguageModel:
-    """The model that `find_partner` finds, held against a removal. Raises NotFound."""
+    """The model that `find_partner` finds, protected against removal. Raises NotFound."""
     partner = find_partner(session, game, label)
     try:
         hold(session, [partner])
@@ -124,7 +124,7 @@ def _check_open(session: Session, most: int, request: GuestMatchRequest) -> None
 
 
 def read_seed(text: str, name: str = "seed") -> int:
-    """A seed that somebody has typed. Raises Invalid, under the `name` of the field."""
+    """A seed that was typed in. Raises Invalid, under the `name` of the field."""
     if not (text.isascii() and text.isdigit() and int(text) <= LARGEST_SEED):
         raise Invalid(name, expected=Phrase("a whole number from 0 to %(most)s", most=LARGEST_SEED), got=text)
     return int(text)
@@ -151,10 +151,10 @@ def person_in(record: StoredMatch) -> int:
 def _draw_config(
     game: str, config: Mapping[str, Any], settings: Settings, opponent: LanguageModel, seed: int
 ) -> Mapping[str, Any]:
-    """The config with what guests play with, where it is left open; moves of language models are read leniently.
+    """The config, with the guests' defaults where it is left open; moves of language models are read leniently.
 
-    Against a scripted partner it is a piece of material that this partner can play well with. The small models that
-    Parlor comes with have learned from it.
+    Against a scripted partner, the piece of material is one that this partner plays well with. The small models shipped
+    with Parlor have learned from such pieces.
     """
     learned = opponent.kind == "scripted" or opponent.name in SHIPPED
     baseline = SCRIPTED.get(game)

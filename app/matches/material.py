@@ -1,4 +1,4 @@
-"""The material of single matches: the pieces of a file, and a piece of it for one match."""
+"""Material for single matches: the pieces in a file, and one of them for a match."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from app.games.material import MaterialKind
 
 
 def pieces_of_file(kind: MaterialKind, path: str) -> Sequence[Any]:
-    """All pieces of a file, read once as long as it does not change. Raises Invalid in one line."""
+    """All pieces of a file, read again only when it has changed. Raises Invalid in one line."""
     try:
         return _pieces_of_file(kind, path, Path(path).stat().st_mtime_ns)
     except (OSError, UnicodeDecodeError) as error:

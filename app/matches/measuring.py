@@ -1,4 +1,4 @@
-"""Measures finished matches anew, by their logs: those that ended before Parlor measured what it does now."""
+"""Measure finished matches again from their logs: those that ended before Parlor had all of its present measures."""
 
 from functools import partial
 
@@ -15,9 +15,10 @@ _AT_ONCE = 200  # matches of a transaction
 
 
 def measure_again(transact: Transact, round_id: int | None = None) -> int:
-    """Measure all matches that are over, or those of a round, some a transaction, while Parlor runs; how many it were.
+    """Measure all finished matches, or those of a round, a batch per transaction, while Parlor runs; return their
+    number.
 
-    One of which a person's words were deleted keeps what was measured when it ended.
+    A match in which a person's words were deleted keeps the measures from when it ended.
     """
     after, done = "", 0
     while found := in_turn(transact, partial(_measure_next, after=after, round_id=round_id)):
@@ -26,7 +27,7 @@ def measure_again(transact: Transact, round_id: int | None = None) -> int:
 
 
 def _measure_next(session: Session, after: str, round_id: int | None) -> list[str]:
-    """Measure the next matches by their ids; which these are."""
+    """Measure the next matches in order of their ids; return those ids."""
     wanted = select(MatchRow.id, MatchRow.game, MatchRow.config).where(
         MatchRow.id > after, MatchRow.status == "over", MatchRow.erased_at.is_(None), MatchRow.game.in_(GAMES)
     )

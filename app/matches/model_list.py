@@ -1,4 +1,4 @@
-"""The list of the registry's models, in the order of their registration, with what each has played."""
+"""The list of the registry's models, in order of registration, with the number of matches that each has played."""
 
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -26,8 +26,8 @@ class ModelListItem(NamedTuple):
 
 
 def matches_of(model_id: Any) -> Any:
-    """Matches of a model as an expression of a statement, without those of bots and previews, as in the list of matches
-    that a page leads to.
+    """The number of a model's matches as an SQL expression, without those of bots and previews, as in the list of
+    matches that a page links to.
     """
     # Those that are not over are found by their status, as few are, and not by the model.
     under_way = (
@@ -52,7 +52,9 @@ def used_for(row: LanguageModel) -> Phrase:
 
 
 def server_of(row: LanguageModel) -> Phrase | None:
-    """The engine that serves a local model, where there is or was one, how it does, and whether it plays."""
+    """The engine that serves or served a local model, its state, and whether the model plays through it; None without
+    one.
+    """
     served = engine_of(row)
     if served is None:
         return None
@@ -63,7 +65,7 @@ def server_of(row: LanguageModel) -> Phrase | None:
 
 
 def _price(name: str, title: Phrase) -> ListColumn:
-    """A price of a model, in US dollars for a million tokens."""
+    """A price of a model, in US dollars per million tokens."""
     return ListColumn(name, title, lambda each: own_prices(each.row).get(name), numeric=True, seen=NOWHERE)
 
 

@@ -1,6 +1,6 @@
-"""How long a move took: a person's by the browser's clock, a model's against when its reply was due. Pure.
+"""How long a move took: for a person by the browser's clock, for a model relative to when its reply was due. Pure.
 
-Kept with the moves of matches of studies. docs/protocol.md says what each of a person's figures means.
+Stored with the moves of study matches. docs/protocol.md says what each of a person's figures means.
 """
 
 from datetime import datetime
@@ -19,7 +19,7 @@ _MOST_OF = {**dict.fromkeys(MILLISECONDS, LONGEST), **dict.fromkeys(COUNTS, MOST
 
 
 def read_timing(raw: Any) -> dict[str, float] | None:
-    """What a page measured of a move, without what is not known here. Raises Invalid for what is no measurement."""
+    """The measurements that a page sent with a move, without unknown fields. Raises Invalid for a bad measurement."""
     if raw is None:
         return None
     if not isinstance(raw, dict):
@@ -28,7 +28,7 @@ def read_timing(raw: Any) -> dict[str, float] | None:
 
 
 def reply_timing(target: ReplyTarget, text: str, asked_at: datetime, now: datetime) -> dict[str, float]:
-    """In seconds after the move that a reply answers: when it was to be shown, and how much later than that it came."""
+    """When a reply was due, in seconds after the move that it answers, and how many seconds later than that it came."""
     due = target.seconds(text)
     return {"target": round(due, 3), "late": round(max(0.0, (now - asked_at).total_seconds() - due), 3)}
 

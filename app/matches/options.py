@@ -1,6 +1,6 @@
-"""What a study asks of a match beside the rules of its game. Pure.
+"""What a study specifies for a match beside the rules of its game. Pure.
 
-Stored with the match's row; None there is a match outside of studies.
+Stored in the match's row; None for a match outside of studies.
 """
 
 from collections.abc import Mapping
@@ -20,16 +20,16 @@ class ReplyTarget:
     most: float
 
     def seconds(self, text: str) -> float:
-        """For a reply of these words."""
+        """The target, in seconds, for a reply with this text."""
         return min(self.most, max(self.least, self.seconds_per_word * len(text.split())))
 
 
 @dataclass(frozen=True, slots=True)
 class MatchOptions:
-    """What the design of a study says of a match.
+    """What a study's design specifies for a match.
 
     `retries`: how often a model whose move was refused is asked again. `matches`: how many count for each person.
-    `replaces` is the match that a model broke off and that this one is played for.
+    `replaces` is the match that a model aborted and that this one replaces.
     """
 
     reply_after: ReplyTarget
@@ -41,11 +41,11 @@ class MatchOptions:
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> "MatchOptions":
-        """What `to_json` gave."""
+        """The options from the output of `to_json`."""
         return cls(**{**raw, "reply_after": ReplyTarget(**raw["reply_after"])})
 
     def to_json(self) -> dict[str, Any]:
-        """Without `replaces` where there is nothing that it replaces."""
+        """As JSON, without `replaces` if the match replaces none."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     @property

@@ -1,10 +1,10 @@
-"""Whether the web processes serve people, and for how long they did not: clocks do not run against who cannot move.
+"""Whether the web processes serve people, and for how long they did not: clocks do not run while people cannot move.
 
 Each web process gives a sign of life every second, in the row of a lease of its own. Its first sign after a longer
-silence writes the outage down, and an event into every match with a clock, since it may be one whose person was at that
-process: a turn's clock begins again with it, a match's is longer by as much. Until then nobody's time runs out, whoever
-looks; but one process that stays away beside others that serve holds clocks up for five minutes alone. Nothing here
-commits.
+silence records the outage, and adds an event to every match with a clock, since any of their people may have been at
+that process: the event restarts a turn's clock and extends a match's clock by the length of the outage. Until then
+nobody's time runs out, whichever process checks; but a process that is silent while others serve holds clocks up for
+five minutes only. Nothing here commits.
 """
 
 from collections.abc import Sequence
@@ -26,9 +26,10 @@ SILENCE = timedelta(seconds=5)  # after which one that ran on has been: a busy m
 
 
 def give_sign_of_life(session: Session, process: str, owner: str, now: datetime | None = None) -> Sequence[str]:
-    """Say that a web process serves people, and if it did not, for how long. Returns the matches whose clocks moved.
+    """Record that a web process serves people and, if it did not before, for how long. Returns the matches whose clocks
+    moved.
 
-    `process` is what stays the same when it is started again, such as its address; `owner` is another one then.
+    `process` stays the same when the process is restarted, such as its address; `owner` changes.
     """
     now, name = now or datetime.now(UTC), f"{WEB}{process}"[:40]
     lease = session.get(Lease, name, with_for_update=True)
@@ -44,16 +45,16 @@ def give_sign_of_life(session: Session, process: str, owner: str, now: datetime 
 
 
 def was_served(session: Session, moment: datetime) -> bool:
-    """Whether all web processes have given a sign of life at that moment or after it, but for those that are gone.
+    """Whether all web processes have given a sign of life at that moment or later, except those that are gone.
 
-    Where none ever did, there is nobody who could be away: a match is then played in a terminal or a test.
+    True if none ever gave one: the match is then played in a terminal or a test, where nobody can be away.
     """
     signs = _last_signs(session)
     return all(sign >= moment for sign in signs if sign >= max(signs) - GONE)
 
 
 def time_away(session: Session, since: datetime, now: datetime) -> timedelta:
-    """For how long some web process did not serve people in a time that has passed."""
+    """How long at least one web process did not serve people between `since` and `now`."""
     past = select(Outage.began, Outage.ended).where(Outage.ended > since, Outage.began < now).order_by(Outage.began)
     outages = [(row.began, row.ended) for row in session.execute(past)]
     signs = _last_signs(session)
@@ -72,7 +73,7 @@ def _last_signs(session: Session) -> list[datetime]:
 
 
 def _delay_clocks(session: Session, seconds: float, now: datetime) -> Sequence[str]:
-    """Write into the log of each match with a clock that the server was away."""
+    """Log in each match with a clock that the server was away."""
     running = select(MatchRow.id).where(MatchRow.status == "playing", MatchRow.deadline.is_not(None))
     delayed = []
     for match_id in session.scalars(running.order_by(MatchRow.id)).all():

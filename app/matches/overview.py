@@ -1,4 +1,6 @@
-"""Matches for experimenters: those that people play now, their latest ones, all by a choice, and today in figures."""
+"""Matches for experimenters: those being played now, the latest ones, those that a filter selects, and today's
+figures.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +22,7 @@ MOST = 30  # matches in a list of the overview
 
 @dataclass(frozen=True, slots=True)
 class ListedPlayer:
-    """Who sits in a seat: its role, and the model's name, or an imported player's; None is a person."""
+    """The player in a seat: its role, and the name of the model or the imported player; None is a person."""
 
     role: str
     model: str | None
@@ -28,9 +30,9 @@ class ListedPlayer:
 
 @dataclass(frozen=True, slots=True)
 class MatchListItem:
-    """A match in a list, with its players by seat, and the names of the study whose people played it and of its round.
+    """A match in a list, with its players by seat, and the names of its people's study and of its round.
 
-    One that is blinded has no players here, and its row is not asked for how it ended.
+    A blinded match has no players here, and its row is not asked for how it ended.
     """
 
     match: MatchRow
@@ -46,8 +48,9 @@ class MatchListItem:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The figures of the overview, of matches of people. `broken_off` counts today's that a model or we could not go on
-    with."""
+    """The figures of the overview, of matches of people. `broken_off` counts today's matches that were aborted because
+    of a model or of us.
+    """
 
     live: int
     left_open: int
@@ -73,7 +76,7 @@ def overview(session: Session, now: datetime, midnight: datetime) -> Overview:
 
 
 def _open_of_people() -> tuple[ColumnElement[bool], ...]:
-    """Matches of people that are not over: found by their status, as few are, and not by their source."""
+    """Conditions for matches of people that are not over: searched by status, which few have, and not by source."""
     return MatchRow.status.in_(OPEN), func.coalesce(MatchRow.source, "").in_(PEOPLES)
 
 
@@ -90,7 +93,7 @@ def latest_matches(session: Session) -> list[MatchListItem]:
 
 
 def leaves_out_rehearsals(session: Session, choice: MatchFilter) -> bool:
-    """Whether there are matches of bots or previews, and the choice is not about them."""
+    """Whether there are matches of bots or previews, and the filter excludes them."""
     some = select(MatchRow.id).where(MatchRow.source == REHEARSAL).limit(1)
     return not asks_for_rehearsals(choice) and session.scalar(some) is not None
 
@@ -109,7 +112,7 @@ def _count(session: Session, statement: Select[int]) -> int:
 
 
 def match_items(session: Session, matches: Sequence[MatchRow]) -> list[MatchListItem]:
-    """Matches as items of a list, with as many statements for one as for many."""
+    """Matches as items of a list, with the same number of statements for one match as for many."""
     players: dict[str, list[ListedPlayer]] = {match.id: [] for match in matches}
     seats = session.execute(
         select(SeatRow.match_id, SeatRow.role, func.coalesce(LanguageModel.name, SeatRow.player).label("name"))

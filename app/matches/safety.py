@@ -1,7 +1,7 @@
-"""What a model may not say to the people of a study: contact data, links, and words that nobody should have to read.
+"""What a model may not say to people in a study: contact data, links, and words that nobody should have to read.
 
-A coarse net for what slips through a model's own training, in English, in which games are played. It reads a text by
-itself: what is unkind only in its context passes.
+A coarse, English-only filter, as games are played in English, for what slips through a model's own training. It reads
+each text in isolation: what is unkind only in its context passes.
 """
 
 import re
@@ -24,7 +24,7 @@ _ADDRESS = re.compile(
 
 
 def unsafe(text: str) -> str | None:
-    """Why people should not read a model's text; None where nothing speaks against it."""
+    """Why people should not read a model's text; None if it is safe."""
     if _MAIL.search(text) or _HANDLE.search(text) or _PHONE.search(text):
         return CONTACT
     if _ADDRESS.search(text):

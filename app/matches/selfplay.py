@@ -1,8 +1,7 @@
 """Matches that models play against each other: many at once, as coroutines on one event loop.
 
-A match waits for nobody but its own player, so the calls of all matches are in flight together, as far as the models'
-own limits allow. Here nothing is written: what happened is kept by the match's runner, and somebody who is told
-takes it from there.
+A match waits only for its own player, so the calls of all matches are in flight together, as far as the models' own
+limits allow. Nothing is written here: the match's runner keeps what happened, and a callback stores it.
 """
 
 import asyncio
@@ -30,20 +29,20 @@ from app.players.base import Generation, InstantPlayer, ModelPlayer, PlayerFaile
 
 
 class RoundBlocked(Exception):
-    """No match can be played on until somebody has mended what the message says."""
+    """No match can continue until the problem that the message names is fixed."""
 
 
 class OutageTimer:
-    """How long matches wait for a model that gives no answer: `seconds` since it last gave any of them one.
+    """How long matches wait for a model that does not answer: `seconds` since its last answer to any of them.
 
-    Waits grow from a second to half a minute, each drawn at random, so that they do not come back all at once.
+    Waits grow from a second to half a minute, each drawn at random, so that calls are not all repeated at once.
     """
 
     FIRST, LONGEST = 1.0, 30.0  # seconds
     ANSWERS = 20
 
     def __init__(self, seconds: float, rng: random.Random, away: float | None = None) -> None:
-        """`away` is for how many seconds the model has given no answer already; None: nothing is known of that."""
+        """`away` is for how many seconds the model has already not answered; None: unknown."""
         self._seconds = seconds
         self._rng = rng
         self._since = None if away is None else time.monotonic() - away
@@ -54,14 +53,15 @@ class OutageTimer:
         self._blocked_by: str | None = None  # the answer after which no further call is worth making
 
     def answered(self) -> None:
-        """The model gave somebody an answer."""
+        """Record that the model answered one of the matches."""
         self._since = self.waits_for = None
         self._answers += 1
 
     def blocks(self, failure: PlayerFailed) -> bool:
-        """Whether no further call is worth making before somebody has mended something, which `check_open` says then.
+        """Whether no further call is worth making until something is fixed; `check_open` then raises the failure's
+        message.
 
-        Options that do not suit a model stop at the first call, and later where more than one call in ANSWERS failed.
+        Options that do not suit a model block at the first call, and later if more than one call in ANSWERS failed.
         """
         found = failure.kind == DENIED
         if failure.kind == UNSUITED:
@@ -72,22 +72,22 @@ class OutageTimer:
         return found
 
     def check_open(self) -> None:
-        """Raises RoundBlocked where a failure of before lets no further call be made."""
+        """Raises RoundBlocked if an earlier failure rules out further calls."""
         if self._blocked_by is not None:
             raise RoundBlocked(self._blocked_by)
 
     @property
     def away(self) -> float:
-        """For how many seconds the model has given no answer."""
+        """For how many seconds the model has not answered."""
         return 0.0 if self._since is None else time.monotonic() - self._since
 
     @property
     def left(self) -> float:
-        """For how many seconds more it is waited for."""
+        """For how many more seconds matches wait for the model."""
         return max(0.0, self._seconds - self.away)
 
     async def wait(self, failure: PlayerFailed, tries: int) -> None:
-        """Wait before another try. Raises CannotGoOn when the model has been away for too long."""
+        """Wait before another try. Raises RoundBlocked when the model has been away for too long."""
         now, is_coming = time.monotonic(), training_part.is_coming()  # which may take long, and then comes by itself
         if self._since is None or is_coming or self._was_coming:  # a call may have begun while it was still to come
             self._since = now
@@ -98,13 +98,13 @@ class OutageTimer:
         await self.rest(tries)
 
     async def rest(self, tries: int) -> None:
-        """Wait before a call is made again that has failed `tries` times before."""
+        """Wait before repeating a call that has failed `tries` times."""
         await asyncio.sleep(self._rng.uniform(0.5, 1) * min(self.LONGEST, self.FIRST * 2**tries))
 
 
 @dataclass(frozen=True, slots=True)
 class SeatRunner:
-    """A model in a round: who it is, how it plays, and how long is waited for it."""
+    """A model in a round: its seat, how it plays, and how long matches wait for it."""
 
     seat: StoredSeat
     player: InstantPlayer | ModelPlayer
@@ -116,7 +116,7 @@ class SeatRunner:
 
     @classmethod
     def of(cls, seat: StoredSeat, patience: OutageTimer, home: Path, **further: Any) -> "SeatRunner":
-        """What runs a model's seat; `home` is PARLOR_HOME, `further` are its gate and prices.
+        """The runner of a model's seat; `home` is PARLOR_HOME, `further` are its gate and prices.
 
         Raises Invalid for a model that cannot be played with.
         """
@@ -133,13 +133,13 @@ class SeatRunner:
         return 1 if self.scripted else cast(ModelPlayer, self.player).at_once
 
     def spend(self, generation: Generation) -> None:
-        """Count a call, which is over."""
+        """Count the cost of a finished call."""
         self.gate.spend(spent_by(generation))
 
 
 @dataclass(slots=True, eq=False)
 class MatchRunner:
-    """A match that is being played. `stored` events of it are in the database, and `calls` are not, yet."""
+    """A match that is being played. The first `stored` events are in the database; `calls` are not yet."""
 
     index: int
     record: StoredMatch
@@ -161,8 +161,8 @@ def begin(
 async def play(runner: MatchRunner, tell: Callable[[MatchRunner], Awaitable[None]]) -> None:
     """Play a match to its end, from the move that is due.
 
-    `tell` is awaited before anybody is waited for, and at the end. Raises RoundBlocked and BudgetReached, and leaves
-    the match as it is.
+    `tell` is awaited before each wait for a model, and at the end. Raises RoundBlocked and BudgetReached, and leaves
+    the match unchanged then.
     """
     while (seat := runner.record.match.to_move) is not None and not runner.closed:
         seat_runner = runner.seat_runners[seat]
@@ -178,7 +178,7 @@ async def play(runner: MatchRunner, tell: Callable[[MatchRunner], Awaitable[None
 async def _ask_model(
     runner: MatchRunner, seat: int, seat_runner: SeatRunner, tell: Callable[[MatchRunner], Awaitable[None]]
 ) -> None:
-    """Have a model answer once, however long that takes; a refused answer is one."""
+    """Get one answer from a model, however long that takes; a refused answer counts as one."""
     tries = breaks = 0
     while not runner.closed:
         match = runner.record.match

@@ -1,7 +1,7 @@
-"""Writes matches: a new one whole, and whatever was added to many of them in one statement a table.
+"""Write matches: a new one whole, and additions to many matches in one statement per table.
 
-Nothing here commits. `append` relies on two unique keys, (match, seq) and (match, seat, move_id): of two processes
-that append at once, one gets an IntegrityError and reads again.
+Nothing here commits. `append` relies on two unique keys, (match, seq) and (match, seat, move_id): if two processes
+append at once, one gets an IntegrityError and reads again.
 """
 
 import json
@@ -39,7 +39,7 @@ _FREED = {"lease_owner": "NULL", "lease_until": "NULL", "lease_count": "0", "enq
 
 @dataclass(frozen=True, slots=True)
 class SeatPerson:
-    """Who a person at a seat is, and whether models may be trained on what that person writes; None: was not asked."""
+    """The person in a seat, and whether models may be trained on what that person writes; None: was not asked."""
 
     training_consent: bool | None = None
     participant_id: int | None = None
@@ -48,9 +48,9 @@ class SeatPerson:
 
 @dataclass(frozen=True, slots=True)
 class NewMatch:
-    """A match that is not in the database yet. `tokens` are those of its accepted moves, of a match of a round.
+    """A match that is not in the database yet. `tokens` are those of its accepted moves, for a match of a round.
 
-    `arm_id` and `position` are its place in a study, and `people` says by seat who the persons in it are.
+    `arm_id` and `position` are its place in a study, and `people` identifies the persons in it by seat.
     """
 
     record: StoredMatch
@@ -65,7 +65,7 @@ class NewMatch:
 
 
 def insert_matches(session: Session, begun: Sequence[NewMatch]) -> None:
-    """Write new matches, whole, with all that has happened in them so far; in one statement a table."""
+    """Write new matches whole, with all their events so far, in one statement per table."""
     connection = session.connection()
     numbered = (("inserted_in", number_of_transaction(connection.dialect.name)),)
     _insert(connection, _MATCH, [_match_row(each) for each in begun], numbered)
@@ -81,13 +81,13 @@ def insert_generations(session: Session, rows: Sequence[Mapping[str, Any]]) -> N
 
 
 def set_tokens(session: Session, counted: Sequence[tuple[str, int]]) -> None:
-    """Write how many tokens the accepted moves of matches have, by the ids of the matches."""
+    """Write the number of tokens in the accepted moves of matches, by match id."""
     rows = [{"id": match_id, "tokens": tokens} for match_id, tokens in counted]
     _update_matches(session.connection(), ("tokens",), {}, rows)
 
 
 def generation_row(record: StoredMatch, seat: int, generation: Generation) -> dict[str, Any]:
-    """A call as the table holds it; `record` is the match before it."""
+    """A call as a row of the table; `record` is the match before the call."""
     return {
         "match_id": record.id,
         "seat": seat,
@@ -100,7 +100,7 @@ def generation_row(record: StoredMatch, seat: int, generation: Generation) -> di
 
 
 def generation_columns(generation: Generation) -> dict[str, Any]:
-    """What the table holds of a call, whatever it belongs to."""
+    """The columns of a call in the table, whatever it belongs to."""
     return {
         "model": generation.model,
         "prompt": generation.prompt,
@@ -125,7 +125,7 @@ def generation_columns(generation: Generation) -> dict[str, Any]:
 
 
 def append(session: Session, records: Sequence[tuple[StoredMatch, int]], *, of_round: bool = False) -> None:
-    """Write the events of each record from number `known` on, and bring its match's row up to date.
+    """Write the events of each record from number `known` on, and update its match's row.
 
     `of_round`: whether these are matches of a round.
     """
@@ -153,7 +153,7 @@ def append(session: Session, records: Sequence[tuple[StoredMatch, int]], *, of_r
 
 
 def _follow_ended(session: Session, records: Sequence[StoredMatch], *, of_round: bool) -> None:
-    """Let the search find those that are over, and count them."""
+    """Add the finished matches to the search index, and count them."""
     over = [record for record in records if record.match.ended is not None]
     if over:
         texts = [text_row(each.id, (logged.event for logged in each.log)) for each in over]
@@ -266,7 +266,9 @@ def _insert(
     rows: Sequence[Mapping[str, Any]],
     constants: tuple[tuple[str, str], ...] = (),
 ) -> None:
-    """What a row leaves out is NULL; a key that the database numbers is left out by all. `constants` are SQL."""
+    """Insert rows; a column that a row lacks is NULL, and a key that the database numbers is in none. `constants` are
+    SQL.
+    """
     left_out = {name for name, _ in constants} | ({"id"} - rows[0].keys())
     names = tuple(column.name for column in table.columns if column.name not in left_out)
     statement = _insertion(connection.dialect, table, names, constants)
@@ -310,7 +312,7 @@ def _sqlite_value(table: Table, name: str) -> str:
 
 
 def _hexadecimal(value: bytes) -> str:
-    """Bytes as PostgreSQL reads them in a text; on SQLite `bytes_of_hex` does."""
+    """Bytes in PostgreSQL's text form; on SQLite `bytes_of_hex` reads it."""
     return f"\\x{value.hex()}"
 
 

@@ -25,7 +25,9 @@ MODEL = "model"
 
 @dataclass(frozen=True, slots=True)
 class StoredSeat:
-    """Who fills a seat: a person, or the language model of that registry row; `player` is who is in no registry."""
+    """A seat's player: a person, or the language model of that registry row; `player` names one that is in no
+    registry.
+    """
 
     kind: str
     language_model_id: int | None = None
@@ -38,11 +40,11 @@ class StoredSeat:
 
     @property
     def is_prompted(self) -> bool:
-        """Whether a language model sits here, which is prompted for its moves; scripted players are not."""
+        """Whether the seat has a language model, which is prompted for its moves; scripted players are not."""
         return self.spec is not None and self.spec.kind != "scripted"
 
     def prompt(self, game: str) -> JSON | None:
-        """How whoever sits here is prompted, as a match's first event names it; None for who is not."""
+        """How the seat's player is prompted, as a match's first event names it; None for a player that is not."""
         if self.spec is None or not self.is_prompted:
             return None
         prompt = default_prompt(game, self.spec.prompt_style or USUAL_STYLE)
@@ -55,7 +57,7 @@ class StoredSeat:
 class LoggedEvent:
     """An event with its place in the log. `ply` counts the accepted moves before it.
 
-    `timing` is how long a move took, on its way into the log of a match of a study; it is not read back.
+    `timing` is how long a move took; it is written with a study match's log, and not read back.
     """
 
     seq: int
@@ -72,7 +74,7 @@ class LoggedEvent:
 
 @dataclass(frozen=True, slots=True)
 class StoredMatch:
-    """A match, whole, at one moment."""
+    """A whole match at one moment."""
 
     id: str
     seed: int
@@ -83,7 +85,7 @@ class StoredMatch:
 
     @property
     def most_attempts(self) -> int:
-        """The attempts of a model at one turn after which its match is broken off."""
+        """The number of a model's attempts at one turn after which its match is aborted."""
         return engine.BAD_ATTEMPTS if self.options is None else self.options.retries + 1
 
     @property
@@ -101,7 +103,7 @@ class StoredMatch:
 
     @property
     def turn_seed(self) -> str:
-        """What decides what is drawn for the attempt that is due."""
+        """The random seed of the attempt that is due."""
         return turn_seed(self.seed, self.match.to_move, self.match.ply, len(self.match.refused))
 
     @property
@@ -122,9 +124,9 @@ class StoredMatch:
         move_id: str | None = None,
         timing: Mapping[str, Any] | None = None,
     ) -> "StoredMatch":
-        """This record after a move that the rules judge, or after resigning where there is no text.
+        """The record after applying a move that the rules judge, or after resigning if `text` is None.
 
-        The first of its events answers `move_id`; `timing` is kept of matches of studies.
+        The first of the new events answers `move_id`; `timing` is kept in study matches.
         """
         mover = self.seats[seat]
         events, match = engine.advance(
@@ -138,7 +140,7 @@ class StoredMatch:
         return self._logged(events, match, at, move_id, None if self.options is None else timing)
 
     def extended(self, events: Sequence[LogEvent], at: datetime) -> "StoredMatch":
-        """This record after events that are no move."""
+        """The record after events that are not moves."""
         return self._logged(events, engine.applied(self.match, events), at)
 
     def _logged(
@@ -149,10 +151,10 @@ class StoredMatch:
         move_id: str | None = None,
         timing: Mapping[str, Any] | None = None,
     ) -> "StoredMatch":
-        """This record with the events in its log, and the match after them.
+        """The record with the events in its log, and the match after them.
 
-        Times never run backwards in a log: whoever writes may have waited for its lock since it read the clock, or the
-        clock of its machine may be behind.
+        Times never run backwards in a log: the writer may have waited for its lock since it read the clock, or its
+        machine's clock may be behind.
         """
         log, ply, at = list(self.log), self.match.ply, max(at, self.log[-1].at)
         for event in events:
@@ -162,9 +164,10 @@ class StoredMatch:
         return StoredMatch(self.id, self.seed, self.seats, tuple(log), match, self.options)
 
     def followed(self, new: Sequence[LoggedEvent]) -> Iterator["StoredMatch"]:
-        """This record after each accepted move among what others have added to its log, and after all of it.
+        """The record after each accepted move among the events that others have added to its log, and after all of
+        them.
 
-        The end of a match is of one step with the move that brought it.
+        The end of a match belongs to the same step as the move that caused it.
         """
         log, match = self.log, self.match
         for number, logged in enumerate(new, 1):
@@ -189,7 +192,7 @@ def opened(
 
 
 def turn_seed(seed: int, seat: int | None, ply: int, attempt: int) -> str:
-    """The same match gives the same game, wherever it is played."""
+    """The random seed of an attempt: the same match gives the same game, wherever it is played."""
     return f"{seed}/{seat}/{ply}/{attempt}"
 
 

@@ -15,7 +15,7 @@ PATIENCE = timedelta(seconds=3)  # how long a message to a worker may take befor
 
 
 def turn_is_free(now: datetime) -> ColumnElement[bool]:
-    """Whether a model is to move in a live match and nobody plays its turn, for a WHERE over MatchRow."""
+    """Whether a model is to move in a live match and no worker is playing its turn, for a WHERE over MatchRow."""
     live = MatchRow.round_id.is_(None)  # whoever plays a round holds a lease of its own
     return and_(MatchRow.status == "playing", MatchRow.model_to_move, live, leases.free(MatchRow, now))
 
@@ -46,7 +46,9 @@ def abandoned_matches(session: Session, before: datetime, most: int = 500) -> Se
 
 
 def take_or_renew_lease(session: Session, name: str, owner: str, until: datetime) -> bool:
-    """Take or renew a lease by name. False while somebody else holds it, for at most twice as long as we would."""
+    """Take or renew a lease by name. False while another owner holds it, unless its lease would last more than twice as
+    long as ours.
+    """
     lease = session.get(Lease, name, with_for_update=True)
     if lease is None:
         session.add(Lease(name=name, owner=owner, until=until))
@@ -60,5 +62,5 @@ def take_or_renew_lease(session: Session, name: str, owner: str, until: datetime
 
 
 def held_until(session: Session, name: str) -> datetime | None:
-    """Until when somebody holds a lease, or held it; None if nobody ever did."""
+    """When a lease ends or ended; None if nobody ever held it."""
     return session.scalar(select(Lease.until).where(Lease.name == name))

@@ -1,8 +1,8 @@
-"""The index of what was said in matches: a row for each that is over, with the words of its moves, refused ones too.
+"""The index of what was said in matches: a row per finished match, with the words of its moves, refused ones too.
 
 The row is written in the transaction in which a match ends, so that no other move pays for it. On SQLite a full-text
-table (FTS5) follows these rows by triggers; on PostgreSQL a GIN index over their words does. What people delete goes
-from the row in the transaction in which it goes from the log. Nothing here commits, but for `rebuild_index`.
+table (FTS5) follows these rows by triggers; on PostgreSQL there is a GIN index over their words. What people delete is
+removed from the row in the same transaction as from the log. Nothing here commits, except `rebuild_index`.
 
 Source: SQLite, https://www.sqlite.org/fts5.html; PostgreSQL, https://www.postgresql.org/docs/current/textsearch.html
 """
@@ -28,7 +28,9 @@ _OVER = "over"
 
 
 class _Says(FunctionElement[bool]):
-    """Whether a row of the index has a term: of its id, its words, and the term as each database is asked for it."""
+    """Whether a row of the index contains a term; takes the row's id and words, and the term in each database's
+    syntax.
+    """
 
     type = Boolean()
     inherit_cache = True
@@ -50,7 +52,7 @@ def _says_on_postgresql(element: Any, compiler: Any, **more: Any) -> str:
 
 
 def said_conditions(query: TextQuery) -> list[ColumnElement[bool]]:
-    """The query for a WHERE over MatchRow: among the matches that are over. One without a word finds none."""
+    """The query as WHERE conditions over MatchRow, true only of finished matches. A query without words finds none."""
     if not query.wanted and not query.unwanted:
         return [MatchRow.id.in_(select(MatchText.match_id).where(MatchText.id.is_(None)))]
     wanted = select(MatchText.match_id).where(true(), *map(_says, query.wanted))
@@ -59,7 +61,7 @@ def said_conditions(query: TextQuery) -> list[ColumnElement[bool]]:
 
 
 def _says(term: Term) -> ColumnElement[bool]:
-    """The term for a WHERE over MatchText. Words are letters and digits alone, so that nothing has to be escaped."""
+    """The term as a WHERE condition over MatchText. Words are letters and digits only, so nothing has to be escaped."""
     phrase = " ".join(term.words)
     words = [f"'{word}'" for word in term.words]
     if term.beginning:
@@ -74,7 +76,7 @@ def text_row(match_id: str, log: Iterable[LogEvent]) -> dict[str, Any]:
 
 
 def index_again(session: Session, match_ids: Sequence[str]) -> None:
-    """Make the rows of matches that are over anew, of their logs as they are now."""
+    """Rebuild the index rows of finished matches from their current logs."""
     session.flush()
     session.execute(delete(MatchText).where(MatchText.match_id.in_(match_ids)))
     said = (
@@ -89,7 +91,9 @@ def index_again(session: Session, match_ids: Sequence[str]) -> None:
 
 
 def rebuild_index(transact: Transact) -> int:
-    """Make the whole index anew, some matches a transaction, while Parlor runs. How many matches it has."""
+    """Rebuild the whole index, a batch of matches per transaction, while Parlor runs; return the number of matches in
+    it.
+    """
     after, done = "", 0
     while found := in_turn(transact, partial(_index_next, after=after)):
         after, done = found[-1], done + len(found)
@@ -98,7 +102,7 @@ def rebuild_index(transact: Transact) -> int:
 
 
 def _index_next(session: Session, after: str) -> list[str]:
-    """Index the next matches by their ids; which these are."""
+    """Index the next matches in order of their ids; return those ids."""
     over = select(MatchRow.id).where(MatchRow.status == _OVER, MatchRow.id > after).order_by(MatchRow.id)
     found = list(session.scalars(over.limit(_AT_ONCE)))
     if found:
@@ -107,13 +111,13 @@ def _index_next(session: Session, after: str) -> list[str]:
 
 
 def _tidy(session: Session) -> None:
-    """Let SQLite's index forget words that no row has any more; on PostgreSQL, VACUUM does."""
+    """Remove words that no row has any more from SQLite's index; on PostgreSQL, VACUUM does."""
     if session.get_bind().dialect.name == "sqlite":
         session.execute(text("INSERT INTO match_text_index(match_text_index) VALUES ('rebuild')"))
 
 
 def line_numbers(session: Session, match_ids: Sequence[str]) -> dict[str, list[int]]:
-    """By match, the places in its log of its lines: its moves, refused ones too."""
+    """By match, the places of its lines in its log: its moves, refused ones too."""
     found: dict[str, list[int]] = {match_id: [] for match_id in match_ids}
     silent = RESERVED - {"violation"}
     lines = select(EventRow.match_id, EventRow.seq).where(

@@ -1,6 +1,6 @@
 """A match replayed, event by event, for experimenters: what happened, what each seat saw, what each model was asked.
 
-Nothing of this may reach a participant: both private views are side by side.
+None of this may reach a participant: both private views are side by side.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ from app.models import GenerationRow
 
 @dataclass(frozen=True, slots=True)
 class TimelineStep:
-    """An event of the log, and the call of a model that it came from, if it came from one."""
+    """An event of the log, and the model call that produced it, if any."""
 
     logged: LoggedEvent
     kind: str
@@ -55,7 +55,7 @@ def timeline_of(session: Session, record: StoredMatch) -> Timeline:
 
 
 def views_after(record: StoredMatch, seq: int) -> tuple[JSON, JSON]:
-    """What the two seats see once the event `seq` has happened."""
+    """The views of both seats after the event `seq`."""
     log: Sequence[LoggedEvent] = record.log[: seq + 1]
     match = engine.replay(logged.event for logged in log)
     first, second = (seat_view(record.id, match, move_times(log), seat) for seat in (0, 1))

@@ -1,10 +1,10 @@
-"""Matches to read: those that a search finds, in the order of a figure, with the lines that say it, and one as a whole.
+"""Matches to read: the results of a search, sorted by a figure, with the lines that match it; and a whole match.
 
-Of a match that is blinded (`blinding.py`) nobody is told who played it, its scores or its ending; such matches come
-last in every order, and are counted by no model and no ending.
+The players, scores and ending of a blinded match (`blinding.py`) are told to nobody; such matches come last in every
+order, and are left out of counts by model and by ending.
 
-No page counts a million matches: those that are over are counted as they end (`counts.py`), and of what such counts do
-not tell, such as what was said, the latest MOST_COUNTED are counted.
+No page counts a million matches: finished matches are counted as they end (`counts.py`). Where those counts do not
+suffice, as for what was said, the latest MOST_COUNTED matches are counted.
 """
 
 from collections import Counter
@@ -45,7 +45,7 @@ ORDERS = (NEWEST, "lower_score", "-lower_score", "joint_score", "-joint_score", 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A match that was found. `lines` are the first that say what is searched for, in pieces; or its first move."""
+    """A match that was found. `lines` are the first lines that match the search, in pieces, or its first move."""
 
     item: MatchListItem
     blinded: bool
@@ -54,9 +54,9 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A page of hits; how many matches there are on all pages, and how many of these are blinded.
+    """A page of hits, with the number of matches on all pages and the number of blinded ones among them.
 
-    With `more` there are more matches than `total`, which nobody has counted.
+    With `more` there are further matches beyond `total`, which are not counted.
     """
 
     hits: Sequence[Hit]
@@ -78,7 +78,7 @@ class TranscriptLine:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A match to read. `players` are by seat, None where it is blinded; `ended` is None there and before its end."""
+    """A match to read. `players` are by seat, None if it is blinded; `ended` is None then and before its end."""
 
     row: MatchRow
     roles: tuple[str, str]
@@ -88,12 +88,15 @@ class Transcript:
 
     @property
     def blinded(self) -> bool:
-        """Whether it is not told who played and how it ended."""
+        """Whether its players and its ending are hidden."""
         return self.players is None
 
 
 def search(session: Session, choice: MatchFilter, order: str = NEWEST, page: int = 1) -> Found:
-    """The matches of a page, from 1; `order` is one of ORDERS, without figures last. Raises Invalid for another."""
+    """The matches of a page, from 1; `order` is one of ORDERS, and matches without the figure come last.
+
+    Raises Invalid for another order.
+    """
     _check_order(order)
     where, blinded = blinded_conditions(choice), is_blinded()
     hidden = session.scalar(select(func.count()).select_from(MatchRow).where(*unindexed(where), blinded)) or 0
@@ -114,7 +117,10 @@ def search(session: Session, choice: MatchFilter, order: str = NEWEST, page: int
 
 
 def placing(order: str) -> Sequence[Any]:
-    """What matches are ordered by; `order` is one of ORDERS, without figures last. Raises Invalid for another."""
+    """The ORDER BY of matches; `order` is one of ORDERS, and matches without the figure come last.
+
+    Raises Invalid for another order.
+    """
     _check_order(order)
     blinded = is_blinded()
     told = case((blinded, None), else_=_KEYS[order.removeprefix(DESCENDING)])
@@ -124,13 +130,13 @@ def placing(order: str) -> Sequence[Any]:
 
 
 def _directed(order: str, key: Any) -> tuple[Any, Any]:
-    """The key, and the ids of those that have the same: both in one direction, as the indexes of figures are."""
+    """The key, then the id for equal keys: both in the same direction, as in the indexes of figures."""
     descending = order.startswith(DESCENDING)
     return (key.desc(), MatchRow.id.desc()) if descending else (key.asc(), MatchRow.id.asc())
 
 
 def _ordered(session: Session, where: Sequence[Any], order: str, first: int) -> list[MatchRow]:
-    """A page of matches from a place on: those with the figure, found by its index, and then those without."""
+    """A page of matches from an offset on: those with the figure, found by its index, and then those without."""
     key = _KEYS[order.removeprefix(DESCENDING)]
     chosen = select(MatchRow).where(*where).order_by(*_directed(order, key)).limit(PAGE)
     if key is MatchRow.started_at:
@@ -150,10 +156,10 @@ def _check_order(order: str) -> None:
 
 
 def facets(session: Session, choice: MatchFilter) -> Mapping[str, Mapping[str, int]]:
-    """By facet and value, how many matches the choice would find with that value; the most numerous ones first.
+    """By facet and value, the number of matches that the filter would find with that value, the largest first.
 
-    Each facet is counted without its own condition: exactly where the counts of ended matches tell it, else among the
-    latest MOST_COUNTED.
+    Each facet is counted without its own condition: exactly if the counts of ended matches cover it, otherwise among
+    the latest MOST_COUNTED.
     """
     found: dict[str, dict[str, int]] = {}
     columns = [name for name in FACETS if name != "player" and getattr(choice, name) is None]
@@ -164,7 +170,7 @@ def facets(session: Session, choice: MatchFilter) -> Mapping[str, Mapping[str, i
 
 
 def transcript(session: Session, match_id: str, query: TextQuery) -> Transcript:
-    """One match, with what is searched for marked. Raises NotFound."""
+    """One match, with the search terms marked. Raises NotFound."""
     record = load(session, match_id)
     row = session.get_one(MatchRow, match_id)
     blinded = session.scalar(select(MatchRow.id).where(MatchRow.id == match_id, is_blinded())) is not None
@@ -185,12 +191,14 @@ def transcript(session: Session, match_id: str, query: TextQuery) -> Transcript:
 
 
 def _numerous(found: Mapping[str, int]) -> Mapping[str, int]:
-    """The values that there are, the most numerous ones first."""
+    """The values with a count above zero, the largest first."""
     return {value: number for value, number in sorted(found.items(), key=lambda item: (-item[1], item[0])) if number}
 
 
 def _among_latest(session: Session, choice: MatchFilter, names: Sequence[str]) -> dict[str, dict[str, int]]:
-    """By facet and value, how many of the latest MOST_COUNTED matches of a choice have it; no blinded one's ending."""
+    """By facet and value, how many of the filter's latest MOST_COUNTED matches have it; endings of blinded ones are
+    left out.
+    """
     latest = select(MatchRow.game, MatchRow.source, case((~is_blinded(), MatchRow.reason)).label("reason"))
     some = latest.where(*blinded_conditions(choice)).order_by(MatchRow.started_at.desc()).limit(MOST_COUNTED).subquery()
     found: dict[str, dict[str, int]] = {name: {} for name in names}
@@ -217,7 +225,7 @@ def _facet(session: Session, name: str, choice: MatchFilter) -> dict[str, int]:
 def _count_by(
     session: Session, name: str, where: Sequence[ColumnElement[bool]], latest: int | None = None
 ) -> dict[str, int]:
-    """Matches by game, player, source or reason: so many of the latest ones, if that is given."""
+    """The number of matches by game, player, source or reason: among the `latest` ones only, if given."""
     chosen = select(MatchRow.id, MatchRow.game, MatchRow.source, MatchRow.reason, MatchRow.round_id).where(*where)
     if latest is not None:
         chosen = chosen.order_by(MatchRow.started_at.desc()).limit(latest)
@@ -229,8 +237,8 @@ def _count_by(
 
 
 def _players_of(session: Session, some: Subquery) -> dict[str, int]:
-    """Matches by player, of some by their `id`, `source` and `round_id`; imported players, who are in no registry, are
-    none of them.
+    """The number of matches by player, among `some` with `id`, `source` and `round_id`; imported players, who are in no
+    registry, are left out.
     """
     # A round says who plays its matches. Their seats are not read: those of the latest matches of a million lie far
     # apart, as they are found by ids, which are random.
@@ -258,8 +266,8 @@ def _players_of(session: Session, some: Subquery) -> dict[str, int]:
 
 
 def _count(session: Session, choice: MatchFilter, hidden: int) -> int:
-    """How many matches a choice finds that are not blinded; one more than MOST_COUNTED for any number above that, if
-    it has to count them. `hidden` is how many it finds that are.
+    """The number of matches that a filter finds and that are not blinded; MOST_COUNTED + 1 for any number above
+    MOST_COUNTED, if they have to be counted. `hidden` is the number of blinded ones.
     """
     where = blinded_conditions(choice)
     if not counts.covers(choice):
@@ -275,12 +283,12 @@ def _count(session: Session, choice: MatchFilter, hidden: int) -> int:
 
 
 def _is_open() -> ColumnElement[bool]:
-    """Whether a match is not over: few are, so these are found by their status, whatever else is asked."""
+    """Whether a match is not over: few are, so they are found by their status, whatever the other conditions."""
     return MatchRow.id.in_(select(MatchRow.id).where(MatchRow.status.in_(OPEN)))
 
 
 def _lines_of(session: Session, match_ids: Sequence[str], query: TextQuery) -> Mapping[str, Sequence[Sequence[Piece]]]:
-    """The lines that say what is searched for, of each match; its first move where none does."""
+    """The lines of each match that match the search; its first move if none does."""
     said: dict[str, list[str]] = {match_id: [] for match_id in match_ids}
     moves = select(EventRow.match_id, EventRow.body).where(EventRow.match_id.in_(match_ids), EventRow.seat.is_not(None))
     for match_id, body in session.execute(moves.order_by(EventRow.match_id, EventRow.seq)):
@@ -295,7 +303,7 @@ def _telling(texts: Sequence[str], query: TextQuery) -> Sequence[str]:
 
 
 def _cut(pieces: Sequence[Piece]) -> Sequence[Piece]:
-    """A line as the list has room for it: from shortly before what is marked first."""
+    """A line shortened for the list: it starts shortly before the first marked piece."""
     first = next((number for number, piece in enumerate(pieces) if piece.marked), 0)
     before = "".join(piece.text for piece in pieces[:first])
     lead = [Piece(f"…{before[-60:]}" if len(before) > 60 else before, marked=False)] if before else []

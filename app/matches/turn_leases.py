@@ -1,4 +1,4 @@
-"""The lease of a model's turn in a live match: who plays it just now. One conditional UPDATE decides."""
+"""The lease of a model's turn in a live match: which worker is playing it. One conditional UPDATE decides."""
 
 import contextlib
 from datetime import UTC, datetime, timedelta
@@ -24,7 +24,7 @@ log = structlog.get_logger()
 
 
 class LeaseLost(Exception):
-    """Somebody else plays this turn now, or the match is over."""
+    """Another worker has the turn now, or the match is over."""
 
 
 class Taken(Enum):
@@ -36,7 +36,7 @@ class Taken(Enum):
 
 
 def take(session: Session, context: JobContext, match_id: str) -> Taken:
-    """Take a turn that is due and that nobody plays, or end the match if MOST_DEATHS workers have died at it."""
+    """Take a turn that is due and free, or end the match if MOST_DEATHS workers have died at it."""
     taken = session.execute(
         update(MatchRow)
         .where(MatchRow.id == match_id, turn_is_free(datetime.now(UTC)))
@@ -58,7 +58,7 @@ def guard(session: Session, context: JobContext, match_id: str) -> None:
 
 
 def renew(context: JobContext, match_id: str) -> None:
-    """Hold on to a turn, in a transaction of its own. Raises LeaseLost.
+    """Renew the lease of a turn, in a transaction of its own. Raises LeaseLost.
 
     While the database is away nobody else can take the turn either, so it goes on.
     """
@@ -70,9 +70,9 @@ def renew(context: JobContext, match_id: str) -> None:
 
 
 def give_back(context: JobContext, match_id: str, rest: float = 0) -> None:
-    """Let go of a turn that was not played, if that can be stored; it has cost no worker's life.
+    """Release a turn that was not played, if that can be stored; it does not count as a worker's death.
 
-    Nobody takes it for `rest` seconds.
+    Nobody can take it for `rest` seconds.
     """
     until = datetime.now(UTC) + timedelta(seconds=rest) if rest else None
     free = {"lease_owner": None, "lease_until": until, "lease_count": MatchRow.lease_count - 1}
@@ -81,7 +81,7 @@ def give_back(context: JobContext, match_id: str, rest: float = 0) -> None:
 
 
 def values(context: JobContext) -> dict[str, Any]:
-    """The columns of a match whose turn is ours from now on for TURN_LEASE seconds."""
+    """The columns of a match that make its turn ours for TURN_LEASE seconds from now."""
     settings: Settings = context.settings
     return {"lease_owner": context.owner, "lease_until": datetime.now(UTC) + timedelta(seconds=settings.TURN_LEASE)}
 

@@ -1,7 +1,7 @@
 """A language model's turn in a live match: take the lease, ask the player, submit, tell the web.
 
-The message that starts this may come twice or never: the lease, one conditional UPDATE, decides who plays, and a
-lease that ran out is taken by the next worker that is told. Whatever a player does, the match goes on or ends kindly.
+The message that starts this may come twice or never: the lease, one conditional UPDATE, decides who plays, and a lease
+that ran out is taken by the next worker that is told. Whatever a player does, the match goes on or ends cleanly.
 """
 
 import asyncio
@@ -52,8 +52,8 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext(JobContext):
-    """What a worker plays turns and runs jobs with: a job's context, the event loop on which models are called, and
-    `notify(match, typing)`, which tells the web processes of a match.
+    """A worker's context for turns and jobs: a job's context, the event loop on which models are called, and
+    `notify(match, typing)`, which notifies the web processes about a match.
     """
 
     loop: asyncio.AbstractEventLoop = field(kw_only=True)
@@ -68,9 +68,9 @@ class WorkerContext(JobContext):
 
 
 async def answer_within(seconds: float, ask: Callable[[], Coroutine[Any, Any, Generation]]) -> Generation:
-    """A model's answer, for which a person waits. Raises TimeoutError after so many seconds in which this process ran.
+    """A model's answer that a person waits for. Raises TimeoutError after `seconds` in which this process ran.
 
-    A process that was stopped for a while, as on a machine that slept, finds the answer when it goes on.
+    A process that was paused for a while, as on a machine that slept, finds the answer when it resumes.
     """
     URGENT.set(True)  # for this task and the one that asks
     # Asked for in here, so that nothing was asked for in vain where the loop ends before this begins.
@@ -88,7 +88,7 @@ async def answer_within(seconds: float, ask: Callable[[], Coroutine[Any, Any, Ge
 
 
 def play_turn(context: WorkerContext, match_id: str) -> bool:
-    """Play the model's turns that are due in a match. False if there is nothing to do, or somebody else does it."""
+    """Play the model's due turns in a match. False if there is nothing to do, or another worker does it."""
     try:
         record = _begin(context, match_id)
         if record is None:
@@ -132,7 +132,7 @@ def _begin(context: WorkerContext, match_id: str) -> StoredMatch | None:
 
 
 def _is_to_be_loaded(context: WorkerContext, record: StoredMatch) -> bool:
-    """Whether the model that is to move is a local one of workers that is not in memory yet."""
+    """Whether the model that is to move is a local one run by workers that is not in memory yet."""
     spec = record.seats[cast(int, record.match.to_move)].spec
     if spec is None or spec.kind != "local" or spec.served is not None:
         return False
@@ -150,7 +150,7 @@ def _missing_part(record: StoredMatch) -> training_part.Lacking | None:
 
 
 def _play_once(context: WorkerContext, record: StoredMatch) -> StoredMatch:
-    """One attempt at the turn, a refused one included. Returns the match after it."""
+    """Make one attempt at the turn, which may be refused. Returns the match after it."""
     began = time.monotonic()
     seat = cast(int, record.match.to_move)
     spec = cast(PlayerSpec, record.seats[seat].spec)
@@ -187,7 +187,7 @@ def _play_once(context: WorkerContext, record: StoredMatch) -> StoredMatch:
 
 
 def _ask_safely(context: WorkerContext, record: StoredMatch, seat: int, spec: PlayerSpec) -> Generation:
-    """Ask for a move; in a study, ask again for one that people should not read. Raises PlayerFailed after REDRAWS."""
+    """Ask for a move; in a study, ask again if people should not read it. Raises PlayerFailed after REDRAWS."""
     seed = record.turn_seed
     for redraw in range(1, REDRAWS + 2):
         generation = _reply_in_time(context, record, seat, spec, seed)
@@ -204,8 +204,8 @@ def _ask_safely(context: WorkerContext, record: StoredMatch, seat: int, spec: Pl
 
 
 def _reply_in_time(context: WorkerContext, record: StoredMatch, seat: int, spec: PlayerSpec, seed: str) -> Generation:
-    """Ask for a move for TURN_SECONDS: again when the model's server is away, or when something here breaks that may
-    be whole again by then. Raises what the last call raised.
+    """Ask for a move within TURN_SECONDS, repeating the call when the model's server is away or when something here
+    breaks that may work again by then. Raises what the last call raised.
     """
     until = time.monotonic() + context.settings.TURN_SECONDS
     pauses = _pauses(seed)
@@ -233,7 +233,7 @@ def _reply_in_time(context: WorkerContext, record: StoredMatch, seat: int, spec:
 
 
 def _pauses(seed: str) -> Iterator[float]:
-    """Seconds before each further call, longer each time, and drawn so that all matches do not come back at once."""
+    """Seconds before each further call, growing and drawn at random so that matches do not all come back at once."""
     drawn, tries = random.Random(seed), 0
     while True:
         yield drawn.uniform(0.5, 1) * min(LONGEST_PAUSE, 2.0**tries)
@@ -243,7 +243,7 @@ def _pauses(seed: str) -> Iterator[float]:
 def _call_player(
     context: WorkerContext, record: StoredMatch, seat: int, spec: PlayerSpec, seed: str, seconds: float
 ) -> Generation:
-    """Call the player on the worker's event loop, holding the lease for as long as it thinks."""
+    """Call the player on the worker's event loop, renewing the lease until it answers."""
     player = cast(ModelPlayer, make_player(spec, context.settings.home))
     refused = [(violated.text, violated.reason) for violated in record.match.refused]
     prompt = record.match.prompts[seat] or {}
@@ -261,7 +261,7 @@ def _call_player(
 
 
 def _wait(context: WorkerContext, record: StoredMatch, seconds: float) -> None:
-    """Sleep, and hold the lease meanwhile."""
+    """Sleep, and renew the lease meanwhile."""
     beat = context.settings.TURN_LEASE / 3
     while seconds > 0:
         time.sleep(min(seconds, beat))
@@ -271,9 +271,10 @@ def _wait(context: WorkerContext, record: StoredMatch, seconds: float) -> None:
 
 
 def reading_delay(record: StoredMatch, text: str, settings: Settings) -> float:
-    """Seconds after which an answer to a guest appears, so that a person can follow; a study says so by itself.
+    """Seconds after which an answer to a guest appears, so that a person can follow; studies set their own delay.
 
-    One to begin with, and the words of the partner's last move and of the answer at the set pace, up to a ceiling.
+    One second, plus the time for the words of the partner's last move and of the answer at the set pace, up to a
+    ceiling.
     """
     if settings.READING_WORDS_PER_MINUTE == 0:
         return 0
@@ -323,7 +324,7 @@ def _abort(
 
 
 def _keep(context: WorkerContext, record: StoredMatch, seat: int, generation: Generation) -> None:
-    """Store a call that brought no move."""
+    """Store a call that did not result in a move."""
     claim = partial(_claim, context=context, record=record, seat=seat, generation=generation)
     insist(context.database, claim, context.settings.TURN_SECONDS)
 
@@ -331,7 +332,7 @@ def _keep(context: WorkerContext, record: StoredMatch, seat: int, generation: Ge
 def _claim(
     session: Session, context: WorkerContext, record: StoredMatch, seat: int, generation: Generation | None
 ) -> None:
-    """Begin to write the result of a turn: make sure that it is still ours, and keep the call behind it."""
+    """Begin to write the result of a turn: make sure that the turn is still ours, and store the call behind it."""
     turn_leases.guard(session, context, record.id)
     if generation is not None:
         insert_generations(session, [generation_row(record, seat, generation)])

@@ -1,7 +1,7 @@
-"""What leaves the server towards one seat: the protocol's `view`, and the `change` between two of them. Pure.
+"""What the server sends to one seat: the protocol's `view`, and the `change` between two of them. Pure.
 
-docs/protocol.md describes both. Everything here is made from `Game.view`, which never holds what the seat may not
-know, so nothing private can leak by a slip further out.
+docs/protocol.md describes both. Everything here is made from `Game.view`, which never holds what the seat may not know,
+so no later mistake can leak anything private.
 """
 
 import random
@@ -28,8 +28,8 @@ def seat_view(
     """The whole view of a seat. `times` are the moments of the accepted moves, ISO 8601 in UTC, by ply.
 
     `partner` is what the seat is told of its partner, one of `players.description.KINDS`; None: nothing. `known` are
-    the entries of an earlier view of the same seat: those that are still true are taken over as they are. `feedback`
-    is what the seat sees of the points, as `matches.options` names it.
+    the entries of an earlier view of the same seat: those that have not changed are reused. `feedback` is what the seat
+    sees of the points, as named in `matches.options`.
     """
     view = match.view(seat)
     if match.over and feedback == NOTHING:
@@ -58,7 +58,9 @@ def seat_view(
 
 
 def change(before: JSON, after: JSON) -> JSON:
-    """What a client that holds `before` needs to hold `after`: new or revealed entries, and the fields that differ."""
+    """The difference that takes a client from `before` to `after`: new or revealed entries, and the fields that
+    differ.
+    """
     known, entries = before["transcript"], after["transcript"]
     fresh = [new for old, new in zip(known, entries, strict=False) if new is not old and new["text"] != old["text"]]
     fresh += entries[len(known) :]
@@ -72,7 +74,7 @@ def _entry(entry: TranscriptEntry, times: Sequence[str]) -> JSON:
 
 
 def _as_played(match: Match, view: View) -> View:
-    """The view of a match that is over, without what its seat was not told while it was played."""
+    """The view of a finished match, without what its seat was not told during play."""
     told = match.game.view(match.game.initial(match.state.config, random.Random(0)), view.seat).facts
     transcript = tuple(
         entry._replace(text=None) if entry.by == "partner" and entry.kind != "message" else entry

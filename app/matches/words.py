@@ -1,6 +1,6 @@
-"""The words of a text as the search over matches knows them, what is searched for, and where a text says it. Pure.
+"""The words of a text for the search over matches, search queries, and where a text matches one. Pure.
 
-A word is a run of letters and digits, in the form in which texts are compared (NFKC, case folded); of scripts that put
+A word is a run of letters and digits, in the form in which texts are compared (NFKC, case folded); in scripts that put
 no spaces between words, each character is one. Both databases are given the words, so that both find the same.
 
 Source: Unicode Standard Annex 15 (normalisation forms) and the Unicode Standard, section 3.13 (case folding)
@@ -23,14 +23,14 @@ _TERM = re.compile(r'(?P<without>(?<!\S)-)?(?:"(?P<phrase>[^"]*)"?|(?P<plain>[^\
 
 
 class Term(NamedTuple):
-    """Words in a row; `beginning`: the last of them may go on."""
+    """Consecutive words; with `beginning`, the last one may be the beginning of a longer word."""
 
     words: tuple[str, ...]
     beginning: bool = False
 
 
 class TextQuery(NamedTuple):
-    """What has to be said in a match, all of it, and what may not be."""
+    """The terms that must all be said in a match, and those that must not be."""
 
     wanted: tuple[Term, ...]
     unwanted: tuple[Term, ...]
@@ -57,9 +57,9 @@ def words_of(text: str) -> list[str]:
 
 
 def indexed(lines: Iterable[str]) -> str:
-    """The words of the lines of a match as the index holds them: with one space between any two.
+    """The words of a match's lines as the index holds them: separated by single spaces.
 
-    Lines that would make it longer than PostgreSQL takes are left out.
+    Lines that would make it longer than PostgreSQL accepts are left out.
     """
     found: list[str] = []
     room = _MOST_BYTES
@@ -73,7 +73,7 @@ def indexed(lines: Iterable[str]) -> str:
 
 
 def read_query(text: str) -> TextQuery:
-    """What a search asks for: words, "phrases", begin*, and -what may not be said; every text is a query.
+    """The query that a search text stands for: words, "phrases", begin*, and -unwanted ones; every text is a query.
 
     Raises Invalid for one of more than MOST_CHARACTERS.
     """
@@ -90,9 +90,9 @@ def read_query(text: str) -> TextQuery:
 
 
 def marked(text: str, query: TextQuery) -> list[Piece]:
-    """The text in pieces, those marked that the query wants; a single unmarked piece where it says nothing of it.
+    """The text in pieces, with those that the query wants marked; a single unmarked piece if there are none.
 
-    The text is composed (NFC), so that a letter and its accent are not parted.
+    The text is composed (NFC), so that a letter and its accent are not separated.
     """
     text = unicodedata.normalize("NFC", text)
     places = [*_places(text)]
@@ -112,7 +112,7 @@ def marked(text: str, query: TextQuery) -> list[Piece]:
 
 
 def says(text: str, query: TextQuery) -> bool:
-    """Whether a line says anything of what is searched for."""
+    """Whether a line contains any term that the query wants."""
     return any(piece.marked for piece in marked(text, query))
 
 
@@ -127,7 +127,7 @@ def _spans(places: Sequence[_Place], term: Term) -> Iterator[tuple[int, int]]:
 
 
 def _places(composed: str) -> Iterator[_Place]:
-    """The words of a composed text, and from where to where each is; one letter may stand for several words."""
+    """The words of a composed text, each with its start and end; one letter may stand for several words."""
     for found in _WORD.finditer(composed):
         for word in _WORD.findall(unicodedata.normalize("NFKC", found[0]).casefold()):
             yield _Place(word, found.start(), found.end())

@@ -1,1 +1,1 @@
-"""Matches in a terminal: what every game has is in `lines.py`, what a game has of its own under its name."""
+"""Matches in a terminal: `lines.py` has what all games share, and the modules named after a game have the rest."""

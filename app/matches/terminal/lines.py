@@ -1,7 +1,7 @@
-"""A match in words for a terminal: what its person types, and what they read. Pure.
+"""A match as terminal text: what its person types, and what they read. Pure.
 
-Everything is made from a seat's view, like the pages. A game that `PHRASES` does not have is played in its own move
-language, with its facts as they are.
+Everything is made from a seat's view, like the pages. A game that is not in `PHRASES` is played in its own move
+language, with its facts shown unformatted.
 """
 
 from app.games import find_game
@@ -24,7 +24,7 @@ _ENDINGS = {
 
 
 def read_line(view: View, line: str) -> TerminalInput:
-    """What a typed line means in a match. `//…` says a text that begins with a slash."""
+    """The meaning of a typed line in a match. `//…` stands for a text that begins with a slash."""
     text = line.strip()
     match text.lower():
         case "":
@@ -41,19 +41,19 @@ def read_line(view: View, line: str) -> TerminalInput:
 
 
 def help_lines(view: View) -> list[str]:
-    """What may be typed."""
+    """The lines that explain what may be typed."""
     commands = (*((each.usage, each.help) for each in _phrases_of(view).commands), *_COMMANDS)
     width = max(len(command) for command, _ in commands)
     return ["Anything you type is said to your partner.", *(f"  {name:<{width}}  {what}" for name, what in commands)]
 
 
 def opening_lines(view: View) -> list[str]:
-    """What the game is about for this seat: its role, what lies on the table, and its secret."""
+    """The game as this seat sees it at the start: its role, what lies on the table, and its secret."""
     return [f"{find_game(view.game).title}. You are the {view.role}.", *_phrases_of(view).opening(view)]
 
 
 def entry_line(view: View, entry: TranscriptEntry) -> str:
-    """One line of the conversation; later lines of a text are set in below its first."""
+    """One entry of the conversation; further lines of a text are indented below its first."""
     who = "     you" if entry.by == "you" else " partner"
     said = "made an offer; you will see it when yours is made" if entry.text is None else _phrases_of(view).said(entry)
     # A carriage return would let one text write over another.
@@ -61,7 +61,7 @@ def entry_line(view: View, entry: TranscriptEntry) -> str:
 
 
 def ending_lines(view: View, ended: Ended, detail: str | None = None) -> list[str]:
-    """How the match ended, and what both seats got. `detail` is why a match was broken off."""
+    """How the match ended, and both seats' scores. `detail` is why a match was aborted."""
     words = {**_phrases_of(view).endings, **_ENDINGS}
     lines = [words.get(ended.reason, f"It is over: {ended.reason}.").format(**_facts(view))]
     if detail:

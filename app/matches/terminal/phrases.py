@@ -1,4 +1,4 @@
-"""How a game is spoken of in a terminal. Pure."""
+"""The wording of a game in a terminal. Pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ MOVE, RESIGN, SHOW, HELP, UNCLEAR = "move", "resign", "show", "help", "unclear"
 
 @dataclass(frozen=True, slots=True)
 class TerminalInput:
-    """What a typed line asks for; `text` is the move, or what to tell whoever typed something unclear."""
+    """The request in a typed line; `text` is the move, or the reply to an unclear line."""
 
     kind: str  # move | resign | show | help | unclear
     text: str = ""
@@ -18,7 +18,7 @@ class TerminalInput:
 
 @dataclass(frozen=True, slots=True)
 class TerminalCommand:
-    """A command that a game adds, such as `/offer 1 2 0`: how it is used, what it does, and the move it stands for."""
+    """A game's own command, such as `/offer 1 2 0`: how it is used, what it does, and the move it stands for."""
 
     usage: str
     help: str
@@ -26,7 +26,7 @@ class TerminalCommand:
 
 
 def said_plainly(_view: View, text: str) -> TerminalInput:
-    """What was typed, as the move."""
+    """The typed text, as the move."""
     return TerminalInput(MOVE, text)
 
 
@@ -41,9 +41,9 @@ def text_as_it_is(entry: TranscriptEntry) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GamePhrases:
-    """The commands that a game adds, its opening, an entry of its conversation, and how it ends.
+    """A game's own commands, its opening, the wording of its conversation, and its endings.
 
-    Without any of them, it is played in its own move language, with its facts as they are.
+    With the defaults, a game is played in its own move language, with its facts shown unformatted.
     """
 
     game: str = ""
