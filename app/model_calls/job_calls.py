@@ -1,4 +1,4 @@
-"""Calls of models that answer chats: each waits for its turn and for a model that is away, and is stored."""
+"""Chat calls of models: each waits for its turn and for a model that is away, and is stored."""
 
 import asyncio
 import random
@@ -34,16 +34,16 @@ Chat = list[dict[str, str]]
 
 
 class ChatBlocked(Exception):
-    """The job cannot go on until somebody has mended what the message says."""
+    """The job cannot continue until the problem that the message names is fixed."""
 
 
 class AnswerRefused(Exception):
-    """A model will never answer this call, as when the prompt is too long for it."""
+    """The model will never answer this call, for example because the prompt is too long for it."""
 
 
 @dataclass(eq=False)
 class ChatModel:
-    """A model that answers chats: how it is called, how long it is waited for, and what its tokens cost."""
+    """A model that answers chats: how it is called, how long calls wait for it, and what its tokens cost."""
 
     id: int
     name: str
@@ -56,7 +56,7 @@ class ChatModel:
 
     @classmethod
     def of(cls, row: LanguageModel, patience: float, home: Path) -> "ChatModel":
-        """The model of a registry row, waited for so many seconds. Raises Invalid for one that cannot be called."""
+        """The model of a registry row, with `patience` in seconds. Raises Invalid for one that cannot be called."""
         player = cast(ModelPlayer, make_player(player_spec(row), home))
         at_once = SCRIPTED_AT_ONCE if row.kind == "scripted" else player.at_once
         timer = OutageTimer(patience, random.Random(f"waits {row.id}"))
@@ -66,7 +66,7 @@ class ChatModel:
 
 @dataclass(frozen=True, slots=True)
 class ChatCalls:
-    """Makes calls that belong together, each once: what was answered before is not asked again."""
+    """Makes calls that belong together, each once: a call that was answered before is not made again."""
 
     belong_to: Mapping[str, int]  # the column of their rows that says to what, with its number
     seed: str  # of all; each call has its own
@@ -75,11 +75,11 @@ class ChatCalls:
     answers: Mapping[str, str] = field(default_factory=dict)  # given before, by the call
 
     async def ask(self, call: str, model: ChatModel, chat: Chat, schema: str | None = None) -> str:
-        """The answer to a chat, without blanks around it; a `structured` model holds it to a JSON Schema.
+        """The answer to a chat, without blanks around it; for a `structured` model it has to follow a JSON Schema.
 
-        Waits for a model that is away or overloaded, and asks for an empty answer again, with another seed. Raises
-        AnswerRefused where it will never answer this chat, ChatBlocked where it answers none until somebody has mended
-        something, or was away for too long, and BudgetReached.
+        Waits for a model that is away or overloaded, and repeats a call with an empty answer, with another seed. Raises
+        AnswerRefused if the model will never answer this chat, ChatBlocked if it answers none until something is fixed,
+        or was away for too long, and BudgetReached.
         """
         if before := self.answers.get(call, "").strip():
             return before
@@ -96,7 +96,7 @@ class ChatCalls:
         raise AnswerRefused(f"{EMPTY} {MOST_EMPTY} times from {model.name}")
 
     async def _ask_once(self, call: str, model: ChatModel, chat: Chat, seed: str, schema: str | None) -> Generation:
-        """What a model answers, which may be empty; failed calls are kept.
+        """A model's answer, which may be empty; failed calls are stored.
 
         Raises AnswerRefused and BudgetReached as `ask` does, and RoundBlocked.
         """
@@ -144,7 +144,7 @@ class ChatCalls:
 
 
 async def together(*work: Coroutine[Any, Any, Any]) -> Any:
-    """What all of these give, in their order. Where one raises, the others are cancelled and have ended."""
+    """The results of all coroutines, in order. If one raises, the others are cancelled and have ended."""
     tasks = [asyncio.ensure_future(each) for each in work]
     try:
         return await asyncio.gather(*tasks)
@@ -161,7 +161,7 @@ async def together(*work: Coroutine[Any, Any, Any]) -> Any:
 def generation_row(
     belongs_to: Mapping[str, int], call: str, model_id: int | None, generation: Generation
 ) -> dict[str, Any]:
-    """A call as `CallWriter` takes it; `belongs_to` is the column that says to what, with its number."""
+    """A call as `CallWriter` takes it; `belongs_to` is the column of its owner, with the owner's number."""
     return {
         **belongs_to,
         "call": call,
@@ -173,5 +173,5 @@ def generation_row(
 
 
 def answer_text(generation: Generation) -> str:
-    """What a model answered as the database holds it, so that a resumed society sees the same."""
+    """A model's answer as the database stores it, so that a resumed society sees the same."""
     return readable(generation.text or "").strip()

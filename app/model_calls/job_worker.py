@@ -1,6 +1,6 @@
-"""One worker at one job that calls models from a single event loop: it holds the lease, waits, stops and cleans up.
+"""A worker for one job that calls models from a single event loop: it holds the lease, waits, stops and cleans up.
 
-Societies are run so, and so are other jobs whose tables count calls as that of societies does.
+It runs societies, and other jobs whose tables count calls as the table of societies does.
 """
 
 import asyncio
@@ -32,12 +32,12 @@ log = structlog.get_logger()
 
 
 class CallingWorker:
-    """Runs a job whose lease is its own. A subclass says what is to be made, and with which models."""
+    """Runs a job whose lease it holds. A subclass defines what to make, and with which models."""
 
     def __init__(
         self, context: JobContext, kind: JobKind[Any], parts: type[Any], row: Any, models: Mapping[int, ChatModel]
     ) -> None:
-        """`models` are all that may be called, by their ids; `parts` is the table of what a job consists of."""
+        """`models` are all that may be called, by id; `parts` is the table of the job's parts."""
         self.context = context
         gate = SpendingGate(
             budget_of(row, context.settings), spent_by(row), limit=limit_reader(context.database, context.settings)
@@ -53,13 +53,13 @@ class CallingWorker:
     # ---- What a subclass says ----------------------------------------------------
 
     async def make(self) -> None:
-        """Make all that is left. Raises ChatBlocked."""
+        """Make everything that is left. Raises ChatBlocked."""
         raise NotImplementedError
 
     # ---- What all have -----------------------------------------------------------
 
     async def work(self) -> None:
-        """Run until all is made or somebody says stop, and leave everything in order. Raises JobLeaseLost."""
+        """Run until everything is made or the job is stopped, and clean up. Raises JobLeaseLost."""
         writer = asyncio.create_task(self.writer.write_forever())
         making, watch = asyncio.create_task(self._make()), asyncio.create_task(self._watch())
         await asyncio.wait({writer, making, watch}, return_when=asyncio.FIRST_COMPLETED)
@@ -88,7 +88,7 @@ class CallingWorker:
         self._kind.release(session, self._number, self.context.owner, error)
 
     async def _watch(self) -> None:
-        """Hold on to the lease, and return when the job is to be run no more. Raises JobLeaseLost."""
+        """Renew the lease, and return when the job should stop running. Raises JobLeaseLost."""
         loop = asyncio.get_running_loop()
         renew_at = loop.time() + self.context.settings.ROUND_LEASE / 3
         while self.writer.status in states.OPEN and not self.context.stopping.is_set():
@@ -98,7 +98,7 @@ class CallingWorker:
                 renew_at = loop.time() + self.context.settings.ROUND_LEASE / 3
 
     def _is_to_stop(self) -> bool:
-        """Whether the job is being cancelled or was lost. Says on its row which model it waits for."""
+        """Whether the job is being cancelled or was lost. Also writes to its row which model it waits for."""
         try:
             with reading(self.context.database) as session:
                 row = self._kind.get(session, self._number)
@@ -119,7 +119,7 @@ class CallingWorker:
         session.execute(own.values(error=what), execution_options={"synchronize_session": False})
 
     def _error_of(self, problem: Any) -> str | None:
-        """What went wrong, for the job's row; None where nothing did, and for what its writer meets as well."""
+        """The error message for the job's row; None without an error, and for errors that its writer meets as well."""
         if isinstance(problem, (JobLeaseLost, *DATABASE_AWAY)):
             return None
         if isinstance(problem, ChatBlocked):
@@ -132,9 +132,9 @@ class CallingWorker:
 
 
 async def run_job(context: JobContext, kind: JobKind[Any], number: int, worker: type[Any]) -> None:
-    """Take a job and run it with `worker(context, session, row)`; nothing, if somebody else does.
+    """Take a job and run it with `worker(context, session, row)`; do nothing if another worker has it.
 
-    Whatever goes wrong is stored on the job's row.
+    Any error is stored on the job's row.
     """
     try:
         found = await asyncio.to_thread(_prepared, context, kind, number, worker)
@@ -152,7 +152,7 @@ async def run_job(context: JobContext, kind: JobKind[Any], number: int, worker: 
 
 
 def _prepared(context: JobContext, kind: JobKind[Any], number: int, worker: type[Any]) -> Any:
-    """What runs the job, once its lease is taken; None where somebody else has it. Raises AppError."""
+    """The worker that runs the job, once its lease is taken; None if another worker has it. Raises AppError."""
     with writing(context.database) as session:
         if not kind.take(session, number, context.owner, context.settings.ROUND_LEASE):
             return None
@@ -165,7 +165,7 @@ def _prepared(context: JobContext, kind: JobKind[Any], number: int, worker: type
 
 
 def release(context: JobContext, kind: JobKind[Any], number: int, error: str) -> None:
-    """Let go of a job that failed."""
+    """Release a job that failed."""
     insist(context.database, lambda session: kind.release(session, number, context.owner, error), MOST_SECONDS_AWAY)
 
 

@@ -1,6 +1,6 @@
-"""Stores what a worker has made of a job that calls models, in groups, one transaction each.
+"""Store the results of a worker's job that calls models, in groups, one transaction each.
 
-Each transaction renews the lease, and is rolled back where somebody else has it meanwhile.
+Each transaction renews the lease, and is rolled back if another worker has it meanwhile.
 """
 
 import asyncio
@@ -36,11 +36,11 @@ class _Call(NamedTuple):
 
 
 class JobLeaseLost(Exception):
-    """Somebody else runs the job."""
+    """Another worker runs the job."""
 
 
 class CallWriter:
-    """Writes for the worker that runs a job. All but the writing itself happens on the event loop."""
+    """Writes for the worker that runs a job. Everything except the writing itself happens on the event loop."""
 
     def __init__(
         self,
@@ -52,8 +52,8 @@ class CallWriter:
         seconds: float,
         gate: SpendingGate,
     ) -> None:
-        """`seconds` is how long a lease holds. The kind's table has the figures that are counted, and `parts` is that
-        of what a job consists of.
+        """`seconds` is how long a lease lasts. The kind's table has the figures that are counted, and `parts` is the
+        table of the job's parts.
         """
         self.status = states.RUNNING  # of the job, as it was seen last
         self.gate = gate  # that the job's calls pass
@@ -76,7 +76,7 @@ class CallWriter:
     # ---- What there is to write --------------------------------------------------
 
     async def call(self, row: Mapping[str, Any], **counts: float) -> None:
-        """A model was called: a row of `calls.generation_row`, and what it adds to the job's figures and spending.
+        """Add a model call: a row of `calls.generation_row`, and what it adds to the job's figures and spending.
 
         Waits while the database is far behind.
         """
@@ -88,7 +88,7 @@ class CallWriter:
             await self._room.wait()
 
     def step(self, part: int, **columns: Any) -> None:
-        """More is known of a part of the job, as of an interaction of a society."""
+        """Add what has become known of a part of the job, such as an interaction of a society."""
         self._steps.setdefault(part, {}).update(columns)
         self._something.set()
 
@@ -101,15 +101,17 @@ class CallWriter:
     # ---- Writing -----------------------------------------------------------------
 
     async def write_forever(self) -> None:
-        """Store what waits, again and again, until `close`. Not to be cancelled: a group is written or not."""
+        """Store pending rows again and again, until `close`. Must not be cancelled: a group is either written or
+        not.
+        """
         while not self._closing:
             await self._something.wait()
             await self.flush()
 
     async def flush(self, also: Callable[[Session], None] = lambda _session: None) -> None:
-        """Store all that waits, and renew the lease; with it, in the same transaction, do something else.
+        """Store everything pending and renew the lease; run `also` in the same transaction.
 
-        Raises JobLeaseLost, and OperationalError where the database is away for too long.
+        Raises JobLeaseLost, and OperationalError if the database is away for too long.
         """
         # Whoever is cancelled while it waits must not keep a group from being counted as written.
         await asyncio.shield(asyncio.ensure_future(self._flush(also)))
@@ -143,13 +145,13 @@ class CallWriter:
         return insist(self._database, work, MOST_SECONDS_AWAY)
 
     def _put_back(self, calls: list[_Call], steps: Mapping[int, dict[str, Any]], counts: Mapping[str, float]) -> None:
-        """What could not be written waits again, before what has come since."""
+        """Queue again what could not be written, before anything added since."""
         since, self._calls = self._steps, calls + self._calls
         self._steps = {number: {**steps.get(number, {}), **since.get(number, {})} for number in {**steps, **since}}
         self.count(**counts)
 
     async def close(self, writer: "asyncio.Task[None]", leave: Callable[[Session], None]) -> None:
-        """Store what still waits and let go of the job with `leave`. Raises as `flush` does."""
+        """Store what is still pending and release the job with `leave`. Raises as `flush` does."""
         self._closing = True
         self._something.set()
         self._room.set()

@@ -1,6 +1,6 @@
-"""How a question, with an input or none, becomes a chat. Pure.
+"""Turn a question, with or without an input, into a chat. Pure.
 
-Source of the Alpaca template: Taori et al. 2023, Stanford Alpaca; models that were trained in it want it to the letter.
+Source of the Alpaca template: Taori et al. 2023, Stanford Alpaca; models that were trained in it need it verbatim.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ SAMPLING_PRESETS: Mapping[str, ChatSampling] = {
 
 
 def read_sampling(given: Mapping[str, Any], preset: str | None = None) -> ChatSampling:
-    """That of the preset, with what is given over it; numbers may have come as text. Raises Invalid for a field."""
+    """The preset's sampling, overridden by the given fields; numbers may be text. Raises Invalid for a field."""
     if preset is not None and preset not in SAMPLING_PRESETS:
         raise Invalid("sampling", expected=either(SAMPLING_PRESETS), got=preset)
     base = ChatSampling() if preset is None else SAMPLING_PRESETS[preset]
@@ -58,7 +58,7 @@ def chat_of(question: str, more: str = "", template: str = CHAT, system: str | N
 
 
 def read_question(raw: Any) -> tuple[str, str]:
-    """The question and the input of a row: a text, or an object with either. Raises Invalid."""
+    """The question and the input of a row: a text, or an object with one or both. Raises Invalid."""
     if isinstance(raw, str):
         raw = {"question": raw}
     names = [name for name in _QUESTION_NAMES if isinstance(raw, dict) and raw.get(name) is not None]

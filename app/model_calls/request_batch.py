@@ -30,19 +30,21 @@ _AHEAD = 4  # questions that are taken for each that may be under way, so that a
 
 
 class BatchAnswer(NamedTuple):
-    """The result of a question: the number of its request, and its result as the request has it."""
+    """The result of a question, as its request has it, with the request's number."""
 
     request: int
     result: JSON
 
     def ends_batch(self, answered: int) -> bool:
-        """Whether there is no answer, and another question would hardly have one either; `answered` were before."""
+        """Whether the question got no answer and further ones hardly would either; `answered` counts those answered
+        before.
+        """
         passing = (REFUSED, UNSUITED) if answered else (REFUSED,)
         return not self.result["ok"] and self.result.get("kind") not in passing
 
 
 class _Spending:
-    """What the questions of a batch have come to, against their budget. Threads share it."""
+    """The spending of a batch's questions, against their budget. Shared between threads."""
 
     def __init__(self, budget: JobBudget) -> None:
         self._budget = budget
@@ -50,12 +52,12 @@ class _Spending:
         self._lock = threading.Lock()
 
     def refusal(self) -> JSON | None:
-        """The result of a question that is not asked any more; None while questions are asked."""
+        """The result of a question that is no longer asked because of the budget; None while questions are asked."""
         line = reached(self._budget, self._spent)
         return None if line is None else {"ok": False, "error": line}
 
     def add(self, result: JSON) -> None:
-        """A question was asked."""
+        """Add the spending of a question that was asked."""
         with self._lock:
             self._spent += spent_on(result)
 
@@ -68,11 +70,12 @@ def ask_all(
     sampling: ChatSampling,
     budget: JobBudget = JobBudget(),  # noqa: B008 - it cannot change
 ) -> Generator[BatchAnswer]:
-    """Asks a model every chat, as many at once as it may be asked, and gives the results in their order.
+    """Ask a model every chat, as many at once as it allows, and yield the results in order.
 
-    Whoever stops taking stops the asking: what is under way is waited for. When the budget is reached the questions
-    that are left get a result that says so, behind all that were asked; without one in money that of the settings
-    counts. Raises as `request_lifecycle.create` does, and Invalid for a budget in money where a price is unknown.
+    If the caller stops iterating, no more questions are asked, and those under way are waited for. When the budget is
+    reached, the remaining questions get a result that says so, after all those that were asked; without a budget in
+    money, that of the settings applies. Raises as `request_lifecycle.create` does, and Invalid for a budget in money if
+    a price is unknown.
     """
     with reading(database) as session:
         row = get_model(session, name)

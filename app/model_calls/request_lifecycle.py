@@ -31,10 +31,10 @@ def create(
     sampling: ChatSampling = ChatSampling(),  # noqa: B008 - it cannot change
     game: str | None = None,
 ) -> ModelRequest:
-    """A request that waits.
+    """A new, waiting request.
 
     Until it is over, its model cannot be removed. Raises Conflict for a model that answers no chats, is archived or was
-    removed, and Invalid for a sampling that it does not have.
+    removed, and Invalid for a sampling option that it does not have.
     """
     check_not_archived(row)
     hold(session, [row])
@@ -70,8 +70,8 @@ def create(
 
 
 def take(session: Session, number: int, owner: str, seconds: float) -> ModelRequest | None:
-    """The request, if it is still to be made and nobody makes it: it is the owner's for so many seconds, or longer if
-    it takes several calls.
+    """The request, if it is still to be made and no worker is making it: leased to the owner for `seconds`, or longer
+    if it takes several calls.
     """
     now = datetime.now(UTC)
     purpose = session.scalar(select(ModelRequest.purpose).where(ModelRequest.id == number))
@@ -88,9 +88,9 @@ def take(session: Session, number: int, owner: str, seconds: float) -> ModelRequ
 
 
 def finish(session: Session, number: int, owner: str, result: JSON, calls: Sequence[Generation]) -> bool:
-    """Keep the result of a request, and its calls in their order: `result` says `ok`, or why not in `error`.
+    """Store the result of a request, and its calls in order: `result` says `ok`, or why not in `error`.
 
-    False if somebody else makes it now.
+    False if another worker is making it now.
     """
     request = session.get(ModelRequest, number, with_for_update=True, populate_existing=True)
     if request is None or request.lease_owner != owner or request.status != states.RUNNING:
@@ -103,9 +103,9 @@ def finish(session: Session, number: int, owner: str, result: JSON, calls: Seque
 
 
 def take_forgotten(session: Session, seconds: float) -> Sequence[int]:
-    """Numbers of requests that a worker should be told of again, marked as enqueued. Too old ones fail.
+    """Numbers of requests that should be sent to a worker again, marked as enqueued. Those that are too old fail.
 
-    `seconds` is how long a lease is taken for.
+    `seconds` is how long a lease lasts.
     """
     now = datetime.now(UTC)
     waits = ModelRequest.status.in_(states.OPEN) & leases.free(ModelRequest, now)

@@ -1,4 +1,4 @@
-"""Making requests: by a worker, which was told of one, or right here, for a command."""
+"""Make requests: in a worker that was sent one, or in this process, for a command."""
 
 import asyncio
 import uuid
@@ -40,9 +40,9 @@ Call = Callable[[Ask, float], Generation]  # raises TimeoutError after so many s
 
 
 def make_request(context: WorkerContext, number: int) -> None:
-    """Make a request in a worker, and keep its result, which may be an error.
+    """Make a request in a worker, and store its result, which may be an error.
 
-    Does nothing if the request is made already, or if another worker makes it.
+    Does nothing if the request is already made, or if another worker is making it.
     """
 
     def call(ask: Ask, seconds: float) -> Generation:
@@ -55,9 +55,9 @@ def make_request(context: WorkerContext, number: int) -> None:
 
 
 def make_here(database: Engine, settings: Settings, number: int) -> JSON:
-    """Make a request that was created for this process, with its keys: `ok`, and the answer or the `error`.
+    """Make a request that was created for this process, with this process's keys: `ok`, and the answer or the `error`.
 
-    An interrupt fails the request, so that no worker makes it once more.
+    An interrupt fails the request, so that no worker makes it again.
     """
     owner = uuid.uuid4().hex
 
@@ -107,7 +107,7 @@ def _make(database: Engine, settings: Settings, number: int, owner: str, call: C
 
 
 class _Asking:
-    """How the model of a request is asked: once, or by a test of several `calls`, which has `found` something."""
+    """How a request's model is called: once, or by a test of several `calls`, whose findings are in `found`."""
 
     def __init__(self, spec: PlayerSpec, request: ModelRequest, settings: Settings) -> None:
         self._spec = spec
@@ -139,7 +139,7 @@ class _Asking:
 
 
 def _shown(found: ServerFindings | SamplingCheck | None) -> JSON:
-    """What a test has found out, for the result of its request."""
+    """A test's findings, as part of its request's result."""
     if found is None:
         return {}
     return {"findings" if isinstance(found, ServerFindings) else "check": found.model_dump(mode="json")}

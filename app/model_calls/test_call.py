@@ -1,5 +1,5 @@
-"""A test call: a language model is asked for the first move of a game that is never played, and one behind an API by a
-few more calls how it wants to be asked. A check of its sampling: whether its temperature has an effect.
+"""Test calls: a language model is asked for the first move of a game that is never played; a model behind an API gets a
+few more calls that find out how it wants to be called. And checks of whether a model's temperature has an effect.
 """
 
 from typing import cast
@@ -28,9 +28,9 @@ _DRAWN_PROMPT = 40  # tokens, roughly
 
 
 def request_test(session: Session, row: LanguageModel) -> ModelRequest:
-    """A test call of a model, in the first of its games and its own style.
+    """Request a test call of a model, in the first of its games and its own style.
 
-    Raises Conflict for a scripted one, and for one that plays no game.
+    Raises Conflict for a scripted model, and for one that plays no game.
     """
     if not row.games:
         raise Conflict(
@@ -46,7 +46,7 @@ def request_test(session: Session, row: LanguageModel) -> ModelRequest:
 
 
 def request_check(session: Session, row: LanguageModel) -> ModelRequest:
-    """A check of a model's sampling, by DRAWS draws at each of two temperatures.
+    """Request a check of a model's sampling, by DRAWS draws at each of two temperatures.
 
     Raises Conflict for a model that is not behind an API.
     """
@@ -62,7 +62,7 @@ def request_check(session: Session, row: LanguageModel) -> ModelRequest:
 
 
 def latest_check(session: Session, row: LanguageModel) -> ModelRequest | None:
-    """The check of a model's sampling that was asked for last."""
+    """The last requested check of a model's sampling."""
     found = select(ModelRequest).where(
         ModelRequest.language_model_id == row.id, ModelRequest.purpose == request_lifecycle.CHECK
     )
@@ -70,7 +70,7 @@ def latest_check(session: Session, row: LanguageModel) -> ModelRequest | None:
 
 
 def check_costs(row: LanguageModel) -> Phrase:
-    """What a check of a model's sampling comes to at most, to be said before it is made."""
+    """The maximum cost of a check of a model's sampling, to show before it is made."""
     most = _DRAWN_TOKENS + read_options(row.options).reasoning_room
     prices, calls = prices_of_model(row), 2 * DRAWS
     if prices is None:
@@ -91,7 +91,7 @@ def opening(row: LanguageModel) -> list[prompts.Message]:
 
 
 def sampling_of(row: LanguageModel) -> ChatSampling:
-    """As a move of that game is sampled."""
+    """The sampling of a test call, the same as for a move of its game."""
     return ChatSampling(max_tokens=row.options.get("max_tokens") or find_game(row.games[0]).most_tokens)
 
 
