@@ -1,6 +1,6 @@
-"""Tables, without behaviour: one file a subject. Importing this package knows them all, as migrations need.
+"""Tables, without behaviour: one file per subject. Importing this package imports them all, as migrations need.
 
-They are named, not discovered, because type checkers take names of a package only from what is written in it.
+They are listed, not discovered, because type checkers only know the names that are written in a package.
 """
 
 from app.models.alignment import Alignment

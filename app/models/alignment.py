@@ -1,4 +1,4 @@
-"""Alignments: a model learns demonstrations, lives in a society, learns from its data, and lives in it once more."""
+"""Alignments: a model learns demonstrations, lives in a society, learns from its data, and lives in a society again."""
 
 from typing import Any
 
@@ -11,9 +11,9 @@ from app.models.types import Json
 
 
 class Alignment(JobMixin, LeaseMixin, Model):
-    """A chain of jobs that somebody asked for; its steps are in `app/models/recipe.py`.
+    """A requested chain of jobs; its steps are in `app/models/recipe.py`.
 
-    Whoever takes its next step holds the lease while that step lasts.
+    The worker that takes its next step holds the lease while that step lasts.
     """
 
     __tablename__ = "alignment"

@@ -1,4 +1,4 @@
-"""Benchmarks: a model's scores of reasoning tasks, and the chats that a model behind an API was asked for them."""
+"""Benchmarks: a model's scores on reasoning tasks, and the chats that were sent for them to a model behind an API."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ class BenchmarkResult(Model):
 
 
 class BenchmarkAnswer(Model):
-    """A chat that a job has asked a model behind an API, found again by the hash of what was asked."""
+    """A chat that a job sent to a model behind an API, looked up by the hash of what was asked."""
 
     __tablename__ = "benchmark_answer"
 

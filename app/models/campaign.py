@@ -1,4 +1,4 @@
-"""Campaigns: rounds in a loop. Play, filter, train, register, evaluate, and again with what came of it.
+"""Campaigns: rounds in a loop. Play, filter, train, register, evaluate, and again with the resulting model.
 
 Their steps are in `app/models/recipe.py`.
 """
@@ -14,7 +14,7 @@ from app.models.types import Json
 
 
 class Campaign(JobMixin, LeaseMixin, Model):
-    """A loop that somebody asked for. Whoever takes its next step holds the lease while that step lasts."""
+    """A requested loop. The worker that takes its next step holds the lease while that step lasts."""
 
     __tablename__ = "campaign"
     __table_args__ = (Index("ix_campaign_to_run", "status", "queued"),)

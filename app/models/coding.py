@@ -1,4 +1,4 @@
-"""Codings: a set of codes, the matches that are coded with it, who codes them, and the codes that were given."""
+"""Codings: a set of codes, the matches that are coded with it, the coders, and the codes that they gave."""
 
 from datetime import datetime
 
@@ -37,7 +37,7 @@ class CodingCode(Model):
 
 
 class CodedMatch(Model):
-    """A match of a coding. It goes when somebody deletes what was written in it, with the codes that it was given."""
+    """A match of a coding. It is deleted, with its codes, when somebody deletes what was written in it."""
 
     __tablename__ = "coded_match"
 
@@ -49,7 +49,9 @@ class CodedMatch(Model):
 
 
 class Coder(Model):
-    """An experimenter who codes; `done_at`: from then on nothing of it changes, and others who are done see it."""
+    """An experimenter who codes; from `done_at` on, their codes do not change, and other coders who are done see
+    them.
+    """
 
     __tablename__ = "coder"
 
@@ -59,7 +61,9 @@ class Coder(Model):
 
 
 class GivenCode(Model):
-    """A code that a coder gave to a line of a match, by its place in the log; 0, its beginning, is the whole match."""
+    """A code that a coder gave to a line of a match, by its place in the log; place 0, the beginning, is the whole
+    match.
+    """
 
     __tablename__ = "given_code"
     __table_args__ = (

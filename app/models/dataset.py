@@ -1,4 +1,4 @@
-"""Datasets: what was cut out of matches to train on, and which seat of which match each row came from."""
+"""Datasets: rows made from matches for training, and which seat of which match each row came from."""
 
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ from app.models.types import Json, UtcDateTime
 
 
 class Dataset(Model):
-    """A version of a dataset. Its rows are in a file that is named by the hash of its bytes and never changes."""
+    """A version of a dataset. Its rows are in a file that is named after the hash of its bytes and never changes."""
 
     __tablename__ = "dataset"
     __table_args__ = (UniqueConstraint("name", "version"),)
@@ -42,7 +42,9 @@ class Dataset(Model):
 
 
 class DatasetRow(Model):
-    """Where a row of a dataset came from. `place` is its line in the file, from 0; the match is None if it was none."""
+    """The origin of a dataset's row. `place` is its line in the file, from 0; the match is None for a row without
+    one.
+    """
 
     __tablename__ = "dataset_row"
 

@@ -1,4 +1,4 @@
-"""Columns that the tables of all jobs share. `app/jobs` is the one lifecycle that changes them."""
+"""Columns shared by the tables of all jobs. `app/jobs` is the one lifecycle that changes them."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from app.models.types import UtcDateTime
 
 
 class JobMixin:
-    """Something long that a worker does, and that can be watched, cancelled and resumed."""
+    """A long task of a worker that can be watched, cancelled and resumed."""
 
     id: Mapped[int] = mapped_column(primary_key=True)
     status: Mapped[str] = mapped_column(String(10))  # one of app/jobs/states.py
@@ -29,7 +29,7 @@ class JobMixin:
 
 
 class LeaseMixin:
-    """A row that one worker works on at a time: whoever holds its lease."""
+    """A row that one worker at a time works on: the holder of its lease."""
 
     lease_owner: Mapped[str | None] = mapped_column(String(80))
     lease_until: Mapped[datetime | None] = mapped_column(UtcDateTime)

@@ -17,7 +17,7 @@ MATCH_ID = String(22)
 
 
 class MatchRow(Model):
-    """One playing of a game. `lease_*` belong to whoever plays a model's turn in it just now."""
+    """A match of a game. `lease_*` belong to the worker that is playing a model's turn in it."""
 
     __tablename__ = "match"
     __table_args__ = (
@@ -116,7 +116,7 @@ class MatchRow(Model):
 
 
 class SeatRow(Model):
-    """Who fills a seat of a match."""
+    """The player in a seat of a match."""
 
     __tablename__ = "seat"
 
@@ -150,9 +150,9 @@ class EventRow(Model):
 
 
 class MatchText(Model):
-    """The words that were said in a match that is over, as app/matches/words.py reads them, for the search.
+    """The words that were said in a finished match, as app/matches/words.py reads them, for the search.
 
-    Their full-text indexes are of one database each, so only migrations know them.
+    Their full-text indexes are specific to each database, so only migrations know them.
     """
 
     __tablename__ = "match_text"
@@ -163,10 +163,12 @@ class MatchText(Model):
 
 
 class MatchCount(Model):
-    """How many matches that are over agree in all of this, with the sums of their scores: app/matches/counts.py.
+    """The number of finished matches that agree in all of these columns, and the sums of their scores:
+    app/matches/counts.py.
 
-    Rows that agree are added up, so a match that ends needs no lock that another one has. `round_id` is NULL in counts
-    of all matches, those of rounds among them. A seat is a model's, or an imported player's, or a person's.
+    Several rows may agree and are added up, so a match that ends needs no lock that another one holds. `round_id` is
+    NULL in counts of all matches, those of rounds included. A seat is a model's, or an imported player's, or a
+    person's.
     """
 
     __tablename__ = "match_count"
@@ -188,10 +190,10 @@ class MatchCount(Model):
 
 
 class GenerationRow(Model):
-    """One call of a language model: the exact prompt, what came back, and what it cost.
+    """One call of a language model: the exact prompt, the response, and its cost.
 
-    It belongs to a turn of a match, to an interaction of a society, to an answer of an assessment, to a request that
-    stands by itself, or, where texts were embedded, to a society.
+    It belongs to a turn of a match, to an interaction of a society, to an answer of an assessment, to a request of its
+    own, or, if texts were embedded, to a society.
     """
 
     __tablename__ = "generation"

@@ -12,7 +12,7 @@ from app.models.types import Json, UtcDateTime
 
 
 class ModelRequest(LeaseMixin, Model):
-    """A chat that a model is to answer. What it answered is the generation that names this request."""
+    """A chat for a model to answer. The answer is the generation that names this request."""
 
     __tablename__ = "model_request"
     __table_args__ = (Index("ix_model_request_to_make", "status", "created_at"),)

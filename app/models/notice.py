@@ -1,4 +1,4 @@
-"""Notices to experimenters that wait to be sent, or were."""
+"""Notices to experimenters, waiting to be sent or sent."""
 
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from app.models.types import UtcDateTime
 
 
 class Notice(Model):
-    """One thing that somebody is told, by one channel: an outbox. It holds no word of people and nothing secret."""
+    """One notice to one recipient by one channel, in an outbox. It holds no words of people and nothing secret."""
 
     __tablename__ = "notice"
     __table_args__ = (UniqueConstraint("cause", "recipient", "channel"),)

@@ -1,4 +1,4 @@
-"""Leases by name, for loops of which only one may run, when the server was away, and forms that were taken."""
+"""Named leases for loops of which only one may run, outages of the server, and accepted forms."""
 
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,7 @@ from app.models.types import Json, UtcDateTime
 
 
 class Lease(Model):
-    """Who may run a named loop, and until when."""
+    """The process that may run a named loop, and until when."""
 
     __tablename__ = "lease"
 
@@ -31,7 +31,7 @@ class Outage(Model):
 
 
 class FormRequest(Model):
-    """A form that was accepted, by the hash of its key and content, and its result: sent again it does nothing."""
+    """An accepted form, by the hash of its key and content, and its result: sending it again has no effect."""
 
     __tablename__ = "form_request"
 

@@ -10,7 +10,7 @@ from app.models.types import UtcDateTime
 
 
 class PromptRow(Model):
-    """One version of a prompt. Other words are another version."""
+    """One version of a prompt. A different text is a different version."""
 
     __tablename__ = "prompt"
     __table_args__ = (UniqueConstraint("name", "version"),)

@@ -1,4 +1,4 @@
-"""Publications of models and datasets, whose games they hold, and declared licences."""
+"""Publications of models and datasets, the people whose games they hold, and declared licences."""
 
 from datetime import datetime
 from typing import Any
@@ -31,7 +31,9 @@ class Publication(JobMixin, LeaseMixin, Model):
 
 
 class PublishedPerson(Model):
-    """A person whose games are in a push, or in what its weights learned from. Written before the first byte goes."""
+    """A person whose games are in a push, or in what its weights learned from. Written before the first byte is
+    sent.
+    """
 
     __tablename__ = "published_person"
 
@@ -42,7 +44,7 @@ class PublishedPerson(Model):
 
 
 class ReleasePermission(Model):
-    """What an experimenter declared of a model or dataset from elsewhere: its licence, and why it may be passed on."""
+    """An experimenter's declaration for a model or dataset from elsewhere: its licence, and why it may be passed on."""
 
     __tablename__ = "release_permission"
 

@@ -1,4 +1,4 @@
-"""Rehearsals of studies: bots that are sent through a copy of one, and what each of them saw."""
+"""Rehearsals of studies: bots that go through a copy of a study, and what each of them saw."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ class Rehearsal(JobMixin, LeaseMixin, Model):
 
 
 class RehearsedBot(Model):
-    """What a bot that has finished saw."""
+    """What a bot saw, once it has finished."""
 
     __tablename__ = "rehearsed_bot"
 

@@ -1,4 +1,4 @@
-"""What was removed to free the disk, by whom, and until when it can be put back."""
+"""Content that was removed to free disk space, by whom, and until when it can be restored."""
 
 from datetime import datetime
 
@@ -10,9 +10,9 @@ from app.models.types import Json, UtcDateTime
 
 
 class Removal(Model):
-    """The content of a model, a dataset or a job that was removed. The row of that thing stays, marked by `removed_at`.
+    """The removal of a model's, a dataset's or a job's content. The row of that object stays, marked by `removed_at`.
 
-    No foreign keys: `kind` says which table `number` is of.
+    No foreign keys: `kind` says which table `number` belongs to.
     """
 
     __tablename__ = "removal"

@@ -1,4 +1,4 @@
-"""Self-play rounds: what is to be played, how far it is, and which worker plays which part of it."""
+"""Self-play rounds: what is to be played, the progress, and which worker plays which part."""
 
 from datetime import datetime
 from typing import Any
@@ -58,7 +58,7 @@ class RoundRow(JobMixin, Model):
 
 
 class RoundMaterial(Model):
-    """What the matches of a round are played with: contexts or target words, so that every worker has the same."""
+    """The material of a round's matches: contexts or target words, stored so that every worker has the same."""
 
     __tablename__ = "round_material"
 
@@ -68,7 +68,9 @@ class RoundMaterial(Model):
 
 
 class RoundRange(LeaseMixin, Model):
-    """The matches of a round from index `start` up to, but without, `stop`. Whoever plays them holds the lease."""
+    """The matches of a round from index `start` up to but excluding `stop`. The worker that plays them holds the
+    lease.
+    """
 
     __tablename__ = "round_range"
 

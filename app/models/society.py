@@ -1,4 +1,4 @@
-"""Societies: simulated agents on a grid, what they were begun with, and every interaction between them."""
+"""Societies: simulated agents on a grid, their initial settings, and every interaction between them."""
 
 from datetime import datetime
 from typing import Any
@@ -62,9 +62,9 @@ class SocietyAgent(Model):
 
 
 class SocietyInteraction(Model):
-    """One agent's interaction of one iteration. Each column is filled as soon as it is known.
+    """One agent's interaction in one iteration. Each column is filled as soon as it is known.
 
-    Recalls, feedback and observations are as `app/society/store.py` writes them.
+    Recalls, feedback and observations are in the format of `app/society/store.py`.
     """
 
     __tablename__ = "society_interaction"

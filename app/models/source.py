@@ -11,7 +11,7 @@ from app.models.types import Json
 
 
 class MatchSource(Model):
-    """The facts of an imported match, from which it is written back as it was. docs/formats.md says what they are."""
+    """The facts of an imported match that are needed to write it back unchanged. docs/formats.md says what they are."""
 
     __tablename__ = "match_source"
 

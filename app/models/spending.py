@@ -1,4 +1,4 @@
-"""What calls have come to, and stops of everything that spends, by whom, and what they have cancelled."""
+"""Sums of calls, and stops of all spending: by whom, and what they cancelled."""
 
 from datetime import date, datetime
 
@@ -10,7 +10,7 @@ from app.models.types import Json, UtcDateTime
 
 
 class SpendingStop(Model):
-    """A time in which no call of a paid model begins, people's matches aside; it lasts until `ended_at`."""
+    """A period in which no call of a paid model begins, except in people's matches; it lasts until `ended_at`."""
 
     __tablename__ = "spending_stop"
 
@@ -24,9 +24,10 @@ class SpendingStop(Model):
 
 
 class CallSum(Model):
-    """What calls of a model on a day for one purpose come to: app/spend/call_sums.py.
+    """The sums of a model's calls on one day for one purpose: app/spend/call_sums.py.
 
-    Rows that agree are added up. No foreign keys: what was spent stays when what it was spent on goes.
+    Several rows may agree and are added up. No foreign keys: the sums stay when what the calls were made for is
+    deleted.
     """
 
     __tablename__ = "call_sum"

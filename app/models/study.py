@@ -1,4 +1,4 @@
-"""Studies: what is asked of people, who takes part, what they agreed to, and how a recruiter names them."""
+"""Studies: what people are asked to do, who takes part, what they agreed to, and how a recruiter names them."""
 
 from datetime import date, datetime
 from typing import Any
@@ -11,7 +11,7 @@ from app.models.types import Json, UtcDateTime
 
 
 class Study(Model):
-    """A human experiment. What it asks of people is in its versions."""
+    """A human experiment. What it asks people to do is in its versions."""
 
     __tablename__ = "study"
 
@@ -35,7 +35,7 @@ class StudyVersion(Model):
 
 
 class Arm(Model):
-    """One plan of conditions that a participant goes through, in order."""
+    """A sequence of conditions that a participant goes through."""
 
     __tablename__ = "arm"
     __table_args__ = (UniqueConstraint("study_version_id", "name"),)
@@ -47,7 +47,7 @@ class Arm(Model):
 
 
 class Participant(Model):
-    """A person, by an id that means nothing outside of the study; one who belongs to no study is a guest."""
+    """A person, by an id that means nothing outside of the study; a person without a study is a guest."""
 
     __tablename__ = "participant"
     __table_args__ = (UniqueConstraint("study_id", "code"),)
@@ -103,7 +103,7 @@ class Consent(Model):
 
 
 class RecruitmentIdentity(Model):
-    """How a recruiter names a participant. Apart from all else, so that it can be removed by itself."""
+    """A recruiter's id of a participant, kept separate from everything else so that it can be removed on its own."""
 
     __tablename__ = "recruitment_identity"
     __table_args__ = (UniqueConstraint("recruiter", "external_id", "participant_id"),)

@@ -10,7 +10,7 @@ from app.models.types import UtcDateTime
 
 
 class Tag(Model):
-    """A word that something is found by: a job by its kind and number, or a model or dataset."""
+    """A word for finding something: a job by its kind and number, or a model or dataset."""
 
     __tablename__ = "tag"
     __table_args__ = (UniqueConstraint("kind", "number", "name"), Index("ix_tag_kind_name", "kind", "name"))

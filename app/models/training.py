@@ -1,4 +1,4 @@
-"""Training jobs: a dataset and a base become a language model. And the events of a job."""
+"""Training jobs, which turn a dataset and a base into a language model, and the events of a job."""
 
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ from app.models.types import Json, UtcDateTime
 
 
 class TrainingJob(JobMixin, LeaseMixin, Model):
-    """A training that somebody asked for. Whoever runs it holds the lease; the figures are of its last event."""
+    """A requested training. The worker that runs it holds the lease; the figures are those of its last event."""
 
     __tablename__ = "training_job"
     __table_args__ = (Index("ix_training_job_to_run", "status", "queued"),)
@@ -45,7 +45,7 @@ class TrainingJob(JobMixin, LeaseMixin, Model):
 
 
 class TrainingCharge(Model):
-    """What a training that was begun at a vendor is charged for: by estimate until the vendor has said so."""
+    """What is charged for a training begun at a vendor: an estimate until the vendor reports it."""
 
     __tablename__ = "training_charge"
 
@@ -58,7 +58,7 @@ class TrainingCharge(Model):
 
 
 class TrainingEvent(Model):
-    """A line of a job's progress stream, as docs/training.md describes it. `number` counts from 0."""
+    """A line of a job's progress stream, as described in docs/training.md. `number` counts from 0."""
 
     __tablename__ = "training_event"
 

@@ -13,7 +13,8 @@ from sqlalchemy.types import Boolean, Integer, TypeDecorator, TypeEngine
 
 
 class JsonColumn(TypeDecorator[Any]):
-    """JSON, as JSONB in PostgreSQL, whose dialect is loaded for its databases alone: it takes a tenth of a command.
+    """JSON; JSONB in PostgreSQL, whose dialect is imported only for its databases: importing takes a tenth of a
+    command.
 
     An absent value is SQL NULL, never the JSON text "null".
     """
@@ -29,7 +30,7 @@ class JsonColumn(TypeDecorator[Any]):
         return dialect.type_descriptor(JSONB(none_as_null=True))
 
     def coerce_compared_value(self, op: Any, value: Any) -> Any:
-        """So that an index is a number or a key, and no JSON."""
+        """Treat an index as a number or a key, not as JSON."""
         return self.impl_instance.coerce_compared_value(op, value)
 
 
@@ -42,7 +43,7 @@ def float32_bytes(values: Sequence[float]) -> bytes:
 
 
 def rounded_log_probs(stored: bytes) -> list[float]:
-    """What `float32_bytes` wrote, to a millionth, which is about as much as float32 tells of a log-probability."""
+    """The numbers that `float32_bytes` wrote, to a millionth: about the precision of a log-probability in float32."""
     return [round(value, 6) for value in struct.unpack(f"<{len(stored) // 4}f", stored)]
 
 
@@ -60,7 +61,7 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 
 class Amount(TypeDecorator[Decimal]):
-    """An exact amount, kept as text; SQLite would make a binary fraction of it."""
+    """An exact amount, stored as text; SQLite would store a binary fraction."""
 
     impl = String(24)
     cache_ok = True
@@ -88,7 +89,9 @@ class _is_among(GenericFunction[bool]):  # noqa: N801 - functions of SQL are nam
 
 
 def is_among(column: SQLColumnExpression[int | None], numbers: Collection[int]) -> ColumnElement[bool]:
-    """Whether a column has one of many numbers. As a value each, thousands take longer to send than rows to find."""
+    """Whether a column has one of many numbers, bound as one value: bound one by one, thousands of numbers take longer
+    to send than the rows take to find.
+    """
     return _is_among(column, literal([*numbers], _Numbers()))
 
 

@@ -1,5 +1,5 @@
-"""Experimenters, the links with which they sign in once, the sessions in which they are signed in, and their programs'
-tokens with what was changed by these.
+"""Experimenters, their one-time sign-in links, their sessions, their programs' tokens, and what was changed with these
+tokens.
 """
 
 from datetime import datetime
@@ -42,9 +42,9 @@ class LoginLink(Model):
 
 
 class UserSession(Model):
-    """A browser in which somebody is signed in; without its row the browser's cookie is worth nothing.
+    """A browser in which a user is signed in; without its row the browser's cookie is not valid.
 
-    Only the hash of the token in the cookie is kept.
+    Only the hash of the token in the cookie is stored.
     """
 
     __tablename__ = "user_session"
@@ -55,7 +55,7 @@ class UserSession(Model):
 
 
 class ApiToken(Model):
-    """What a program uses the API with, in the name of its experimenter. Only the hash of it is kept."""
+    """A program's token for the API, on behalf of its experimenter. Only its hash is stored."""
 
     __tablename__ = "api_token"
     __table_args__ = (
@@ -81,8 +81,8 @@ class ApiToken(Model):
 
 
 class ApiRequest(Model):
-    """A request of the API that has changed something: by whom, what, and for a day its answer, for whoever asks again
-    with the same key.
+    """An API request that changed something: by whom, what, and its answer, kept for a day for a repeated request with
+    the same key.
     """
 
     __tablename__ = "api_request"

@@ -1,4 +1,4 @@
-"""Waves of studies: one recruitment of one version, what happened in it, the recruiter's records, and what is paid."""
+"""Waves of studies: one recruitment for one version, what happened in it, the recruiter's records, and payments."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -12,7 +12,7 @@ from app.models.types import Amount, Json, UtcDateTime
 
 
 class Wave(Model):
-    """One recruitment of one version of a study, at `/s/STUDY/WAVE`."""
+    """One recruitment for one version of a study, at `/s/STUDY/WAVE`."""
 
     __tablename__ = "wave"
     __table_args__ = (UniqueConstraint("study_id", "name"),)
@@ -30,7 +30,7 @@ class Wave(Model):
 
 
 class Submission(Model):
-    """The recruiter's record of a person's visit. `external_id` goes with the recruiter's other ids."""
+    """The recruiter's record of a person's visit. `external_id` is deleted with the recruiter's other ids."""
 
     __tablename__ = "submission"
     __table_args__ = (UniqueConstraint("wave_id", "external_id"),)
@@ -51,7 +51,7 @@ class Submission(Model):
 
 
 class StudyEvent(Model):
-    """Something that happened in a wave and that is kept: an entry, an assignment, a step, a report, an ending."""
+    """A recorded event of a wave: an entry, an assignment, a step, a report, an ending."""
 
     __tablename__ = "study_event"
 
