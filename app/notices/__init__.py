@@ -1,1 +1,1 @@
-"""Notices to experimenters by mail or webhook: what they are about, an outbox of them, and how they are sent."""
+"""Notices to experimenters by mail or webhook: their causes, their outbox, and their delivery."""

@@ -1,7 +1,7 @@
-"""The events that notices report: jobs that failed, waves that paused, limits that are near, and urgent reports.
+"""The events that notices report: failed jobs, paused waves, limits that are nearly reached, and urgent reports.
 
-A text has names of jobs and studies, counts and amounts: nothing that people wrote, and no error of a job, which may
-quote it.
+The texts hold names of jobs and studies, counts and amounts: nothing that people wrote, and no error of a job, which
+may quote it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -37,7 +37,9 @@ _MOST = 500  # of one kind in one look: more than that is one mail anyhow
 
 
 class NoticeCause(NamedTuple):
-    """An event to report once. `key` is the same whenever it is found; `path` is of the page that it leads to."""
+    """An event to report once. `key` is the same each time the event is found; `path` is of the page that it links
+    to.
+    """
 
     kind: str
     key: str
@@ -47,7 +49,7 @@ class NoticeCause(NamedTuple):
 
 
 def find_causes(session: Session, settings: Settings, since: datetime) -> list[NoticeCause]:
-    """What has happened since then, and which limits are near now."""
+    """Events since `since`, and the limits that are nearly reached now."""
     now = datetime.now(UTC)
     return [
         *_failed_jobs(session, since),
@@ -58,7 +60,7 @@ def find_causes(session: Session, settings: Settings, since: datetime) -> list[N
 
 
 def near_limits(session: Session, settings: Settings) -> list[NoticeCause]:
-    """The limits of spending that are used up to NEAR percent and more."""
+    """The spending limits that are used up to NEAR percent or more."""
     now = datetime.now(UTC)
     return [*_limits(session, settings, now), *_caps_of_waves(session, now)]
 
@@ -74,7 +76,7 @@ def _failed_jobs(session: Session, since: datetime) -> Iterator[NoticeCause]:
 
 
 def _of_waves(session: Session, since: datetime) -> Iterator[NoticeCause]:
-    """Waves that paused, and reports of people that are urgent."""
+    """Paused waves, and urgent reports by people."""
     events = (
         select(StudyEvent, Wave, Study.name)
         .join(Wave, Wave.id == StudyEvent.wave_id)
@@ -117,7 +119,7 @@ def _caps_of_waves(session: Session, now: datetime) -> Iterator[NoticeCause]:
 def _near(
     title: Phrase, of: str, spent: float, most: float, unit: str, now: datetime, path: str
 ) -> Iterator[NoticeCause]:
-    """The highest of both marks that a limit has passed, if it has passed one."""
+    """The higher of the two marks that a limit has passed, if any."""
     percent = 100 * spent / most if most else 0
     mark = REACHED if percent >= REACHED else NEAR if percent >= NEAR else None
     if mark is None:

@@ -1,4 +1,4 @@
-"""Collects and sends notices, as upkeep and commands do: what is to be sent, sent, and called sent."""
+"""Collect and send notices, for upkeep and commands: find what is due, send it, and mark it as sent."""
 
 import threading
 import uuid
@@ -26,7 +26,7 @@ log = structlog.get_logger()
 
 
 def keep_sending(database: Engine, settings: Settings, stop: threading.Event) -> None:
-    """Tell experimenters what there is to tell until `stop`. In a thread: a mail server may take its time."""
+    """Send notices to experimenters until `stop`. Runs in a thread, as a mail server may be slow."""
     owner = uuid.uuid4().hex
     while not stop.wait(EVERY):
         try:
@@ -38,7 +38,7 @@ def keep_sending(database: Engine, settings: Settings, stop: threading.Event) ->
 
 
 def send_due(database: Engine, settings: Settings, owner: str) -> int:
-    """Collect notices and send those that are due, if nobody else does; how many batches were sent."""
+    """Collect notices and send those that are due, unless another process does; return the number of batches sent."""
     with reading(database) as session:
         new = outbox.new_notices(session, settings)
         if not new and not outbox.is_due(session):
@@ -59,7 +59,7 @@ def send_due(database: Engine, settings: Settings, owner: str) -> int:
 
 
 def send_batch(database: Engine, settings: Settings, batch: list[Notice]) -> bool:
-    """Send notices that were taken together, and write down whether that went well."""
+    """Send notices that were taken together, and record whether that succeeded."""
     number, error = batch[0].batch or "", ""
     try:
         send(database, settings, batch)

@@ -1,4 +1,4 @@
-"""The list of notices: what was told whom, and what could not be."""
+"""The list of notices: who was told what, and what could not be sent."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a batch of notices says, as a mail and as what a webhook is sent. Pure: it sends nothing."""
+"""The text of a batch of notices, as a mail and as the body of a webhook request. Pure: it sends nothing."""
 
 import hashlib
 import hmac
@@ -22,14 +22,14 @@ class NoticeLine(NamedTuple):
 
 
 def subject_of(lines: Sequence[NoticeLine]) -> str:
-    """What a message is headed."""
+    """The subject of a message."""
     return f"Parlor: {lines[0].text}" if len(lines) == 1 else f"Parlor: {len(lines)} notices"
 
 
 def mail_of(
     batch: str, lines: Sequence[NoticeLine], sender: str, to: Sequence[str], at: datetime, account: str
 ) -> EmailMessage:
-    """A mail, whose Message-ID is the same at each try."""
+    """The mail of a batch, with the same Message-ID at each try."""
     mail = EmailMessage()
     mail["From"], mail["To"], mail["Subject"] = sender, ", ".join(to), subject_of(lines)
     mail["Date"], mail["Message-ID"] = format_datetime(at), f"<{batch}@{sender.rpartition('@')[2]}>"
@@ -46,7 +46,7 @@ def text_of(lines: Sequence[NoticeLine]) -> str:
 
 
 def body_of(batch: str, lines: Sequence[NoticeLine], at: datetime, form: str) -> bytes:
-    """What a webhook is sent, as JSON. `form` slack has the text alone, as chat programs take it."""
+    """The body of a webhook request, as JSON. `form` slack has only the text, as chat programs expect."""
     if form == SLACK:
         return json.dumps({"text": f"{subject_of(lines)}\n{text_of(lines)}"}).encode()
     notices = [line._asdict() for line in lines]
@@ -55,7 +55,7 @@ def body_of(batch: str, lines: Sequence[NoticeLine], at: datetime, form: str) ->
 
 
 def signature(secret: str, body: bytes, at: datetime) -> Mapping[str, str]:
-    """The headers by which a receiver knows that we have sent a body, and when: HMAC-SHA256 of "seconds.body".
+    """The headers that prove to a receiver that we sent a body, and when: HMAC-SHA256 of "seconds.body".
 
     Source: https://docs.stripe.com/webhooks#verify-manually, whose scheme this is, in two headers.
     """

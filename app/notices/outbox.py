@@ -1,7 +1,7 @@
-"""The outbox of notices: each is stored first, and marked as sent once it was. Nothing here commits.
+"""The outbox of notices: each is stored first, and marked as sent afterwards. Nothing here commits.
 
-A notice is sent at least once: a batch whose process was killed between sending it and marking it is sent again, under
-the same number, by which a program can tell. It is tried ever more seldom, and then counts as failed.
+A notice is sent at least once: a batch whose process was killed between sending it and marking it is sent again, with
+the same number, by which a program can recognise it. Tries become less frequent, and then the batch counts as failed.
 """
 
 import uuid
@@ -28,13 +28,13 @@ _SHOWN = 3  # of an experimenter's own page
 
 
 def is_due(session: Session) -> bool:
-    """Whether something waits to be sent now."""
+    """Whether any notice is due to be sent."""
     waiting = select(Notice.id).where(Notice.status == WAITING, Notice.due_at <= datetime.now(UTC)).limit(1)
     return session.scalar(waiting) is not None
 
 
 def new_notices(session: Session, settings: Settings) -> list[Notice]:
-    """Notices that are due and not stored yet, as rows that are in no session. Only reads."""
+    """Notices that are due and not stored yet, as rows outside of any session. Only reads."""
     recipients, now = find_recipients(session, settings), datetime.now(UTC)
     if not recipients:
         return []
@@ -65,7 +65,7 @@ def new_notices(session: Session, settings: Settings) -> list[Notice]:
 
 
 def add_test(session: Session, user: User, settings: Settings) -> None:
-    """Have upkeep send an experimenter a notice that says nothing else. Raises Conflict where it cannot."""
+    """Have upkeep send an experimenter a test notice. Raises Conflict if that is not possible."""
     if not settings.SMTP_HOST:
         expected = Phrase("a server that sends mail")
         raise Conflict(
@@ -89,7 +89,7 @@ TEST_TEXT = str(Phrase("a test: notices of Parlor arrive here"))
 
 
 def take_batch(session: Session, settings: Settings) -> list[Notice]:
-    """The notices that are to be sent together next, for a try that is counted by this; none where none is due."""
+    """The next notices to be sent together, with this try counted; none if none is due."""
     now = datetime.now(UTC)
     due = select(Notice).where(Notice.status == WAITING, Notice.due_at <= now).order_by(Notice.id)
     first = session.scalar(due.where(Notice.batch.is_not(None)).limit(1))
@@ -112,7 +112,7 @@ def take_batch(session: Session, settings: Settings) -> list[Notice]:
 
 
 def mark_sent(session: Session, batch: str) -> None:
-    """Call the notices of a batch sent."""
+    """Mark the notices of a batch as sent."""
     now = datetime.now(UTC)
     session.execute(
         update(Notice).where(Notice.batch == batch).values(status=SENT, sent_at=now, error=None),
@@ -121,7 +121,7 @@ def mark_sent(session: Session, batch: str) -> None:
 
 
 def mark_unsent(session: Session, batch: str, error: str, settings: Settings) -> None:
-    """Keep why a batch was not sent; after its last try it counts as failed."""
+    """Store why a batch was not sent; after its last try it counts as failed."""
     status = FAILED if (tries_of(session, batch) or 0) >= settings.NOTICE_TRIES else WAITING
     session.execute(
         update(Notice).where(Notice.batch == batch, Notice.status == WAITING).values(status=status, error=error),
@@ -130,23 +130,23 @@ def mark_unsent(session: Session, batch: str, error: str, settings: Settings) ->
 
 
 def tries_of(session: Session, batch: str) -> int | None:
-    """How often a batch was tried."""
+    """The number of tries of a batch."""
     return session.scalar(select(func.max(Notice.tries)).where(Notice.batch == batch))
 
 
 def last_notices(session: Session, user_id: int) -> Sequence[Notice]:
-    """What an experimenter was told last, or is to be told."""
+    """An experimenter's latest notices, sent or waiting."""
     own = select(Notice).where(Notice.user_id == user_id).order_by(Notice.id.desc())
     return session.scalars(own.limit(_SHOWN)).all()
 
 
 def count_failed(session: Session) -> int:
-    """How many notices could not be sent, and nobody has said what is to be done about them."""
+    """The number of failed notices that nobody has dealt with yet."""
     return session.scalar(select(func.count(Notice.id)).where(Notice.status == FAILED)) or 0
 
 
 def settle_failed(session: Session, action: str) -> int:
-    """Have all that failed tried again, or leave them unsent; how many. Raises Invalid."""
+    """Retry all failed notices, or leave them unsent; return their number. Raises Invalid."""
     if action not in (RETRY, DISMISS):
         raise Invalid("action", expected=either((RETRY, DISMISS)), got=action)
     failed = [*session.scalars(select(Notice).where(Notice.status == FAILED))]
@@ -157,9 +157,9 @@ def settle_failed(session: Session, action: str) -> int:
 
 
 def remove_old(session: Session) -> None:
-    """Delete what was sent long ago. What it was about is older than LATELY, so nobody is told of it again.
+    """Delete old notices. Their events are older than LATELY, so they are not reported again.
 
-    A limit that is passed for longer is: it is a reminder.
+    A limit that is still passed is reported again, as a reminder.
     """
     old = select(Notice).where(Notice.status != WAITING, Notice.created_at < datetime.now(UTC) - KEPT)
     for each in session.scalars(old.limit(_MOST)):
@@ -167,7 +167,7 @@ def remove_old(session: Session) -> None:
 
 
 def address_of(session: Session, notices: Sequence[Notice], settings: Settings) -> Sequence[str]:
-    """The mail addresses that notices of one recipient go to. Raises NotFound where there is none any more."""
+    """The mail addresses for the notices of one recipient. Raises NotFound if there is none any more."""
     user = None if notices[0].user_id is None else session.get(User, notices[0].user_id)
     found = settings.notice_mail_to if notices[0].user_id is None else [user.notice_mail] if user else []
     if not (addresses := [each for each in found if each]):

@@ -19,7 +19,9 @@ _LONGEST = 254  # characters of a mail address, by RFC 5321
 
 
 class NoticeRecipient(NamedTuple):
-    """Somebody who is told by one channel. `since`: what came before is not told; None: what came in the last day."""
+    """A recipient of notices by one channel. `since`: earlier events are not reported; None: only those of the last day
+    are.
+    """
 
     name: str
     user_id: int | None
@@ -29,7 +31,7 @@ class NoticeRecipient(NamedTuple):
 
 
 def find_recipients(session: Session, settings: Settings) -> list[NoticeRecipient]:
-    """All who receive notices; none as long as nobody has asked for them."""
+    """All recipients of notices; none if nobody has asked for any."""
     found = []
     if settings.SMTP_HOST:
         users = session.scalars(select(User).where(User.notice_mail.is_not(None)).order_by(User.id))
@@ -44,9 +46,9 @@ def find_recipients(session: Session, settings: Settings) -> list[NoticeRecipien
 
 
 def set_notices(user: User, mail: str, kinds: Sequence[str]) -> None:
-    """Have an experimenter told of these kinds of things at an address, from now on; none of them: of nothing.
+    """Send an experimenter notices of these kinds at an address, from now on; without kinds, none.
 
-    Raises Invalid for what is no address or kind, and for kinds without an address.
+    Raises Invalid for an invalid address or kind, and for kinds without an address.
     """
     if wrong := next((kind for kind in kinds if kind not in KINDS), None):
         raise Invalid("notice_kinds", expected=either(KINDS), got=wrong)
@@ -58,7 +60,7 @@ def set_notices(user: User, mail: str, kinds: Sequence[str]) -> None:
 
 
 def is_address(text: str) -> bool:
-    """Whether a text is one mail address, without a name before it."""
+    """Whether a text is a single mail address, without a name before it."""
     local, _, host = text.rpartition("@")
     plain = text.isascii() and text.isprintable() and not set(text) & set(' ,;:<>()"\\')
     return plain and bool(local and host) and len(text) <= _LONGEST and parseaddr(text)[1] == text

@@ -1,4 +1,4 @@
-"""How a batch of notices is sent: by SMTP, or posted to a webhook. Nothing here knows the database."""
+"""Send a batch of notices by SMTP, or post it to a webhook. Nothing here knows the database."""
 
 import smtplib
 import socket
@@ -16,7 +16,7 @@ _MOST_BYTES = 1000  # of an answer that is read
 
 
 class NotSent(Exception):
-    """A server did not take it; the text says why, without secrets."""
+    """A server did not accept the message; the text says why, without secrets."""
 
 
 def send_mail(mail: EmailMessage, settings: Settings) -> None:
@@ -43,8 +43,8 @@ def send_mail(mail: EmailMessage, settings: Settings) -> None:
 def post(url: str, body: bytes, headers: Mapping[str, str], *, private: bool) -> None:
     """Post JSON to a webhook; redirects are not followed. Raises NotSent.
 
-    Without `private` only to https addresses outside of private networks: what was connected to is looked at before
-    anything is sent, so a name that leads elsewhere at its second look changes nothing.
+    Without `private`, only to https addresses outside of private networks: the connected address is checked before
+    anything is sent, so a name that resolves differently the second time has no effect.
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
@@ -68,7 +68,9 @@ def post(url: str, body: bytes, headers: Mapping[str, str], *, private: bool) ->
 
 
 def _connected(host: str, port: int, private: bool) -> socket.socket:
-    """A connection that nothing was sent over. Raises OSError, and NotSent for a private network that may not be."""
+    """A connection over which nothing was sent yet. Raises OSError, and NotSent for a private network if that is not
+    allowed.
+    """
     found = socket.create_connection((host, port), _SECONDS)
     if not private and not ip_address(found.getpeername()[0].partition("%")[0]).is_global:
         found.close()
@@ -77,6 +79,6 @@ def _connected(host: str, port: int, private: bool) -> socket.socket:
 
 
 def _why(error: Exception) -> str:
-    """What went wrong, in the words of the system."""
+    """The error in the words of the system."""
     said = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return " ".join(str(said).split())
