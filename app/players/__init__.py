@@ -1,4 +1,4 @@
-"""Players: what fills a seat of a match. `make_player` loads only the module of the kind that is asked for."""
+"""Players, which fill the seats of matches. `make_player` loads only the module of the requested kind."""
 
 import importlib
 from pathlib import Path
@@ -16,7 +16,8 @@ _SERVED = "app.players.local.served_player"  # of a local model that an engine b
 
 
 def make_player(spec: PlayerSpec, home: Path | None = None) -> InstantPlayer | ChatPlayer | ModelPlayer:
-    """Build the player that a spec describes; `home` is PARLOR_HOME, in which the path of a local model may begin.
+    """Build the player that a spec describes; `home` is PARLOR_HOME, to which the path of a local model may be
+    relative.
 
     Raises Invalid for a kind or an option that does not exist.
     """

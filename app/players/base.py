@@ -1,8 +1,8 @@
-"""What a player is to the rest of Parlor.
+"""The interface of players.
 
-A *scripted* player is pure: it chooses from its view and a generator of random numbers, at once. Every other
-player calls a model: it is asynchronous, runs on the one event-loop thread of a worker process, and says with each
-answer how it came about.
+A *scripted* player is pure: it chooses instantly, from its view and a random number generator. Every other player calls
+a model: it is asynchronous, runs on the one event-loop thread of a worker process, and returns with each answer the
+record of its call.
 """
 
 import random
@@ -24,7 +24,7 @@ Refused = tuple[str, str]  # a bad attempt at this turn: its text, and the reaso
 
 @dataclass(frozen=True, slots=True)
 class PlayerSpec:
-    """What a registry row says about a player: its kind, its name, and options for that kind."""
+    """A player as a registry row describes it: its kind, its name, and options for that kind."""
 
     kind: str  # scripted | api | local
     name: str
@@ -61,9 +61,9 @@ class Generation:
 
 
 def priced(generation: Generation, prices: Prices | None, server_cost: float | None = None) -> Generation:
-    """The call with its cost: what its server says, else what its tokens cost by these prices, if they are known.
+    """The call with its cost: as reported by its server, or else by these prices and its tokens, if they are known.
 
-    Tokens of an answer that the server does not count are estimated, so that budgets hold there, too.
+    An answer's tokens that the server does not count are estimated, so that budgets hold there, too.
     """
     uncounted = _uncounted(generation)
     failed = generation.error is not None or generation.outcome not in (None, "move")
@@ -112,7 +112,7 @@ class ChatSampling(NamedTuple):
 class PlayerFailed(AppError):
     """A model made no move or gave no answer.
 
-    `message` is for the log, never for a participant; `kind` says what may help, `fault` whose doing it was.
+    `message` is for the log, never for a participant; `kind` says what may help, `fault` who caused it.
     """
 
     code = "player_failed"
@@ -127,7 +127,7 @@ class PlayerFailed(AppError):
 
 
 class InstantPlayer(Protocol):
-    """A player that answers at once and always the same for the same view and generator."""
+    """A player that answers instantly and always the same for the same view and generator."""
 
     def choose(self, view: View, rng: random.Random) -> str:
         """The text of a move for the seat that sees `view`, whose turn it is."""
@@ -148,23 +148,22 @@ class ChatPlayer(Protocol):
         sampling: ChatSampling = ChatSampling(),  # noqa: B008 - it cannot change
         seed: str | None = None,
     ) -> Generation:
-        """Ask for the next message of a chat, which ends with one of the user.
+        """Ask for the next message of a chat, which ends with a user message.
 
-        `seed` decides what is sampled, where that is done here. Raises PlayerFailed.
+        `seed` determines what is sampled, if sampling happens here. Raises PlayerFailed.
         """
         ...
 
 
 class ModelPlayer(ChatPlayer, Protocol):
-    """A player that calls a model; a move of a game is an answer to the chat that tells it."""
+    """A player that calls a model; a move in a game is an answer to the chat that describes the game."""
 
     async def reply(
         self, view: View, prompt: JSON, refused: Sequence[Refused] = (), seed: str | None = None
     ) -> Generation:
         """Ask for the move of the seat that sees `view`.
 
-        `prompt` names style and template as the match's `started` event has them; `refused` are this turn's bad
-        attempts, which enter this prompt only. `seed` decides what is drawn, where that is done here. Raises
-        PlayerFailed.
+        `prompt` names style and template as in the match's `started` event; `refused` are this turn's bad attempts,
+        which enter only this prompt. `seed` determines what is sampled, if sampling happens here. Raises PlayerFailed.
         """
         ...

@@ -1,6 +1,6 @@
-"""What a guest is told of a partner: what kind of player it is, and never its name.
+"""What a guest is told about a partner: its kind of player, never its name.
 
-Loads no torch: the head of its checkpoint's files says how large a local model is.
+Loads no torch: the header of its checkpoint's files says how large a local model is.
 """
 
 from functools import lru_cache
@@ -17,9 +17,9 @@ SMALL = 1_000_000_000  # weights; a model of fewer may misunderstand plain sente
 
 
 def partner_kind(spec: PlayerSpec | None, home: Path) -> str:
-    """One of KINDS; no spec is a person. `home` is PARLOR_HOME, in which the path of a local model may begin.
+    """One of KINDS; no spec is a person. `home` is PARLOR_HOME, to which the path of a local model may be relative.
 
-    A local model whose files cannot be read here is called a model, without a word about its size.
+    A local model whose files cannot be read here is called a model, without mention of its size.
     """
     if spec is None:
         return PERSON
@@ -33,5 +33,5 @@ def partner_kind(spec: PlayerSpec | None, home: Path) -> str:
 
 @lru_cache(maxsize=256)
 def _weights(folder: Path, _sha256: str) -> int | None:
-    """How many weights the checkpoint of that hash has, read once a process."""
+    """The number of weights in the checkpoint with that hash, read once per process."""
     return parameters(folder)

@@ -1,22 +1,23 @@
 """The one place where a view becomes chat messages, for play and for training rows alike.
 
-Prompts are append-only: a first user message with rules, role and what is private to the seat, then the moves as
-they were made, the seat's own as the assistant's. Nothing is rendered again, so the messages of one turn are a
-prefix of those of the seat's next turn, and whatever a server or a trainer has computed for them stays good.
+Prompts are append-only: a first user message with rules, role and what is private to the seat, then the moves as they
+were made, the seat's own as the assistant's. Nothing is rendered again, so the messages of one turn are a prefix of
+those of the seat's next turn, and whatever a server or a trainer has computed for them stays valid.
 
-The words are in data/prompts/GAME/STYLE-NUMBER.txt, or STYLE-NUMBER.ROLE.txt where roles need their own. Such a file
-has sections under `=== name ===` lines and `$placeholders` of `string.Template`: every fact and secret of the view
-by its name (`$limit`, `$counts_book`). Once a match was played with it a file never changes: the log names it.
+The texts are in data/prompts/GAME/STYLE-NUMBER.txt, or STYLE-NUMBER.ROLE.txt if roles need their own. Such a file has
+sections under `=== name ===` lines and `$placeholders` of `string.Template`: every fact and secret of the view by its
+name (`$limit`, `$counts_book`). Once a match was played with a file, the file never changes: the log names it.
 
-A template may have wordings, TEMPLATE-NUMBER.txt from 2 on, which state the same in other words. Nobody is prompted
-with them at play: they are for rows of datasets that are rephrased.
+A template may have wordings, TEMPLATE-NUMBER.txt from 2 on, which state the same in other words. They are never used in
+play: they are for dataset rows that are rephrased.
 
-Where moves are asked for as JSON, a prompt has `answer`, the name of a text beside the templates, `json-NUMBER.txt`,
-that says so behind the rules and may word other sections anew. Moves stand in the chat as their text all the same.
+If moves are asked for as JSON, a prompt has `answer`, the name of a text beside the templates, `json-NUMBER.txt`, which
+says so after the rules and may reword other sections. In the chat, moves still appear as their text.
 
-What is told holds words of others: partners, people who wrote contexts, the model itself. The marks by which models
-know turns and roles are broken in all of it (`training.marks`); events keep what was written. A prompt names the
-version of the renderer that does so, and one of before there was a second has none and is told as it was.
+Prompts contain other people's words: those of partners, of the writers of contexts, of the model itself. The marks by
+which models recognise turns and roles are broken in all of them (`training.marks`); events keep what was written. A
+prompt names the version of the renderer that does so; one from before the second version names none and is rendered as
+it was then.
 """
 
 import re
@@ -50,12 +51,12 @@ def templates(game: str) -> Mapping[str, tuple[str, ...]]:
 
 
 def styles(games: Iterable[str]) -> list[str]:
-    """The styles that at least one of the games has, each once."""
+    """The styles that at least one of the games has, without duplicates."""
     return list(dict.fromkeys(style for game in games for style in templates(game)))
 
 
 def default_prompt(game: str, style: str = USUAL_STYLE) -> JSON:
-    """The newest template of a style, as a match's `started` event names it. Raises NotFound."""
+    """The newest template of a style, in the form of a match's `started` event. Raises NotFound."""
     styles = templates(game)
     if style not in styles:
         raise NotFound(None, expected=either(styles), got=style, subject=f"prompt style of {game}")
@@ -68,24 +69,26 @@ def has_json_form(game: str) -> bool:
 
 
 def asking_for_json(game: str, prompt: JSON) -> JSON:
-    """A prompt of a game that `has_json_form` that asks for each move as JSON, in the newest words."""
+    """The prompt, changed to ask for each move as JSON in the newest wording; its game has to have one
+    (`has_json_form`).
+    """
     return {**prompt, _ANSWER: _templates(game)[_JSON][-1]}
 
 
 def asks_for_json(prompt: JSON | None) -> bool:
-    """Whether a seat is asked for its moves as JSON; None is of who is not prompted."""
+    """Whether a seat is asked for its moves as JSON; None is the prompt of a seat that is not prompted."""
     return prompt is not None and _ANSWER in prompt
 
 
 def asking_for_text(prompt: JSON) -> JSON:
-    """A prompt that asks for moves as they are, with the same template."""
+    """The prompt, changed to ask for moves as text, with the same template."""
     return {name: value for name, value in prompt.items() if name != _ANSWER}
 
 
 def told_before(prompt: JSON, system: JSON, *, as_system: bool) -> JSON:
-    """A prompt with a text that comes before the rules, with its name: as a system message, or in the first message.
+    """The prompt with a named text before the rules: as a system message, or in the first message.
 
-    Templates of checkpoints often take no system message.
+    Templates of checkpoints often accept no system message.
     """
     return {**prompt, _SYSTEM: {**system, "as_system": as_system}}
 
@@ -102,17 +105,17 @@ def rendered_as(prompt: JSON, other: JSON) -> JSON:
 
 
 def wordings(game: str, prompt: JSON) -> list[JSON]:
-    """The prompts that state what a game's prompt does: itself, then the other wordings of its template."""
+    """The prompts that state the same as a game's prompt: itself, then the other wordings of its template."""
     return [{**prompt, "template": name} for name in _wordings(game, _template_of(game, prompt))]
 
 
 def messages(view: View, prompt: JSON, refused: Sequence[Refused] = ()) -> list[Message]:
-    """The chat of the seat that sees `view`, up to where its next move is due; it alternates from a user message on.
+    """The chat of the seat that sees `view`, up to its next move; roles alternate from a user message on.
 
-    A prompt with a text of its own has it before that, as a system message, or at the beginning of it.
+    A prompt with a text of its own has it before the chat, as a system message, or at the beginning of the chat.
 
-    `refused` are the bad attempts of this turn. They are at the end of this prompt only: the turn after an
-    accepted move goes on from the messages without them. Raises Invalid for a prompt that the game does not have.
+    `refused` are the bad attempts of this turn. They are at the end of this prompt only: the turn after an accepted
+    move continues from the messages without them. Raises Invalid for a prompt that the game does not have.
     """
     words = _template_sections(view, prompt)
     opening = rules(view, prompt)
@@ -138,13 +141,15 @@ def messages(view: View, prompt: JSON, refused: Sequence[Refused] = ()) -> list[
 
 
 def rules(view: View, prompt: JSON) -> str:
-    """How the first message begins: rules, role, and what is private to the seat. Raises Invalid as `messages` does."""
+    """The beginning of the first message: rules, role, and what is private to the seat. Raises Invalid as `messages`
+    does.
+    """
     words = _template_sections(view, prompt)
     return Template(words["rules"]).substitute(_template_values(view, words))
 
 
 def instead_of(view: View, prompt: JSON, kind: str) -> str:
-    """What a seat reads in place of a partner's move of a hidden kind. Raises Invalid as `messages` does."""
+    """The text that a seat reads in place of a partner's move of a hidden kind. Raises Invalid as `messages` does."""
     return _template_sections(view, prompt)[f"partner {kind}"]
 
 
@@ -157,7 +162,7 @@ def _assistant(content: str) -> Message:
 
 
 def _partners(move: TranscriptEntry, words: Mapping[str, str]) -> str:
-    """A partner's move as it was first seen: a kind that has its own section was hidden, and stays so."""
+    """A partner's move as it was first seen: a kind with a section of its own was hidden, and stays hidden."""
     return words.get(f"partner {move.kind}") or move.text or ""
 
 
@@ -208,7 +213,7 @@ def _templates(game: str) -> Mapping[str, tuple[str, ...]]:
 
 @lru_cache
 def _wordings(game: str, template: str) -> tuple[str, ...]:
-    """A template and the names of its other wordings, by their numbers. The files of all roles have the same ones."""
+    """A template and the names of its other wordings, in order of number. The files of all roles have the same ones."""
     name = re.compile(rf"{re.escape(template)}-(?P<number>[0-9]+)(\.[a-z]+)?\.txt")
     found = {int(file["number"]) for path in (FOLDER / game).iterdir() if (file := name.fullmatch(path.name))}
     return template, *(f"{template}-{number}" for number in sorted(found))

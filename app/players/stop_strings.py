@@ -1,4 +1,4 @@
-"""Texts before which a model's answer ends, as a registry row has them."""
+"""The texts before which a model's answer ends, from its registry row."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ MOST, LONGEST = 4, 100  # texts, as many as OpenAI takes, and characters of each
 
 
 def read_stop(raw: object) -> tuple[str, ...]:
-    """Validate the option `stop`: a list of texts, which may be JSON; none of nothing. Raises Invalid."""
+    """Validate the option `stop`: a list of texts, which may be JSON; an empty value gives none. Raises Invalid."""
     found: Any = raw or []
     try:
         if isinstance(raw, str) and raw.strip():

@@ -1,11 +1,10 @@
 """Where calls of API models may go, and which variables may hold their keys.
 
-Whoever may add a model chooses an address and the name of a variable. Without limits that would send any secret of the
+Whoever may add a model chooses an address and the name of a variable. Without limits, that could send any secret in the
 workers' environment to any server, and requests to servers that only this machine can reach. Addresses that give a
-machine its own credentials (link-local ones and those of clouds' metadata services) are never called: they are looked
-for in what was given, and again in each address that is connected to, so that a name that leads elsewhere by then is of
-no use.
-Source: OWASP, “Server-Side Request Forgery Prevention Cheat Sheet”.
+machine its own credentials (link-local ones and those of clouds' metadata services) are never called: they are checked
+for in the given address, and again in each address that is connected to, so that a name that resolves differently by
+then does not help. Source: OWASP, “Server-Side Request Forgery Prevention Cheat Sheet”.
 """
 
 import ipaddress
@@ -22,17 +21,17 @@ _NAMES = frozenset({"metadata", "metadata.google.internal", "metadata.goog", "in
 
 
 def host_of(base_url: str) -> str:
-    """The host in an address, in lower case and without the dot that a name may end with."""
+    """The host in an address, in lower case and without a trailing dot."""
     return (urlsplit(base_url).hostname or "").rstrip(".")
 
 
 def is_within(host: str, domain: str) -> bool:
-    """Whether a host is that domain or one of its hosts."""
+    """Whether a host is that domain or one of its subdomains."""
     return host == domain or host.endswith(f".{domain}")
 
 
 def check_host(base_url: str, hosts: Sequence[str] = ()) -> None:
-    """Raises Invalid for an address where no model may be. `hosts` are the only ones allowed; none: any."""
+    """Raises Invalid for an address that no model may have. `hosts` are the only ones allowed; none: any."""
     host = host_of(base_url)
     if host in _NAMES or is_forbidden(_literal(host)):
         raise Invalid(
@@ -53,7 +52,7 @@ def check_host(base_url: str, hosts: Sequence[str] = ()) -> None:
 
 
 def check_key_variable(variable: str, patterns: Sequence[str]) -> None:
-    """Raises Invalid for a variable that may hold no key of a model; `*` in a pattern is anything."""
+    """Raises Invalid for a variable that may not hold a model's key; `*` in a pattern matches anything."""
     if variable and not any(fnmatchcase(variable, pattern) for pattern in patterns):
         raise Invalid(
             "key_env",
@@ -64,14 +63,14 @@ def check_key_variable(variable: str, patterns: Sequence[str]) -> None:
 
 
 def open_socket(info: tuple[Any, ...]) -> socket.socket:
-    """A socket for one resolved address, as aiohttp asks for it. Raises ForbiddenAddress."""
+    """A socket for one resolved address, called by aiohttp. Raises ForbiddenAddress."""
     family, kind, protocol, _, address = info
     check_address(str(address[0]))
     return socket.socket(family, kind, protocol)
 
 
 def _literal(host: str) -> Address | None:
-    """The address that a host is, in any of the ways in which one can be written; None for a name."""
+    """The IP address that a host stands for, in any notation; None for a name."""
     try:
         return ipaddress.ip_address(host.partition("%")[0])
     except ValueError:

@@ -1,7 +1,7 @@
-"""An answer of a chat server, read: the move, the reasoning before it, what it cost, or why there is no move. Pure.
+"""Read a chat server's answer: the move, the reasoning before it, its cost, or why there is no move. Pure.
 
-Servers differ in where they put what a model thought: in a field of its own, in parts of the content, or in the
-content between marks, of which some send the closing one alone. Every field may be missing or of another type.
+Servers differ in where they put a model's reasoning: in a field of its own, in parts of the content, or in the content
+between marks, of which some send only the closing one. Every field may be missing or of another type.
 """
 
 import json
@@ -24,7 +24,7 @@ _TEXT_PARTS = {"text", "output_text"}
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the server counts them; None where it does not. Those read from the cache and those written to it are
+    """Tokens as counted by the server; None if it does not count them. Tokens read from the cache and written to it are
     part of the prompt's, reasoning is part of the completion's. `cost` is in US dollars.
     """
 
@@ -38,7 +38,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a model answered. `text` is its move, where the outcome is one; `why` says what came in place of a move."""
+    """A model's answer. `text` is its move, if the outcome is one; `why` says what came instead of a move."""
 
     outcome: Outcome
     text: str
@@ -54,7 +54,7 @@ class Answer:
 
 
 def read_body(raw: bytes) -> JSON | None:
-    """The object that a server sent, or that its event stream makes together; None for anything else."""
+    """The object that a server sent, directly or as an event stream; None for anything else."""
     if raw[:64].lstrip().startswith((b"data:", b"event:", b":")):
         return _joined(raw.decode(errors="replace"))
     try:
@@ -65,7 +65,7 @@ def read_body(raw: bytes) -> JSON | None:
 
 
 def read_answer(body: JSON) -> Answer:
-    """What the first choice of a chat completion holds."""
+    """The content of a chat completion's first choice."""
     choice = _first(body.get("choices"))
     message = mapping(choice.get("message"))
     said = _Said(message)
@@ -87,7 +87,7 @@ def read_answer(body: JSON) -> Answer:
 
 
 def read_usage(body: Mapping[str, Any]) -> Usage:
-    """What a server says that an answer cost. A part that is larger than its whole is taken for unknown."""
+    """The usage that a server reports for an answer. A part that is larger than its whole counts as unknown."""
     usage = mapping(body.get("usage"))
     of_prompt, of_answer = mapping(usage.get("prompt_tokens_details")), mapping(usage.get("completion_tokens_details"))
     prompt, completion = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
@@ -107,7 +107,7 @@ def read_usage(body: Mapping[str, Any]) -> Usage:
 
 
 def _is_beside(prompt: int | None, completion: int, reasoning: int, total: object) -> bool:
-    """Whether reasoning is counted beside the completion and not in it, as only the sum of all tokens tells."""
+    """Whether the reasoning is counted in addition to the completion, as only the sum of all tokens can tell."""
     return prompt is not None and count(total) == prompt + completion + reasoning
 
 
@@ -120,9 +120,9 @@ def _first_count(*found: object) -> int | None:
 
 
 def _cost(usage: Mapping[str, Any]) -> float | None:
-    """What the call costs in US dollars, if the server says so.
+    """The cost of the call in US dollars, if the server reports it.
 
-    OpenRouter bills a call with somebody's own key at a vendor for its fee alone; the vendor's bill comes on top.
+    For a call with the user's own vendor key, OpenRouter bills only its fee; the vendor's bill comes on top.
     """
     cost = _dollars(usage.get("cost"))
     if cost is None or usage.get("is_byok") is not True:
@@ -132,14 +132,14 @@ def _cost(usage: Mapping[str, Any]) -> float | None:
 
 
 def _dollars(raw: object) -> float | None:
-    """An amount, if it is one."""
+    """The amount, if it is a valid one."""
     if isinstance(raw, bool) or not isinstance(raw, int | float):
         return None
     return float(raw) if 0 <= raw < _MOST_DOLLARS else None
 
 
 def error_in(body: Mapping[str, Any]) -> JSON | None:
-    """The error that an answer holds in place of a choice, or in its first one; as an answer with that error alone."""
+    """The error that an answer contains instead of a choice, or in its first one; as an answer with only that error."""
     choice = _first(body.get("choices"))
     if error := body.get("error") or choice.get("error"):
         return {"error": error}
@@ -149,22 +149,22 @@ def error_in(body: Mapping[str, Any]) -> JSON | None:
 
 
 def mapping(raw: object) -> Mapping[str, Any]:
-    """What was sent, if it is an object; else an empty one."""
+    """The value, if it is an object; otherwise an empty one."""
     return raw if isinstance(raw, dict) else {}
 
 
 def count(raw: object) -> int | None:
-    """A number of tokens, if it is one."""
+    """The value, if it is a number of tokens."""
     return raw if isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw < _MOST_TOKENS else None
 
 
 def text_or_none(raw: object) -> str | None:
-    """A text, if it is one that is not empty."""
+    """The value, if it is a non-empty text."""
     return raw if isinstance(raw, str) and raw else None
 
 
 class _Said:
-    """The words of a message, by what they are."""
+    """A message's words, sorted into text, reasoning and refusal."""
 
     def __init__(self, message: Mapping[str, Any]) -> None:
         self.left_out: list[str] = []
@@ -180,7 +180,7 @@ class _Said:
         self.reasoning = "\n".join(each for each in (*thoughts, thought) if each)
 
     def _sort(self, raw: object, texts: list[str], thoughts: list[str]) -> None:
-        """Add a text, a part, or a list of them to what it is."""
+        """Add a text, a part, or a list of them to the texts or the thoughts."""
         if isinstance(raw, str):
             if raw:
                 texts.append(raw)
@@ -206,7 +206,7 @@ class _Said:
 
 
 def _outcome(said: _Said, usage: Usage, finish_reason: str | None, message: Mapping[str, Any]) -> tuple[Outcome, str]:
-    """What came of it, and why where it is no move. A model that had room and wrote nothing made an empty move."""
+    """The outcome, and why if it is not a move. A model that had room and wrote nothing made an empty move."""
     if finish_reason == "content_filter":
         return "filtered", "the answer was filtered by whoever serves the model"
     if said.text.strip():
@@ -239,7 +239,9 @@ def _first(choices: object) -> Mapping[str, Any]:
 
 
 def _joined(stream: str) -> JSON | None:
-    """The completion that the events of a stream make together, without choices if it broke off; None for no stream."""
+    """The completion that a stream's events add up to, without choices if the stream broke off; None if it is no
+    stream.
+    """
     whole: JSON = {}
     message: dict[str, Any] = {}
     finish_reason, ended = None, False

@@ -1,9 +1,10 @@
 """Chat completions over HTTP, for hundreds of matches on one event loop.
 
-A self-play round makes a hundred thousand of these calls, and what they cost in CPU bounds how many are under way:
-the OpenAI SDK builds and checks objects for ten times as long as a plain aiohttp request takes. So this call is made
-here and nothing more: one session a loop and address, bytes in, JSON out, and a retry loop by the SDK's rules with
-full jitter. What comes back on failure is a value and no exception: aiohttp's own lead to the request and its key.
+A self-play round makes a hundred thousand of these calls, and their CPU cost limits how many can be under way: the
+OpenAI SDK spends ten times as long on building and checking objects as a plain aiohttp request takes. So this module
+makes this call and nothing more: one session per loop and address, bytes in, JSON out, and a retry loop by the SDK's
+rules with full jitter. A failure is returned as a value, not raised: aiohttp's exceptions lead to the request and its
+key.
 """
 
 import asyncio
@@ -52,7 +53,7 @@ _HEADERS = {"Accept": "application/json", "Content-Type": "application/json", "U
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """A request, ready to be sent as often as it takes. `tokens` is what it may cost, `timeout` is of each attempt."""
+    """A request that can be sent repeatedly. `tokens` is the most it may cost, `timeout` applies to each attempt."""
 
     body: bytes
     headers: Mapping[str, str] = field(repr=False)  # hold the key
@@ -62,7 +63,7 @@ class ChatRequest:
 
 
 class Endpoint(NamedTuple):
-    """What is asked of a server: where, and which list its answer has."""
+    """A server's endpoint: its path, and the list that its answer has."""
 
     path: str
     listed: str
@@ -74,7 +75,7 @@ EMBEDDINGS = Endpoint("/embeddings", "data", "embeddings")
 
 
 class ChatResponse(NamedTuple):
-    """An answer as the server sent it: an object with the list that its endpoint has, such as `choices`."""
+    """An answer as the server sent it: an object with its endpoint's list, such as `choices`."""
 
     body: JSON
     retries: int
@@ -82,9 +83,9 @@ class ChatResponse(NamedTuple):
 
 
 class ChatFailure(NamedTuple):
-    """Why there is none. `what` may quote the server, and with it the key.
+    """Why there is no response. `what` may quote the server, and with it the key.
 
-    `field` is that of the request which the server refuses, where it names one.
+    `field` is the request's field that the server refuses, if it names one.
     """
 
     what: str
@@ -95,7 +96,7 @@ class ChatFailure(NamedTuple):
 
 
 class _FailedAttempt(NamedTuple):
-    """An attempt that brought nothing."""
+    """An attempt without a response."""
 
     what: str
     outcome: Outcome
@@ -107,7 +108,7 @@ class _FailedAttempt(NamedTuple):
 
 
 class ChatClient:
-    """One address, for one event loop. The connections are as many as the limits of its models let through."""
+    """The client of one address, for one event loop. It opens as many connections as the limits of its models allow."""
 
     def __init__(self, base_url: str, rng: random.Random | None = None, endpoint: Endpoint = CHAT) -> None:
         self._endpoint = endpoint
@@ -121,7 +122,7 @@ class ChatClient:
         self._refused_because = _refused_address(base_url)
 
     def limits(self, model: object, in_flight: int, tokens_per_minute: int | None) -> RateLimits:
-        """What all players of a model share."""
+        """The limits that all players of a model share."""
         limits = self._limits.get(model)
         if limits is None:
             limits = self._limits[model] = RateLimits(in_flight, tokens_per_minute)
@@ -188,7 +189,7 @@ class ChatClient:
 
 
 def pause(retries: int, rng: random.Random) -> float:
-    """Seconds before the next attempt: by chance between none and a bound that doubles with each one (full jitter).
+    """Seconds before the next attempt: random, from zero to a bound that doubles with each attempt (full jitter).
 
     Source: M. Brooker, “Exponential Backoff And Jitter”, AWS Architecture Blog, 2015.
     """
@@ -196,7 +197,7 @@ def pause(retries: int, rng: random.Random) -> float:
 
 
 def ordered_pause(headers: Mapping[str, str], now: float) -> float | None:
-    """The seconds that a server asks to wait, at the time `now`; None if it does not, or in no form that there is."""
+    """The seconds that a server asks to wait, at the time `now`; None if it does not, or in no known format."""
     for name, divisor in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         text = headers.get(name, "")
         try:
@@ -233,7 +234,7 @@ def client(base_url: str, endpoint: Endpoint = CHAT) -> ChatClient:
 
 
 async def open_sessions(base_url: str) -> AsyncGenerator[ClientSession]:
-    """A session for an address, which connects to no forbidden one; it is closed with the generator."""
+    """A session for an address that refuses forbidden addresses; it is closed with the generator."""
     proxy = proxy_of(base_url)
     # A proxy is the operator's own, and looks up names by itself.
     checked = None if proxy else open_socket
@@ -245,7 +246,7 @@ async def open_sessions(base_url: str) -> AsyncGenerator[ClientSession]:
 
 
 def _refused_address(base_url: str) -> str | None:
-    """Why nothing may be sent there, by the settings of this process; None where it may."""
+    """Why this process's settings forbid requests to an address; None if they allow them."""
     try:
         check_host(base_url, load_settings().api_hosts)
     except Invalid as error:
@@ -257,7 +258,7 @@ def _refused_address(base_url: str) -> str | None:
 
 
 async def read_bytes(response: ClientResponse) -> bytes | None:
-    """What was sent, unpacked; None when it is more than anybody has to say, and the rest is left unread."""
+    """The response's body, unpacked; None if it is too long, in which case the rest is left unread."""
     pieces, length = [], 0
     async for piece in response.content.iter_any():
         pieces.append(piece)

@@ -1,4 +1,4 @@
-"""What happened to a connection to a server, in words: what the libraries raise speaks of their own classes."""
+"""Connection errors in plain words: the libraries' own messages are about their classes."""
 
 import os
 import ssl
@@ -13,7 +13,7 @@ from aiohttp import (
 
 
 def broken_connection(error: Exception) -> str:
-    """What was expected of a connection, and what came, where aiohttp or the system has raised this."""
+    """What was expected of a connection and what came instead, for an error raised by aiohttp or the system."""
     if isinstance(error, ClientConnectorCertificateError):
         return f"expected a certificate that can be trusted, got {_first_line(error.certificate_error)}"
     if isinstance(error, ClientConnectorError):
@@ -32,7 +32,7 @@ def broken_connection(error: Exception) -> str:
 
 
 def system_error(error: OSError) -> str:
-    """What the system says of a failed connection, as in "connection refused"."""
+    """The system's message for a failed connection, such as "connection refused"."""
     if isinstance(error, ssl.SSLError):
         reason = (error.reason or "no reason").replace("_", " ").lower()
         return f"no encrypted one ({reason}); does the address begin with https:// where the server speaks http://?"

@@ -1,4 +1,4 @@
-"""When vendors shut models down, by the dated file that comes with Parlor."""
+"""When vendors shut models down, from the dated file shipped with Parlor."""
 
 import tomllib
 from datetime import date
@@ -12,7 +12,7 @@ FILE = ROOT / "data" / "vendors" / "end_dates.toml"
 
 
 def end_of(model: str, base_url: str) -> date | None:
-    """The last day of a model at the server of an address, as far as it is known; a tune ends with its base."""
+    """The last day of a model at an address's server, if known; a tuned model ends with its base."""
     host = host_of(base_url)
     base = model.split(":")[1] if model.startswith("ft:") and model.count(":") > 1 else model
     for known in _known():

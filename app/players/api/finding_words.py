@@ -1,4 +1,4 @@
-"""What a test call has found out, in plain words for a page and for a terminal. Pure."""
+"""A test call's findings, in plain words for a page and for a terminal. Pure."""
 
 from collections.abc import Iterator
 
@@ -29,7 +29,7 @@ _STRUCTURED: dict[Extent, Phrase] = {
 
 
 def in_words(findings: ServerFindings, options: ApiOptions) -> Iterator[Line]:
-    """What was found, with the option that overrides it where there is one; `options` are those of the row."""
+    """The findings, each with the option that overrides it, if any; `options` are those of the row."""
     yield Phrase("Limit of tokens"), _limit(findings, options)
     for field, name in _FIELDS.items():
         if field in findings.sampling:
@@ -62,7 +62,7 @@ def in_words(findings: ServerFindings, options: ApiOptions) -> Iterator[Line]:
 
 
 def check_in_words(check: SamplingCheck) -> Phrase:
-    """What the draws of a check have shown."""
+    """The result of a check's draws."""
     if check.verdict == "refused":
         return Phrase("refused: the server takes no temperature")
     values = {

@@ -11,7 +11,7 @@ _KEY = re.compile(r"[\x21-\x7e]+")
 
 
 class KeyRefused(AppError):
-    """There is no key that may be sent; the message never shows one."""
+    """No key may be sent; the message never shows one."""
 
 
 def read_key(options: ApiOptions) -> str:

@@ -1,6 +1,6 @@
-"""What a server's refusals say about how a model is to be asked: by another name of a field, or without one.
+"""What a server's refusals tell about how to call a model: with another name for a field, or without it.
 
-What was learnt waits here until somebody writes it to the model's rows in the registry (`registry.learnt`), so that no
+What was learnt is kept here until it is written to the model's rows in the registry (`registry.learnt`), so that no
 other process has to learn it.
 """
 
@@ -34,7 +34,7 @@ def asked_differently(options: ApiOptions, before: ApiOptions, failure: ChatFail
 
 
 def option_to_change(options: ApiOptions, failure: ChatFailure) -> str:
-    """Which option of the model to change, where the server refuses a field; else nothing."""
+    """The model's option to change if the server refuses a field; otherwise empty."""
     if failure.field in TOKEN_FIELDS:
         option: str | None = "max_tokens"
     elif failure.field in options.extra:
@@ -50,7 +50,7 @@ def _reasoning_option(options: ApiOptions, failure: ChatFailure) -> str | None:
 
 
 def remember(options: ApiOptions) -> None:
-    """The model takes what these options say."""
+    """Remember that the model accepts these options."""
     learnt: JSON = {"token_field": options.token_field, "refused_fields": [*options.refused_fields]}
     _unwritten[options.model, options.base_url] = learnt
 
@@ -61,7 +61,7 @@ def unwritten() -> dict[tuple[str, str], JSON]:
 
 
 def written(learnt: dict[tuple[str, str], JSON]) -> None:
-    """These are in the registry now."""
+    """Forget options that have been written to the registry."""
     for model, options in learnt.items():
         if _unwritten.get(model) == options:
             del _unwritten[model]

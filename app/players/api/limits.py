@@ -1,7 +1,7 @@
-"""How much one model may be asked at once: requests in flight, tokens a minute, and the pauses that its server orders.
+"""Rate limits of one model: requests in flight, tokens per minute, and the pauses that its server orders.
 
-The limits belong to the model and not to a player, so that all matches of a process share them. Whoever waits is let
-through in the order of arrival; a wait can be cancelled. Everything happens on one event loop, without locks.
+The limits belong to the model and not to a player, so that all matches of a process share them. Waiting requests are
+admitted in order of arrival; a wait can be cancelled. Everything happens on one event loop, without locks.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class RateLimits:
         self._timer: asyncio.TimerHandle | None = None
 
     def narrow(self, in_flight: int, tokens_per_minute: int | None) -> None:
-        """Where two rows of the registry differ about the same model, the lower number holds for both."""
+        """Apply the lower limits if two rows of the registry differ for the same model."""
         self.in_flight = min(self.in_flight, in_flight)
         if tokens_per_minute is None:
             return
@@ -44,7 +44,7 @@ class RateLimits:
             self._level = min(self._level, self._capacity)
 
     async def enter(self, tokens: int) -> None:
-        """Wait until a request that may cost so many tokens can be sent. After it comes exactly one `leave`."""
+        """Wait until a request that may cost `tokens` can be sent. Exactly one `leave` has to follow."""
         if not self._waiters and self._delay(tokens) == 0:
             self._admit(tokens)
             return
@@ -61,7 +61,7 @@ class RateLimits:
             raise
 
     def leave(self, tokens: int, used: int | None) -> None:
-        """The request is over: `used` is what the server has counted, None where it may have counted anything."""
+        """End a request: `used` is the server's count of tokens, None if it may have counted any number."""
         self._under_way -= 1
         if used is not None and self.tokens_per_minute is not None:
             self._level = min(self._capacity, self._level + tokens - used)
@@ -69,7 +69,7 @@ class RateLimits:
             self._let_in()
 
     def hold(self, seconds: float) -> None:
-        """Send nothing more for so long, whoever asks."""
+        """Send no further requests for `seconds`, whoever makes them."""
         self._held_until = max(self._held_until, self._loop.time() + seconds)
 
     @property

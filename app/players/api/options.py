@@ -1,4 +1,4 @@
-"""The options of an API model's registry row, validated. Knows no SDK, so that a command can check them at once."""
+"""The validated options of an API model's registry row. Knows no SDK, so that a command can check them at once."""
 
 import json
 import os
@@ -45,7 +45,7 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class ApiOptions:
-    """What a registry row may say about an API model. None of temperature, top_p and seed is not sent."""
+    """The options of an API model in a registry row. If temperature, top_p or seed is None, it is not sent."""
 
     model: str
     base_url: str
@@ -79,14 +79,14 @@ class ApiOptions:
 
     @property
     def prices(self) -> Prices | None:
-        """What its tokens cost; None where that of prompts or of answers is unknown."""
+        """The prices of its tokens; None if the price of prompts or of answers is unknown."""
         if self.price_in is None or self.price_out is None:
             return None
         return Prices(self.price_in, self.price_out, self.price_cached, self.price_cache_write, self.price_reasoning)
 
 
 def read_options(raw: Mapping[str, Any]) -> ApiOptions:
-    """Validate a row's options; numbers may have come as text. Raises Invalid, which never shows a key."""
+    """Validate a row's options; numbers may be given as text. Raises Invalid, which never shows a key."""
     unknown = sorted(set(raw) - set(_OPTIONS))
     if unknown:
         # Only the names: whoever stores the key itself by mistake must not find it in a log.
@@ -144,7 +144,7 @@ def read_options(raw: Mapping[str, Any]) -> ApiOptions:
 
 
 def template_arguments(options: ApiOptions) -> object:
-    """The variables of the chat template that are sent with each chat, by reasoning or in `extra`; not read yet."""
+    """The chat template's variables that are sent with each chat, for reasoning or from `extra`; not validated yet."""
     return {**reasoning_fields(options.reasoning, options.reasoning_form), **options.extra}.get(TEMPLATE_FIELD)
 
 
@@ -213,7 +213,7 @@ def _variable(raw: object) -> str:
 
 
 def _can_be_stored(raw: object) -> bool:
-    """Whether every database and every server takes it for JSON."""
+    """Whether every database and every server accepts the value as JSON."""
     try:
         text = json.dumps(raw, allow_nan=False, ensure_ascii=False)
         text.encode()

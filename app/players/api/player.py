@@ -1,7 +1,7 @@
 """A language model behind an OpenAI-compatible HTTP API: the vendor's own, vLLM, `transformers serve` and the like.
 
-How a request gets there is the business of `sending` and `client`; what its answer holds is read by `answers`, what an
-error means by `server_errors`. Here a game or a chat becomes a request, and an answer a generation or a failure.
+`sending` and `client` send requests, `answers` reads the answers, and `server_errors` interprets errors. This module
+turns a game or a chat into a request, and an answer into a generation or a failure.
 """
 
 import json
@@ -33,7 +33,9 @@ _LONGEST_NAME = 200  # characters of the name that a server gives a model
 
 @dataclass(frozen=True, slots=True)
 class _RequestTemplate:
-    """What all requests with the same sampling share: it as it is recorded, and the body but for the chat."""
+    """What all requests with the same sampling share: the sampling as it is recorded, and the body except for the
+    chat.
+    """
 
     sampling: JSON
     begin: str
@@ -43,7 +45,7 @@ class _RequestTemplate:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A chat that was sent, and what came of it: the call as it is kept, and the answer where there was one."""
+    """A chat that was sent, and its outcome: the call as it is stored, and the answer, if any."""
 
     generation: Generation
     outcome: Outcome
@@ -98,16 +100,16 @@ class ApiPlayer:
         sampling: ChatSampling = ChatSampling(),  # noqa: B008 - it cannot change
         seed: str | None = None,  # noqa: ARG002 - the server draws
     ) -> Generation:
-        """Ask for the next message of a chat, in which marks of prompts are broken.
+        """Ask for the next message of a chat, with the marks of prompts in it broken.
 
         `sampling` of the generation is what was sent, the fields that the server `refused`, the `sampling_state` of the
-        temperature, the server's `finish_reason`, and of an answer that was cut, as it was longer than its limit of
-        tokens allows, `characters_before_cut`; `model` is the name that the server gives itself. Raises PlayerFailed.
+        temperature, the server's `finish_reason`, and, for an answer that was cut because it was longer than its token
+        limit allows, `characters_before_cut`; `model` is the server's own name for it. Raises PlayerFailed.
         """
         return await self._ask(broken_chat(messages), sampling)
 
     async def exchange(self, messages: list[dict[str, str]], sampling: ChatSampling) -> "Exchange":
-        """Send a chat as it is, without the fields that the server refuses, and read what comes. Raises nothing."""
+        """Send a chat unchanged, without the fields that the server refuses, and read the response. Raises nothing."""
         before = options = self.options
         while True:
             template = self._template(options, sampling)
@@ -194,9 +196,9 @@ def _generation(
     answer: Answer | None,
     outcome: Outcome,
 ) -> Generation:
-    """The call as it is kept; None is the answer of one that failed.
+    """The call as it is stored; `answer` is None for one that failed.
 
-    A text is cut after so many characters as its tokens can have, because answers enter prompts and servers may ignore
+    A text is cut at the most characters that its tokens can have, because answers enter prompts and servers may ignore
     the limit.
     """
     generation = Generation(

@@ -1,8 +1,8 @@
-"""Finds out how a model at an address is to be asked, with a handful of short calls: what the server takes, and what
-its answers bring.
+"""Find out how to call a model at an address, with a handful of short calls: which fields the server accepts, and what
+its answers contain.
 
-It goes by answers and refusals, never by a model's name. The first call asks for a move as a match does, and again with
-more room where reasoning left none; the others ask for a sum. What a call after the first does not bring is left open.
+This relies on answers and refusals, never on a model's name. The first call asks for a move as a match does, again with
+more room if reasoning left none; the others ask for a sum. What a later call does not reveal is left open.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ _SCHEMA: JSON = {
 
 @dataclass(slots=True)
 class ServerTest:
-    """The calls of a test of one model, and what they have shown. `calls` are in the order in which they were made."""
+    """The calls of a test of one model, and their findings. `calls` are in the order in which they were made."""
 
     player: ApiPlayer
     calls: list[Generation] = field(default_factory=list)
@@ -71,7 +71,7 @@ class ServerTest:
     _unanswered: list[str] = field(default_factory=list)
 
     async def run(self, messages: list[dict[str, str]], sampling: ChatSampling, seconds: float) -> Generation:
-        """Ask for a move within so many seconds, then find out the rest in PROBE_SECONDS.
+        """Ask for a move within `seconds`, then find out the rest in PROBE_SECONDS.
 
         Returns the move's call. Raises PlayerFailed as a move does, and TimeoutError.
         """
@@ -90,7 +90,7 @@ class ServerTest:
         return move
 
     async def _ask_for_move(self, messages: list[dict[str, str]], sampling: ChatSampling) -> Exchange:
-        """A move; with more room where reasoning left none for it."""
+        """Ask for a move, again with more room if reasoning left none for it."""
         rooms = iter([room for room in _ROOMS if room > self.player.options.reasoning_room])
         while True:
             found = self._keep(await self.player.exchange(messages, sampling))
@@ -132,7 +132,8 @@ class ServerTest:
         return found
 
     async def _find_fields(self, rest: "_Rest") -> bool:
-        """Log-probabilities, top-p and a seed. No temperature, which some servers do not take beside top-p.
+        """Try log-probabilities, top-p and a seed, without a temperature, which some servers do not accept beside
+        top-p.
 
         Returns whether the model reasoned before the sum.
         """
@@ -166,7 +167,9 @@ class ServerTest:
             rest.structured_output = "yes" if _fits_schema(found.generation.text or "") else "ignored"
 
     async def _find_way_not_to_reason(self, rest: "_Rest", chat: list[dict[str, str]]) -> None:
-        """Switch reasoning off before the answer to a chat that it reasons about, in the form of the row first."""
+        """Find a way to switch reasoning off, with a chat that the model reasons about; the row's form is tried
+        first.
+        """
         options = self.player.options
         rest.switch = "not found"
         for form in _forms(options):
@@ -182,7 +185,7 @@ class ServerTest:
                 return
 
     async def _find_way_to_reason(self, rest: "_Rest") -> None:
-        """Have a model reason that does not by itself."""
+        """Try to make a model reason that does not by default."""
         options = self.player.options
         if options.reasoning not in (SERVER, OFF) or not _can_be_sent(options, "low", options.reasoning_form):
             return
@@ -227,7 +230,7 @@ class ServerTest:
 
 @dataclass(slots=True)
 class _Rest:
-    """What the calls after the first have shown so far; `reasons` is what the first has."""
+    """The findings of the calls after the first so far; `reasons` is the finding of the first."""
 
     reasons: Reasoning
     log_probs: Extent = "not tried"
@@ -238,12 +241,12 @@ class _Rest:
 
 
 def _is_refusal(found: Exchange) -> bool:
-    """Whether the server refuses what this call has and those before it have not."""
+    """Whether the server refuses a field that this call has and earlier ones did not."""
     return found.outcome in ("misconfigured", "ask_again_differently")
 
 
 def _reasons(found: Exchange) -> Reasoning:
-    """Whether a model reasoned before its answer. What has more tokens than characters was not all shown."""
+    """Whether a model reasoned before its answer. If there are more tokens than characters, some were not shown."""
     answer, generation = found.answer, found.generation
     if answer is None:
         return "no"
@@ -255,7 +258,7 @@ def _reasons(found: Exchange) -> Reasoning:
 
 
 def _reasoning_tokens(call: Generation) -> int:
-    """Tokens of reasoning, or about as many where they are not counted."""
+    """The number of reasoning tokens, estimated if they are not counted."""
     if call.reasoning_tokens is not None:
         return call.reasoning_tokens
     if call.reasoning:
@@ -265,19 +268,19 @@ def _reasoning_tokens(call: Generation) -> int:
 
 
 def _cost(calls: Sequence[Generation]) -> float | None:
-    """What calls have cost in USD; None where that of one with an answer is unknown."""
+    """The cost of calls in USD; None if the cost of a call with an answer is unknown."""
     costs = [call.cost for call in calls if call.cost is not None or call.completion_tokens is not None]
     known = [cost for cost in costs if cost is not None]
     return sum(known) if len(known) == len(costs) and known else None
 
 
 def _enough(tokens: int) -> int:
-    """Room for twice the reasoning that was seen, as moves differ."""
+    """Room for twice the observed reasoning, as moves differ."""
     return max(_ROOMS[0], math.ceil(2 * tokens / _STEP) * _STEP)
 
 
 def _keeps_limit(first: Exchange, sampling: ChatSampling, options: ApiOptions) -> bool | None:
-    """Whether an answer is no longer than it may be; None where it was far from that."""
+    """Whether an answer keeps to its limit; None if it was far from it."""
     limit = (sampling.max_tokens or 0) + options.reasoning_room
     tokens = first.generation.completion_tokens
     if len(first.answer.text if first.answer else "") > limit * MOST_CHARACTERS or (tokens or 0) > limit:

@@ -1,4 +1,4 @@
-"""How a server is told whether and how long a model is to reason, and how much room that gets beside a move. Pure."""
+"""How a server is told whether and how long a model should reason, and the extra tokens that this gets. Pure."""
 
 from collections.abc import Iterable
 from urllib.parse import urlsplit
@@ -38,7 +38,7 @@ def read_reasoning(raw: object, words: Iterable[str] = tuple(ROOM)) -> str | int
 
 
 def form_of(base_url: str) -> str:
-    """The form that the server at an address takes; servers of one's own take arguments of the chat template."""
+    """The form that the server at an address accepts; self-hosted servers accept arguments of the chat template."""
     address = urlsplit(base_url)
     host = address.hostname or ""
     known = (form for domain, form in _FORM_OF_HOST.items() if is_within(host, domain))
@@ -46,7 +46,7 @@ def form_of(base_url: str) -> str:
 
 
 def reasoning_fields(reasoning: str | int, form: str) -> JSON:
-    """What is sent. Raises Invalid for a number of tokens where the form takes none."""
+    """The fields to send. Raises Invalid for a number of tokens if the form accepts none."""
     if reasoning == SERVER:
         return {}
     if isinstance(reasoning, int) and form not in _NUMBERED:
@@ -78,7 +78,7 @@ def _effort_or_tokens(reasoning: str | int) -> JSON:
 
 
 def read_form(raw: object, base_url: str) -> str:
-    """The form that was chosen, or else that of the address. Raises Invalid."""
+    """The chosen form, or else that of the address. Raises Invalid."""
     if raw is not None and raw not in FORMS:
         raise Invalid("reasoning_form", expected=either(FORMS), got=raw)
     return form_of(base_url) if raw is None else str(raw)

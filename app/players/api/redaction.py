@@ -1,4 +1,4 @@
-"""A model's key, kept out of what is logged, stored and shown."""
+"""Keep a model's key out of what is logged, stored and shown."""
 
 import re
 
@@ -10,7 +10,7 @@ _PIECE = 8  # this many characters of the key in a row are taken for the key
 
 
 def without_key(text: str, key: str) -> str:
-    """The text with whatever is, or looks like, the key or a part of it blacked out."""
+    """The text with everything blacked out that is, or looks like, the key or a part of it."""
     pieces = {key[at : at + _PIECE] for at in range(len(key) - _PIECE + 1)} or {key}
 
     def blacken(word: re.Match[str]) -> str:

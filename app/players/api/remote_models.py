@@ -25,11 +25,11 @@ _END_FIELDS = ("shutdown_date", "expiration_date")  # OpenAI's, OpenRouter's
 
 
 class ListFailed(AppError):
-    """A server sent no list of its models; the message is one line without the key."""
+    """A server did not send a list of its models; the message is one line without the key."""
 
 
 class RemoteModel(NamedTuple):
-    """A model of a server. `told_by` says who tells when it ends: the server, or the file of end dates."""
+    """A model of a server. `told_by` is the source of its end date: the server, or the file of end dates."""
 
     name: str
     ends: date | None
@@ -37,7 +37,9 @@ class RemoteModel(NamedTuple):
 
 
 async def list_remote(options: ApiOptions) -> list[RemoteModel]:
-    """What the server of a model lists, by name. Raises ListFailed, KeyRefused, and Invalid for a forbidden host."""
+    """The models that a model's server lists, by name. Raises ListFailed, KeyRefused, and Invalid for a forbidden
+    host.
+    """
     check_host(options.base_url, load_settings().api_hosts)
     key = read_key(options)
     headers = {"Authorization": f"Bearer {key}"} if key else {}
@@ -63,7 +65,7 @@ async def list_remote(options: ApiOptions) -> list[RemoteModel]:
 
 
 def read_models(listed: Sequence[Any], base_url: str) -> list[RemoteModel]:
-    """The models of a list as servers send it, by name; what has no name is left out."""
+    """The models in a server's list, by name; entries without a name are left out."""
     found = {}
     for each in map(mapping, listed):
         name = each.get("id")
@@ -85,7 +87,7 @@ def _end_told(model: Mapping[str, Any]) -> date | None:
 
 
 def json_or_text(raw: bytes) -> Any:
-    """What a server sent, or else the beginning of its text."""
+    """A server's response as JSON, or else the beginning of its text."""
     try:
         return json.loads(raw)
     except (ValueError, RecursionError):

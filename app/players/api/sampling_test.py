@@ -1,6 +1,6 @@
-"""Shows whether a temperature that a server takes has any effect: several servers ignore it and say nothing.
+"""Test whether a temperature that a server accepts has any effect: several servers silently ignore it.
 
-The same short text is asked for several times at the lowest and at the highest temperature that the server takes.
+The same short text is requested several times at the lowest and at the highest temperature that the server accepts.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ _LEAST_LIKELY = 0.01  # a difference that chance alone brings more seldom is an 
 
 @dataclass(slots=True)
 class SamplingTest:
-    """The draws from one model. `found` is what they came to, `calls` are all that were made."""
+    """The draws from one model. `found` is their result, `calls` are all that were made."""
 
     player: ApiPlayer
     calls: list[Generation] = field(default_factory=list)
     found: SamplingCheck | None = None
 
     async def run(self, messages: list[dict[str, str]], sampling: ChatSampling, seconds: float) -> Generation:
-        """Draw, and compare. Returns the last call. Raises PlayerFailed, and TimeoutError after so many seconds."""
+        """Draw, and compare. Returns the last call. Raises PlayerFailed, and TimeoutError after `seconds`."""
         chat = broken_chat(messages)
         async with asyncio.timeout(seconds):
             lowest = await self._draw(chat, sampling, _LOWEST)
@@ -57,7 +57,7 @@ class SamplingTest:
     async def _draw(
         self, chat: list[dict[str, str]], sampling: ChatSampling, temperatures: Sequence[float]
     ) -> "_Draws | None":
-        """Draws at the first of these temperatures that the server takes; None where it takes no temperature."""
+        """Draws at the first of these temperatures that the server accepts; None if it accepts no temperature."""
         for temperature in temperatures:
             player = ApiPlayer(self.player.name, _free_to_draw(self.player.options, temperature))
             first = self._keep(await player.exchange(chat, sampling))
@@ -83,10 +83,11 @@ class _Draws:
 
 
 def chance_of_variety(cold: Sequence[str], hot: Sequence[str]) -> float:
-    """How often so many more different texts among the hot ones come about if temperature has no effect.
+    """The probability of at least the observed surplus of different texts among the hot ones if temperature has no
+    effect.
 
-    Of all ways to share the texts out between the two (a permutation test, exact): the share in which the difference in
-    numbers of different texts is at least as large as it is.
+    An exact permutation test: of all ways to divide the texts between the two groups, the share in which the difference
+    in the numbers of different texts is at least as large as observed.
     """
     every = [*cold, *hot]
     seen = len(set(hot)) - len(set(cold))
@@ -101,6 +102,6 @@ def chance_of_variety(cold: Sequence[str], hot: Sequence[str]) -> float:
 
 
 def _free_to_draw(options: ApiOptions, temperature: float) -> ApiOptions:
-    """The options without what makes all draws alike, and without what was learnt about the temperature."""
+    """The options without those that make all draws alike, and without what was learnt about the temperature."""
     refused = tuple(name for name in options.refused_fields if name != "temperature")
     return replace(options, temperature=temperature, top_p=None, seed=None, refused_fields=refused)

@@ -1,6 +1,6 @@
-"""Sends a request to the server of an API model, with the model's key and within its limits.
+"""Send a request to the server of an API model, with the model's key and within its limits.
 
-The key is looked up in the environment for each call and lives no longer than the call.
+The key is looked up in the environment for each call and kept no longer than the call.
 """
 
 import os
@@ -27,7 +27,7 @@ _BYTES_A_TOKEN = 4  # of a request, roughly; the server counts them in its answe
 async def send(
     options: ApiOptions, body: bytes, most_tokens: int, endpoint: Endpoint = CHAT
 ) -> ChatResponse | ChatFailure:
-    """Send a request until it is answered, refused, or out of retries; its answer has so many tokens at most.
+    """Send a request until it is answered, refused, or out of retries; its answer has at most `most_tokens`.
 
     A failure is one line that can be shown.
     """
@@ -56,7 +56,7 @@ def _clean_failure(options: ApiOptions, failure: ChatFailure, key: str = "") -> 
 
 
 def one_line(options: ApiOptions, said: str, key: str = "") -> str:
-    """What a model's server said, in one line of printable characters, short and without the key."""
+    """A message of a model's server as one short line of printable characters, without the key."""
     line = f"{options.model} at {options.base_url}: {said}"
     line = "".join(character if character.isprintable() else " " for character in line)
     line = without_key(" ".join(line.split()), key)

@@ -1,4 +1,4 @@
-"""What a server's error means, by its status, its codes and its words: whether to ask again, and how. Pure."""
+"""Interpret a server's error by its status, codes and words: whether to ask again, and how. Pure."""
 
 import json
 import re
@@ -54,7 +54,7 @@ _OUT_OF_RANGE = re.compile(
 
 
 class ServerError(NamedTuple):
-    """An error as a server sent it. `field` is the field of the request that it refuses, where it names one."""
+    """An error as a server sent it. `field` is the request's field that it refuses, if it names one."""
 
     outcome: Outcome
     message: str
@@ -63,7 +63,7 @@ class ServerError(NamedTuple):
 
 
 def read_error(status: int, body: object) -> ServerError:
-    """The error in the body of a response with that status; one in a 200 may have its own in place of it."""
+    """The error in the body of a response with that status; an error in a 200 may have a status of its own instead."""
     error = _Error(body)
     numbered = error.number or status
     if 200 <= numbered < 300:
@@ -94,7 +94,7 @@ class _Error:
         self.sizes = f" ({sizes})" if sizes else ""
 
     def named_field(self) -> str | None:
-        """The field that is refused: as the error names it, or else the first of the known ones in its words."""
+        """The refused field: as the error names it, or else the first known one in its message."""
         if self.param:
             return FORMAT_FIELD if self.param.split(".")[0] == FORMAT_FIELD else self.param
         found = re.search(rf"(?<![\w.])({'|'.join((*TOKEN_FIELDS, *REFUSABLE_FIELDS))})(?![\w])", self.message)
@@ -104,14 +104,14 @@ class _Error:
 
 
 def _located(detail: Any) -> str | None:
-    """The field at which a server of FastAPI's found fault."""
+    """The field that a FastAPI server rejected."""
     first = mapping(detail[0]) if isinstance(detail, list) and detail else {}
     location = first.get("loc")
     return str(location[-1]) if isinstance(location, list) and len(location) > 1 else None
 
 
 def _refusal(error: _Error, status: int) -> ServerError:
-    """What an error of the request itself means."""
+    """The meaning of an error about the request itself."""
     if error.codes & _FILTERED_CODES or (status in (400, 403) and _FILTERED.search(error.message)):
         return ServerError("filtered", error.message)
     if status == 413 or error.codes & _TOO_LONG_CODES or (status in (400, 422) and _TOO_LONG.search(error.message)):
@@ -126,7 +126,7 @@ def _refusal(error: _Error, status: int) -> ServerError:
 
 
 def _unnumbered(error: _Error) -> ServerError:
-    """What an error in a 200 means that has no number: by its codes and words."""
+    """The meaning of an error in a 200 that has no status of its own: by its codes and words."""
     if error.codes & DENIED_CODES or _ACCOUNT.search(error.message):
         return ServerError("denied", error.message)
     if _OVERLOAD.search(" ".join((error.message, *error.codes))):

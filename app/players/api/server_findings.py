@@ -1,4 +1,4 @@
-"""What a test call has found out about a model at its address, and the options that follow from it. Pure."""
+"""A test call's findings about a model at its address, and the options that follow from them. Pure."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -39,7 +39,7 @@ class SamplingCheck(BaseModel):
 
 
 class ServerFindings(BaseModel):
-    """How a model at an address wants to be asked, and what its answers bring, as a test call has found out."""
+    """How a model at an address has to be called, and what its answers contain, as found by a test call."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -72,7 +72,7 @@ class ServerFindings(BaseModel):
     unanswered: tuple[str, ...] = ()  # calls of the test that brought no answer, a line each
 
     def after_refusal(self, token_field: str, refused: Iterable[str], now: datetime) -> "ServerFindings":
-        """The same with what a later call was refused."""
+        """The findings updated with what a later call was refused."""
         fields = {*refused}
         sampling: dict[str, SamplingState] = {**self.sampling, **dict.fromkeys(fields - {FORMAT_FIELD}, REFUSED)}
         structured: Extent = "refused" if FORMAT_FIELD in fields else self.structured_output
@@ -82,12 +82,12 @@ class ServerFindings(BaseModel):
         return self.model_copy(update={**changed, "changed_at": now})
 
     def after_check(self, check: SamplingCheck) -> "ServerFindings":
-        """The same with the verdict on its temperature."""
+        """The findings updated with the verdict on the temperature."""
         return self.model_copy(update={"check": check, "sampling": {**self.sampling, "temperature": check.verdict}})
 
 
 def read_findings(raw: Mapping[str, Any] | None) -> ServerFindings | None:
-    """The findings of a row; None where there are none, or where they are of another version."""
+    """The findings of a row; None if it has none, or if they are of another version."""
     if raw is None:
         return None
     try:
@@ -97,7 +97,7 @@ def read_findings(raw: Mapping[str, Any] | None) -> ServerFindings | None:
 
 
 def options_found(findings: ServerFindings, given: Mapping[str, Any]) -> JSON:
-    """The options that follow from findings, without those that a row has been given."""
+    """The options that follow from findings, without those that are set in the row."""
     found: JSON = {}
     if findings.reasoning_room is not None and "reasoning_room" not in given:
         found["reasoning_room"] = findings.reasoning_room

@@ -1,4 +1,4 @@
-"""How a server is told the JSON Schema that an answer has to keep to, where a model's row asks for that. Pure."""
+"""How a server is told the JSON Schema for an answer, if the model's row asks for one. Pure."""
 
 import json
 from urllib.parse import urlsplit
@@ -30,7 +30,7 @@ def read_structured(raw: object) -> str:
 
 
 def read_form(raw: object, base_url: str) -> str:
-    """The form that was chosen, or else that of the address. Raises Invalid."""
+    """The chosen form, or else that of the address. Raises Invalid."""
     if raw is not None and raw not in FORMS:
         raise Invalid("structured_form", expected=either(FORMS), got=raw)
     return form_of(base_url) if raw is None else str(raw)
@@ -43,7 +43,7 @@ def check_extra(structured: str, extra: JSON) -> None:
 
 
 def response_format(schema: str, form: str) -> JSON:
-    """What is sent for a JSON Schema; its `title` is the name of the answer."""
+    """The field's value for a JSON Schema; the schema's `title` is the name of the answer."""
     read = json.loads(schema)
     if form == ANY_JSON:
         return {"type": "json_object"}

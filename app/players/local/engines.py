@@ -1,4 +1,4 @@
-"""The engines that can serve a local model: whether one is installed, how it is started, and what it complains of."""
+"""The engines that can serve a local model: whether one is installed, how to start it, and its errors."""
 
 import importlib.util
 import os
@@ -57,7 +57,7 @@ def _program(name: str) -> str | None:
 
 
 def model_name(engine: Engine, name: str, folder: Path) -> str:
-    """By which name an engine that is started here is asked: transformers serve answers to the path alone."""
+    """The model name for requests to an engine started here: transformers serve accepts only the path."""
     return str(folder) if engine == TRANSFORMERS else name
 
 
@@ -71,7 +71,8 @@ def command(
     extra: Sequence[str],
     lora_rank: int | None = None,
 ) -> list[str]:
-    """What starts an engine with one checkpoint, which alone it serves, unless it is to take adapters up to a rank.
+    """The command that starts an engine with one checkpoint, the only one it serves unless it takes adapters up to a
+    rank.
 
     `extra` are arguments of its own.
     """
@@ -84,19 +85,19 @@ def command(
 
 
 def rank_of_vllm(rank: int) -> int:
-    """The least rank that vLLM can be started for and that is enough for adapters of another, of at most MOST_RANK."""
+    """The smallest rank vLLM can be started with that suffices for adapters of `rank`, which is at most MOST_RANK."""
     return next(each for each in _RANKS if each >= rank)
 
 
 def numbers(options: LocalOptions, gpu: bool) -> str:
-    """The numbers in which a checkpoint computes: those that the worker's own engine would take."""
+    """The dtype of a checkpoint: the one that the worker's own engine would use."""
     if options.dtype != "auto":
         return options.dtype
     return "bfloat16" if gpu and options.device != "cpu" else "float32"
 
 
 def merged_folder(home: Path, number: int, sha256: str) -> Path:
-    """Where adapters and their base lie as one checkpoint while an engine serves the model of that number."""
+    """The folder with adapters and their base as one checkpoint while an engine serves the model of that number."""
     return home / MERGED / f"{number}-{sha256[:12]}"
 
 
@@ -115,7 +116,7 @@ def check_memory(folder: Path, parameters: int | None) -> None:
 
 
 def _free_memory() -> int | None:
-    """Bytes that a new process can have; None where the system does not say."""
+    """Bytes available to a new process; None if the system does not say."""
     try:
         text = Path("/proc/meminfo").read_text(encoding="ascii")
     except OSError:
@@ -129,5 +130,5 @@ def _gigabytes(size: int) -> str:
 
 
 def memory_complaint(lines: Sequence[str]) -> str | None:
-    """The line of an engine's log that says that memory ran out, if there is one."""
+    """The line of an engine's log that reports a lack of memory, if any."""
     return next((line.strip() for line in reversed(lines) if _MEMORY.search(line)), None)

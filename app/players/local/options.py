@@ -1,4 +1,4 @@
-"""The options of a local model's registry row, validated. Loads no torch, so that a page can show them."""
+"""The validated options of a local model's registry row. Loads no torch, so that a page can show them."""
 
 import json
 import re
@@ -38,7 +38,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class LocalOptions:
-    """What a registry row may say about a local model. `auto` is the GPU with bfloat16, else the CPU with float32."""
+    """The options of a local model in a registry row. `auto` is the GPU with bfloat16, else the CPU with float32."""
 
     path: str  # as the row has it; `resolve` says where that is
     sha256: str  # of the checkpoint, as `training.checkpoints` gives it
@@ -55,7 +55,7 @@ class LocalOptions:
     template_arguments: JSON  # further variables of the chat template, those of the option reasoning included
 
     def sampling(self, asked: ChatSampling) -> Sampling:
-        """How an answer is sampled: as it was asked for, and else as the row says."""
+        """How an answer is sampled: as requested, otherwise as the row says."""
         return Sampling(
             temperature=self.temperature if asked.temperature is None else asked.temperature,
             top_k=self.top_k if asked.top_k is None else asked.top_k,
@@ -65,7 +65,7 @@ class LocalOptions:
 
 
 def read_options(raw: Mapping[str, Any]) -> LocalOptions:
-    """Validate a row's options; numbers may have come as text. Raises Invalid."""
+    """Validate a row's options; numbers may be given as text. Raises Invalid."""
     if unknown := sorted(set(raw) - set(_OPTIONS)):
         raise Invalid(
             None, expected=Verbatim(", ".join(_OPTIONS)), got=unknown[0], subject=Phrase("option of a local model")
@@ -94,7 +94,7 @@ def read_options(raw: Mapping[str, Any]) -> LocalOptions:
 
 
 def read_template_arguments(raw: object) -> JSON:
-    """Arguments of a chat template, as an object or as a text of JSON; none of nothing. Raises Invalid."""
+    """Arguments of a chat template, as an object or as JSON text; an empty value gives none. Raises Invalid."""
     found: Any = raw or {}
     try:
         if isinstance(raw, str) and raw.strip():
@@ -120,7 +120,7 @@ def _room(wanted: str | int) -> int | None:
 
 
 def _usual_arguments(wanted: str | int) -> JSON:
-    """What most templates know of how much to reason."""
+    """The arguments by which most chat templates control how much to reason."""
     if wanted == TEMPLATE:
         return {}
     arguments: JSON = reasoning.reasoning_fields(wanted, reasoning.TEMPLATE)["chat_template_kwargs"]
@@ -128,7 +128,7 @@ def _usual_arguments(wanted: str | int) -> JSON:
 
 
 def resolve(home: Path, path: str) -> Path:
-    """The folder that a row's path names: a relative one is in PARLOR_HOME if it is there, else in the project."""
+    """The folder for a row's path: a relative one is in PARLOR_HOME if it exists there, else in the project."""
     inside = home / path  # an absolute path stays what it is
     return inside if inside.exists() else ROOT / path
 

@@ -1,7 +1,7 @@
-"""A local checkpoint as a player: any causal language model in a folder, of our training or not.
+"""A local checkpoint as a player: any causal language model in a folder, whether trained by us or not.
 
-The model itself is the business of `inference`, which is asked here as a server would be. What it is sent is what a
-trainer makes of the same chat (`training.rendering`), so it plays as it was trained.
+`inference` runs the model, and is called here as a server would be. It is sent what a trainer makes of the same chat
+(`training.rendering`), so the model plays as it was trained.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class LocalPlayer:
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """The weights that answer, and how they compute."""
+        """The weights that answer, with their device and dtype."""
         return Checkpoint(Path(self.options.path), self.options.sha256, self.options.device, self.options.dtype)
 
     async def is_loaded(self) -> bool:
@@ -43,7 +43,7 @@ class LocalPlayer:
 
     @property
     def _room(self) -> int:
-        """Tokens for reasoning beside those of a move, where there is room for any."""
+        """Tokens for reasoning in addition to those of a move, if there is room for any."""
         room = self.options.reasoning_room
         return TEMPLATE_ROOM if room is None else room
 
@@ -60,11 +60,11 @@ class LocalPlayer:
         sampling: ChatSampling = ChatSampling(),  # noqa: B008 - it cannot change
         seed: str | None = None,
     ) -> Generation:
-        """Ask for the next message of a chat, in which marks of prompts are broken.
+        """Ask for the next message of a chat, with the marks of prompts in it broken.
 
-        The same seed samples the same from the same model, up to rounding, beside whatever else. `sampling` of the
-        generation says how and where it was sampled, why it ended, of which tokenizer its `token_ids` are, and by
-        their hash which tokens came before them. Raises PlayerFailed.
+        The same seed samples the same from the same model, up to rounding, whatever else is in the batch. `sampling` of
+        the generation says how and where it was sampled, why it ended, which tokenizer its `token_ids` are from, and,
+        by their hash, which tokens came before them. Raises PlayerFailed.
         """
         return await self._ask(broken_chat(messages), sampling, seed, RENDERER)
 

@@ -1,7 +1,7 @@
-"""A local model that an engine beside the workers serves: asked over HTTP, sampled as its row says.
+"""A local model served by an engine beside the workers: called over HTTP, sampled as its row says.
 
-What is sent and how an answer is read is the business of `players.api`, as with any other server. Words on their way to
-the engine are treated as the worker's own engine treats them: the marks of this very tokenizer are broken in them.
+`players.api` builds requests and reads answers, as with any other server. Text on its way to the engine is treated as
+by the worker's own engine: the marks of this model's tokenizer are broken in it.
 """
 
 import hashlib
@@ -60,10 +60,10 @@ class ServedPlayer:
         sampling: ChatSampling = ChatSampling(),  # noqa: B008 - it cannot change
         seed: str | None = None,
     ) -> Generation:
-        """Ask for the next message of a chat, in which marks of prompts are broken.
+        """Ask for the next message of a chat, with the marks of prompts in it broken.
 
-        `sampling` of the generation says how and by which engine it was sampled, and why it ended; where the engine
-        tells the tokens of an answer, they are kept as those of the worker's own engine are. Raises PlayerFailed.
+        `sampling` of the generation says how and by which engine it was sampled, and why it ended; if the engine
+        returns the tokens of an answer, they are stored as those of the worker's own engine are. Raises PlayerFailed.
         """
         used, most = self.options.sampling(sampling), sampling.max_tokens or self.options.max_tokens or MOST_TOKENS
         key = used, most
@@ -82,7 +82,7 @@ class ServedPlayer:
     async def _exchange_with_adapters(
         self, options: ApiOptions, messages: list[dict[str, str]], sampling: ChatSampling
     ) -> Exchange:
-        """Have the engine load the adapters before the call, and once more where it has forgotten them since."""
+        """Have the engine load the adapters before the call, and once more if it has lost them since."""
         player = ApiPlayer(self.name, options)
         try:
             await vllm_adapters.ensure_loaded(options, Path(self.options.path), self.options.sha256)
@@ -98,7 +98,7 @@ class ServedPlayer:
         return exchange
 
     def _generation(self, exchange: Exchange, used: Sampling, most: int) -> Generation:
-        """The call as calls of the worker's own engine are kept, with the engine that made it."""
+        """The call in the form in which calls of the worker's own engine are stored, with the engine that made it."""
         recorded: JSON = {name: value for name, value in used._asdict().items() if value is not None}
         if self.options.template_arguments:
             recorded["template_arguments"] = self.options.template_arguments
@@ -128,7 +128,7 @@ class ServedPlayer:
 
 
 def request_options(options: LocalOptions, served: ServedModel, used: Sampling, most: int) -> ApiOptions:
-    """How an engine is asked for an answer of so many tokens beside its reasoning. Raises Invalid."""
+    """The options for requesting an answer of `most` tokens from an engine, besides its reasoning. Raises Invalid."""
     room = options.reasoning_room
     if room is None:
         room = TEMPLATE_ROOM if served.tokenizer.lets_reason else 0
@@ -146,7 +146,7 @@ def request_options(options: LocalOptions, served: ServedModel, used: Sampling, 
 
 
 def _engine_fields(served: ServedModel, used: Sampling, most: int) -> dict[str, Any]:
-    """The fields of a request beside OpenAI's. All are told, because engines have defaults of their own, and take
+    """The fields of a request besides OpenAI's. All are sent, because engines have defaults of their own, and take
     others from the checkpoint's generation_config.json.
     """
     ends = [*served.tokenizer.ends]
@@ -166,12 +166,12 @@ def _engine_fields(served: ServedModel, used: Sampling, most: int) -> dict[str, 
 
 
 def _top_p(used: Sampling) -> float:
-    """The share of the likeliest tokens as engines take it, which is more than none."""
+    """Top-p as engines accept it: above zero."""
     return 1.0 if used.top_p is None else max(used.top_p, _LEAST_SHARE)
 
 
 def make(spec: PlayerSpec) -> ServedPlayer:
-    """The player of a registry row that is played through its engine. Raises Invalid."""
+    """The player of a registry row whose model plays through its engine. Raises Invalid."""
     served = read_served(spec.served)
     if spec.served == {}:
         raise Invalid(

@@ -1,4 +1,4 @@
-"""Which engine serves a local model beside the workers, as the model's row has it, validated. Loads no torch."""
+"""The engine that serves a local model beside the workers, as validated from the model's row. Loads no torch."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -35,7 +35,7 @@ _STATES: Mapping[State, Phrase] = {
 
 
 class TokenizerFacts(BaseModel):
-    """What an engine's requests need of the checkpoint's tokenizer, as `python -m training check` tells it."""
+    """What requests to an engine need of the checkpoint's tokenizer, as `python -m training check` reports it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -46,7 +46,7 @@ class TokenizerFacts(BaseModel):
 
 
 class ServedModel(BaseModel):
-    """The engine of a local model: where it answers, by which name, in which state it is, and who watches it."""
+    """A local model's engine: its address, its name for the model, its state, and the command that watches it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -67,20 +67,20 @@ class ServedModel(BaseModel):
     is_adapter: bool = False  # whether `model` are adapters that it has to be handed first; never so in a row
 
     def is_watched(self, now: datetime) -> bool:
-        """Whether a command watches it, which has not been killed since."""
+        """Whether a command watches it and has not been killed since."""
         return self.state != STOPPED and now < self.watched_until
 
     def takes(self, rank: int) -> bool:
-        """Whether it can be handed adapters of a rank, beside the checkpoint that it serves."""
+        """Whether it can load adapters of a rank, in addition to the checkpoint that it serves."""
         return self.lora_rank is not None and rank <= self.lora_rank
 
     def at_once(self, most: int) -> int:
-        """How many requests the engine may have at once, of at most so many."""
+        """How many requests the engine may have at the same time, at most `most`."""
         return min(most, _AT_ONCE.get(self.engine, most))
 
 
 def read_served(raw: Mapping[str, Any] | None) -> ServedModel | None:
-    """The engine of a row; None where there is none, or where another version has written it."""
+    """The engine of a row; None if it has none, or if another version wrote it."""
     if raw is None:
         return None
     try:
@@ -90,7 +90,7 @@ def read_served(raw: Mapping[str, Any] | None) -> ServedModel | None:
 
 
 def in_words(served: ServedModel, now: datetime) -> Phrase:
-    """How an engine is doing: that it answers, or since when it has not been seen."""
+    """An engine's state: for example that it answers, or since when it has not been seen."""
     if served.state == STOPPED or served.is_watched(now):
         return _STATES[served.state]
     if served.seen_at is None:
@@ -100,5 +100,5 @@ def in_words(served: ServedModel, now: datetime) -> Phrase:
 
 @lru_cache(maxsize=64)
 def marks_of(own: OwnMarks) -> Marks:
-    """What breaks the marks of a checkpoint's tokenizer, and those of the common families."""
+    """The object that breaks the marks of a checkpoint's tokenizer, and those of the common families."""
     return Marks(*own)

@@ -1,4 +1,4 @@
-"""Adapters (LoRA) in a running vLLM: loaded under a name before somebody plays with them, and unloaded afterwards.
+"""Adapters (LoRA) in a running vLLM: loaded under a name before a match is played with them, and unloaded afterwards.
 
 Source: vLLM, docs/features/lora.md, which has `/v1/load_lora_adapter`, `/v1/unload_lora_adapter` and /v1/models.
 """
@@ -34,7 +34,7 @@ _LATER = {408, 429, 502, 503, 504}
 
 
 class AdaptersFailed(Exception):
-    """A server has not loaded or unloaded adapters. The message is one line; `outcome` is what that is for a call."""
+    """A server did not load or unload adapters. The message is one line; `outcome` is what this means for a call."""
 
     def __init__(self, what: str, outcome: Outcome) -> None:
         super().__init__(what)
@@ -55,10 +55,10 @@ _under_way: WeakKeyDictionary[asyncio.AbstractEventLoop, _Loads] = WeakKeyDictio
 
 
 async def ensure_loaded(options: ApiOptions, folder: Path, sha256: str) -> None:
-    """Have a server load the adapters in a folder under the name that it is asked by, unless this process knows that it
-    has them. Calls that come meanwhile wait for the same load.
+    """Have a server load the adapters in a folder under the name used in requests, unless this process knows that they
+    are loaded. Concurrent calls wait for the same load.
 
-    Raises AdaptersFailed, where the folder does not hold what has that hash as well.
+    Raises AdaptersFailed, also if the folder's content does not have that hash.
     """
     key = options.base_url, options.model
     if key in _loaded:
@@ -71,9 +71,9 @@ async def ensure_loaded(options: ApiOptions, folder: Path, sha256: str) -> None:
 
 
 async def were_forgotten(options: ApiOptions, since: float) -> bool:
-    """Whether a server that was handed adapters had lost them when a call was refused that began at `since`.
+    """Whether a server had lost the adapters it was given when it refused a call that began at `since`.
 
-    It lists them no more, as after a restart, or another call has had them loaded again meanwhile. `since` is by
+    It no longer lists them, as after a restart, or another call has had them loaded again meanwhile. `since` is by
     time.monotonic().
     """
     key, asked = (options.base_url, options.model), time.monotonic()
@@ -89,7 +89,7 @@ async def were_forgotten(options: ApiOptions, since: float) -> bool:
 
 
 async def unload(options: ApiOptions) -> None:
-    """Have a server let go of the adapters by whose name it is asked; it may have done so already.
+    """Have a server unload the adapters named in requests; it may have done so already.
 
     Raises AdaptersFailed.
     """
@@ -111,7 +111,7 @@ async def _load(options: ApiOptions, folder: Path, sha256: str) -> None:
 
 
 def _refused(options: ApiOptions, folder: Path, reply: _Reply) -> AdaptersFailed:
-    """Why a server has not loaded adapters, and what to do about it."""
+    """Why a server did not load adapters, and what to do about it."""
     got = f"got HTTP {reply.status}: {reply.message}"
     if _RANK.search(reply.message):
         what = f"expected a --max-lora-rank that fits the adapters, {got}; raise --lora-rank of its command"

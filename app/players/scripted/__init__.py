@@ -1,6 +1,6 @@
-"""The scripted baselines, by the name of their game: each package in here has those of one, as `SCRIPTED_GAME`.
+"""The scripted baselines, by game: each package in here has those of one game, as `SCRIPTED_GAME`.
 
-But for `chat`, whose players answer the chats of a society and play no game.
+The exception is `chat`, whose players answer the chats of a society and play no game.
 """
 
 import pkgutil

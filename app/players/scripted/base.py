@@ -11,10 +11,10 @@ Chooser = Callable[[View, random.Random], str]
 
 
 class ScriptedGame(NamedTuple):
-    """The baselines of one game: who chooses the moves of each role.
+    """The baselines of one game: the function that chooses the moves of each role.
 
-    `styles` are styles of speech beside the plain one, each with the roles in which it differs. `pieces` are those
-    pieces of the game's material that the baselines can play well with, where that is not all of them.
+    `styles` are styles of speech beside the plain one, each with the roles in which it differs. `pieces` are the pieces
+    of the game's material that the baselines can play well with, if these are not all.
     """
 
     game: str
@@ -23,5 +23,7 @@ class ScriptedGame(NamedTuple):
     pieces: Callable[[], Sequence[Any]] | None = None
 
     def chooser(self, role: str, style: str) -> Chooser | None:
-        """Who chooses the moves of a role in a style of speech; the plain one where it has no other."""
+        """The function that chooses the moves of a role in a style of speech; the plain one if the role has no
+        other.
+        """
         return self.styles.get(style, {}).get(role) or self.choosers.get(role)

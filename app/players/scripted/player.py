@@ -1,4 +1,4 @@
-"""The scripted baselines: one player that takes every seat of every game that has one, at once and without a model."""
+"""The scripted baselines: one player for every seat of every game with a baseline, instantly and without a model."""
 
 import random
 
@@ -12,7 +12,7 @@ PLAIN = "plain"
 
 
 class ScriptedPlayer:
-    """Looks at the game and the role of a view and lets the baseline for that seat choose, in a style of speech."""
+    """Lets the baseline for a view's game and role choose the move, in a style of speech."""
 
     def __init__(self, manner: str = PLAIN) -> None:
         self._manner = manner
@@ -35,9 +35,9 @@ def speech_styles() -> list[str]:
 
 
 def make(spec: PlayerSpec) -> ScriptedPlayer | ScriptedChat:
-    """Build the scripted player, which answers chats if it has the option `chat`, and plays games if it has not.
+    """Build the scripted player: with the option `chat` it answers chats, without it, it plays games.
 
-    Raises Invalid for any option but `manner` of the latter, and for an unknown one of that.
+    Raises Invalid for any option except `manner` if it plays games, and for an unknown `manner`.
     """
     options = dict(spec.options)
     if CHAT in options:

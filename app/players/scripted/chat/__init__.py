@@ -1,1 +1,3 @@
-"""Scripted members of a society: they answer chats at once and without a model, so that societies can be tried out."""
+"""Scripted members of a society: they answer chats instantly and without a model, so that societies can be tried
+out.
+"""

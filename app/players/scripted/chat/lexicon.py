@@ -25,24 +25,26 @@ KIND, UNKIND = frozenset(_KIND_WORDS.split()), frozenset(_UNKIND_WORDS.split())
 
 
 def rating(text: str) -> float:
-    """From 1, unkind and of no use, to 7."""
+    """A rating from 1, unkind and useless, to 7."""
     words = _WORD.findall(text.lower())
     score = MIDDLE + _GAIN * len(KIND.intersection(words)) - _LOSS * len(UNKIND.intersection(words))
     return max(float(LEAST), min(float(MOST), score - (_SHORT if len(words) < _FEW_WORDS else 0)))
 
 
 def liveliness(text: str) -> float:
-    """How much one would like to go on talking, from 1 to 7: with who is kind, asks back and says more than a word."""
+    """How much one would like to continue the conversation, from 1 to 7: higher for a text that is kind, asks back and
+    is longer than a word.
+    """
     words = _WORD.findall(text.lower())
     score = rating(text) - 1 + min(1.5, len(words) / 20) + (1.0 if "?" in text else 0.0)
     return max(float(LEAST), min(float(MOST), score))
 
 
 def unkind_words(text: str) -> Sequence[str]:
-    """The words of a text that speak against it, each once, in their order."""
+    """The unkind words of a text, each once, in order."""
     return list(dict.fromkeys(word for word in _WORD.findall(text.lower()) if word in UNKIND))
 
 
 def kind_words(text: str) -> Sequence[str]:
-    """The words that speak for it, likewise."""
+    """The kind words of a text, each once, in order."""
     return list(dict.fromkeys(word for word in _WORD.findall(text.lower()) if word in KIND))

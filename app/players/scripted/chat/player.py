@@ -16,7 +16,7 @@ _AT_ONCE = 1024
 
 @dataclass(frozen=True, slots=True)
 class ScriptedChat:
-    """Answers as an agent or an observer does; a share of its ratings cannot be read, none if nothing is said."""
+    """Answers like an agent or an observer; a share of its ratings cannot be read, by default none."""
 
     name: str
     speaker: str

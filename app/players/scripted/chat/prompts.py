@@ -1,4 +1,4 @@
-"""Reads what the prompts of a society ask for: which task it is, and the texts that it is about. Pure.
+"""Parse a society's prompts: which task a prompt asks for, and its texts. Pure.
 
 The prompts are those of data/prompts/society. Any other chat is a question to answer.
 """
@@ -28,7 +28,7 @@ _NOTE = re.compile(r"Others rated how well\b.*")  # ends the text before it, and
 
 @dataclass(frozen=True, slots=True)
 class SocietyPrompt:
-    """A task with its texts; empty where it has none. `remembered` is the answer to a similar question."""
+    """A task with its texts, which are empty if it has none. `remembered` is the answer to a similar question."""
 
     task: str
     question: str
@@ -38,7 +38,7 @@ class SocietyPrompt:
 
 
 def read_prompt(content: str) -> SocietyPrompt:
-    """What the last message of a chat asks for."""
+    """The task and texts of a chat's last message."""
     parts: dict[str, list[str]] = {}
     task: str | None = None
     name: str | None = None

@@ -53,7 +53,7 @@ def agent_says(asked: SocietyPrompt, rng: random.Random) -> str:
 
 
 def observer_says(asked: SocietyPrompt, rng: random.Random) -> str:
-    """An observer's words: ratings by what was said alone."""
+    """An observer's words: its ratings depend only on what was said."""
     if asked.task in (ANSWER, REVISE):
         return agent_says(asked, rng)
     found = lexicon.liveliness(asked.draft) if asked.task == RATE_TALK else lexicon.rating(asked.draft)
@@ -64,7 +64,7 @@ SPEAKERS: dict[str, Callable[[SocietyPrompt, random.Random], str]] = {"agent": a
 
 
 def unreadable(rng: random.Random) -> str:
-    """What holds no rating that could be read."""
+    """A text without a readable rating."""
     return rng.choice(_UNREADABLE)
 
 
@@ -78,7 +78,7 @@ def _draft(asked: SocietyPrompt, rng: random.Random) -> str:
 
 
 def _revision(asked: SocietyPrompt, rng: random.Random) -> str:
-    """The draft without its unkind sentences, and with a better one that it does not have."""
+    """The draft without its unkind sentences, and with a better sentence that it lacks."""
     topic = _topic(asked.question)
     kept = [each for each in _sentences(asked.draft) if not lexicon.unkind_words(each)]
     added = [line for pattern in _BETTER if (line := pattern.format(topic=topic)) not in asked.draft]
@@ -100,7 +100,7 @@ def _critique_reason(draft: str) -> str:
 
 
 def _topic(question: str) -> str:
-    """A word that the question is about: its longest, and of several the last."""
+    """A word that the question is about: the longest, or the last of several equally long ones."""
     words: Sequence[str] = _LETTERS.findall(question)
     return max(reversed(words), key=len).lower() if words else "this"
 

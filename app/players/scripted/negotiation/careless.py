@@ -1,7 +1,7 @@
-"""A careless negotiator: it talks like the scripted one, but loses patience, and forgets what was agreed.
+"""A careless negotiator: it talks like the scripted one, but loses patience and forgets what was agreed.
 
-Nobody would want it for a partner. It is what a weak model learns from: most of its matches come to nothing, and in
-those that end in a deal it did what a good negotiator does, so that there is something to find for whoever filters.
+It is no good as a partner, but a weak model learns from it: most of its matches end without a deal, and in those that
+end in a deal it did what a good negotiator does, so that filtering has something to find.
 """
 
 import random

@@ -1,7 +1,7 @@
 """The sentences of a scripted negotiator who types as people do: short, in lower case, with half of it left unsaid.
 
-The same functions as `wording`, and each sentence that names a split reads back as exactly that split, too. A model
-that learns from matches against it has heard how people write before it meets any.
+It has the same functions as `wording`, and each sentence that names a split also reads back as exactly that split. A
+model that learns from matches against it has seen how people write before it meets any.
 """
 
 import random
@@ -21,7 +21,7 @@ def opening(likes: str, mine: Counts, counts: Counts, rng: random.Random) -> str
 
 
 def likes(values: Counts, counts: Counts, rng: random.Random) -> str:
-    """What the speaker cares about most, as people say it, with a space after it."""
+    """What the speaker cares about most, in casual words, with a space after it."""
     best = max(range(3), key=lambda item: values[item])
     worst = min(range(3), key=lambda item: values[item])
     if values[best] == values[worst]:
@@ -39,12 +39,12 @@ def worths(values: Counts, counts: Counts) -> str:
 
 
 def counter(mine: Counts, counts: Counts, rng: random.Random, repeated: bool) -> str:
-    """A further offer; `repeated` when it is the one that was made before."""
+    """A further offer; `repeated` if it is the same as the previous one."""
     return _with_split(rng.choice(_AGAIN if repeated else _COUNTERS) + "{}" + rng.choice(_TAGS), mine, counts, rng)
 
 
 def idle(mine: Counts, counts: Counts, rng: random.Random, greeted: bool) -> str:
-    """An answer to a message about nothing: the same offer again."""
+    """An answer to a message with no content: the same offer again."""
     return _with_split(rng.choice(_GREETINGS if greeted else _PUZZLED) + "{}", mine, counts, rng)
 
 
@@ -56,7 +56,7 @@ def impossible(item: int, mine: Counts, counts: Counts, rng: random.Random) -> s
 
 
 def accept(mine: Counts, counts: Counts, rng: random.Random) -> str:
-    """Yes, most often without the split said once more."""
+    """An acceptance, usually without repeating the split."""
     return rng.choice(_DEALS) if rng.random() < 0.6 else _with_split(rng.choice(_DEALS) + ", {}", mine, counts, rng)
 
 
@@ -71,7 +71,7 @@ _Shape = Callable[[Counts, Counts, Counts, random.Random], str]
 
 
 def _with_split(frame: str, mine: Counts, counts: Counts, rng: random.Random) -> str:
-    """A sentence with a split in it, in words that a reader takes for that split and no other."""
+    """A sentence that contains a split, in words that a reader understands as that split and no other."""
     theirs = _rest(mine, counts)
     for _ in range(_TRIES):
         named = rng.choice(_SHAPES)(mine, theirs, counts, rng)
@@ -81,7 +81,7 @@ def _with_split(frame: str, mine: Counts, counts: Counts, rng: random.Random) ->
 
 
 def _says(text: str, mine: Counts, counts: Counts) -> bool:
-    """Whether a reader takes exactly this split from a text."""
+    """Whether a reader understands a text as exactly this split."""
     reading = read(text, counts)
     if not reading.names_a_split:
         return False

@@ -1,7 +1,7 @@
-"""The scripted negotiator: says what it cares about, guesses what the partner wants, gives way step by step, closes.
+"""The scripted negotiator: says what it cares about, guesses what the partner wants, concedes step by step, closes.
 
-Every call works the whole line of play out anew from the view, so that the same view and generator always give
-the same move. All shares are *its own* unless a name says otherwise.
+Every call recomputes the whole line of play from the view, so that the same view and generator always give the same
+move. All shares are *its own* unless a name says otherwise.
 """
 
 import random
@@ -27,7 +27,7 @@ _LOWEST = 0.4  # the least part of the fair level that it ever settles for while
 
 
 class _Deal(NamedTuple):
-    """A full split, and what it is thought to bring both sides with λ counted in."""
+    """A full split, and its estimated utility for both sides, including λ."""
 
     share: Counts
     mine: float
@@ -35,7 +35,7 @@ class _Deal(NamedTuple):
 
 
 class Phrasing(Protocol):
-    """How a negotiator speaks, as the module `wording` does."""
+    """The wording of a negotiator, as the module `wording` provides it."""
 
     def opening(self, likes: str, mine: Counts, counts: Counts, rng: random.Random, /) -> str: ...
     def likes(self, values: Counts, counts: Counts, rng: random.Random, /) -> str: ...
@@ -75,7 +75,7 @@ class _Position:
 
     @cached_property
     def deals(self) -> "_Deals":
-        """All full splits. To close a match that is agreed they are not looked at."""
+        """All full splits. They are not needed to close a match with an agreement."""
         return _deals(self.counts, self.values, self.partner, self.lam)
 
     def _worth(self, share: Counts) -> _Deal:
@@ -100,10 +100,10 @@ class _Position:
         return None
 
     def _closing_split(self) -> Counts:
-        """What to say to a hidden proposal: the split both spoke of, else the likelier of both sides' last words.
+        """The reply to a hidden proposal: the split both spoke of, else the likelier of both sides' last offers.
 
-        A partner who proposes after my offer has either taken it in silence or insists on its own demand. The one
-        that brings more, weighed by how likely it is, is answered.
+        A partner who proposes after my offer has either silently accepted it or insists on its own demand. The reply
+        matches the one with the higher gain, weighted by its probability.
         """
         talk = self.talk
         if talk.agreed is not None and self._bearable(talk.agreed):
@@ -117,7 +117,9 @@ class _Position:
         return talk.theirs if insists * theirs.mine > (1 - insists) * mine.mine else talk.mine
 
     def _last_chance(self) -> Counts:
-        """With two moves left there is no time for words: what the partner named last, if it is worth having."""
+        """The share to propose with two moves left, without time to talk: the partner's last offer, if it is worth
+        having.
+        """
         talk = self.talk
         if talk.theirs is not None and self._worth(talk.theirs).mine > _NOTHING:
             return talk.theirs
@@ -131,7 +133,7 @@ class _Position:
     # ---- Talking ----------------------------------------------------------------
 
     def offer(self) -> _Deal:
-        """The split to ask for now: of those that bring enough, the best for the partner."""
+        """The split to ask for now: the best for the partner among those that give me enough."""
         least, deals = self._aspiration(), self.deals
         enough = [deal for deal in zip(deals.theirs, deals.mine, _shares(self.counts), strict=True) if deal[1] >= least]
         theirs, mine, share = max(enough)
@@ -180,7 +182,7 @@ class _Position:
 
 @lru_cache(maxsize=16384)
 def partner_worths(counts: Counts, evidence: tuple[Evidence, ...]) -> Worths:
-    """What one of each thing is worth to the partner, on average over all valuations in the light of what it said."""
+    """The worth of one of each item to the partner, averaged over all valuations, given what the partner said."""
     candidates = _valuations(counts)
     weights: Sequence[float] = [0.0] * len(candidates)
     for kind, what in evidence:
@@ -194,7 +196,7 @@ def partner_worths(counts: Counts, evidence: tuple[Evidence, ...]) -> Worths:
 
 @lru_cache(maxsize=4096)
 def _fits(counts: Counts, kind: str, what: tuple[int, ...]) -> tuple[float, ...]:
-    """How well each valuation explains one thing that the partner said, as a log-weight."""
+    """How well each valuation explains one of the partner's statements, as a log-weight."""
     return tuple(_fit(values, kind, what) for values in _valuations(counts))
 
 
@@ -213,7 +215,7 @@ def _fit(values: Counts, kind: str, what: tuple[int, ...]) -> float:
 
 @lru_cache(maxsize=256)
 def _valuations(counts: Counts) -> tuple[Counts, ...]:
-    """Every way in which the table can be worth 10 points to somebody."""
+    """Every valuation under which the table is worth 10 points."""
     return tuple(
         (a, b, c)
         for a, b, c in product(*(range(POINTS // count + 1) for count in counts))
@@ -225,7 +227,7 @@ def _valuations(counts: Counts) -> tuple[Counts, ...]:
 
 
 class _Deals(NamedTuple):
-    """All full splits, in the order of `_shares`, and the marks that an offer is measured by."""
+    """All full splits, in the order of `_shares`, and the levels that an offer is measured against."""
 
     mine: tuple[float, ...]
     theirs: tuple[float, ...]
@@ -235,7 +237,7 @@ class _Deals(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def _deals(counts: Counts, values: Counts, partner: Worths, lam: float) -> _Deals:
-    """What every split brings to both.
+    """The utility of every split for both sides.
 
     Source: Nash 1950 for the fair one (the greatest product of both sides' gains), with no deal worth 0 to both.
     """
@@ -248,7 +250,9 @@ def _deals(counts: Counts, values: Counts, partner: Worths, lam: float) -> _Deal
 
 
 def _slopes(counts: Counts, values: Counts, partner: Worths, lam: float) -> tuple[_Slope, _Slope]:
-    """What each thing adds to my utility and takes from the partner's, each with the utility of having nothing."""
+    """How much each item adds to my utility and takes from the partner's, each with the utility of my having
+    nothing.
+    """
     (a, b, c), (x, y, z) = values, partner
     theirs = x * counts[0] + y * counts[1] + z * counts[2]
     return (a - lam * x, b - lam * y, c - lam * z, lam * theirs), (x - lam * a, y - lam * b, z - lam * c, theirs)

@@ -56,14 +56,14 @@ def worths(values: Counts, counts: Counts) -> str:
 
 
 def counter(mine: Counts, counts: Counts, rng: random.Random, repeated: bool) -> str:
-    """A further offer; `repeated` when it is the one that was made before."""
+    """A further offer; `repeated` if it is the same as the previous one."""
     leads = _AGAIN if repeated else _DEMANDS if mine == counts else _COUNTERS
     lead = rng.choice(leads)
     return f"{lead} {split(mine, counts, rng)}{rng.choice(_TAGS)}"
 
 
 def idle(mine: Counts, counts: Counts, rng: random.Random, greeted: bool) -> str:
-    """An answer to a message about nothing: a greeting if there was one, the same offer again, and a question."""
+    """An answer to a message with no content: a greeting if there was one, the same offer again, and a question."""
     lead = rng.choice(_GREETINGS if greeted else _PUZZLED)
     return f"{lead} {rng.choice(_STANDS)} {split(mine, counts, rng)}. {rng.choice(_WISHES)}"
 
@@ -76,7 +76,7 @@ def impossible(item: int, mine: Counts, counts: Counts, rng: random.Random) -> s
 
 
 def accept(mine: Counts, counts: Counts, rng: random.Random) -> str:
-    """Yes, with the whole split said once more so that both propose the same."""
+    """An acceptance that repeats the whole split, so that both propose the same."""
     return f"{rng.choice(_DEALS)} {split(mine, counts, rng)}."
 
 

@@ -1,7 +1,7 @@
-"""What a scripted attacker of Adversarial Taboo says who plays as people do. Pure.
+"""The texts of a scripted attacker of Adversarial Taboo that plays as people do. Pure.
 
-Small talk between the clues, a word where the plain one has a sentence, reactions to what came back: whoever learns to
-defend against it learns that not every text points to the word, and to wait for more.
+Small talk between the clues, single words where the plain attacker uses sentences, reactions to the answers: a model
+that learns to defend against it learns that not every text points to the word, and to wait for more.
 """
 
 import random

@@ -1,7 +1,7 @@
-"""Small talk of the scripted defender: what it says to a text that points to no word. Pure.
+"""Small talk of the scripted defender: its answers to a text that points to no word. Pure.
 
-An answer depends on what was said: its subject, the kind of question, or a word of it that is taken up. Nothing is
-said twice in a match as long as anything else is left.
+An answer depends on what was said: its subject, the kind of question, or a word of it that is echoed. Nothing is said
+twice in a match while anything else is left.
 """
 
 import random
@@ -29,7 +29,7 @@ _WORD = re.compile(r"[a-z]{4,16}(?:'[a-z]{1,2})?(?![a-z'])")
 
 
 def answers(text: str, said: Sequence[str], rng: random.Random) -> Iterator[str]:
-    """Answers to `text`, the aptest first; none whose pattern has been used in `said`, until there are no others."""
+    """Answers to `text`, the most fitting first; patterns used in `said` are skipped until no others are left."""
     heard = text[:LONGEST].lower()
     for pattern in _patterns(heard, rng):
         if not was_used(pattern, said):
@@ -40,7 +40,7 @@ def answers(text: str, said: Sequence[str], rng: random.Random) -> Iterator[str]
 
 
 def _patterns(heard: str, rng: random.Random) -> Iterator[str]:
-    """What can be said, as patterns with a place for one word of the text, the aptest first."""
+    """Possible answers, as patterns with a placeholder for one word of the text, the most fitting first."""
     apt = [line for subject in _subjects(heard) for line in _SUBJECTS[subject][1]]
     kind = next((lines for question, lines in _QUESTIONS if question.search(heard)), ())
     echoes = _ECHOES if _quotable_words(heard) else ()
@@ -58,13 +58,13 @@ def _subjects(heard: str) -> list[int]:
 
 
 def was_used(pattern: str, said: Sequence[str]) -> bool:
-    """Whether one of the lines was made from a pattern, whatever was put in its place for a word."""
+    """Whether one of the lines was made from a pattern, whatever word was filled in."""
     before, _, after = pattern.partition("{}")
     return any(line.startswith(before) and line.endswith(after) for line in said)
 
 
 def _quotable_words(heard: str) -> list[str]:
-    """The words of a text that can be taken up."""
+    """The words of a text that can be echoed."""
     return sorted(set(_WORD.findall(heard)) - _LITTLE)
 
 

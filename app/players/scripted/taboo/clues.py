@@ -1,7 +1,7 @@
 """The built-in clues of taboo: what leads people to say a word, and which word a text hints at.
 
-`data/taboo/clues.json` maps a word to its category, a few associations, and hints: questions whose natural answer
-is the word. The table is read when it is first asked for.
+`data/taboo/clues.json` maps a word to its category, a few associations, and hints: questions whose natural answer is
+the word. The table is read on first use.
 """
 
 import json
@@ -25,7 +25,7 @@ _ELSEWHERE = 5.0, 4.0  # how well a word outside the table fits, in nats: to beg
 
 @dataclass(frozen=True, slots=True)
 class Clues:
-    """What the table holds about one word."""
+    """The table's entry for a word."""
 
     word: str
     category: str
@@ -52,7 +52,7 @@ def terms(text: str) -> frozenset[str]:
 def beliefs(texts: Sequence[str], ruled_out: frozenset[str] = frozenset()) -> list[tuple[str, float]]:
     """The words that `texts` hint at, with their probabilities, likeliest first.
 
-    The probabilities leave room for words that the table does not hold. `ruled_out` are terms, as `terms` gives them.
+    The probabilities leave room for words that are not in the table. `ruled_out` are terms, as `terms` returns them.
     """
     weights, words_of = _weights(), _words_of()
     scores: defaultdict[str, float] = defaultdict(float)
@@ -80,7 +80,7 @@ def _words_of() -> Mapping[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=1)
 def _weights() -> Mapping[str, tuple[tuple[str, float], ...]]:
-    """For each term the words whose clues hold it, weighed by how rare it is in the table."""
+    """For each term, the words whose clues contain it, weighted by how rare the term is in the table."""
     holders: defaultdict[str, list[str]] = defaultdict(list)
     for word, entry in table().items():
         for term in terms(" ".join((entry.category, *entry.associations, *entry.hints))):

@@ -1,7 +1,7 @@
-"""The scripted attacker and defender of Adversarial Taboo. Pure: both work everything out from the view.
+"""The scripted attacker and defender of Adversarial Taboo. Pure: both compute everything from the view.
 
-The attacker asks questions whose natural answer is its word. The defender answers as people do, which sometimes
-means saying the word unawares, and declares when what it has heard points to one word.
+The attacker asks questions whose natural answer is its word. The defender answers as people do, which sometimes means
+saying the word unawares, and declares when the texts it has received point to one word.
 """
 
 import random
@@ -23,7 +23,7 @@ Lures = Callable[[str, random.Random], Iterator[str]]  # texts to try for a word
 
 
 def attack(view: View, rng: random.Random, lures: Lures | None = None) -> str:
-    """The attacker's next text, of its own lures or of others. It never holds the word, by either judge."""
+    """The attacker's next text, from its own lures or from `lures`. It never contains the word, by either judge."""
     word = str(view.secret["word"])
     said = {entry.text for entry in view.transcript if entry.by == "you"}
     for text in (lures or _lures)(word, rng):
@@ -79,7 +79,9 @@ def _is_safe(text: str, word: str) -> bool:
 def _new_answer(
     heard: list[str], spoken: list[str], ranked: list[tuple[str, float]], rng: random.Random, *, careful: bool
 ) -> str:
-    """An answer to the attacker's last text that was not given before; a `careful` one names no word it might be."""
+    """An answer to the attacker's last text that was not given before; a `careful` one names no word that may be the
+    target.
+    """
     likely = frozenset(word for word, _ in ranked)
     lines: list[Iterator[str]] = []
     if ranked and ranked[0][1] >= _SUSPECTS:
@@ -94,7 +96,7 @@ def _new_answer(
 
 
 def _filled(patterns: Sequence[str], words: Sequence[str], spoken: Sequence[str], rng: random.Random) -> Iterator[str]:
-    """The patterns that were not used yet, in any order, with one of the words in each."""
+    """The patterns not used yet, in random order, each filled with one of the words."""
     for pattern in rng.sample(patterns, len(patterns)):
         if words and not chitchat.was_used(pattern, spoken):
             yield pattern.format(rng.choice(words))
