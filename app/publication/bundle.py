@@ -1,7 +1,7 @@
 """The files of a push: those of a checkpoint or the rows of a dataset, a card, and a manifest with the hash of each.
 
-A manifest says under which name a file is published and what it is called in the checkpoint, because a card takes the
-name README.md, which a checkpoint may have, too.
+A manifest maps the published name of each file to its name in the checkpoint, because the card is called README.md, a
+name that a file of the checkpoint may have, too.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ class _Part(BaseModel):
 
 
 class ManifestFile(_Part):
-    """A file: its hash, its bytes, and what it is called in the checkpoint."""
+    """A file: its hash, its size in bytes, and its name in the checkpoint."""
 
     sha256: str = Field(pattern="^[0-9a-f]{64}$")
     size: int = Field(ge=0)
@@ -43,7 +43,7 @@ class ManifestFile(_Part):
 
 
 class BundleManifest(_Part):
-    """What is published. `about` has what is needed to register it again."""
+    """The manifest of what is published. `about` has what is needed to register it again."""
 
     format: Literal[1] = 1
     kind: str = Field(pattern="^(model|dataset)$")
@@ -52,7 +52,7 @@ class BundleManifest(_Part):
     about: dict[str, Any]
 
     def to_bytes(self) -> bytes:
-        """The manifest as its file has it."""
+        """The content of the manifest's file."""
         return (json.dumps(self.model_dump(), indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
     @property
@@ -73,7 +73,7 @@ class Bundle:
 def bundle_of_model(home: Path, row: LanguageModel, card: str) -> Bundle:
     """The checkpoint of a local model, its card and a manifest.
 
-    Raises NotFound where the checkpoint was taken away, Invalid where it was changed or holds files that can run code.
+    Raises NotFound if the checkpoint is gone, Invalid if it was changed or contains files that can run code.
     """
     folder = folder_of(home, row)
     if (found := checkpoint_hash(folder)) != row.options["sha256"]:
@@ -121,8 +121,8 @@ def _described(name: str, content: Path | bytes) -> ManifestFile:
 
 
 def read_manifest(raw: bytes, where: str, kind: str) -> BundleManifest:
-    """The manifest of what somebody has published. Raises Invalid for one that is none, of another kind, or that names
-    files outside of its folder or such as can run code.
+    """The manifest of something published. Raises Invalid if it is not a manifest, is of another kind, or names files
+    that are outside of its folder or can run code.
     """
     try:
         found = BundleManifest.model_validate_json(raw)
@@ -142,7 +142,7 @@ def read_manifest(raw: bytes, where: str, kind: str) -> BundleManifest:
 
 
 def check_safe(names: Sequence[str] | Mapping[str, Any], where: str) -> None:
-    """Raises Invalid for a file in a form that can run code, or of which nobody knows that it cannot."""
+    """Raises Invalid for a file in a format that can run code, or is not known not to."""
     for name in names:
         path = PurePosixPath(name)
         if path.suffix not in SAFE and path.name not in (*_PLAIN, ".gitattributes"):
@@ -156,7 +156,7 @@ def check_safe(names: Sequence[str] | Mapping[str, Any], where: str) -> None:
 
 
 def check_files(folder: Path, manifest: BundleManifest, where: str) -> None:
-    """Raises Invalid for the first file that is not there, or is not what the manifest says."""
+    """Raises Invalid for the first file that is missing or differs from the manifest."""
     for name, file in manifest.files.items():
         path = folder / name
         if not path.is_file():

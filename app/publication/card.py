@@ -1,7 +1,7 @@
 """The card of a model or a dataset: a README.md with YAML front matter, as the hub reads it. Only reads.
 
 The same rows give the same bytes: nothing in it depends on the time or the machine. It names no person and no
-experimenter. A licence is in it only if somebody has chosen one.
+experimenter. It has a licence only if one was chosen.
 """
 
 import json
@@ -39,7 +39,7 @@ _PEOPLE_LIMIT = "It learned from games of people, who agreed to publication, and
 
 
 def folder_of(home: Path, row: LanguageModel) -> Path:
-    """The checkpoint of a local model. Raises NotFound when it has none, or it was taken away."""
+    """The checkpoint of a local model. Raises NotFound if it has none or the checkpoint is gone."""
     folder = None if row.kind != "local" else resolve(home, read_options(row.options).path)
     if folder is None or not folder.is_dir():
         raise NotFound(
@@ -51,7 +51,7 @@ def folder_of(home: Path, row: LanguageModel) -> Path:
 
 
 def model_card(session: Session, home: Path, row: LanguageModel, licence: str = "", licence_link: str = "") -> str:
-    """The card of a local model. Raises NotFound for any other, or one whose checkpoint was taken away."""
+    """The card of a local model. Raises NotFound for any other, or one whose checkpoint is gone."""
     folder = folder_of(home, row)
     found, origins = release_of_model(session, row), ancestors(session, row.id)
     compared = compare(session, [row])
@@ -228,7 +228,7 @@ def _rounds(session: Session, row: LanguageModel) -> Iterator[str]:
 
 
 def _lines_of_round(name: str, found: RoundAnalysis) -> Iterator[Sequence[str]]:
-    """The figures of a model in a round that has some of each model, else those of the round."""
+    """The figures of a model in a round, if the round has figures per model, else those of the round."""
     parts = [(part.role or "both", part.matches, part.columns) for part in found.metrics.parts if part.player == name]
     defined = found.defined.of_models if parts else [*found.defined.columns.values()]
     for role, matches, columns in parts or [("both", found.matches, found.metrics.columns)]:
@@ -249,7 +249,7 @@ def _figure(each: Figure) -> str:
 
 
 def _again(origins: Sequence[ModelOrigin], folder: Path) -> str:
-    """The commands of all trainings, the first one first, and what the checkpoint says of how it was made."""
+    """The commands of all trainings, the earliest first, and the checkpoint's provenance."""
     parts = []
     for each in reversed(origins):
         if each.origin == TRAINED and each.job is not None:
@@ -273,7 +273,7 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _text(value: object) -> str:
-    """Text that is nothing else in Markdown: names come from experimenters and from elsewhere."""
+    """Text escaped for Markdown: names come from experimenters and from elsewhere."""
     text = " ".join(str(value).split())
     return "".join(f"\\{sign}" if sign in "\\`*_<>[]|#" else sign for sign in text)
 

@@ -1,4 +1,4 @@
-"""How pushes come of a spec, for pages and the API: to the hub alone, as a folder is whoever's machine it is."""
+"""Create pushes from a spec, for pages and the API: only to the hub, as a folder is on whichever machine runs them."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,6 @@
-"""Pushing to a folder. It is there whole or as it was; what a killed push has copied is not copied again."""
+"""Push to a folder. The folder is replaced as a whole or not at all; files that a killed push copied are not copied
+again.
+"""
 
 import shutil
 from pathlib import Path
@@ -10,9 +12,9 @@ from training.hashes import file_hash
 
 
 def push_to_folder(folder: Path, bundle: Bundle) -> None:
-    """Write all files into a folder: a new or empty one, or one that an earlier push has written.
+    """Write all files into a folder: a new or empty one, or one that an earlier push wrote.
 
-    Raises Conflict for a folder of something else, and where the disk is full or the folder cannot be written.
+    Raises Conflict for a folder with other content, and if the disk is full or the folder cannot be written.
     """
     if folder.exists() and not (folder.is_dir() and (not any(folder.iterdir()) or (folder / MANIFEST).is_file())):
         expected = Phrase("an empty folder, or one of an earlier push")

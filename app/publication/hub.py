@@ -1,9 +1,9 @@
-"""The hub, by huggingface_hub: sending files as one commit, and fetching them. Only workers and commands load it.
+"""The hub, by huggingface_hub: send files as one commit, and fetch them. Only workers and commands load it.
 
-Files go over HTTP, which every hub has. By Xet, its own storage beside the hub, the library would send them wherever
-`hf_xet` is installed, ask servers that HF_ENDPOINT does not name, and try for minutes where there are none.
+Files go over HTTP, which every hub has. With Xet, its own storage beside the hub, the library would send them there
+wherever `hf_xet` is installed, contact servers that HF_ENDPOINT does not name, and retry for minutes if there are none.
 
-The token is handed to each call, and is in no message: those are made here, of the answer's status. What was sent
+The token is passed to each call, and is in no message: messages are made here, from the answer's status. What was sent
 before a push was killed is not sent again; what was fetched before a pull was killed is not fetched again.
 """
 
@@ -58,9 +58,10 @@ class Hub:
         constants.HF_HUB_DISABLE_XET = True
 
     def push(self, place: PublicationPlace, bundle: Bundle, *, private: bool) -> str:
-        """Send all files as one commit, which takes away whatever else the revision has. The commit's hash.
+        """Send all files as one commit, which deletes all other files of the revision; return the commit's hash.
 
-        The repository is made if there is none, `private` or not; one that exists stays as it is. Raises AppError.
+        The repository is created if it does not exist, `private` or not; an existing one stays as it is. Raises
+        AppError.
         """
         with self._refusals(place):
             self._api.create_repo(place.repository, repo_type=self._kind, private=private, exist_ok=True)
@@ -79,7 +80,7 @@ class Hub:
         return str(made.oid)
 
     def commit_of(self, place: PublicationPlace) -> tuple[str, Sequence[str], int]:
-        """The commit that a revision is at, its files, and the bytes of all of them. Raises AppError."""
+        """A revision's commit, its files, and their total size in bytes. Raises AppError."""
         with self._refusals(place):
             info: Any = self._api.repo_info(
                 place.repository, repo_type=self._kind, revision=place.revision, files_metadata=True
@@ -102,7 +103,7 @@ class Hub:
         return Path(path).read_bytes()
 
     def fetch(self, place: PublicationPlace, commit: str, folder: Path, names: Sequence[str]) -> None:
-        """Fetch these files of a commit into a folder, those that are not there yet. Raises AppError."""
+        """Fetch these files of a commit into a folder, except those that are already there. Raises AppError."""
         with self._refusals(place):
             snapshot_download(
                 place.repository, repo_type=self._kind, revision=commit, local_dir=folder, allow_patterns=[*names],
@@ -111,7 +112,7 @@ class Hub:
 
     @contextmanager
     def _refusals(self, place: PublicationPlace) -> Iterator[None]:
-        """Turn what the library raises into one line."""
+        """Turn the library's exceptions into one line."""
         try:
             yield
         except AppError:

@@ -1,4 +1,4 @@
-"""Licences by the names that the hub has for them, and what one that is inherited asks of the one that is chosen. Pure.
+"""Licences by their names at the hub, and the warnings that inherited licences give for the chosen one. Pure.
 
 Source: https://huggingface.co/docs/hub/repositories-licenses
 """
@@ -27,7 +27,7 @@ def check_licence(licence: str) -> str:
 
 
 def warnings(chosen: str, inherited: Sequence[tuple[str, str]]) -> list[Phrase]:
-    """What to look at where something in it, a name with its licence, is not free to be passed on under any other."""
+    """A warning for each inherited name and licence that does not allow passing it on under any other licence."""
     return [
         Phrase(
             "%(name)s is under %(licence)s; look whether that lets it be passed on under %(chosen)s",

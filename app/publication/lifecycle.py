@@ -1,4 +1,4 @@
-"""A push: its files are put together and checked before, and again just before they are sent. Nothing here commits."""
+"""A push: its files are collected and checked beforehand, and again just before they are sent. Nothing here commits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from app.registry import get_model
 
 @dataclass(frozen=True, slots=True)
 class PlannedPush:
-    """What would be published: the row, its files, what it was made from, and what to look at before."""
+    """What a push would publish: the row, its files, what it was made from, and warnings to check first."""
 
     row: LanguageModel | Dataset
     bundle: Bundle
@@ -31,15 +31,15 @@ class PlannedPush:
 
     @property
     def name(self) -> str:
-        """What it is called: NAME of a model, NAME@VERSION of a dataset."""
+        """The name: NAME of a model, NAME@VERSION of a dataset."""
         return self.row.name if isinstance(self.row, LanguageModel) else self.row.reference
 
 
 def plan(session: Session, home: Path, spec: PublicationSpec) -> PlannedPush:
-    """What a push would send. Reads all files of it.
+    """What a push would send. Reads all of its files.
 
-    Raises NotFound for what is not there, Invalid for files that were changed or can run code, and Conflict where
-    somebody's consent or a declared licence is missing.
+    Raises NotFound for what does not exist, Invalid for files that were changed or can run code, and Conflict if a
+    person's consent or a declared licence is missing.
     """
     link = spec.licence_link or ""
     if spec.model is not None:
@@ -56,7 +56,7 @@ def plan(session: Session, home: Path, spec: PublicationSpec) -> PlannedPush:
 
 
 def check_again(session: Session, planned: PlannedPush) -> None:
-    """Raises Conflict where it may no longer be published, or is not the same people's as when it was planned."""
+    """Raises Conflict if it may no longer be published, or holds games of other people than when it was planned."""
     if isinstance(planned.row, LanguageModel):
         found = release_of_model(session, session.get_one(LanguageModel, planned.row.id))
     else:
@@ -70,7 +70,7 @@ def check_again(session: Session, planned: PlannedPush) -> None:
 def create(
     session: Session, spec: PublicationSpec, planned: PlannedPush, *, queued: bool, requester: Requester | None = None
 ) -> Publication:
-    """Store a push that waits, for workers if it is `queued`, else for whoever calls."""
+    """Store a waiting push, for workers if it is `queued`, else for the caller."""
     number = planned.row.id
     hold(session, [session.get_one(type(planned.row), number)])
     row = PUBLICATION.new_row(

@@ -1,4 +1,4 @@
-"""What is shown of a push: what left, where it is, and under which licence."""
+"""The page of a push: what was sent, where to, and under which licence."""
 
 from app.core.errors import Phrase, Verbatim
 from app.core.lists import Code, Reference

@@ -1,7 +1,6 @@
-"""What an experimenter declares of a model or a dataset from elsewhere, so that it may be passed on. Nothing here
-commits.
+"""An experimenter's declarations that a model or a dataset from elsewhere may be passed on. Nothing here commits.
 
-It says nothing for people of studies here: no declaration takes the place of their consent.
+They do not cover people in studies here: no declaration replaces their consent.
 """
 
 from datetime import UTC, datetime
@@ -18,7 +17,7 @@ LONGEST_REASON = 1000
 def declare(
     session: Session, row: LanguageModel | Dataset, *, licence: str, reason: str, by: str | None
 ) -> ReleasePermission:
-    """Keep under which licence it is, and why it may be passed on. The latest declaration counts.
+    """Store the licence of a model or dataset, and why it may be passed on. The latest declaration counts.
 
     Raises Invalid for an unknown licence or an empty reason.
     """

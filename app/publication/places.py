@@ -1,4 +1,4 @@
-"""Where something is pushed to or pulled from: a repository of the hub, or a folder."""
+"""The target of a push or the source of a pull: a repository of the hub, or a folder."""
 
 import re
 from pathlib import Path
@@ -24,7 +24,7 @@ class PublicationPlace(NamedTuple):
 
 
 def read_place(raw: str, revision: str | None = None, field: str = "to") -> PublicationPlace:
-    """The place that somebody names. Raises Invalid."""
+    """The place that a text names. Raises Invalid."""
     if raw.startswith(_FOLDER) or raw in (".", ".."):
         if revision is not None:
             raise Invalid("revision", expected=Phrase("none with a folder"), got=revision)

@@ -9,7 +9,7 @@ from app.models import Publication, PublishedPerson
 
 
 def note_people(session: Session, number: int, participants: Collection[int]) -> None:
-    """Keep whose games a push holds; those of an earlier try stay."""
+    """Record whose games a push holds; people recorded by an earlier try stay."""
     known = select(PublishedPerson.participant_id).where(PublishedPerson.publication_id == number)
     for person in sorted({*participants} - {*session.scalars(known)}):
         session.add(PublishedPerson(publication_id=number, participant_id=person))
@@ -17,7 +17,7 @@ def note_people(session: Session, number: int, participants: Collection[int]) ->
 
 
 def published_with(session: Session, participant_id: int) -> Sequence[Publication]:
-    """The pushes that a person's games are in, or that learned from them; in the order in which they were sent."""
+    """The pushes that hold a person's games or learned from them, in the order in which they were sent."""
     own = select(PublishedPerson.publication_id).where(PublishedPerson.participant_id == participant_id)
     rows = select(Publication).where(Publication.id.in_(own), Publication.sent_at.is_not(None))
     return session.scalars(rows.order_by(Publication.sent_at, Publication.id)).all()

@@ -1,8 +1,8 @@
-"""Pulling a model or a dataset from the hub or a folder. A checkpoint is looked at by torch, in a process of its own,
-before it is registered. Pages have all of it done in a process of its own (`pulling.py`).
+"""Pull a model or a dataset from the hub or a folder. A checkpoint is inspected with torch, in a process of its own,
+before it is registered. For pages, the whole pull runs in a process of its own (`pulling.py`).
 
-Every file is compared with the manifest's hash. Nothing is registered before all is there and checked; what was fetched
-from the hub before something went wrong is not fetched again.
+Every file is compared with the manifest's hash. Nothing is registered before everything is fetched and checked; what
+was fetched from the hub before a failure is not fetched again.
 """
 
 import hashlib
@@ -56,7 +56,7 @@ Tell = Callable[[Phrase], None]
 
 @dataclass(frozen=True, slots=True)
 class _Pulled:
-    """What was fetched: a folder, its manifest (none where it was not made here), and where it is from."""
+    """The fetched files: a folder, its manifest (None if it was not made here), and where it is from."""
 
     folder: Path
     manifest: BundleManifest | None
@@ -74,9 +74,9 @@ def pull_model(
     look: Look,
     tell: Tell,
 ) -> int:
-    """Register a checkpoint that somebody has published; the model's number.
+    """Register a published checkpoint; return the model's number.
 
-    `games` are those that it is to play, where there is no manifest that says so. Raises AppError.
+    `games` are the games that it is to play, if there is no manifest that says so. Raises AppError.
     """
     with _fetched(settings, place, MODEL, tell) as found:
         tell(_CHECKS)
@@ -116,7 +116,7 @@ def pull_dataset(
     name: str | None,
     tell: Tell,
 ) -> int:
-    """Register the rows that somebody has published; the dataset's number. Raises AppError."""
+    """Register published rows; return the dataset's number. Raises AppError."""
     with _fetched(settings, place, DATASET, tell) as found:
         tell(_CHECKS)
         if found.manifest is None or ROWS not in found.manifest.files:
@@ -133,7 +133,7 @@ def pull_dataset(
 
 @contextmanager
 def _fetched(settings: Settings, place: PublicationPlace, kind: str, tell: Tell) -> Iterator[_Pulled]:
-    """The files of a place, compared with its manifest. Those of the hub go once all has gone well."""
+    """The files of a place, compared with its manifest. Those from the hub are deleted on success."""
     if place.folder is not None:
         yield _from_folder(place.folder, kind, tell)
         return
@@ -179,7 +179,7 @@ def _from_folder(folder: Path, kind: str, tell: Tell) -> _Pulled:
 
 
 def _is_of_checkpoint(name: str) -> bool:
-    """Whether a file of a repository without a manifest is one of a checkpoint, and can run no code."""
+    """Whether a file of a repository without a manifest belongs to a checkpoint and cannot run code."""
     path = PurePosixPath(name)
     return path.suffix in SAFE and len(path.parts) == 1 and name not in (CARD, PROVENANCE)
 
@@ -194,7 +194,7 @@ def _check_free(session: Session, name: str) -> None:
 
 
 def _assemble(found: _Pulled, draft: Path) -> None:
-    """Put the checkpoint together under the names that its files had, without the card."""
+    """Assemble the checkpoint with the original names of its files, without the card."""
     for name in found.names:
         called = name if found.manifest is None else found.manifest.files[name].name
         if name == CARD:
@@ -205,7 +205,7 @@ def _assemble(found: _Pulled, draft: Path) -> None:
 
 
 def _join_base(session: Session, home: Path, draft: Path, sha256: str) -> None:
-    """Write the path of the base into the adapter's provenance. Raises NotFound where it is not registered here."""
+    """Write the path of the base into the adapter's provenance. Raises NotFound if the base is not registered here."""
     base = find_base(session, sha256)
     if base is None:
         expected = Phrase("the checkpoint that they are adapters over, with the hash %(sha256)s", sha256=sha256)
@@ -244,7 +244,7 @@ def _is_registered(session: Session, name: str) -> bool:
 
 
 def _path(name: str) -> str:
-    """Where in PARLOR_HOME the checkpoint of a model of this name is put."""
+    """The path in PARLOR_HOME for the checkpoint of a model with this name."""
     return f"{CHECKPOINTS}/{name}"
 
 
@@ -253,7 +253,7 @@ def _path(name: str) -> str:
 
 @contextmanager
 def _room(source: str) -> Iterator[None]:
-    """Say in one line that the disk is full or cannot be written."""
+    """Report in one line that the disk is full or cannot be written."""
     try:
         yield
     except OSError as error:
@@ -263,7 +263,7 @@ def _room(source: str) -> Iterator[None]:
 
 
 def described(row: LanguageModel | Dataset) -> dict[str, Any]:
-    """What was pulled, as JSON."""
+    """A pulled model or dataset, as JSON."""
     if isinstance(row, LanguageModel):
         return {"model_id": row.id, "name": row.name, "sha256": row.options["sha256"], "notes": row.notes}
     return {"dataset_id": row.id, "name": row.name, "version": row.version, "rows": row.rows, "sha256": row.sha256}

@@ -1,8 +1,8 @@
 """The process that pulls a model or a dataset for a page: `python -m app.publication.pulling`.
 
-It reads one line of JSON from its input. It writes what it is at, and in the end the number of what it has registered
-or the error that says why there is none, each pickled so that the page can translate it. It ends when its input does.
-The token is in that line alone.
+It reads one line of JSON from its input. It writes each step that it begins, and at the end the number of what it
+registered or the error that explains why it registered nothing, each pickled so that the page can translate it. It ends
+when its input does. The token is only in that line.
 """
 
 import json

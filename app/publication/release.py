@@ -1,9 +1,9 @@
-"""Whether a model or a dataset may be published: everything that it was made from is looked through. Only reads.
+"""Whether a model or a dataset may be published: checks everything that it was made from. Only reads.
 
-People's text, or weights that learned from it, may be published only if everybody in the match agreed. That
-holds through every step: bases, references and adapters, what was cloned, datasets that were cut from others, and
-models whose words a dataset holds, because a model that learns from them learns from what these have learned. What came
-from elsewhere needs a licence that an experimenter has declared for it (`permissions.py`).
+People's text, or weights that learned from it, may be published only if everybody in the match agreed. That holds
+through every step: bases, references and adapters, clones, datasets made from other datasets, and models whose words a
+dataset holds, because a model that learns from them learns from what these have learned. What came from elsewhere needs
+a licence that an experimenter has declared for it (`permissions.py`).
 """
 
 from collections import defaultdict
@@ -42,7 +42,9 @@ IMPORTED = "import"  # the source of matches that were played elsewhere
 
 
 class PeopleCount(NamedTuple):
-    """Matches with people that something was made from: of a study, or with None of guests and visitors."""
+    """Matches with people that something was made from: those of a study, or, with None, those of guests and
+    visitors.
+    """
 
     study: str | None
     matches: int
@@ -50,7 +52,7 @@ class PeopleCount(NamedTuple):
 
 
 class Inherited(NamedTuple):
-    """The licence of something from elsewhere that is in what is published."""
+    """The licence of something from elsewhere that what is published contains."""
 
     name: str
     licence: str
@@ -58,10 +60,10 @@ class Inherited(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What a model or a dataset was made from, and what stands against publishing it, in lines.
+    """What a model or a dataset was made from, and the reasons against publishing it, one line each.
 
-    models, datasets: all of its lineage, itself included. sources: matches by their source. people: whose games are
-    in it. services: models behind an API whose words are in it. incomplete: of the lineage something is gone.
+    models, datasets: all of its lineage, itself included. sources: matches by their source. people: whose games are in
+    it. services: models behind an API whose words are in it. incomplete: a part of the lineage is gone.
     """
 
     models: Sequence[LanguageModel]
@@ -75,12 +77,12 @@ class Release:
 
     @property
     def is_allowed(self) -> bool:
-        """Whether nothing stands against it."""
+        """Whether there is no reason against publishing it."""
         return not self.refusals
 
 
 def release_of_model(session: Session, row: LanguageModel) -> Release:
-    """What a model was made from, and what stands against publishing its weights."""
+    """What a model was made from, and the reasons against publishing its weights."""
     refusals = []
     if row.kind != "local":
         refusals.append(Phrase("%(name)s has no weights here; only a local model can be published", name=row.name))
@@ -88,12 +90,12 @@ def release_of_model(session: Session, row: LanguageModel) -> Release:
 
 
 def release_of_dataset(session: Session, row: Dataset) -> Release:
-    """What a dataset was made from, and what stands against publishing its rows."""
+    """What a dataset was made from, and the reasons against publishing its rows."""
     return _release(session, set(), {row.id}, [])
 
 
 def check_allowed(found: Release, name: str, field: str = "publication") -> None:
-    """Raises Conflict with the first thing that stands against publishing it, and how many more there are."""
+    """Raises Conflict with the first reason against publishing it, and the number of further ones."""
     if found.is_allowed:
         return
     first, *others = found.refusals
@@ -175,7 +177,7 @@ class _Lineage:
             self._follow_named([name], further)
 
     def _follow_spec(self, row: Dataset, further: "_Found") -> None:
-        """What a dataset was cut from that is no match: a society, or another dataset; and datasets of the same bytes,
+        """A dataset's sources other than matches: a society, or another dataset; and datasets with the same bytes,
         because a file that was imported again holds what it held before.
         """
         same = select(Dataset.id).where(Dataset.sha256 == row.sha256)
@@ -196,7 +198,7 @@ class _Lineage:
                 further.models.update(each["model_id"] for each in (*found.agents, *found.observers))
 
     def _follow_rows(self, datasets: Collection[int], further: "_Found") -> None:
-        """The models that sat in the matches of datasets: their words, and what they were told, are in the rows."""
+        """The models that played in the matches of datasets: their words, and what they were told, are in the rows."""
         sat = (
             select(SeatRow.language_model_id)
             .join(DatasetRow, DatasetRow.match_id == SeatRow.match_id)
@@ -220,7 +222,7 @@ class _Found(NamedTuple):
 
 
 class _Sources(NamedTuple):
-    """Matches by their source, of all datasets together, and how many imported ones each dataset has."""
+    """The number of matches by source, of all datasets together, and the number of imported ones in each dataset."""
 
     total: Mapping[str, int]
     imported: Mapping[int, int]
@@ -230,7 +232,9 @@ class _Sources(NamedTuple):
 
 
 def _matches(session: Session, datasets: Collection[int]) -> tuple[_Sources, list[PeopleCount], set[int]]:
-    """The matches of datasets by source; those of people by study, with how many may be published; and who agreed."""
+    """The matches of datasets by source; those with people by study, with how many may be published; and the people in
+    them.
+    """
     own = DatasetRow.dataset_id.in_(datasets)
     counted = (
         select(MatchRow.source, func.count(MatchRow.id.distinct()))

@@ -1,4 +1,4 @@
-"""One worker at one push: checks once more that all of it may be published, notes whose games it holds, sends it."""
+"""A worker for one push: checks again that all of it may be published, records whose games it holds, and sends it."""
 
 import json
 import os
@@ -33,7 +33,7 @@ log = structlog.get_logger()
 
 
 def run(context: JobContext, number: int) -> None:
-    """Run a push until it is over, or it or the worker is stopped; nothing, if somebody else does."""
+    """Run a push until it is over, or it or the worker is stopped; do nothing if another worker has it."""
     with writing(context.database) as session:
         if not PUBLICATION.take(session, number, context.owner, LEASE):
             return
@@ -57,7 +57,7 @@ def _push(context: JobContext, number: int) -> None:
     bundle = planned.bundle
 
     def begin(session: Session) -> bool:
-        """Looks at consents in the transaction in which it writes down whose games are published."""
+        """Checks consents in the transaction that records whose games are published."""
         if PUBLICATION.renew(session, number, context.owner, LEASE) != states.RUNNING:
             return False
         lifecycle.check_again(session, planned)
@@ -83,7 +83,7 @@ def _push(context: JobContext, number: int) -> None:
 
 
 def _send(context: JobContext, number: int, request: bytes) -> str | None:
-    """The commit that the hub made; None if the push was stopped. Raises AppError with what the process says."""
+    """The commit that the hub made; None if the push was stopped. Raises AppError with the process's message."""
     command = [sys.executable, "-m", "app.publication.sending"]
     # Whoever loads torch in this process has set that nobody is asked; here the hub is asked on purpose.
     environment = {name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"}

@@ -1,4 +1,4 @@
-"""A pull that goes on in a process of its own while pages look at it: how far it is, and what came of it."""
+"""A pull that runs in a process of its own while pages show it: its progress and its result."""
 
 import os
 import pickle
@@ -20,7 +20,7 @@ _MODULE = "app.publication.pulling"
 
 
 class PullRequest(NamedTuple):
-    """What somebody has asked for: a model or a dataset, and where from."""
+    """What was requested: a model or a dataset, and its source."""
 
     kind: str
     place: str
@@ -31,8 +31,8 @@ class PullRequest(NamedTuple):
 
 
 class RunningPull:
-    """A pull from its beginning. `step` is what it is at, `answer` the number of what it has registered, or the error
-    that says why there is none; None as long as it goes on.
+    """A pull, from its start. `step` is its current step, `answer` the number of what it registered, or the error that
+    explains why it registered nothing; None while it is running.
     """
 
     def __init__(self, request: PullRequest, settings: Settings, database: Engine) -> None:
@@ -62,7 +62,7 @@ class RunningPull:
 
     @property
     def goes_on(self) -> bool:
-        """Whether it is not over."""
+        """Whether it is still running."""
         return self.answer is None
 
     @property
@@ -71,7 +71,7 @@ class RunningPull:
         return max(0, _bytes_below(self._home / FETCHED) - self._before)
 
     def cancel(self) -> None:
-        """Have it end, unless it is over. What was fetched stays, so that the same pull begins with it."""
+        """End it, unless it is over. What was fetched stays, so that the same pull starts with it."""
         self.is_cancelled = True
         self._process.let_go()
 

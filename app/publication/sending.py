@@ -1,7 +1,7 @@
 """The process that sends a push to the hub, so that a cancelled one stops at once: `python -m app.publication.sending`.
 
-It reads one line of JSON from its input, and writes one: the commit, or why there is none. It ends when its input
-does, which is when whoever started it is gone. The token is in that line alone, and in no command or file.
+It reads one line of JSON from its input, and writes one: the commit, or why there is none. It ends when its input does,
+which is when the process that started it is gone. The token is only in that line, and in no command or file.
 """
 
 import json
