@@ -1,1 +1,1 @@
-"""Recipes: experiments of many jobs, each described by a file of steps that a run goes through."""
+"""Recipes: experiments that consist of many jobs, each described by a file of steps that a run executes."""

@@ -1,4 +1,4 @@
-"""How runs of recipes come of a spec, and of the file with the recipe."""
+"""Create runs of recipes from a spec and the recipe's file."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -33,7 +33,7 @@ def prepare(session: Session, request: JobRequest[Any]) -> NewRun:
 
 
 def _field_of(option: str | None) -> str | None:
-    """What a field of the spec is called, of one that is called as the command line has it."""
+    """The spec's name for a field, from its name on the command line."""
     for begin, field in ((SET, "inputs."), (SWEPT, "sweep."), ("--", "")):
         if option is not None and option.startswith(begin):
             return field + option.removeprefix(begin)

@@ -1,9 +1,9 @@
-"""The engine of steps. Each is small, is stored before the next, and may be done by another process.
+"""The engine of steps. Each step is small, is stored before the next, and may be taken by a different process.
 
-The job of a step is created in one transaction with the step's row, whose key is the step's name with the values of
-its loops; then it is waited for. What takes longer than a transaction may (cutting a dataset, a look through training
-data) is done before that; if it is done twice, a dataset is left over that nothing refers to. So whatever is killed,
-each step's job is there once, and the work goes on from its last step.
+The job of a step is created in one transaction with the step's row, whose key is the step's name with the values of its
+loops; then it is waited for. What takes longer than a transaction may (making a dataset, searching training data) is
+done before that; if it is done twice, an unreferenced dataset is left over. So whatever is killed, each step's job
+exists once, and the work resumes from its last step.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,17 +36,17 @@ class _Begin(NamedTuple):
 
 
 class _Measure(NamedTuple):
-    """A step whose job is done, and whose figures are to be taken."""
+    """A step whose job is done and whose figures are to be computed."""
 
     step: PlannedStep
 
 
 @dataclass(frozen=True)
 class StepEngine(Generic[R]):
-    """Takes the steps of the jobs of a kind.
+    """Takes the steps of a kind of job.
 
-    plan_of: all steps of a job. inputs_of: what they are played on and asked. called: what the recipe of a job is
-    called where it is at fault.
+    plan_of: all steps of a job. inputs_of: what they are played on and asked. called: the name of a job's recipe in
+    error messages.
     """
 
     kind: SteppedKind[R]
@@ -61,12 +61,12 @@ class StepEngine(Generic[R]):
     def take_steps(self, context: JobContext, number: int) -> AwaitedJob | None:
         """Take every step that can be taken at once.
 
-        Returns what has to be over before the next one, if anything has.
+        Returns the job that has to be over before the next step, if any.
         """
         return self.kind.take_steps(context, number, self._placed_steps)
 
     def _placed_steps(self, context: JobContext, number: int) -> AwaitedJob | None:
-        """As `_steps`; a fault of the recipe is an AppError that begins with its name."""
+        """Like `_steps`; an error in the recipe becomes an AppError that begins with its name."""
         try:
             return self._steps(context, number)
         except RecipeFault as fault:
@@ -93,7 +93,7 @@ class StepEngine(Generic[R]):
                 return due
 
     def _next(self, session: Session, row: R, plan: RecipePlan) -> AwaitedJob | _Begin | _Measure | None:
-        """What has to be over, or to be done, before the job goes on; None when it is over or has failed."""
+        """What has to be over, or to be done, before the job can continue; None if it is over or has failed."""
         begun = self._begun(session, row.id)
         for planned in plan.steps:
             step = begun.get(planned.key)
@@ -116,7 +116,7 @@ class StepEngine(Generic[R]):
     # ---- What is done --------------------------------------------------------------
 
     def _begin(self, context: StepContext, number: int, planned: PlannedStep) -> None:
-        """Create a step with its job, or what it makes. Raises AppError."""
+        """Create a step with its job, or with its result. Raises AppError."""
         action = ACTIONS[planned.kind.name]
         try:
             with reading(context.job.database) as session:
@@ -144,7 +144,7 @@ class StepEngine(Generic[R]):
             raise AppError(Verbatim(f"{planned.key}: {error.message}")) from None
 
     def _measure(self, context: JobContext, number: int, planned: PlannedStep) -> None:
-        """Take the figures of a step whose job is done."""
+        """Compute the figures of a step whose job is done."""
         measure = ACTIONS[planned.kind.name].measure
         with reading(context.database) as session:
             begun: Mapping[str, RecipeStep] = self._begun(session, number)

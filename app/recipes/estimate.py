@@ -1,7 +1,7 @@
-"""What a run will take before it is started: matches, calls, tokens, money and time, of each step as far as is known.
+"""Estimate of a run before it starts: matches, calls, tokens, money and time of each step, as far as known.
 
-Models that steps make are taken to do as those that they come from do. How long a training or a benchmark takes nobody
-knows beforehand.
+Models that steps make are assumed to behave like those that they come from. The time of a training or a benchmark
+cannot be known beforehand.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ _JOBS = ("round", "training", "evaluate", "benchmark", "society", "assessment")
 
 @dataclass(frozen=True, slots=True)
 class StepAmount:
-    """What something takes. `cost` is in USD, None where a price is unknown; `seconds` None where nobody knows."""
+    """The amounts of a step. `cost` is in USD, None if a price is unknown; `seconds` is None if unknown."""
 
     matches: int = 0
     calls: int = 0
@@ -50,7 +50,7 @@ class StepAmount:
 
 
 class StepEstimate(NamedTuple):
-    """A step as it is written, how often it is done, and what that takes altogether."""
+    """A step as written, how often it is done, and the total amounts."""
 
     name: str
     do: str
@@ -60,7 +60,7 @@ class StepEstimate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecipeEstimate:
-    """What a run takes: of each step, and altogether as far as is known. `unknown`: steps whose time nobody knows."""
+    """The amounts of a run: per step, and in total as far as known. `unknown`: steps whose time is not known."""
 
     steps: Sequence[StepEstimate]
     jobs: int
@@ -74,7 +74,7 @@ class RecipeEstimate:
 
 
 def estimate(session: Session, plan: RecipePlan, texts: Mapping[str, str]) -> RecipeEstimate:
-    """What a run of these steps will take; `texts` are those of the files that it names."""
+    """The estimate for a run of these steps; `texts` are those of the files that it names."""
     reckoner = _Reckoner(session, plan, texts)
     found: dict[int, StepEstimate] = {}
     for step in plan.steps:
@@ -98,7 +98,7 @@ def estimate(session: Session, plan: RecipePlan, texts: Mapping[str, str]) -> Re
 
 
 class _Reckoner:
-    """Reckons what steps take; what is known of a model is read once."""
+    """Estimates the amounts of steps; what is known of a model is read once."""
 
     def __init__(self, session: Session, plan: RecipePlan, texts: Mapping[str, str]) -> None:
         self._session, self._plan, self._texts = session, plan, texts
@@ -106,7 +106,7 @@ class _Reckoner:
         self._chats: dict[str, societies.ChatStatistics] = {}
 
     def amount(self, step: PlannedStep) -> StepAmount:
-        """What one step takes."""
+        """The amounts of one step."""
         try:
             if isinstance(step.draft, RoundSpec | EvaluateSpec | SocietySpec):
                 return self._of_played(step.kind.spec.read(with_made(step.fields, self._stand_in)))
@@ -121,7 +121,7 @@ class _Reckoner:
         return StepAmount()
 
     def _of_played(self, spec: JobSpec) -> StepAmount:
-        """A round, an evaluation or a society of models that are there."""
+        """The amounts of a round, an evaluation or a society of existing models."""
         if isinstance(spec, RoundSpec | EvaluateSpec):
             return self._of_round(spec)
         if not isinstance(spec, SocietySpec):
@@ -130,13 +130,13 @@ class _Reckoner:
         return StepAmount(0, found.calls, found.prompt_tokens, found.completion_tokens, found.cost, found.seconds)
 
     def _stand_in(self, key: str, made: Made) -> str:
-        """The model that another one comes from, which is reckoned with in its place; a number for other things."""
+        """The model that a made model comes from, used in its place in the estimate; a number for other things."""
         if made.output == "model":
             return self._origin(key)
         return key if made.output == "figures" else str(1 + self._plan.by_key[key].place)
 
     def _origin(self, key: str) -> str:
-        """The model of the registry that a training begins from, if need be by way of others."""
+        """The registry's model that a training begins from, if need be through other trainings."""
         step = self._plan.by_key[key]
         base: Any = step.fields.get("base")
         while isinstance(base, Made):
@@ -165,12 +165,12 @@ class _Reckoner:
         return StepAmount(found.matches, found.calls, found.prompt_tokens, found.completion_tokens, cost, found.seconds)
 
     def _pieces(self, spec: RoundSpec) -> int:
-        """How many matches play each piece of a named list once."""
+        """The number of matches that play each piece of a named list once."""
         material = played_material(spec, self._texts)
         return USUAL_MATCHES if material is None else len(material.items) * (2 if spec.swap_seats else 1)
 
     def _of_benchmark(self, step: PlannedStep) -> StepAmount:
-        """Of a model behind an API nobody knows beforehand how many questions there are."""
+        """For a model behind an API, the number of questions cannot be known beforehand."""
         model = self._model(with_made(step.fields["model"], self._stand_in))
         return StepAmount(cost=0.0 if model.kind == LOCAL else None, seconds=None)
 

@@ -1,6 +1,6 @@
-"""What a run consists of, as files: the recipe with all that it names, its inputs, what its steps gave, its tables.
+"""A recipe run as files: the recipe with all that it names, its inputs, its steps' results, its tables.
 
-What campaigns and alignments write as recipes becomes files likewise.
+Recipes that campaigns and alignments write are exported likewise.
 """
 
 import json
@@ -32,7 +32,7 @@ STEP_COLUMNS = (
 
 
 def archive_of(session: Session, row: RecipeRun) -> bytes:
-    """All of it as a zip archive, whose recipe can be run again from where it is unpacked."""
+    """A run as a zip archive; its recipe can be run again from the folder where it is unpacked."""
     lines = lines_of(session, row)
     texts = {f"{row.recipe}.yaml": row.text, **row.files}
     tables = {f"{_file_name(step.key)}.csv": _table(step) for step in tables_of(session, row)}
@@ -49,9 +49,9 @@ def archive_of(session: Session, row: RecipeRun) -> bytes:
 
 
 def written_recipe(folder: str, about: str, document: JSON, files: Mapping[str, str]) -> bytes:
-    """A recipe that something other than a file has written, with the files that it names, as a zip archive.
+    """A zip archive of a recipe that was not read from a file, with the files that it names.
 
-    `about` is what the archive's recipe says of itself. Raises Unavailable where the text could not be made.
+    `about` is the recipe's description of itself. Raises Unavailable where the text could not be made.
     """
     recipe, version = document["recipe"], document["version"]
     whole = {"recipe": recipe, "version": version, "about": about, **document}
@@ -69,7 +69,7 @@ def table_rows(session: Session, row: RecipeRun, key: str) -> tuple[Sequence[Col
 
 
 def sweep_rows(results: SweepResults) -> tuple[Sequence[Column], Sequence[TableCell]]:
-    """The columns and rows of the figures of a sweep."""
+    """The columns and rows of a sweep's figures."""
     return _rows(results.table)
 
 
@@ -104,5 +104,5 @@ def _figures(line: RecipeStepLine) -> str:
 
 
 def _file_name(key: str) -> str:
-    """A step's key as a name of a file."""
+    """A file name for a step's key."""
     return "table-" + re.sub(r"[^A-Za-z0-9._-]+", "-", key)

@@ -1,8 +1,8 @@
-"""What stands in a recipe's `for`, in its `when`, and between `${` and `}`: read, and never run as code. Pure.
+"""Expressions in a recipe's `for` and `when`, and between `${` and `}`: parsed, never run as code. Pure.
 
-for:   NAME in 1..3     NAME in [1, 2, tiny]     NAME in an input that is a list
-when:  NAME > 1         NAME == tiny and OTHER in [1, 3]     NAME     not NAME
-${…}:  NAME             STEP.OUTPUT     previous.STEP.OUTPUT     all.NAME.STEP.OUTPUT     one or another     LIST[NAME]
+for:   NAME in 1..3  NAME in [1, 2, tiny]  NAME in an input that is a list
+when:  NAME > 1       NAME == tiny and OTHER in [1, 3]  NAME  not NAME
+${…}:  NAME           STEP.OUTPUT  previous.STEP.OUTPUT  all.NAME.STEP.OUTPUT  one or another  LIST[NAME]
 """
 
 import re
@@ -38,18 +38,18 @@ _EXAMPLES = "NAME in 1..3, or NAME in [1, 2, 3]"
 
 
 class Loop(NamedTuple):
-    """A variable, and the values that it has one after another."""
+    """A loop variable and the values that it takes in turn."""
 
     name: str
     values: tuple[Scalar, ...]
 
     def place_of(self, value: Scalar) -> int | None:
-        """At which place a value is; None if it is not one of them."""
+        """The position of a value; None if it is not one of the values."""
         return next((place for place, each in enumerate(self.values) if same_scalar(each, value)), None)
 
 
 def read_loop(text: str, inputs: Mapping[str, Input]) -> Loop:
-    """What a clause of `for` says. Raises Invalid."""
+    """The loop that a clause of `for` describes. Raises Invalid."""
     found = _CLAUSE.fullmatch(text.strip())
     if found is None:
         raise Invalid(None, expected=_EXAMPLES, got=text)
@@ -97,7 +97,7 @@ def _input(name: str, inputs: Mapping[str, Input]) -> Input:
 
 
 def split_items(text: str) -> list[str]:
-    """What is between the brackets of a list, by its commas; those in quotes part nothing."""
+    """The items between the brackets of a list, split at commas outside quotes."""
     if not text.strip():
         return []
     return [each.strip() for each in re.findall(r"(?:'[^']*'|\"[^\"]*\"|[^,])+", text)]
@@ -127,7 +127,7 @@ _SIGNS: Mapping[str, Callable[[float, float], bool]] = {
 
 
 class ConditionPart(NamedTuple):
-    """A part of a condition: a name, a sign, and what is compared with; without a sign, whether the name is true."""
+    """A part of a condition: a name, an operator and its operands; without an operator, that the name is true."""
 
     name: str
     sign: str
@@ -135,7 +135,7 @@ class ConditionPart(NamedTuple):
 
 
 def read_condition(text: str) -> Sequence[ConditionPart]:
-    """The comparisons of which all have to hold. Raises Invalid."""
+    """The comparisons of a condition, all of which must hold. Raises Invalid."""
     found = []
     for part in (each.strip() for each in re.split(r"\band\b", text)):
         if (comparison := _COMPARISON.fullmatch(part)) is not None:
@@ -163,7 +163,7 @@ def _compared(sign: str, right: str, text: str) -> tuple[Scalar, ...]:
 def holds(condition: Sequence[ConditionPart], known: Mapping[str, Input]) -> bool:
     """Whether all comparisons hold for these values.
 
-    Raises Invalid for a name that is not known, and for a value that cannot be compared so.
+    Raises Invalid for an unknown name, and for a value that cannot be compared in this way.
     """
     return all(_holds(each, known) for each in condition)
 
@@ -192,11 +192,11 @@ def same_scalar(one: Input, other: Scalar) -> bool:
 
 
 class Path(NamedTuple):
-    """What one alternative of a reference names.
+    """One alternative of a reference.
 
-    An input, a loop's variable or a step by its `name`, and what a step gives by its `output`, the first of these
-    unless it is said. `qualifiers` say of which turns of a loop, each with the loop's variable if it is named. `at` is
-    the variable whose value is at the place in its loop that is meant of an input which is a list.
+    `name` is an input, a loop variable or a step; `output` is an output of the step, by default its first. `qualifiers`
+    select the iterations of loops, each with the loop's variable if it is named. With `at`, the input is a list, from
+    which the value at the position of the variable `at` in its loop is taken.
     """
 
     name: str
@@ -207,9 +207,9 @@ class Path(NamedTuple):
 
 
 def read_reference(text: str, variables: Sequence[str]) -> Sequence[Path]:
-    """The alternatives of what stands between `${` and `}`, of which the first that there is counts.
+    """The alternatives between `${` and `}`; the first that exists is used.
 
-    `variables` are those of all loops. Raises Invalid.
+    `variables` are the variables of all loops. Raises Invalid.
     """
     return [_path(each.strip(), text, variables) for each in re.split(r"\bor\b", text)]
 
@@ -232,7 +232,7 @@ def _path(text: str, whole: str, variables: Sequence[str]) -> Path:
 
 
 def references_in(text: str) -> Sequence[str]:
-    """What stands between `${` and `}` in a text. Raises Invalid for one that does not end."""
+    """The text between each `${` and `}`. Raises Invalid if one is not closed."""
     plain = text.replace(_ESCAPED, "")
     found = _REFERENCE.findall(plain)
     if "${" in _REFERENCE.sub("", plain):
@@ -241,19 +241,19 @@ def references_in(text: str) -> Sequence[str]:
 
 
 def whole_reference(text: str) -> str | None:
-    """What stands between `${` and `}` where these are all of a text."""
+    """The text between `${` and `}` if they enclose the whole text, else None."""
     found = _REFERENCE.fullmatch(text.strip())
     return None if found is None else found[1]
 
 
 def filled_in(text: str, value: Callable[[str], str]) -> str:
-    """A text with the value of each reference in its place."""
+    """A text with each reference replaced by its value."""
     parts = text.split(_ESCAPED)
     return "${".join(_REFERENCE.sub(lambda found: value(found[1]), part) for part in parts)
 
 
 def literal(value: Any) -> Any:
-    """A value as fields of steps have it, in whose texts a `${` is no reference."""
+    """A value for the fields of a step, with each `${` in its texts escaped, so that it is no reference."""
     if isinstance(value, str):
         return value.replace("${", _ESCAPED)
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""The inputs of a recipe as they are given for a run, each of the type of its default. Pure."""
+"""The inputs given for a run of a recipe, each of the type of its default. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ SET = "--set "  # begins the fields of errors, which are called as the command l
 
 
 def read_inputs(defaults: Mapping[str, Input], given: Mapping[str, Any]) -> dict[str, Input]:
-    """The inputs with what is given laid over the defaults; texts are read as the default's type is. Raises Invalid."""
+    """The default inputs, overridden by those given; texts are parsed as the default's type. Raises Invalid."""
     for name in given:
         if name not in defaults:
             expected = f"one of the inputs {', '.join(defaults)}" if defaults else "none, as the recipe has no inputs"
@@ -48,7 +48,7 @@ def read_input(field: str | None, name: str, usual: Scalar, raw: Any) -> Scalar:
 
 
 def _text(raw: Any) -> str | None:
-    """Text; what looks like a whole number came as one from a command line."""
+    """A value as text; a whole number is accepted, as command lines pass one for such text."""
     return str(raw) if isinstance(raw, str | int) and not isinstance(raw, bool) else None
 
 

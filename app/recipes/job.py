@@ -1,4 +1,4 @@
-"""Runs of recipes as a kind of jobs."""
+"""Recipe runs as a job kind."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ class RecipeKind(SteppedKind[RecipeRun]):
     owner = "run_id"
 
     def progress_of(self, session: Session, rows: Sequence[RecipeRun]) -> dict[int, Progress]:
-        """How many of its steps are over, by run."""
+        """The number of finished steps, by run."""
         done = self.count_steps(session, rows, RecipeStep.ended_at.is_not(None))
         return {row.id: (done[row.id], row.steps) for row in rows}
 

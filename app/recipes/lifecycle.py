@@ -1,4 +1,4 @@
-"""Creating runs of recipes, and reading what they consist of. Nothing here commits."""
+"""Create recipe runs and read their contents. Nothing here commits."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ from app.society.job import SOCIETY as SOCIETY_KIND
 
 
 class NewRun(NamedTuple):
-    """A run to be created: what was asked for, with nothing left open, its steps, and the models that they name."""
+    """A run to be created: its spec with all defaults filled in, its steps, and the models that they name."""
 
     loaded: LoadedRecipe
     spec: RecipeSpec
@@ -49,10 +49,10 @@ class NewRun(NamedTuple):
 
 
 def prepare(session: Session, loaded: LoadedRecipe, spec: RecipeSpec) -> NewRun:
-    """Look for all that the steps of a recipe name. Without a name, the run gets one.
+    """Look up everything that the steps of a recipe name. Without a name, the run gets one.
 
-    Raises Conflict for a name that another run has, or models that are there already, and FieldError for what its steps
-    name and is not there or cannot be used, with the line that names it.
+    Raises Conflict if another run has the name or models to be made already exist, and FieldError, with the line, if
+    something that its steps name does not exist or cannot be used.
     """
     name = spec.name or _default_name(session, loaded.plan.file.recipe)
     _refuse_taken(session, name)
@@ -96,7 +96,7 @@ def create(session: Session, new: NewRun, *, queued: bool, requester: Requester 
 
 
 def plan_of(row: RecipeRun) -> RecipePlan:
-    """All steps of a run in their order."""
+    """The plan of a run: all its steps in order."""
     return plan(*written_of(row), row.name)
 
 
@@ -113,7 +113,7 @@ def _default_name(session: Session, recipe: str) -> str:
 
 
 def _refuse_taken(session: Session, name: str) -> None:
-    """Raises Conflict: what a run makes is called after it."""
+    """Raises Conflict if another run has the name, as a run's results are named after it."""
     other = session.scalar(select(RecipeRun.id).where(RecipeRun.name == name).limit(1))
     if other is not None:
         got = Phrase("%(name)s, which recipe run %(number)s has", name=shown(name), number=other)
@@ -124,9 +124,9 @@ def _refuse_taken(session: Session, name: str) -> None:
 
 
 def _check_named(session: Session, found: RecipePlan) -> list[LanguageModel]:
-    """The models of the registry that steps name. Raises RecipeFault for one, or a dataset, that cannot be used.
+    """The registered models that steps name. Raises RecipeFault for a model or dataset that cannot be used.
 
-    What several turns of a loop name alike is looked for once.
+    A name that several iterations of a loop share is looked up once.
     """
     known: dict[tuple[int, str, str], Sequence[LanguageModel]] = {}
     _check_prompts(session, found)
@@ -149,7 +149,7 @@ def _check_named(session: Session, found: RecipePlan) -> list[LanguageModel]:
 
 
 def _check_prompts(session: Session, found: RecipePlan) -> None:
-    """Raises RecipeFault for a prompt that cannot be told."""
+    """Raises RecipeFault for a prompt that cannot be used."""
     known = set()
     for step in found.steps:
         for field, named in _prompts(step.draft):
@@ -169,7 +169,7 @@ def _prompts(draft: JobSpec) -> list[tuple[str, str]]:
 
 
 def _check_prompt(session: Session, named: str) -> None:
-    """Raises FieldError for a prompt that is not there, or whose version is open: all steps are to tell the same."""
+    """Raises FieldError if a prompt does not exist or has no fixed version: all steps must use the same text."""
     if named == NO_PROMPT:
         return
     row = find_prompt(session, named, None)
@@ -183,20 +183,20 @@ def _check_prompt(session: Session, named: str) -> None:
 
 
 def _unnamed(error: FieldError, field: str) -> FieldError:
-    """The error without what the key says anyhow."""
+    """The error without the subject that the key already gives."""
     subject = error.parts["subject"]
     return type(error)(field, **{**error.parts, "subject": None if subject is None else Verbatim(str(subject))})
 
 
 def _is_made(value: Any) -> bool:
-    """Whether a step before makes what a field names, or some of it."""
+    """Whether a field's value comes, at least in part, from an earlier step."""
     if isinstance(value, Mapping):
         return any(isinstance(each, Made) for each in value)
     return any(isinstance(each, Made) for each in (value if isinstance(value, list) else [value]))
 
 
 def _named(session: Session, step: PlannedStep, field: str, wanted: Sequence[str]) -> Sequence[LanguageModel]:
-    """What a field names in the database; its models. Raises FieldError."""
+    """Check what a field names in the database, and return its models. Raises FieldError."""
     named = getattr(step.draft, field)
     names = [named] if isinstance(named, str) else [*named]
     if MODEL in wanted:
@@ -212,7 +212,7 @@ def _named(session: Session, step: PlannedStep, field: str, wanted: Sequence[str
 
 
 def _models(session: Session, draft: JobSpec, field: str, names: Sequence[str]) -> Sequence[LanguageModel]:
-    """The models of a field, each of which can do what the field is for. Raises FieldError."""
+    """The models that a field names, each checked to be suitable for the field. Raises FieldError."""
     if isinstance(draft, RoundSpec | EvaluateSpec):
         return [find_round_model(session, draft.game, name) for name in names]
     if "use" in fields_of(type(draft))[field]:

@@ -1,4 +1,4 @@
-"""Runs of recipes for experimenters: a page of them, and the steps of one with their jobs and what they gave."""
+"""Recipe runs for experimenters: a page of them, and the steps of one with their jobs and results."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ JSON = dict[str, Any]
 
 
 class RecipeStepLine(NamedTuple):
-    """A step of a run: what is done, its job and how far that is once it was begun, and what it gave."""
+    """A step of a run: what it does, its job with the progress once it has begun, and its results."""
 
     key: str
     do: str
@@ -38,7 +38,7 @@ class RecipeStepLine(NamedTuple):
 
     @property
     def status(self) -> str | None:
-        """What the status of its job is called; of a step without one, whether it is done. None: not begun."""
+        """The label of its job's status; for a step without a job, whether it is done. None: not begun."""
         if self.item is not None:
             return self.item.state
         return None if self.step is None else states.DONE
@@ -50,7 +50,7 @@ class RecipeStepLine(NamedTuple):
 
     @property
     def figures(self) -> Sequence[str]:
-        """The first of its figures in words; tables are shown by themselves."""
+        """The first of its figures in words; tables are shown separately."""
         found = {} if "rows" in self.result else self.result
         return [f"{name.replace('_', ' ')} {value_in_words(each)}" for name, each in [*found.items()][:_SHOWN_FIGURES]]
 
@@ -64,13 +64,13 @@ def value_in_words(found: Mapping[str, Any]) -> str:
 
 
 def steps_of(row: RecipeRun) -> Sequence[tuple[str, str, Mapping[str, Any]]]:
-    """The key of each step of a run, with what it does and the values of its loops' variables, in their order."""
+    """The steps of a run in order: each with its key, what it does, and the values of its loop variables."""
     outline = outline_of(*lifecycle.written_of(row))
     return [(turn.key, outline.file.steps[turn.index].do, turn.values) for turn in outline.turns]
 
 
 def lines_of(session: Session, row: RecipeRun) -> list[RecipeStepLine]:
-    """All steps of a run in their order, with a few statements however many there are."""
+    """All steps of a run in order, read with a constant number of statements."""
     begun = {step.key: step for step in RECIPE.steps_of(session, row.id)}
     jobs, made = _jobs(session, begun.values()), _made(session, begun.values())
     cells = cells_of_jobs(session, begun.values())
@@ -88,7 +88,7 @@ def tables_of(session: Session, row: RecipeRun) -> list[RecipeStep]:
 
 
 class ShownTable(NamedTuple):
-    """A table of a run in words: what heads its columns, and its lines."""
+    """A table of a run in words: its column headings and its lines."""
 
     name: str
     head: Sequence[str]
@@ -96,7 +96,7 @@ class ShownTable(NamedTuple):
 
 
 def shown_tables(session: Session, row: RecipeRun) -> list[ShownTable]:
-    """The tables of a run, as far as they are there."""
+    """The tables of a run that exist so far."""
     return [_shown_table(step.key, step.figures or {}) for step in tables_of(session, row)]
 
 
@@ -117,14 +117,14 @@ def _shown_table(name: str, table: Mapping[str, Any]) -> ShownTable:
 
 
 def in_words(value: Any) -> str:
-    """An input or the value of a variable as a file has it."""
+    """The value of an input or a variable as written in a file."""
     if isinstance(value, list):
         return ", ".join(map(in_words, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def cells_of_jobs(session: Session, steps: Iterable[RecipeStep]) -> dict[AwaitedJob | None, Reference]:
-    """The jobs of steps, as cells that lead to them."""
+    """The jobs of steps, as cells that link to them."""
     numbers: dict[JobKind[Any], list[int]] = {}
     for kind, number in (job for step in steps if (job := job_of(step)) is not None):
         numbers.setdefault(kind, []).append(number)
@@ -136,7 +136,7 @@ def cells_of_jobs(session: Session, steps: Iterable[RecipeStep]) -> dict[Awaited
 
 
 def _jobs(session: Session, steps: Iterable[RecipeStep]) -> dict[AwaitedJob | None, JobListItem]:
-    """The jobs of steps, as items of their lists."""
+    """The jobs of steps, as list items."""
     begun = [job for step in steps if (job := job_of(step)) is not None]
     found: dict[AwaitedJob | None, JobListItem] = {}
     for kind in JOBS_OF_STEPS.values():
@@ -168,7 +168,7 @@ def _made(session: Session, steps: Iterable[RecipeStep]) -> dict[str, list[Refer
 
 
 def progress_of(session: Session, rows: Sequence[RecipeRun]) -> dict[int, JSON]:
-    """How far runs are, as figures by name, by their numbers; `at` changes with each step and with its job's status."""
+    """The progress of runs by number, as figures by name; `at` changes with each step and its job's status."""
     awaited = RECIPE.awaited_jobs(session, [row.id for row in rows])
     found = {}
     for item in job_items(session, RECIPE, rows):

@@ -1,11 +1,11 @@
-"""What earlier steps will have made, in the fields of later ones: found out when they are done. Pure."""
+"""Outputs of earlier steps in the fields of later ones, resolved once those steps are done. Pure."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 
 class Made(NamedTuple):
-    """What earlier steps will have made, by their keys. `many`: a list, even of one; a tuple of one key otherwise."""
+    """Outputs of earlier steps, by the steps' keys. `many`: a list, even of one; otherwise a single key."""
 
     keys: tuple[str, ...]
     output: str
@@ -14,7 +14,7 @@ class Made(NamedTuple):
 
 
 def with_made(value: Any, one: Callable[[str, Made], Any]) -> Any:
-    """A value with what `one` gives for each key of a Made; a field of which it gives None is left out."""
+    """A value with each key of a Made replaced by the result of `one`; fields for which it is None are omitted."""
     if isinstance(value, Made):
         found = [each for key in value.keys if (each := one(key, value)) is not None]
         return found if value.many else found[0] if found else None
@@ -29,7 +29,7 @@ def with_made(value: Any, one: Callable[[str, Made], Any]) -> Any:
 
 
 def made_in(value: Any) -> Iterator[Made]:
-    """All that a value takes of earlier steps."""
+    """All outputs of earlier steps that a value refers to."""
     if isinstance(value, Made):
         yield value
     elif isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Which steps a recipe has in which turns of which loops, in their order. Pure."""
+"""The steps of a recipe for each iteration of their loops, in order. Pure."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,20 +16,20 @@ MOST_PLANNED = 2000  # steps of a run, turns of loops counted
 
 
 def turn_of(values: Mapping[str, Scalar]) -> str:
-    """The values of variables, for people: iteration=2, seed=7."""
+    """The values of variables, for display: iteration=2, seed=7."""
     return ", ".join(
         f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in values.items()
     )
 
 
 def key_of(name: str, values: Mapping[str, Scalar]) -> str:
-    """What a step in one turn of its loops is called in the table of a run's steps."""
+    """The key of a step in one iteration of its loops, as shown in the table of a run's steps."""
     return f"{name} {turn_of(values)}" if values else name
 
 
 @dataclass(frozen=True, slots=True)
 class LoopTurn:
-    """A step in one turn of its loops, before its fields are looked at."""
+    """A step in one iteration of its loops, before its fields are read."""
 
     place: int
     key: str
@@ -38,10 +38,10 @@ class LoopTurn:
 
 
 class Outline:
-    """Which steps there are in which turns of which loops, in their order.
+    """The steps for each iteration of their loops, in order.
 
-    `seeded` has the indices of the steps whose seed follows from the run's. What a sweep varies becomes loops around
-    the steps that it reaches, which are done in each of its cells; all others are done once.
+    `seeded` has the indices of the steps whose seed is derived from the run's. Swept fields and seeds become loops
+    around the steps that they affect, which run once in each cell; all others run once.
     """
 
     def __init__(self, file: RecipeFile, inputs: Mapping[str, Input], seeded: Collection[int] = ()) -> None:
@@ -79,7 +79,7 @@ class Outline:
             raise RecipeFault(path, Invalid(None, expected="a name that no other step has", got=step.name))
 
     def loops(self, index: int, values: Mapping[str, Scalar]) -> Sequence[Loop]:
-        """The loops of a step, the outermost first: those of the sweep, and its own, in the cell of these values."""
+        """The loops of a step, outermost first: those of the sweep, then its own, for the cell with these values."""
         cell = {name: values[name] for name in self._swept[index] if name in values}
         key = index, tuple(cell.values())
         if key not in self._known:
@@ -89,11 +89,11 @@ class Outline:
         return self._known[key]
 
     def is_swept(self, variable: str) -> bool:
-        """Whether a variable is one of the sweep."""
+        """Whether a variable belongs to the sweep."""
         return variable in self.sweep.variables
 
     def _check_seeds(self, own: Sequence[Sequence[Loop]]) -> None:
-        """Raises RecipeFault where seeds are swept and looped over as well."""
+        """Raises RecipeFault if seeds are both swept and looped over."""
         for step, loops in zip(self.file.steps, own, strict=True):
             if self.sweep.seeds and any(loop.name == SEED for loop in loops):
                 expected = f"none, as {step.name} has a loop over {SEED} of its own"
@@ -138,7 +138,7 @@ class Outline:
     def _sequence(
         self, indices: Sequence[int], depth: int, outer: Mapping[str, Scalar]
     ) -> Iterator[tuple[int, Mapping[str, Scalar]]]:
-        """The steps of these indices, which have their first loops in common, in the order in which they are done."""
+        """The steps with these indices, which share their first `depth` loops, in execution order."""
 
         def own_loop(index: int) -> Loop | int:
             """The loop at this depth; a step without one stands alone."""

@@ -1,4 +1,4 @@
-"""What is shown of a run of a recipe: its steps with their jobs, its tables, and what was asked for."""
+"""The page of a recipe run: its steps with their jobs, its tables, and what was requested."""
 
 from collections.abc import Sequence
 
@@ -37,7 +37,7 @@ STEPS = JobTable(
 
 
 def _swept(session: Session, items: Sequence[JobListItem]) -> list[Sequence[TableCell]]:
-    """The figures of each sweep; none of a run that has no sweep."""
+    """The figures of each run's sweep; none for a run without a sweep."""
     rows = [each.row for each in items]
     return [cells_of(results_of(row, lines_of(session, row)).table) if sweep_of(row).variables else [] for row in rows]
 

@@ -1,7 +1,7 @@
-"""What the steps of a recipe come to: each turn of each loop as a step of its own, with what it takes of earlier ones.
+"""The plan of a recipe: a step for each loop iteration, with the outputs that it takes from earlier steps.
 
-All of it follows from the file and the inputs, so a recipe is known to the end before its first step begins. What a
-step makes is known when it is done; until then a `Made` stands in its place.
+The plan depends only on the file and the inputs, so it is complete before the first step begins. A step's outputs are
+known when it is done; until then a `Made` stands in for them.
 """
 
 import hashlib
@@ -29,7 +29,9 @@ _NUMBERED = 1_000_000_000  # what stands for the number of something that is not
 
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
-    """A step in one turn of its loops. `fields` are those of the spec of its kind, with a Made where it takes one."""
+    """A step in one iteration of its loops. `fields` are its kind's spec fields, with a Made for each output that it
+    takes.
+    """
 
     place: int  # among all steps of the run, in their order
     key: str  # by its name and the values of its loops' variables
@@ -43,18 +45,18 @@ class PlannedStep:
 
     @property
     def turn(self) -> str:
-        """The values of its loops' variables, for people."""
+        """The values of its loop variables, for display."""
         return turn_of(self.values)
 
     @property
     def takes(self) -> Sequence[Made]:
-        """What it takes of earlier steps."""
+        """The outputs that it takes from earlier steps."""
         return [*made_in(self.fields)]
 
 
 @dataclass(frozen=True, slots=True)
 class RecipePlan:
-    """All steps of a run in their order, the inputs that they follow from, and what is swept."""
+    """All steps of a run in order, the inputs that determine them, and the sweep."""
 
     file: RecipeFile
     inputs: Mapping[str, Input]
@@ -64,9 +66,9 @@ class RecipePlan:
 
 
 def plan(file: RecipeFile, given: Mapping[str, Input] | None = None, run: str | None = None) -> RecipePlan:
-    """The steps of a recipe with these inputs. `run` is the name of the run; without one, the recipe's stands for it.
+    """The steps of a recipe with these inputs. `run` is the name of the run, by default the recipe's.
 
-    Raises RecipeFault for the first thing that cannot be.
+    Raises RecipeFault for the first error.
     """
     inputs = {**file.inputs, **(given or {})}
     _check_seed(inputs)
@@ -78,12 +80,12 @@ def plan(file: RecipeFile, given: Mapping[str, Input] | None = None, run: str | 
 
 
 def outline_of(file: RecipeFile, inputs: Mapping[str, Input]) -> Outline:
-    """Which steps there are in which turns. Raises RecipeFault."""
+    """The steps for each iteration of their loops. Raises RecipeFault."""
     return Outline(file, inputs, [index for index, step in enumerate(file.steps) if _takes_seed(step)])
 
 
 def _takes_seed(step: WrittenStep) -> bool:
-    """Whether the seed of a step follows from the run's; of a training whose method is a reference it may."""
+    """Whether a step's seed is derived from the run's; for a training whose method is a reference, it may be."""
     kind = STEP_KINDS.get(step.do)
     if kind is None:
         return False
@@ -102,7 +104,7 @@ def _check_seed(inputs: Mapping[str, Input]) -> None:
 
 
 class _Planner:
-    """Fills in the fields of steps, one after another."""
+    """Fills in the fields of steps in order."""
 
     def __init__(self, outline: Outline, run: str) -> None:
         self._outline, self._run = outline, run
@@ -111,7 +113,7 @@ class _Planner:
         self._references = ReferenceReader(outline, run, self._gives)
 
     def planned(self, turn: LoopTurn) -> PlannedStep:
-        """A step with its fields, which its kind takes. Raises RecipeFault."""
+        """A step with its fields, checked by its kind. Raises RecipeFault."""
         step = self._outline.file.steps[turn.index]
         base: KeyPath = ("steps", turn.index)
         if step.do not in STEP_KINDS:
@@ -138,7 +140,7 @@ class _Planner:
         return found
 
     def _check_taken(self, made: Made, wanted: Sequence[str] | None, path: KeyPath, turn: LoopTurn) -> None:
-        """Raises RecipeFault where what a step made does not fit the field that it is put into."""
+        """Raises RecipeFault if an output of a step does not fit the field that takes it."""
         source = f"{self._done[made.keys[0]].step.name}.{made.output}, which is {made.what}"
         if wanted is None:
             expected = "an input or a variable of a loop here"
@@ -149,7 +151,7 @@ class _Planner:
         raise RecipeFault(path, Invalid(None, expected=expected, got=Verbatim(source)), turn_of(turn.values))
 
     def _with_defaults(self, kind: StepKind, fields: Mapping[str, Any], turn: LoopTurn, takes: Any) -> dict[str, Any]:
-        """The fields with numbers of what is taken as text, and a name and a seed where none are given."""
+        """The fields with taken numbers as text, and with a name and a seed where none are given."""
         found = {name: _numbers_as_text(value) if name in takes else value for name, value in fields.items()}
         known = fields_of(kind.spec)
         if "name" in known and "name" not in found:
@@ -170,12 +172,12 @@ class _Planner:
         return found
 
     def _key_without_swept(self, turn: LoopTurn) -> str:
-        """What a step in a turn is called without swept values: cells of one seed differ in nothing but these."""
+        """The key of a step without swept values, so that cells of one seed differ only in these."""
         step, swept = self._outline.file.steps[turn.index], [axis.variable for axis in self._outline.sweep.axes]
         return key_of(step.name, {name: value for name, value in turn.values.items() if name not in swept})
 
     def name_of(self, kind: StepKind, turn: LoopTurn) -> str:
-        """What a model, a round or a dataset is called whose step does not say."""
+        """The default name for the model, round or dataset that a step makes."""
         step = self._outline.file.steps[turn.index].name
         if MODEL in kind.gives({}).values():
             values = "-".join(_in_model_name(value) for value in turn.values.values())
@@ -183,7 +185,7 @@ class _Planner:
         return f"{self._run}, {turn.key}"[:_LONGEST_NAME].strip()
 
     def _draft(self, kind: StepKind, fields: Mapping[str, Any], turn: LoopTurn) -> JobSpec:
-        """The fields as the kind's own spec reads them. Raises RecipeFault for what it refuses."""
+        """The fields parsed by the kind's own spec. Raises RecipeFault for what it refuses."""
         path: KeyPath = ("steps", turn.index, "with")
         stands_for = _StandIns(self._done)
         try:
@@ -199,7 +201,7 @@ class _Planner:
         return spec
 
     def _check_compared(self, planned: PlannedStep, path: KeyPath) -> None:
-        """Raises RecipeFault for an evaluation beside other matches, and for means over what has no such loop."""
+        """Raises RecipeFault for an evaluation beside other matches, and for means over a loop that a step lacks."""
         beside, over = planned.fields.get("beside"), planned.fields.get("over")
         if isinstance(beside, Made):
             other = self._done[beside.keys[0]]
@@ -223,14 +225,14 @@ class _Planner:
 
 
 class _StandIns:
-    """What stands for things that are not there yet, while a spec is checked: each has another."""
+    """Placeholders for things that do not exist yet, used while a spec is checked; each thing has its own."""
 
     def __init__(self, done: Mapping[str, PlannedStep]) -> None:
         self._done = done
         self._of: dict[str, str] = {}
 
     def one(self, key: str, made: Made) -> str:
-        """What stands for one of them."""
+        """The placeholder for one thing."""
         step = self._done[key]
         if made.what == FIGURES:
             return key
@@ -239,24 +241,24 @@ class _StandIns:
         return text
 
     def reworded(self, got: Any) -> Any:
-        """What came, with a stand-in as people know it."""
+        """The refused value, with a placeholder replaced by its reference."""
         return Verbatim(f"${{{self._of[got]}}}") if isinstance(got, str) and got in self._of else got
 
 
 def _numbers_as_text(value: Any) -> Any:
-    """The number of something in the database as specs take it."""
+    """Numbers of database objects as text, which specs take."""
     if isinstance(value, list):
         return [_numbers_as_text(each) for each in value]
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _in_model_name(value: Scalar) -> str:
-    """A value as names of models can have it."""
+    """A value in characters that model names may contain."""
     return "".join(each if each.isascii() and (each.isalnum() or each in "._") else "_" for each in str(value))
 
 
 def _path_of(name: str | None, fields: Mapping[str, Any]) -> KeyPath:
-    """The keys of a field by its name in an error; numbers are places of lists."""
+    """The key path of a field from its name in an error; numbers are positions in lists."""
     path: list[str | int] = []
     value: Any = fields
     for part in (name or "").split(".") if name else ():
@@ -267,7 +269,7 @@ def _path_of(name: str | None, fields: Mapping[str, Any]) -> KeyPath:
 
 
 def seed_of(seed: Input, key: str) -> int:
-    """The seed of a step, from that of the run and the step's key."""
+    """The seed of a step, derived from the run's seed and the step's key."""
     digest = hashlib.sha256(f"{seed}/{key}".encode()).digest()
     return int.from_bytes(digest[:8]) % (_LARGEST_OF_STEP + 1)
 
@@ -287,5 +289,5 @@ def _check_model_names(steps: Sequence[PlannedStep]) -> None:
 
 
 def spec_of(step: PlannedStep, results: Mapping[str, Mapping[str, Any]]) -> JobSpec:
-    """The spec of a step, of which all is known that it takes: `results` are those of steps by their keys."""
+    """The spec of a step whose inputs are all known: `results` has those of earlier steps by their keys."""
     return step.kind.spec.read(with_made(step.fields, lambda key, made: results[key].get(made.output)))

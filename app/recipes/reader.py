@@ -1,4 +1,4 @@
-"""Reads the file of a recipe. Whatever is wrong is said with file, line and key."""
+"""Reads the file of a recipe. Errors name the file, line and key."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ from app.recipes.loaded_recipe import LoadedRecipe, ReadFile, WrittenRecipe, loa
 def load_recipe(
     path: Path, given: Mapping[str, Any] | None = None, swept: Mapping[str, Any] | None = None
 ) -> LoadedRecipe:
-    """Read the file of a recipe and those that it names. Raises Invalid for the first thing that is wrong."""
+    """Read the file of a recipe and the files that it names. Raises Invalid for the first error."""
     text = read_text_file(path, "a text file that can be read", path.name)
     return parse_recipe(text, path.name, given, lambda name: _file_beside(path.parent, name), swept)
 
@@ -24,12 +24,12 @@ def parse_recipe(
     read_file: ReadFile | None = None,
     swept: Mapping[str, Any] | None = None,
 ) -> LoadedRecipe:
-    """Read the text of a recipe; `read_file` gives that of a file beside it. Raises Invalid."""
+    """Read the text of a recipe; `read_file` returns the text of a file beside it. Raises Invalid."""
     return load_written(read_written(text, source), given, read_file, swept)
 
 
 def read_written(text: str, source: str) -> WrittenRecipe:
-    """What the text of a recipe holds. Raises Invalid for what is no strict YAML."""
+    """The parsed contents of a recipe's text. Raises Invalid if it is not strict YAML."""
     try:
         return WrittenRecipe(parse_yaml(text, source), text)
     except Invalid as error:

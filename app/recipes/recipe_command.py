@@ -1,4 +1,4 @@
-"""`python -m app.recipes.recipe_command`: the process of `app/recipes/recipe_process.py`.
+"""`python -m app.recipes.recipe_command`: the process started by `app/recipes/recipe_process.py`.
 
 Prints one JSON object: what was read, or why it was `refused`.
 """
@@ -12,7 +12,7 @@ from app.recipes.reader import read_written
 
 
 def answer(given: dict[str, Any]) -> dict[str, Any]:
-    """The answer for the other process."""
+    """The answer to the parent process."""
     try:
         document = read_written(given["text"], given["source"]).document
     except AppError as error:

@@ -1,6 +1,6 @@
-"""The file of a recipe as it is written: inputs, and steps with what each does. Pure.
+"""The file of a recipe as written: inputs, and steps with what each does. Pure.
 
-Every key is written out in docs/recipes.md; app/recipes/plan.py says what the steps come to.
+Every key is documented in docs/recipes.md; app/recipes/plan.py turns the file into steps.
 """
 
 from typing import Annotated, Any, Literal, Self
@@ -26,13 +26,13 @@ Value = bool | int | float | Annotated[str, StringConstraints(max_length=500)]
 
 
 class RecipePart(BaseModel):
-    """A mapping in the file: keys that it does not know are refused."""
+    """A mapping in the file; unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class WrittenStep(RecipePart):
-    """What is done, with what, how often, and on what condition."""
+    """A step as written: what it does, with which fields, in which loops, and on what condition."""
 
     name: Identifier
     do: ShortText
@@ -42,12 +42,12 @@ class WrittenStep(RecipePart):
 
     @property
     def clauses(self) -> list[str]:
-        """Those of its loops, the outermost first."""
+        """The clauses of its loops, outermost first."""
         return [self.loops] if isinstance(self.loops, str) else list(self.loops)
 
 
 class RecipeFile(RecipePart):
-    """A recipe: what it is called, what can be given otherwise for a run, and its steps in their order.
+    """A recipe: its name, the inputs that a run can override, and its steps in order.
 
     `sweep` has the fields that take several values, and the seeds (app/recipes/sweep.py).
     """
@@ -70,7 +70,7 @@ class RecipeFile(RecipePart):
 
 
 def expected_form(error: ErrorDetails) -> str:
-    """What pydantic wanted of a value of the right type, as words that follow “expected”."""
+    """What pydantic expected of a value of the right type, worded to follow “expected”."""
     if error["type"] == "string_pattern_mismatch":
         return _FORMS[error["ctx"]["pattern"]]
     if error["type"] == "literal_error":

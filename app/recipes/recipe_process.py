@@ -1,4 +1,4 @@
-"""Reads recipes in a process of its own. `app/recipes/recipe_command.py` is that process."""
+"""Reads recipes in a separate process, which is `app/recipes/recipe_command.py`."""
 
 from app.core.documents import Document, Line
 from app.core.reading_process import read_in_process
@@ -6,7 +6,7 @@ from app.recipes.loaded_recipe import WrittenRecipe
 
 
 def read_recipe(content: bytes, source: str) -> WrittenRecipe:
-    """What a recipe holds. Raises RefusedFiles."""
+    """The contents of a recipe. Raises RefusedFiles."""
     text = content.decode(errors="replace").replace("\r\n", "\n")  # forms send lines as they end in mail
     answer = read_in_process("app.recipes.recipe_command", given={"text": text, "source": source})
     lines = {tuple(path): Line(source, number) for path, number in answer["lines"]}

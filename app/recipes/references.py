@@ -1,4 +1,4 @@
-"""What the references in a step's fields name: inputs, variables of loops, and what earlier steps make. Pure."""
+"""Resolves the references in a step's fields: inputs, loop variables, and outputs of earlier steps. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from app.recipes.sweep_reach import paths_of
 
 
 class _Missing(NamedTuple):
-    """Why there is nothing that an alternative of a reference names."""
+    """The reason why an alternative of a reference names nothing that exists."""
 
     why: str
 
@@ -34,14 +34,14 @@ class _Missing(NamedTuple):
 class ReferenceReader:
     """Fills in the references in the fields of steps, one step after another.
 
-    `gives` has what the steps before give, by their keys; whoever plans a step adds what that one does.
+    `gives` has the outputs of earlier steps, by their keys; the planner of a step adds that step's outputs.
     """
 
     def __init__(self, outline: Outline, run: str, gives: Mapping[str, Mapping[str, str]]) -> None:
         self._outline, self._run, self._gives = outline, run, gives
 
     def value(self, value: Any, path: KeyPath, turn: LoopTurn) -> Any:
-        """A value with what its references name; those of names are in keys, too."""
+        """A value with its references resolved, including those in the keys of mappings."""
         try:
             if isinstance(value, str):
                 return self._text(value, turn)
@@ -66,7 +66,7 @@ class ReferenceReader:
         return found if isinstance(found, Made) else str(found)
 
     def _text(self, text: str, turn: LoopTurn) -> Any:
-        """A text with the values of its references; what stands for all of it keeps its type."""
+        """A text with its references replaced by their values; a reference that is the whole text keeps its type."""
         references_in(text)
         if (whole := whole_reference(text)) is not None:
             return self._referenced(whole, turn)
@@ -92,7 +92,7 @@ class ReferenceReader:
         raise Invalid(None, expected=expected, got=Verbatim("; ".join(missing)), remedy=remedy)
 
     def _found(self, path: Path, turn: LoopTurn) -> Any:
-        """What one alternative names: a value, what a step makes, or why there is none."""
+        """What one alternative names: a value, an output of a step, or the reason why it does not exist."""
         outline = self._outline
         if path.at is not None:
             return self._item(path.name, path.at, turn)
@@ -117,7 +117,7 @@ class ReferenceReader:
         raise Invalid(None, expected=f"{what} ({', '.join(known)})", got=path.name)
 
     def _item(self, name: str, variable: str, turn: LoopTurn) -> Scalar:
-        """The value of a list, an input, at the place that a variable has reached in its loop. Raises Invalid."""
+        """The value of a list input at the current position of a variable in its loop. Raises Invalid."""
         values: Any = self._outline.inputs.get(name)
         if not isinstance(values, list | tuple):
             lists = [each for each, value in self._outline.inputs.items() if isinstance(value, list | tuple)]
@@ -166,7 +166,7 @@ class ReferenceReader:
         return Made(tuple(each.key for each in there), output, given[0][output], many)
 
     def _qualified(self, path: Path, index: int, turn: LoopTurn) -> dict[str, str]:
-        """Which qualifier goes with which variable of a step's loops. Raises Invalid where that is not clear."""
+        """The qualifier for each variable of a step's loops. Raises Invalid where that is ambiguous."""
         loops = self._outline.loops(index, turn.values)
         own = [loop.name for loop in loops if not self._outline.is_swept(loop.name)]  # a cell sees its own steps alone
         found: dict[str, str] = {}
@@ -201,7 +201,7 @@ class ReferenceReader:
         return found
 
     def _values_of(self, loop: Loop, qualifier: str | None, path: Path, turn: LoopTurn) -> Sequence[Scalar] | _Missing:
-        """Those values of a loop's variable that a reference means."""
+        """The values of a loop's variable to which a reference applies."""
         now = turn.values.get(loop.name)
         if qualifier in (ALL, LAST):
             if loop.name not in turn.values:
@@ -226,7 +226,7 @@ class ReferenceReader:
         return _Missing(f"{path.text}, of which there is none yet")
 
     def _later(self, path: Path, turn: LoopTurn, index: int) -> Invalid:
-        """The error of a reference to a step that comes later, or to the step itself."""
+        """The error for a reference to a later step, or to the step itself."""
         expected = "a step before this one"
         if index == turn.index:
             return Invalid(None, expected=expected, got=Verbatim(f"{path.text}, which is the step itself"))
@@ -237,7 +237,7 @@ class ReferenceReader:
         )
 
     def _leads_to(self, start: int, name: str) -> bool:
-        """Whether a step refers to that name, itself or by others."""
+        """Whether a step refers to that name, directly or through other steps."""
         outline, seen, due = self._outline, {start}, [start]
         while due:
             for path in paths_of(outline.file.steps[due.pop()], outline.variables):

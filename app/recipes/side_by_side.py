@@ -1,4 +1,4 @@
-"""The models of a recipe's run side by side: those that it trained, in order, against what the first began with."""
+"""The models of a recipe run side by side: those that it trained, in order, against the first one's base."""
 
 from typing import Any
 
@@ -16,10 +16,10 @@ from app.rounds.job import ROUND
 
 
 def choice_of_run(session: Session, number: int, **further: Any) -> SideBySideChoice:
-    """The models that its trainings have made so far, in the matches of its rounds. Training k is iteration k, but
-    where trainings differ in more than the turn of one loop.
+    """The models that a run's trainings have made so far, in the matches of its rounds. Training k is iteration k,
+    unless the trainings differ in more than the iteration of one loop.
 
-    Raises NotFound for a run that there is not, and Invalid for one without a trained model.
+    Raises NotFound if the run does not exist, and Invalid for one without a trained model.
     """
     row = RECIPE.get(session, number)
     of_run = RecipeStep.run_id == number

@@ -1,5 +1,5 @@
-"""What the engine does for each kind of steps: what it prepares between transactions, the job that it creates, and the
-figures that are taken when that is done.
+"""The engine's actions for each kind of step: what is prepared between transactions, the job that is created, and the
+figures that are measured when it is done.
 """
 
 from collections.abc import Callable, Mapping
@@ -51,30 +51,30 @@ _Z = 1.959963984540054  # of a normal distribution, within which 95 % of it lies
 
 
 class StepInputs:
-    """What steps are played on and asked; nothing, where whoever owns the steps has none of it.
+    """The material and files of steps; none by default, for owners of steps that have none.
 
-    Each method raises Invalid for what cannot be.
+    Each method raises Invalid for unusable input.
     """
 
     def played(self, _spec: RoundSpec) -> Material | None:
-        """What a round is played on; None where all matches share one piece, or there are none."""
+        """The material of a round; None where all matches share one piece, or there is none."""
         return None
 
     def held_out(self, _spec: EvaluateSpec) -> Material | None:
-        """What an evaluation is played on."""
+        """The material of an evaluation."""
         return None
 
     def files_of(self, _spec: JobSpec) -> dict[str, Any]:
-        """What the files of a spec hold, by field."""
+        """The contents of a spec's files, by field."""
         return {}
 
     def text_of(self, name: str) -> str:
-        """The text of a file with rows. Raises KeyError for one that is not there."""
+        """The text of a file with rows. Raises KeyError if it does not exist."""
         raise KeyError(name)
 
 
 class StepContext(NamedTuple):
-    """What a step is prepared with: who runs it, the kind of job that it belongs to, and its inputs."""
+    """The context in which a step is prepared: who runs it, the job kind that it belongs to, and its inputs."""
 
     job: JobContext
     kind: SteppedKind[Any]
@@ -83,9 +83,9 @@ class StepContext(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StepAction:
-    """What is done for a step of a kind.
+    """The action for a kind of step.
 
-    prepare: what takes longer than a transaction may; done twice, it leaves nothing that anything refers to. begin: the
+    prepare: work that is too long for a transaction; if repeated, it leaves nothing that is referred to. begin: the
     columns of the step's row, created with its job in one transaction. measure: its figures once the job is done.
     """
 
@@ -98,7 +98,7 @@ class StepAction:
 
 
 def _budget(session: Session, context: StepContext, row: Any, own: JobBudget) -> JobBudget:
-    """What a job may spend: what is left of the run's budget, or its own if that is less. Raises BudgetReached."""
+    """The budget of a job: what is left of the run's budget, or its own if that is less. Raises BudgetReached."""
     left = context.kind.budget_left(session, row)
 
     def least(one: Any, other: Any) -> Any:
@@ -242,7 +242,7 @@ def _compare(_context: StepContext, spec: CompareSpec, steps: Mapping[str, Recip
 
 
 def _evaluated(session: Session, step: RecipeStep, steps: Mapping[str, RecipeStep]) -> JSON:
-    """The figures of the model, beside those of another evaluation if one is named."""
+    """The figures of the model, compared with those of another evaluation if one is named."""
     beside = None if (key := step.spec.get("beside")) is None else steps[key]
     first = None if beside is None else (beside.number or 0, str(beside.spec["model"]))
     return figures_of_model(session, step.number or 0, str(step.spec["model"]), first)
@@ -265,7 +265,7 @@ def _measured(score: MeasuredScore) -> JSON:
 
 
 def _judged(session: Session, step: RecipeStep, _steps: Mapping[str, RecipeStep]) -> JSON:
-    """What all raters together say of each aspect: both models, and their difference."""
+    """The ratings of all raters combined, by aspect: both models, and their difference."""
     found: JSON = {}
     for each in assessment_listing.figures_of(session, ASSESSMENT.get(session, step.number or 0)):
         if each.aspect in found:
@@ -293,7 +293,7 @@ ACTIONS: Mapping[str, StepAction] = {
 
 
 def results_of_step(session: Session, step: RecipeStep) -> JSON:
-    """What a step that is over gives to later ones, by output; None for what it has not made."""
+    """The outputs of a finished step for later ones; None for what it has not made."""
     found: JSON = {"figures": step.key}
     if step.kind is not None:
         found[step.kind] = str(step.number)

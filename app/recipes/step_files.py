@@ -1,4 +1,4 @@
-"""What the files hold that steps name: material of games, questions, first memories, rows to import."""
+"""The contents of the files that steps name: material of games, questions, first memories, rows to import."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ MATERIAL_FIELD = "material"
 
 
 def played_material(spec: RoundSpec, texts: Mapping[str, str], seed: Input = 0) -> Material | None:
-    """What a round is played on: pieces that no evaluation has. None where all matches share one, or there are none.
+    """The material of a round: pieces that no evaluation has. None if all matches share one, or there are none.
 
     `seed` is the run's. Raises Invalid.
     """
@@ -42,9 +42,9 @@ def played_material(spec: RoundSpec, texts: Mapping[str, str], seed: Input = 0) 
 
 
 def held_out_material(spec: EvaluateSpec, texts: Mapping[str, str], seed: Input = 0) -> Material | None:
-    """What an evaluation is played on: as many held-out pieces as it has matches, some of them twice if need be.
+    """The material of an evaluation: one held-out piece for each match, some repeated if necessary.
 
-    Of a list in which all are held out they come in its order, of any other they are drawn. `seed` is the run's. Raises
+    If all pieces of a list are held out, they keep its order; otherwise they are drawn. `seed` is the run's. Raises
     Invalid.
     """
     whole = _material(spec, texts, seed)
@@ -76,13 +76,13 @@ def _material(spec: RoundSpec | EvaluateSpec, texts: Mapping[str, str], seed: In
 
 @lru_cache(maxsize=4)
 def _drawn(game: str, seed: str) -> Sequence[Any]:
-    """All pieces of a game without a file: to draw them takes up to a second, and every step of a run has the same."""
+    """All pieces of a game without a file; drawing takes up to a second, and all steps of a run share them."""
     kind = find_game(game).material
     return () if kind is None else tuple(kind.draw_all(random.Random(f"{seed}/recipe")))
 
 
 def files_of(spec: JobSpec, texts: Mapping[str, str]) -> dict[str, Any]:
-    """What the files of a spec hold, by field, or what ships. Raises Invalid."""
+    """The contents of a spec's files, by field, or those that are shipped. Raises Invalid."""
     found: dict[str, Any] = {}
     for name, file in spec.files.items():
         given = getattr(spec, name) or SHIPPED
@@ -107,7 +107,7 @@ def check_file(step: PlannedStep, field: str, name: str, text: str) -> None:
 
 
 def _check_rows(fields: Mapping[str, Any], name: str, text: str) -> None:
-    """Raises Invalid for a file of rows with a bad one, unless bad ones are left out."""
+    """Raises Invalid for a file of rows with a bad one, unless bad rows are skipped."""
     tally = ImportTally(FORMATS[str(fields["format"])])
     for _ in tally.lines(read_rows(BytesIO(text.encode()), name)):
         pass

@@ -1,5 +1,5 @@
-"""What a step of a recipe can do: the spec that its fields are checked by, what they take of earlier steps, and what
-the step gives to later ones.
+"""The kinds of step in a recipe: the spec that checks their fields, what they take from earlier steps, and what they
+give to later ones.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,13 +47,14 @@ def _checks_nothing(_spec: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class StepKind:
-    """What a step can do.
+    """A kind of step.
 
-    takes: of each field that may name something made by an earlier step, what that may be; it may depend on the other
-    fields, as may what the step `gives`: each output's name with what it is, the first of them if none is named.
-    files: fields that name a file beside the recipe. seed: where a seed goes that follows from the run's, if it is not
-    given; `same_seed`: whether it is the same in all turns of a loop. check: what the spec alone does not tell; raises
-    FieldError.
+    takes: the types accepted by each field that may name an output of an earlier step; they may depend on
+    the other fields, as may what the step `gives`: each output's name with its type, the first being the
+    default.
+    files: fields that name a file beside the recipe. seed: the path of a seed that is derived from the run's
+    if not given; `same_seed`: whether it is the same in all iterations of a loop. check: checks beyond those
+    of the spec; raises FieldError.
     """
 
     name: str
@@ -80,7 +81,7 @@ def _taken_by_training(fields: Fields) -> Takes:
 
 
 def _seed_of_training(fields: Fields) -> tuple[str, ...]:
-    """A vendor may have no seed."""
+    """The path of a training's seed; empty where the backend, such as a vendor's, has none."""
     backend, method = all_backends().get(str(fields.get("backend", LOCAL))), str(fields.get("method"))
     has_one = backend is not None and method in all_methods() and "seed" in backend.fields(method)
     return ("config", "seed") if has_one else ()

@@ -1,4 +1,4 @@
-"""Kinds of jobs that consist of a recipe's steps: runs of recipes, campaigns and alignments."""
+"""Job kinds that consist of a recipe's steps: recipe runs, campaigns and alignments."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
@@ -23,24 +23,24 @@ R = TypeVar("R", bound=Any)
 
 
 class SteppedKind(ChainedKind[R], Generic[R]):
-    """A kind whose jobs have steps. Whoever stops or resumes one does so to the job of the step that it is at.
+    """A kind whose jobs have steps. Stopping or resuming one does the same to the job of its current step.
 
-    `owner` is the name of the column of a step that has the number of the job whose step it is.
+    `owner` is the name of the step column that holds the number of the job to which the step belongs.
     """
 
     owner: ClassVar[str]
 
     @property
     def column(self) -> Any:
-        """The column itself, for a WHERE."""
+        """The owner column, for a WHERE."""
         return getattr(RecipeStep, self.owner)
 
     def begun_jobs(self, session: Session, row: R) -> Sequence[AwaitedJob]:
-        """The jobs of all steps that it has begun."""
+        """The jobs of all steps that have begun."""
         return [job for step in self.steps_of(session, row.id) if (job := job_of(step)) is not None]
 
     def awaited_jobs(self, session: Session, numbers: Collection[int]) -> dict[int, AwaitedJob]:
-        """The job of the step that each is at, unless it is done."""
+        """The job of each one's current step, unless it is done."""
         begun = select(self.column, RecipeStep).where(self.column.in_(numbers), RecipeStep.ended_at.is_(None))
         found = {number: job for number, step in session.execute(begun) if (job := job_of(step)) is not None}
         undone: set[AwaitedJob] = set()
@@ -51,11 +51,11 @@ class SteppedKind(ChainedKind[R], Generic[R]):
         return {number: job for number, job in found.items() if job in undone}
 
     def steps_of(self, session: Session, number: int) -> Sequence[RecipeStep]:
-        """The steps of a job that were begun, in their order."""
+        """The steps of a job that have begun, in order."""
         return self.steps_of_each(session, [number])[number]
 
     def steps_of_each(self, session: Session, numbers: Collection[int]) -> dict[int, list[RecipeStep]]:
-        """The steps of each of these jobs that were begun, in their order, with one statement."""
+        """The steps of each of these jobs that have begun, in order, read with one statement."""
         begun = select(self.column, RecipeStep).where(self.column.in_(numbers)).order_by(self.column, RecipeStep.place)
         found: dict[int, list[RecipeStep]] = {number: [] for number in numbers}
         for number, step in session.execute(begun):
@@ -63,7 +63,7 @@ class SteppedKind(ChainedKind[R], Generic[R]):
         return found
 
     def count_steps(self, session: Session, rows: Sequence[R], *conditions: ColumnElement[bool]) -> dict[int, int]:
-        """How many of the steps of each job that were begun meet all conditions, by the job's number."""
+        """The number of begun steps that meet all conditions, by job number."""
         counted = select(self.column, func.count()).where(self.column.in_([row.id for row in rows]), *conditions)
         found: dict[int, int] = dict(session.execute(counted.group_by(self.column)).all())
         return {row.id: found.get(row.id, 0) for row in rows}

@@ -1,4 +1,4 @@
-"""The steps of a run of a recipe."""
+"""The steps of a recipe run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
-"""The sweep of a recipe: which fields take which values, with which seeds, and what each cell of it is. Pure.
+"""The sweep of a recipe: which fields take which values, with which seeds, and the resulting cells. Pure.
 
 sweep:
-  seeds: 1..5                                        the run's seed; each cell is done once for each
-  inputs.objective: -1..1 by 0.5                     an input
-  train.config.learning_rate: [1.0e-4, 3.0e-4]       a field of a step, by the step's name and the keys in its `with`
+  seeds: 1..5                                   the run's seed; each cell is done once for each
+  inputs.objective: -1..1 by 0.5                an input
+  train.config.learning_rate: [1.0e-4, 3.0e-4]  a step's field, by step name and the keys in its `with`
 """
 
 import re
@@ -31,8 +31,8 @@ Values = Mapping[str, Scalar]
 class Axis(NamedTuple):
     """A field that takes several values.
 
-    field: as the file names it. variable: what it is called in keys of steps, on pages and in tables. step: the step
-    whose field it is, and `path` the keys within its `with`; None for an input.
+    field: its name in the file. variable: its name in step keys, on pages and in tables. step: the step to which the
+    field belongs, with `path` as the keys within its `with`; None for an input.
     """
 
     field: str
@@ -43,19 +43,19 @@ class Axis(NamedTuple):
 
     @property
     def numeric(self) -> bool:
-        """Whether its values lie on a number line."""
+        """Whether all its values are numbers."""
         return all(isinstance(each, int | float) and not isinstance(each, bool) for each in self.values)
 
 
 class Sweep(NamedTuple):
-    """All axes in their order, and the seeds; without seeds there is one of each cell."""
+    """All axes in order, and the seeds; without seeds, each combination has one cell."""
 
     axes: tuple[Axis, ...] = ()
     seeds: tuple[Scalar, ...] = ()
 
     @property
     def variables(self) -> list[str]:
-        """Of all axes, and of the seeds."""
+        """The variables of all axes, and of the seeds."""
         return [*(axis.variable for axis in self.axes), *([SEED] if self.seeds else [])]
 
     @property
@@ -66,17 +66,17 @@ class Sweep(NamedTuple):
 
     @property
     def combinations(self) -> list[Values]:
-        """The values of all axes together, whatever the seed."""
+        """All combinations of the axes' values, regardless of seed."""
         names = [axis.variable for axis in self.axes]
         return [dict(zip(names, values, strict=True)) for values in product(*(axis.values for axis in self.axes))]
 
     @property
     def cells(self) -> int:
-        """How many there are."""
+        """The number of cells."""
         return len(self.combinations) * max(1, len(self.seeds))
 
     def axis_of(self, step: str, path: Sequence[str | int]) -> Axis | None:
-        """The axis that is meant by a path within the fields of a step, or by the last keys of one."""
+        """The axis that matches a path within the fields of a step, or the last keys of one."""
         plain = tuple(map(str, path))
         for axis in self.axes:
             shorter = min(len(axis.path), len(plain))
@@ -86,7 +86,7 @@ class Sweep(NamedTuple):
         return None
 
     def fields(self, step: str, fields: Mapping[str, Any], values: Values) -> Mapping[str, Any]:
-        """The fields of a step in a cell: with the values of those that are swept in their places."""
+        """The fields of a step in a cell, with the swept values filled in."""
         found: Any = fields
         for axis in self.axes:
             if axis.step == step and axis.variable in values:
@@ -95,7 +95,7 @@ class Sweep(NamedTuple):
 
 
 def _put(into: Any, path: Sequence[str], value: Any) -> Any:
-    """A nested value with another one at a path; places of lists are numbers from 0."""
+    """A nested value with another one put at a path; positions in lists are numbers from 0."""
     if not path:
         return value
     first, rest = path[0], path[1:]
@@ -106,22 +106,22 @@ def _put(into: Any, path: Sequence[str], value: Any) -> Any:
 
 
 def swept_inputs(sweep: Sweep) -> list[str]:
-    """The inputs in whose place swept values come, the seed included."""
+    """The inputs that swept values replace, the seed included."""
     return [*(axis.path[0] for axis in sweep.axes if axis.step is None), *([SEED] if sweep.seeds else [])]
 
 
 def seeds_in_words(raw: Any) -> str:
-    """Seeds as a command line has them."""
+    """Seeds as written on a command line."""
     return "" if raw is None else ", ".join(map(str, raw)) if isinstance(raw, list | tuple) else str(raw)
 
 
 def with_sweep(file: RecipeFile, given: Mapping[str, Any]) -> RecipeFile:
-    """A recipe whose sweep has what is `given` laid over it, by field."""
+    """A recipe whose sweep is overridden, field by field, with what is `given`."""
     return file.model_copy(update={SWEEP: {**file.sweep, **given}}) if given else file
 
 
 def read_sweep(file: RecipeFile, inputs: Mapping[str, Input]) -> Sweep:
-    """The sweep of a recipe. Raises RecipeFault for what it cannot be, at the key of the field."""
+    """The sweep of a recipe. Raises RecipeFault, at the key of the field, for an invalid one."""
     axes: list[Axis] = []
     seeds: tuple[Scalar, ...] = ()
     for field, raw in file.sweep.items():
@@ -170,7 +170,7 @@ def _axis(field: str, raw: Any, file: RecipeFile, inputs: Mapping[str, Input], b
 
 
 def _of_input(name: str, values: Sequence[Scalar], inputs: Mapping[str, Input]) -> list[Scalar]:
-    """Values of the type of an input. Raises Invalid."""
+    """The values, converted to the type of an input. Raises Invalid."""
     if name not in inputs:
         raise Invalid(None, expected=f"one of the inputs {', '.join(inputs) or '(there are none)'}", got=name)
     usual = inputs[name]
@@ -186,7 +186,7 @@ def _is_free(name: str, file: RecipeFile, inputs: Mapping[str, Input]) -> bool:
 
 
 def _named(text: str) -> str:
-    """A text as names of variables can be."""
+    """A text turned into a valid variable name."""
     plain = re.sub(r"[^a-z0-9_]", "_", text.lower())[-40:]
     return plain if re.fullmatch(NAME, plain) else f"at_{plain}"[:40]
 
@@ -203,7 +203,7 @@ def _seeds(raw: Any) -> tuple[Scalar, ...]:
 
 
 def _values(raw: Any) -> list[Scalar]:
-    """Values as a file has them, or as text: with commas between, or a range. Raises Invalid."""
+    """Values as in a file, or as text: comma-separated, or a range. Raises Invalid."""
     if isinstance(raw, str):
         text = raw.strip()
         if (ends := _STEPPED.fullmatch(text)) is not None:
@@ -217,7 +217,7 @@ def _values(raw: Any) -> list[Scalar]:
 
 
 def _range(first: str, last: str, by: str | None) -> list[Scalar]:
-    """The values of a range, each as it is written: 0.3, and not what three times 0.1 comes to."""
+    """The values of a range, each exactly as written: 0.3, not the floating-point result of 3 × 0.1."""
     begin, end, step = (Decimal(each) for each in (first, last, by or "1"))
     count = int((end - begin) / step) + 1 if step > 0 and end >= begin else 0
     if not 1 <= count <= MOST_TURNS:
@@ -229,7 +229,7 @@ def _range(first: str, last: str, by: str | None) -> list[Scalar]:
 
 
 def _number_or_text(value: Any) -> Scalar:
-    """A value; text that is written as a number, as YAML takes 1e-4 for text, is the number."""
+    """A value; text that is written as a number becomes one, as YAML reads 1e-4 as text."""
     if isinstance(value, bool | int | float):
         return value
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Which steps of a recipe the fields of a sweep reach: those are done in each cell, all others once. Pure."""
+"""The steps of a recipe that a sweep's fields affect: those run in each cell, all others once. Pure."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ _WORD = re.compile(rf"\b{NAME}\b")
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """All texts of nested fields, their names included."""
+    """All texts in nested fields, field names included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -26,18 +26,18 @@ def texts_in(value: Any) -> Iterator[str]:
 
 
 def paths_of(step: WrittenStep, variables: Sequence[str]) -> Iterator[Path]:
-    """All that the references in a step's fields name. Raises Invalid."""
+    """Everything that the references in a step's fields name. Raises Invalid."""
     for text in texts_in(step.fields):
         for reference in references_in(text):
             yield from read_reference(reference, variables)
 
 
 def reach_of(file: RecipeFile, sweep: Sweep, seeded: Collection[int], variables: Sequence[str]) -> list[list[str]]:
-    """The variables of the sweep that reach each step, in the sweep's order.
+    """The sweep's variables that affect each step, in the sweep's order.
 
-    A field reaches its own step, an input those that name it, and the seed those of `seeded`; each reaches what is
-    made of such steps, too. Where a step names one that comes after it, of an earlier turn of their loop, all from the
-    one to the other are reached alike, so that they stay one body.
+    A field affects its own step, an input the steps that name it, and the seed those in `seeded`; each also affects the
+    steps that use their outputs. Where a step names a later one, from an earlier iteration of their loop, all steps
+    from the one to the other are affected alike, so that they stay one loop body.
     """
     if not sweep.variables:
         return [[] for _ in file.steps]
@@ -64,7 +64,7 @@ def reach_of(file: RecipeFile, sweep: Sweep, seeded: Collection[int], variables:
 
 
 def _names(step: WrittenStep, variables: Sequence[str]) -> set[str]:
-    """All that a step names in its fields, its loops and its condition; a fault in them is said where they are read."""
+    """All names in a step's fields, loops and condition; errors in them are reported where they are parsed."""
     try:
         found = {name for path in paths_of(step, variables) for name in (path.name, path.at or path.name)}
     except Invalid:

@@ -1,4 +1,4 @@
-"""What a sweep has come to so far: the state of each cell, the figures over seeds, and their curves."""
+"""The results of a sweep so far: the state of each cell, the figures over seeds, and their curves."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ NOT_BEGUN = "not begun"
 
 
 class SweepCell(NamedTuple):
-    """One cell: how many of the steps that it needs are over, and what its state is called."""
+    """A cell: the number of finished steps among those that it needs, and the label of its state."""
 
     seed: Any  # None where no seeds are swept
     state: str
@@ -40,7 +40,7 @@ class SweepLine(NamedTuple):
 
 
 class SweepResults(NamedTuple):
-    """A sweep as far as it has come. `table`: a row for each step, combination and turn, its figures over seeds."""
+    """A sweep's results so far. `table`: a row per step, combination and iteration, with figures over seeds."""
 
     sweep: Sweep
     grid: Sequence[SweepLine]
@@ -53,18 +53,18 @@ class SweepResults(NamedTuple):
 
     @property
     def across(self) -> list[str]:
-        """The variables that figures can be drawn across: the swept fields, then those of the steps' own loops."""
+        """The variables across which figures can be plotted: the swept fields, then those of the steps' own loops."""
         axes = [axis.variable for axis in self.sweep.axes]
         return [*axes, *(name for name in self.table["variables"] if name not in axes)]
 
     def only(self, figure: str) -> "SweepResults":
-        """The same with one figure alone. Raises Invalid for one that there is not."""
+        """The same results with only one figure. Raises Invalid if there is no such figure."""
         return self._replace(table={**self.table, "columns": [_chosen("figure", figure, self.table["columns"])]})
 
     def curve(self, figure: str = "", across: str = "", step: str = "", language: Language = ENGLISH) -> Chart | None:
-        """The curve of a figure across a variable; by default the first ones. None before there is any.
+        """The curve of a figure across a variable, each by default the first. None before there is any.
 
-        Across a swept field, the last turns of loops count. Raises Invalid for what there is not.
+        Across a swept field, the last iterations of loops are used. Raises Invalid for an unknown name.
         """
         if not self.table["rows"] or not self.across:
             return None
@@ -98,7 +98,7 @@ def _chosen(field: str, given: str, known: Sequence[str]) -> str:
 
 
 def _last_turns(rows: Sequence[JSON], varied: Sequence[str]) -> list[JSON]:
-    """The last row of those that differ in nothing that is varied."""
+    """The last row of each group of rows that agree in all varied variables."""
     found: dict[tuple[Any, ...], JSON] = {}
     for row in rows:
         found[tuple((name, row["values"].get(name)) for name in varied)] = row
@@ -111,7 +111,7 @@ def sweep_of(row: RecipeRun) -> Sweep:
 
 
 def results_of(row: RecipeRun, lines: Sequence[RecipeStepLine]) -> SweepResults:
-    """What the sweep of a run has come to, by its steps. Raises NotFound for a run without one."""
+    """The results of a run's sweep so far, from its steps. Raises NotFound for a run without a sweep."""
     sweep = sweep_of(row)
     if not sweep.variables:
         got = Verbatim(f"{row.name}, whose recipe has no sweep")
@@ -138,7 +138,7 @@ def _grid(sweep: Sweep, lines: Sequence[RecipeStepLine]) -> list[SweepLine]:
 
 
 def _cell(seed: Any, steps: Sequence[tuple[Mapping[str, Any], RecipeStepLine]]) -> SweepCell:
-    """The state of a cell: it runs as soon as a step was begun that some value of the sweep reaches."""
+    """The state of a cell; it is running as soon as a step affected by some value of the sweep has begun."""
     done = sum(1 for _, line in steps if line.step is not None and line.step.ended_at is not None)
     begun = any(values and line.status is not None for values, line in steps)
     status = [line.status for _, line in steps]
@@ -148,14 +148,14 @@ def _cell(seed: Any, steps: Sequence[tuple[Mapping[str, Any], RecipeStepLine]]) 
 
 
 class SweepWords(NamedTuple):
-    """A table of a sweep in words: what heads its columns, and its lines."""
+    """A table of a sweep in words: its column headings and its lines."""
 
     head: Sequence[str]
     lines: Sequence[Sequence[str]]
 
 
 def table_in_words(results: SweepResults) -> SweepWords:
-    """The figures, a line for each step, combination and turn of loops."""
+    """The figures, with a line for each step, combination and loop iteration."""
     table = results.table
     names, columns = table["variables"], table["columns"]
     lines = [
@@ -171,7 +171,7 @@ def table_in_words(results: SweepResults) -> SweepWords:
 
 
 def _seeds(row: JSON) -> str:
-    """Of how many seeds the figures of a row are: of the one that has fewest. Nothing of a step that seeds miss."""
+    """The number of seeds behind a row's figures: of the figure with fewest. Empty for a step without seeds."""
     return "" if row.get("alone") else str(min((each.get("n") or 0 for each in row["figures"].values()), default=""))
 
 

@@ -1,4 +1,4 @@
-"""Tables of what steps came to: a row each, or one for all turns of a loop with their mean and its interval. Pure."""
+"""Tables of step results: a row each, or one for all iterations of a loop with mean and interval. Pure."""
 
 import math
 import statistics
@@ -18,7 +18,7 @@ _T = (
 
 
 class ComparedStep(NamedTuple):
-    """What a step came to: figures by name, each with `value`, and with `low` and `high` where there is an interval."""
+    """A step's results: figures by name, each with `value`, and with `low` and `high` if there is an interval."""
 
     name: str
     values: Mapping[str, Any]  # of its loops' variables
@@ -27,7 +27,7 @@ class ComparedStep(NamedTuple):
 
 
 def table_of(steps: Sequence[ComparedStep], over: str | None, only: Sequence[str]) -> JSON:
-    """The table as a step keeps it: `columns` of figures, `variables` of loops, and `rows`.
+    """The table as stored with a step: `columns` of figures, `variables` of loops, and `rows`.
 
     Raises Invalid for a figure that none of the steps has.
     """
@@ -44,7 +44,7 @@ def _row(step: ComparedStep) -> JSON:
 
 
 def _means(steps: Sequence[ComparedStep], over: str, names: Sequence[str]) -> Iterator[JSON]:
-    """A row for the steps that differ in that variable alone; a step without it, `alone`, has its own figures."""
+    """A row for each group of steps that differ only in `over`; steps without it, `alone`, keep their figures."""
     groups: dict[tuple[Any, ...], list[ComparedStep]] = {}
     for step in steps:
         others = tuple((name, value) for name, value in step.values.items() if name != over)
@@ -62,7 +62,7 @@ def _means(steps: Sequence[ComparedStep], over: str, names: Sequence[str]) -> It
 
 
 def mean_with_interval(numbers: Sequence[float]) -> JSON:
-    """The mean of some numbers, and its 95 % interval by Student's t where there are two and more."""
+    """The mean of some numbers, with its 95 % interval by Student's t if there are at least two."""
     mean, count = statistics.fmean(numbers), len(numbers)
     if count < 2:
         return {"value": mean, "low": None, "high": None, "n": count}
@@ -71,7 +71,7 @@ def mean_with_interval(numbers: Sequence[float]) -> JSON:
 
 
 def _quantile(freedom: int) -> float:
-    """Of Student's t. Source: Abramowitz & Stegun 1964, 26.7.5, for many degrees of freedom."""
+    """The quantile of Student's t. Source: Abramowitz & Stegun 1964, 26.7.5, for many degrees of freedom."""
     if freedom <= len(_T):
         return _T[freedom - 1]
     first, second = (_Z**3 + _Z) / 4, (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / 96
@@ -82,7 +82,7 @@ def _quantile(freedom: int) -> float:
 
 
 class TableCell(NamedTuple):
-    """A figure of a row: what a file has in a line of its own."""
+    """A figure of a row, which has its own line in a file."""
 
     step: str
     values: Mapping[str, Any]

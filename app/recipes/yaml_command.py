@@ -8,7 +8,7 @@ import yaml
 
 
 def answer(document: dict[str, Any]) -> dict[str, str]:
-    """The answer for the other process: the text."""
+    """The answer to the parent process: the text."""
     return {"text": yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)}
 
 
