@@ -1,4 +1,4 @@
-"""The registry of language models: rows to player specs, and back from the names and labels that people use."""
+"""The registry of language models: player specs for rows, and rows for the names and labels people use."""
 
 import json
 from collections.abc import Sequence
@@ -42,8 +42,8 @@ PERSON = "person"  # what a seat's player is called when no model sits there
 
 
 def ensure_baselines(session: Session, *, small_models: bool = True) -> None:
-    """Register what Parlor comes with, so that all can be tried at once: the scripted baseline, the scripted members of
-    societies, and the small models.
+    """Register the models that Parlor ships, so that everything can be tried at once: the scripted baseline, the
+    scripted members of societies, and the small models.
     """
     names = set(session.scalars(select(LanguageModel.name)))
     if BASELINE not in names:
@@ -80,9 +80,9 @@ def add_api_model(
     """Register a model behind an OpenAI-compatible server, usable in rounds and not yet offered to people.
 
     Raises Invalid for bad options, Conflict for a taken name. The label is what participants may see; by default it is
-    a neutral one that says nothing about the model. Every game has to have the prompt style. `hosts` are the only ones
-    that the model may be at, none: any; `key_variables` are patterns of the variables that may hold its key, which is
-    bound to the model's host from now on.
+    a neutral one that says nothing about the model. Every game must have the prompt style. The model may only be at one
+    of `hosts`; none: at any. `key_variables` are patterns of the variables that may hold its key, which is bound to the
+    model's host from now on.
     """
     read = _check_options(options, hosts, key_variables)
     _check_binding(session, read)
@@ -92,7 +92,7 @@ def add_api_model(
 
 
 def key_host(options: dict[str, Any]) -> str | None:
-    """The only host that the key of a model with these options is to be sent to.
+    """The only host to which the key of a model with these options may be sent.
 
     None: there is no key, or it is the OPENAI_ one of the workers' environment, which also says where it goes.
     """
@@ -113,9 +113,10 @@ def add_local_model(
     adapter_of: str | None = None,
     trained_from: LanguageModel | None = None,
 ) -> LanguageModel:
-    """Register a checkpoint folder, which is not looked at. Raises and names it as `add_api_model` does.
+    """Register a checkpoint folder without inspecting it. Raises, and chooses a label, as `add_api_model` does.
 
-    `adapter_of` is the hash of the checkpoint that it holds adapters of, `trained_from` what they were trained from.
+    `adapter_of` is the hash of the checkpoint for which it holds adapters, `trained_from` the model that they were
+    trained from.
     """
     local_options.read_options(options)
     row = _add(session, "local", name, label, games, options, prompt_style)
@@ -129,16 +130,16 @@ def add_local_model(
 
 
 def add_scripted_model(session: Session, name: str, label: str | None, options: dict[str, Any]) -> LanguageModel:
-    """Register a scripted player with a manner of its own, or one that answers chats.
+    """Register a scripted player with its own manner, or one that answers chats.
 
-    Raises and names it as `add_api_model` does.
+    Raises, and chooses a label, as `add_api_model` does.
     """
     make_player(PlayerSpec("scripted", name, options))
     return _add(session, "scripted", name, label, list(SCRIPTED), options, None)
 
 
 def list_models(session: Session, game: str | None = None, *, archived: bool = True) -> list[LanguageModel]:
-    """Registered models in the order of their registration; those of one game if it is named."""
+    """Registered models in order of registration; only those of `game` if it is given."""
     every = select(LanguageModel).options(selectinload(LanguageModel.test_request)).order_by(LanguageModel.id)
     rows = session.scalars(every if archived else every.where(LanguageModel.archived_at.is_(None)))
     return [row for row in rows if game is None or game in row.games]
@@ -150,9 +151,9 @@ def round_models(session: Session, game: str) -> list[LanguageModel]:
 
 
 def partners(session: Session, game: str | None = None) -> list[LanguageModel]:
-    """The models that people are offered: the scripted baseline first, then in the order of their registration.
+    """The models offered to people: the scripted baseline first, then in order of registration.
 
-    Local models that workers compute only once the training part is there, which these need.
+    Local models that workers play are included only if the training part, which they need, is installed.
     """
     no_local = training_part.lacking() is not None
     rows = [
@@ -164,7 +165,7 @@ def partners(session: Session, game: str | None = None) -> list[LanguageModel]:
 
 
 def get_model(session: Session, name: str) -> LanguageModel:
-    """The registry's row of that name, whatever it is switched to. Raises NotFound, which names all of them."""
+    """The registry row with that name, regardless of its switches. Raises NotFound, which names all of them."""
     row = session.scalar(select(LanguageModel).where(LanguageModel.name == name))
     if row is None:
         known = ", ".join(each.name for each in list_models(session))
@@ -173,7 +174,7 @@ def get_model(session: Session, name: str) -> LanguageModel:
 
 
 def get_model_by_number(session: Session, number: int) -> LanguageModel:
-    """The registry's row of that number. Raises NotFound."""
+    """The registry row with that number. Raises NotFound."""
     row = session.get(LanguageModel, number) if 0 < number <= LARGEST else None
     if row is None:
         raise NotFound("model", expected=Phrase("the number of one that is registered"), got=number)
@@ -181,7 +182,7 @@ def get_model_by_number(session: Session, number: int) -> LanguageModel:
 
 
 def find_model(session: Session, game: str, name: str) -> LanguageModel:
-    """The model of that name, whatever it is switched to. Raises NotFound if it does not play the game."""
+    """The model with that name, regardless of its switches. Raises NotFound if it does not play the game."""
     rows = list_models(session, game)
     return _find_named(rows, name, Phrase("one that plays %(game)s", game=game))
 
@@ -193,9 +194,9 @@ def find_round_model(session: Session, game: str, name: str) -> LanguageModel:
 
 
 def find_partner(session: Session, game: str, label: str | None = None) -> LanguageModel:
-    """The model of that public label, or else the first, of those that people are offered.
+    """The model with that public label, or without one the first, of those offered to people.
 
-    Raises NotFound, and tells a participant of labels only.
+    Raises NotFound, which names only labels, as participants see it.
     """
     rows = partners(session, game)
     for row in rows:
@@ -217,7 +218,7 @@ def _find_named(rows: Sequence[LanguageModel], name: str, expected: Phrase) -> L
 
 
 def set_usable_in_rounds(session: Session, name: str, on: bool) -> None:
-    """Let new rounds and campaigns use a model, or not; those that were begun go on. Raises NotFound."""
+    """Let new rounds and campaigns use a model, or not; those already begun continue. Raises NotFound."""
     row = get_model(session, name)
     if on:
         check_not_archived(row)
@@ -252,7 +253,7 @@ def set_offered_to_people(session: Session, name: str, on: bool) -> None:
 
 
 def check_not_archived(row: LanguageModel) -> None:
-    """Raises Conflict for a model that nothing new may use."""
+    """Raises Conflict for an archived model, which nothing new may use."""
     if row.archived_at is not None:
         raise Conflict(
             "model",
@@ -273,17 +274,17 @@ def _check_plays(row: LanguageModel) -> None:
 
 
 def may_be_offered(row: LanguageModel) -> bool:
-    """Whether nothing but the switch keeps a model from people: its latest test call has passed, or it needs none."""
+    """Whether only the switch can keep a model from people: its latest test call has passed, or it needs none."""
     return row.archived_at is None and (not needs_test(row) or has_passed_test(row))
 
 
 def needs_test(row: LanguageModel) -> bool:
-    """Whether a model has to be tried before people are offered it: scripted and shipped ones are known to work."""
+    """Whether a model must be tested before people are offered it; scripted and shipped ones are known to work."""
     return row.kind != "scripted" and not is_shipped(row)
 
 
 def is_shipped(row: LanguageModel) -> bool:
-    """Whether Parlor came with the model."""
+    """Whether the model is shipped with Parlor."""
     path = Path(str(row.options.get("path", "")))
     if row.name in SCRIPTED_CHATS and row.kind == "scripted":
         return True
@@ -296,7 +297,7 @@ def has_passed_test(row: LanguageModel) -> bool:
 
 
 def player_spec(row: LanguageModel) -> PlayerSpec:
-    """What `make_player` needs to know of a registry row."""
+    """The spec that `make_player` needs for a registry row."""
     if row.play_with != SERVER:
         return PlayerSpec(row.kind, row.name, row.options, row.prompt_style)
     engine = engine_of(row)
@@ -305,7 +306,7 @@ def player_spec(row: LanguageModel) -> PlayerSpec:
 
 
 def read_options(spec: PlayerSpec) -> api_options.ApiOptions | local_options.LocalOptions | None:
-    """What a model is called with; None for one that is not called. Raises Invalid."""
+    """The options with which a model is called; None for one that is not called. Raises Invalid."""
     if spec.kind == "scripted":
         return None
     return local_options.read_options(spec.options) if spec.kind == "local" else api_options.read_options(spec.options)
@@ -314,7 +315,7 @@ def read_options(spec: PlayerSpec) -> api_options.ApiOptions | local_options.Loc
 def _check_options(
     options: dict[str, Any], hosts: Sequence[str], key_variables: Sequence[str]
 ) -> api_options.ApiOptions:
-    """Refuse what the model could not be called with, and what it may not be."""
+    """Refuse options with which the model could not, or must not, be called."""
     read = api_options.read_options(options)
     if "key_host" in options:
         raise Invalid(
@@ -334,7 +335,7 @@ def _check_options(
 
 
 def _check_binding(session: Session, new: api_options.ApiOptions) -> None:
-    """A key goes to one host: refuse another one for a variable that a model has already."""
+    """Refuse another host for a key variable that a model already uses, as a key goes to one host only."""
     if not new.key_env:
         return
     host = host_of(new.base_url)
@@ -367,7 +368,7 @@ def _add(
     options: dict[str, Any],
     prompt_style: str | None,
 ) -> LanguageModel:
-    """Register a model, once its options are known to be sound."""
+    """Register a model whose options have been checked."""
     games = [] if _answers_chats_alone(kind, options) else list(games) or list(GAMES)
     for game in games:
         find_game(game)
@@ -420,7 +421,7 @@ def _new_row(
     *,
     offered: bool = False,
 ) -> LanguageModel:
-    """A new row: rounds may use it, and people are offered it only if it says so."""
+    """A new row, usable in rounds, and offered to people only if `offered`."""
     return LanguageModel(
         name=name,
         label=label,

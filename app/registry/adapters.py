@@ -1,4 +1,4 @@
-"""Adapters (LoRA) as models: the model that they are over, and its server, which plays them beside it.
+"""Adapters (LoRA) as models: their base model, and its server, which plays them beside it.
 
 Nothing here commits.
 """
@@ -11,14 +11,14 @@ from app.players.local.serving import SERVER, STOPPED, ServedModel, read_served
 
 
 def adapter_name(row: LanguageModel) -> str:
-    """The name that adapters get at a server. No others ever get it: a server may keep what it computed by a name."""
+    """The name of adapters at a server. It is never reused for others, as a server may cache results by name."""
     return f"{row.name}@{row.options['sha256'][:12]}"
 
 
 def engine_of(row: LanguageModel) -> ServedModel | None:
-    """The engine that plays a local model for which workers do not: its own or, of adapters, their base's.
+    """The engine that plays a local model in place of workers: its own or, for adapters, that of their base.
 
-    One of its own that was stopped plays where the base's takes no adapters.
+    If its own has been stopped, it is used only where the base's takes no adapters.
     """
     own, base = read_served(row.served), row.adapter_base
     of_base = None if base is None else read_served(base.served)
@@ -28,9 +28,9 @@ def engine_of(row: LanguageModel) -> ServedModel | None:
 
 
 def find_base(session: Session, sha256: str, trained_from: LanguageModel | None = None) -> LanguageModel | None:
-    """The model of the checkpoint with that hash, over which adapters were trained; None where there is none.
+    """The model of the checkpoint with that hash, for which adapters were trained; None if there is none.
 
-    Of several it is the one that `trained_from` is or is over, else one that a server plays, else the first.
+    Of several, it is `trained_from` or its base, else one that a server plays, else the first.
     """
     for near in filter(None, (trained_from, trained_from and trained_from.adapter_base)):
         if near.options.get("sha256") == sha256:
@@ -45,8 +45,8 @@ def find_base(session: Session, sha256: str, trained_from: LanguageModel | None 
 
 
 def play_as_base(row: LanguageModel, trained_from: LanguageModel, rank: int) -> None:
-    """Have new adapters played as the model that they were trained from: by their base's server if that plays it and
-    takes adapters of their rank, else by workers.
+    """Play new adapters as the model that they were trained from is played: by their base's server if it plays that
+    model and takes adapters of their rank, else by workers.
     """
     engine = engine_of(row)
     if engine is None or not engine.is_adapter or trained_from.play_with != SERVER or not engine.takes(rank):

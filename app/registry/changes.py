@@ -1,7 +1,8 @@
 """Changes of a registered model.
 
-A row is what has played: its label, notes, prices and limits can be edited; another address, checkpoint, sampling or
-prompt style makes a new row, a clone. A row that something refers to is archived, never removed. Nothing here commits.
+A row stands for what has played: its label, notes, prices and limits can be edited; another address, checkpoint,
+sampling or prompt style makes a new row, a clone. A row that something refers to is archived, never removed. Nothing
+here commits.
 """
 
 from collections.abc import Collection, Mapping
@@ -63,7 +64,7 @@ def edit_model(
     notes: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> LanguageModel:
-    """Change what is no part of how a model plays; None leaves it, and an option that is None goes to its default.
+    """Change what does not affect how a model plays; None leaves it, an option that is None gets its default.
 
     Raises NotFound, Conflict for a label that another model has, and Invalid, which names the field.
     """
@@ -105,10 +106,10 @@ def clone_model(
     hosts: tuple[str, ...] = (),
     key_variables: tuple[str, ...] = ("*",),
 ) -> LanguageModel:
-    """Register a copy of a model that differs in `options`, in those `left_out` to their defaults, or its prompt style.
+    """Register a copy of a model with other `options`, those `left_out` at defaults, or another prompt style.
 
-    Rounds can use it; people are offered it once it is tested and switched on. `adapter_of` is what
-    `add_local_model` takes, of another checkpoint. Raises as `add_api_model` does.
+    Rounds can use it; people are offered it once it is tested and switched on. `adapter_of` is as in `add_local_model`,
+    for another checkpoint. Raises as `add_api_model` does.
     """
     row = get_model(session, name)
     if row.kind == "local" and "path" not in (options or {}):
@@ -136,7 +137,7 @@ def clone_model(
 
 
 def archive_model(session: Session, name: str) -> None:
-    """Take a model out of use: nothing new can play it, and what was begun goes on. Raises NotFound, Conflict."""
+    """Archive a model: nothing new can use it, and what has begun continues. Raises NotFound, Conflict."""
     row = get_model(session, name)
     if row.name == BASELINE:
         raise Conflict(
@@ -149,7 +150,7 @@ def archive_model(session: Session, name: str) -> None:
 
 
 def restore_model(session: Session, name: str) -> None:
-    """Take a model out of the archive; its switches stay off until somebody moves them.
+    """Take a model out of the archive; its switches stay off until they are switched on again.
 
     Raises NotFound, and Conflict for one whose checkpoint was removed.
     """
@@ -165,9 +166,9 @@ def restore_model(session: Session, name: str) -> None:
 
 
 def remove_model(session: Session, name: str) -> None:
-    """Remove a model that nothing was ever made with or of, and calls of it that nobody makes yet.
+    """Remove a model that nothing was ever made with or from, and its calls that have not started.
 
-    Raises NotFound, and Conflict for any other, and for one that is just answering a test call or a question.
+    Raises NotFound, and Conflict for any other, and for one that is answering a test call or a question.
     """
     row = get_model(session, name)
     session.refresh(row, ["removed_at"], with_for_update=True)  # who begins something with it holds it
@@ -200,10 +201,10 @@ def remove_model(session: Session, name: str) -> None:
 
 
 def _part_from_requests(session: Session, row: LanguageModel) -> None:
-    """Keep of a model's calls what they have cost, when their requests go.
+    """Keep the cost of a model's calls when their requests are deleted.
 
-    Their rows stay also because SQLite would give their numbers to later calls, which sums would then take for calls
-    that are counted.
+    Their rows also stay because SQLite would reuse their numbers for later calls, which sums would then take for calls
+    already counted.
     """
     texts: dict[str, Any] = {
         "prompt": [],
@@ -218,7 +219,7 @@ def _part_from_requests(session: Session, row: LanguageModel) -> None:
 
 
 def has_open_calls(session: Session, row: LanguageModel) -> bool:
-    """Whether a call of the model outside of matches waits or is being made."""
+    """Whether a call of the model outside of matches is waiting or being made."""
     own = ModelRequest.language_model_id == row.id, ModelRequest.status.in_(states.OPEN)
     return bool(session.scalar(select(exists().where(*own))))
 
@@ -226,8 +227,8 @@ def has_open_calls(session: Session, row: LanguageModel) -> bool:
 def is_in_use(session: Session, row: LanguageModel) -> bool:
     """Whether a match, a clone or a job of any kind refers to the model.
 
-    A campaign that is not done refers to partners and teachers by their names alone, until it begins their rounds; so
-    does an alignment to the members of its societies and to its raters, and a recipe's run to all models of its steps.
+    An unfinished campaign refers to partners and teachers only by name until it begins their rounds; so does an
+    alignment to the members of its societies and to its raters, and a recipe run to all models of its steps.
     """
     references = (
         SeatRow.language_model_id,
@@ -271,12 +272,12 @@ def is_in_use(session: Session, row: LanguageModel) -> bool:
 
 
 def members_of_alignment(spec: Mapping[str, Any]) -> set[str]:
-    """The further agents, observers and raters of an alignment's spec, as this release or one before wrote it."""
+    """The further agents, observers and raters in an alignment's spec, written by this or an earlier release."""
     return {*dict(spec.get("agents", ())), *spec.get("observers", ()), *spec.get("raters", ())}
 
 
 def players_of_campaign(spec: Mapping[str, Any]) -> set[str]:
-    """The partners and the teacher of a campaign's spec, as this release or one before wrote it."""
+    """The partners and the teacher in a campaign's spec, written by this or an earlier release."""
     partners = spec.get("partners", [spec.get("partner")])
     found = {spec.get("teacher"), *partners, *dict(spec.get("play_with", ()))}
     return {name for name in found if name}

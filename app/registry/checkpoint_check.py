@@ -1,4 +1,4 @@
-"""What a checkpoint is, said by torch in a process of its own."""
+"""Inspects a checkpoint with torch, in a separate process."""
 
 import json
 import subprocess
@@ -12,8 +12,8 @@ from app.core.errors import AppError, Invalid, Verbatim
 
 
 def look_at(folder: Path, merged: Path | None = None) -> dict[str, Any]:
-    """What `python -m training check` says of a folder, in a process of its own; adapters are written to `merged`, with
-    their base. Raises AppError with its line.
+    """The output of `python -m training check` for a folder, run in a separate process; adapters are merged with their
+    base and written to `merged`. Raises AppError with its line.
     """
     training_part.require()
     command = [sys.executable, "-m", "training", "check", str(folder)]

@@ -1,4 +1,4 @@
-"""Which folders may hold a checkpoint: one that is no folder of Parlor's own, as whatever is in it is the model's."""
+"""Which folders may hold a checkpoint: none of Parlor's own, as all that is in one belongs to the model."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ _OWN = (ARCHIVES, FETCHED, REMOVED, MERGED, "broker", "datasets", "logs", "run",
 
 
 def is_for_checkpoints(home: Path, folder: Path) -> bool:
-    """Whether a folder, its symbolic links followed, neither holds nor lies in one of Parlor's own."""
+    """Whether a folder, with symbolic links followed, neither contains nor lies in one of Parlor's own."""
     own = (home / name for name in _OWN)
     return not any((home / name).is_relative_to(folder) for name in _OF_JOBS) and not any(
         each.is_relative_to(folder) or folder.is_relative_to(each) for each in own
@@ -19,7 +19,7 @@ def is_for_checkpoints(home: Path, folder: Path) -> bool:
 
 
 def check_checkpoint_folder(home: Path, folder: Path) -> None:
-    """Raises Invalid for a folder that is Parlor's own, or holds such a one."""
+    """Raises Invalid for a folder that is Parlor's own, or contains one."""
     if not is_for_checkpoints(home, folder.resolve()):
         raise Invalid(
             "path",

@@ -1,4 +1,4 @@
-"""A model of the registry as JSON, for commands and the API."""
+"""A registered model as JSON, for commands and the API."""
 
 import os
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from app.registry.adapters import engine_of
 
 
 def described(row: LanguageModel, home: Path) -> dict[str, Any]:
-    """A registry row as JSON. Of a key, only the variable's name and whether it is set here."""
+    """A registry row as JSON. For a key, only the variable's name and whether it is set here."""
     found: dict[str, Any] = {
         "name": row.name, "label": row.label, "kind": row.kind, "games": row.games,
         "uses": row.uses, "archived": row.archived_at is not None, "notes": row.notes,
@@ -37,7 +37,7 @@ def described(row: LanguageModel, home: Path) -> dict[str, Any]:
 
 
 def served_facts(row: LanguageModel) -> dict[str, Any] | None:
-    """The engine that serves a model, and how it does, without what only its requests need."""
+    """The engine that serves a model, and its state, without what only its requests need."""
     served = engine_of(row)
     if served is None:
         return None
@@ -47,7 +47,7 @@ def served_facts(row: LanguageModel) -> dict[str, Any] | None:
 
 
 def test_call(row: LanguageModel) -> str:
-    """How the latest test call of a model went, in a word or two."""
+    """The result of a model's latest test call, in a word or two."""
     if not needs_test(row):
         return "needs none"
     if row.test_request is None or row.test_request.result is None:

@@ -1,4 +1,4 @@
-"""Writes to the registry how a server wants its models to be asked, as test calls and refusals have shown."""
+"""Writes to the registry how a server wants its models to be called, learnt from test calls and refusals."""
 
 from datetime import UTC, datetime
 
@@ -23,10 +23,10 @@ log = structlog.get_logger()
 
 
 def write_learnt(database: Engine) -> None:
-    """Write what this process has learnt since the last time, if anything, to each row of the model at that address.
+    """Write what this process has learnt since last time, if anything, to each row of the model at the address.
 
-    In a transaction of its own, before that of the answers from which it was learnt. A database that is away is given
-    it the next time.
+    This takes a separate transaction, before that of the answers from which it was learnt. If the database is
+    unavailable, it is written the next time.
     """
     learnt = learning.unwritten()
     if not learnt:
@@ -58,7 +58,7 @@ def _write(session: Session, learnt: dict[tuple[str, str], dict[str, object]]) -
 
 
 def keep_findings(session: Session, row: LanguageModel, findings: ServerFindings) -> None:
-    """Store what a test call has found out, and set the options that follow from it and that nobody has given."""
+    """Store the findings of a test call, and set the options that follow from it and were not given explicitly."""
     before = read_findings(row.findings)
     given = dict(row.options)
     if before is not None:
@@ -82,7 +82,7 @@ def keep_findings(session: Session, row: LanguageModel, findings: ServerFindings
 
 
 def keep_check(session: Session, row: LanguageModel, check: SamplingCheck) -> None:
-    """Store whether a model's temperature has an effect, from now on for the record of each call."""
+    """Store whether a model's temperature has an effect, which the record of each later call will state."""
     known = options.read_options(row.options)
     refused = [name for name in known.refused_fields if name != "temperature"]
     if check.verdict == REFUSED:

@@ -1,4 +1,4 @@
-"""What lists of models, matches and jobs say of games and models."""
+"""How lists of models, matches and jobs show games and models."""
 
 from typing import Any
 
@@ -19,10 +19,10 @@ def model_cell(model: LanguageModel | None) -> Reference | None:
 
 
 def model_name(number: Any) -> Any:
-    """The name of the model whose number a column has, to sort by."""
+    """The name of the model whose number is in a column, for sorting."""
     return of_other(LanguageModel.name, LanguageModel.id == number)
 
 
 def model_column(name: str, title: Phrase, number: Any, **said: Any) -> ListColumn:
-    """A column with the model that items hold as `name`, sorted by its name; `number` is the column with its number."""
+    """A column for items' model, held as `name` and sorted by its name; `number` is the column with its number."""
     return ListColumn(name, title, lambda item: model_cell(getattr(item, name)), sort=model_name(number), **said)

@@ -1,4 +1,4 @@
-"""The models that the fields of a job's spec name, found in the registry."""
+"""Look up the models that the fields of a job's spec name in the registry."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -28,9 +28,9 @@ USES: Mapping[str, Callable[[LanguageModel], bool]] = {
 def named_models(
     session: Session, spec: SpecPart, *, fields: Collection[str] | None = None, goes_on: bool = False
 ) -> dict[str, list[LanguageModel]]:
-    """The models that each field of a spec names, in their order; `fields`: only those of these.
+    """The models that each field of a spec names, in order; `fields` restricts them to these fields.
 
-    What belongs to something begun `goes_on` with models that were archived meanwhile. Raises NotFound for an unknown
+    With `goes_on`, for parts of something already begun, archived models are accepted. Raises NotFound for an unknown
     model, Conflict for an archived one, and Invalid for one that answers no chats where it has to; all name the field.
     """
     found = {}
@@ -59,5 +59,5 @@ def _model(session: Session, field: str, name: str, use: str, goes_on: bool) -> 
 
 
 def answers_chats(spec: PlayerSpec) -> bool:
-    """Whether a player has answers to chats. Scripted players of games have none; all others call a model."""
+    """Whether a player answers chats. Scripted players of games do not; all others call a model."""
     return spec.kind != "scripted" or hasattr(make_player(spec), "complete")

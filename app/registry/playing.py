@@ -1,4 +1,4 @@
-"""Which models play just now, or will as soon as a worker comes to it."""
+"""Which models are playing now, or will as soon as a worker takes the job."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -35,7 +35,7 @@ _NAMED: tuple[tuple[type[Alignment] | type[Campaign], Callable[[Mapping[str, Any
 
 def playing(session: Session) -> set[int]:
     """The numbers of the models with which a round, a society, an assessment, a benchmark, a match of people or a
-    question is under way, and of those that a campaign, an alignment or a recipe under way will play with next.
+    question is under way, and of those with which an active campaign, alignment or recipe will play next.
     """
     of_recipes = (
         select(TrainingJob.model_id)
@@ -73,7 +73,7 @@ def playing(session: Session) -> set[int]:
 
 
 def _newest_of_campaigns(session: Session) -> set[int]:
-    """The numbers of the models that campaigns under way have made last, or began with."""
+    """The numbers of the latest models of campaigns under way, or of their bases."""
     made = (
         select(Campaign.id, TrainingJob.model_id)
         .join(RecipeStep, RecipeStep.campaign_id == Campaign.id)

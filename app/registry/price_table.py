@@ -1,7 +1,7 @@
-"""The dated table of prices: a CSV file, which nothing ever fetches. PRICES_FILE puts another one in its place.
+"""The dated table of prices: a CSV file, which is never fetched. PRICES_FILE replaces it with another one.
 
-A line is for models whose name at the server matches `model`, at hosts that match `server`; * in them is anything. The
-first line that fits a model counts.
+A line applies to models whose name at the server matches `model`, at hosts that match `server`; * in them matches
+anything. The first line that matches a model is used.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ _MOST_BYTES = 5_000_000
 
 @dataclass(frozen=True, slots=True)
 class PriceLine:
-    """A line of the table; `prices` are options of a model by their names, in USD for a million tokens."""
+    """A line of the table; `prices` are options of a model by name, in USD per million tokens."""
 
     model: str
     server: str
@@ -35,17 +35,17 @@ class PriceLine:
     prices: Mapping[str, float]
 
     def fits(self, model: str, host: str) -> bool:
-        """Whether it is for this model at this host."""
+        """Whether it applies to this model at this host."""
         return fnmatchcase(model, self.model) and fnmatchcase(host, self.server)
 
     @property
     def said(self) -> Phrase:
-        """Where its prices are from, in words."""
+        """The source of its prices, in words."""
         return Phrase("prices of %(date)s from %(source)s", date=self.date.isoformat(), source=Verbatim(self.source))
 
 
 def load_price_table(settings: Settings) -> list[PriceLine]:
-    """The lines of the table. Raises Invalid, in one line, for a file that is away or no table of prices."""
+    """The lines of the table. Raises Invalid, in one line, if the file is missing or is not a price table."""
     path = settings.prices_file
     try:
         content = path.read_bytes()
@@ -57,7 +57,7 @@ def load_price_table(settings: Settings) -> list[PriceLine]:
 
 
 def read_price_table(content: bytes, name: str) -> list[PriceLine]:
-    """The lines of a table that is called so. Raises Invalid."""
+    """The lines of a table with this name. Raises Invalid."""
     table = read_csv(content, name, _COLUMNS)
     missing = [column for column in _NEEDED if column not in table.columns]
     unknown = [column for column in table.columns if column not in _COLUMNS]

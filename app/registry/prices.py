@@ -1,4 +1,4 @@
-"""What the tokens of registered models cost, as their rows say, and whether a budget in money can be kept with them."""
+"""The token prices of registered models, from their rows, and whether they suffice for a budget in money."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ PRICES = ("price_in", "price_out", "price_cached", "price_cache_write", "price_r
 
 
 def prices_of_model(model: LanguageModel) -> Prices | None:
-    """What its tokens cost; what runs here costs nothing; None: unknown."""
+    """The prices of its tokens; a model that runs here is free; None: unknown."""
     if model.kind != "api":
         return FREE
     own = own_prices(model)
@@ -21,18 +21,18 @@ def prices_of_model(model: LanguageModel) -> Prices | None:
 
 
 def own_prices(model: LanguageModel) -> dict[str, float]:
-    """Those of its prices that are set, by the names of their options."""
+    """The prices set on its row, by option name."""
     return {name: float(model.options[name]) for name in PRICES if model.options.get(name) is not None}
 
 
 def price_words(prices: Mapping[str, Any]) -> str:
-    """Prices by the names of their options, for commands: $1.25 in, $10 out."""
+    """Prices by option name, in words for commands: $1.25 in, $10 out."""
     words = zip(PRICES, ("in", "out", "cached", "into the cache", "of reasoning"), strict=True)
     return ", ".join(f"${float(prices[name]):.10g} {word}" for name, word in words if prices.get(name) is not None)
 
 
 def known_cost(row: Any, *, priced: bool) -> float | None:
-    """What the calls of a job have cost; None where nobody knows it of all of them.
+    """The cost of a job's calls; None unless it is known for all of them.
 
     `priced`: whether today's prices of all its models are known, which decides for a job of an earlier release.
     """
@@ -40,7 +40,7 @@ def known_cost(row: Any, *, priced: bool) -> float | None:
 
 
 def check_budget(budget: JobBudget, models: Iterable[LanguageModel]) -> None:
-    """Raises Invalid for a budget in money where a model's prices are unknown and its server does not say its costs."""
+    """Raises Invalid for a budget in money if a model has no known prices and its server reports no costs."""
     unknown = next((each.name for each in models if prices_of_model(each) is None and not _says_costs(each)), None)
     if budget.usd is not None and unknown is not None:
         raise Invalid(
@@ -52,6 +52,6 @@ def check_budget(budget: JobBudget, models: Iterable[LanguageModel]) -> None:
 
 
 def _says_costs(model: LanguageModel) -> bool:
-    """Whether a model's server says what a call costs, as it did in the latest test call."""
+    """Whether a model's server reports the cost of a call, as it did in the latest test call."""
     result = (model.test_request.result if model.test_request is not None else None) or {}
     return result.get("cost_source") == "server"

@@ -1,4 +1,4 @@
-"""System prompts and personas: texts that models are told beside the rules, by name and version."""
+"""System prompts and personas: texts given to models in addition to the rules, by name and version."""
 
 import hashlib
 import re
@@ -21,7 +21,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 
 def add_prompt(session: Session, name: str, text: str, by: str) -> PromptRow:
-    """Add a prompt, or the next version of one. The text of its newest version again is that version.
+    """Add a prompt, or the next version of one. If the text is that of the newest version, return that version.
 
     Raises Invalid.
     """
@@ -64,7 +64,7 @@ def find_prompt(session: Session, named: str, field: str | None = "prompt") -> P
 
 
 def settled_prompts(session: Session, named: Sequence[str]) -> list[str | None]:
-    """The prompts of two models as NAME@VERSION, None for none; one alone is that of both. Raises NotFound, Invalid."""
+    """The prompts of two models as NAME@VERSION or None; a single one is for both. Raises NotFound, Invalid."""
     if len(named) > 2:
         raise Invalid("prompts", expected=Phrase("one prompt, or one for each of two models"), got=len(named))
     found = [None if each == NO_PROMPT else find_prompt(session, each, "prompts").reference for each in named]
@@ -72,7 +72,7 @@ def settled_prompts(session: Session, named: Sequence[str]) -> list[str | None]:
 
 
 def told(session: Session, named: str | None) -> JSON | None:
-    """A prompt as a player is told it; None for none. Raises NotFound."""
+    """A prompt as passed to a player; None for none. Raises NotFound."""
     if named is None:
         return None
     row = find_prompt(session, named)

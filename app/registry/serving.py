@@ -1,4 +1,4 @@
-"""The engine that serves a local model, in its registry row: who watches it, how it does, and who plays with it.
+"""The engine of a local model, in its registry row: who watches it, its state, and who plays with it.
 
 Nothing here commits. A command that watches an engine holds the row until `watched_until`, and renews that.
 """
@@ -36,7 +36,7 @@ def check_can_be_served(row: LanguageModel, now: datetime) -> None:
 
 
 def begin(session: Session, name: str, served: ServedModel) -> None:
-    """A command begins to watch an engine of the model. Raises as `check_can_be_served`, and NotFound."""
+    """Record that a command begins to watch a model's engine. Raises as `check_can_be_served`, and NotFound."""
     row = _locked(session, get_model(session, name).id)
     check_can_be_served(row, datetime.now(UTC))
     before = read_served(row.served)
@@ -44,7 +44,7 @@ def begin(session: Session, name: str, served: ServedModel) -> None:
 
 
 def update(session: Session, number: int, watcher: str, **changes: Any) -> bool:
-    """Renew what the command that watches an engine knows of it; False where another command has it now."""
+    """Update what the command that watches an engine knows about it; False if another command watches it now."""
     row = _locked(session, number)
     served = read_served(row.served)
     if served is None or served.watcher != watcher:
@@ -57,7 +57,7 @@ def update(session: Session, number: int, watcher: str, **changes: Any) -> bool:
 
 
 def end(session: Session, number: int, watcher: str, error: str | None = None) -> None:
-    """The command ends. An engine that has never answered leaves nothing behind."""
+    """Record that the command ends. For an engine that has never answered, nothing is kept."""
     if update(session, number, watcher, state=STOPPED, **({} if error is None else {"error": error})):
         row = _locked(session, number)
         served = read_served(row.served)
@@ -66,10 +66,10 @@ def end(session: Session, number: int, watcher: str, error: str | None = None) -
 
 
 def set_play_with(session: Session, name: str, play_with: str) -> None:
-    """Have new calls of a local model answered by workers or by its server.
+    """Switch new calls of a local model to workers or to its server.
 
-    Raises NotFound, Invalid for a model that is not local, and Conflict for one that no server has ever answered for,
-    or of which the base whose server would play it is archived.
+    Raises NotFound, Invalid for a model that is not local, and Conflict for one for which no server has ever answered,
+    or whose base, the server of which would play it, is archived.
     """
     row = get_model(session, name)
     if play_with not in PLAY_WITH:
@@ -94,13 +94,13 @@ def set_play_with(session: Session, name: str, play_with: str) -> None:
 
 
 def may_play_with_server(row: LanguageModel) -> bool:
-    """Whether an engine has ever answered for the model or, of adapters, for their base, and takes adapters."""
+    """Whether an engine has ever answered for the model or, for adapters, for their base, and takes adapters."""
     served = engine_of(row)
     return served is not None and served.seen_at is not None
 
 
 def _locked(session: Session, number: int) -> LanguageModel:
-    """The row, which nobody else changes before the end of the transaction."""
+    """The row, locked against changes by others until the transaction ends."""
     every = select(LanguageModel).where(LanguageModel.id == number)
     return session.scalars(every.with_for_update(key_share=True).execution_options(populate_existing=True)).one()
 

@@ -1,6 +1,6 @@
-"""What the whole installation has spent on models in a day or a month, and its budget for that.
+"""The spending of the whole installation on models in a day or a month, and its budget for that.
 
-That is what calls of models have cost, and trainings at vendors: those that go on count with their estimates.
+It includes the cost of model calls and of trainings at vendors; trainings still running count with their estimates.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from app.registry.training_charges import spent_on_trainings
 
 
 class InstallationSpending(NamedTuple):
-    """The budget of the installation for a period, and what was spent since that began, in US dollars."""
+    """The budget of the installation for a period, and the spending since its start, in US dollars."""
 
     most: float
     period: str
@@ -30,7 +30,7 @@ class InstallationSpending(NamedTuple):
 
     @property
     def line(self) -> str | None:
-        """Why no further call of a paid model is to begin, in a line for people; None while there is no such reason."""
+        """The reason, in one line for people, why no further call of a paid model may begin; None if there is none."""
         if self.spent < self.most:
             return None
         return (
@@ -40,12 +40,12 @@ class InstallationSpending(NamedTuple):
 
     @property
     def remedy(self) -> str:
-        """What to do, in words."""
+        """The remedy, in words."""
         return f"raise SPENDING_LIMIT_USD or wait for the next {self.period}"
 
 
 def spending_of_period(session: Session, settings: Settings) -> InstallationSpending | None:
-    """What the period has come to; None where the installation has no budget."""
+    """The spending in the current period; None if the installation has no budget."""
     most, now = settings.SPENDING_LIMIT_USD, datetime.now(UTC)
     if not most:
         return None
@@ -55,12 +55,12 @@ def spending_of_period(session: Session, settings: Settings) -> InstallationSpen
 
 
 def open_stop(session: Session) -> SpendingStop | None:
-    """The stop of everything that spends that is in force, if one is."""
+    """The active stop of all spending, if there is one."""
     return session.scalar(select(SpendingStop).where(SpendingStop.ended_at.is_(None)).limit(1))
 
 
 def spending_limit(session: Session, settings: Settings) -> str | None:
-    """Why no further call of a paid model is to begin, in a line for people; None while there is no such reason."""
+    """The reason, in one line for people, why no further call of a paid model may begin; None if there is none."""
     if (stop := open_stop(session)) is not None:
         return f"everything that spends was stopped by {stop.by} at {stop.at:%Y-%m-%d %H:%M} UTC; end that stop first"
     found = spending_of_period(session, settings)
@@ -68,7 +68,7 @@ def spending_limit(session: Session, settings: Settings) -> str | None:
 
 
 def limit_reader(database: Engine, settings: Settings) -> Callable[[], str | None]:
-    """What reads `spending_limit` by a session of its own."""
+    """A function that reads `spending_limit` with its own session."""
 
     def read() -> str | None:
         with reading(database) as session:
@@ -86,16 +86,16 @@ def check_spending(session: Session, settings: Settings, model: LanguageModel) -
 
 
 def spent_since(session: Session, moment: datetime) -> float:
-    """What all calls and trainings at vendors since then have cost in US dollars.
+    """The cost of all calls and of trainings at vendors since then, in US dollars.
 
-    Calls as `spent_on_calls` counts them, trainings by the prices of when they were begun.
+    Calls as `spent_on_calls` counts them, trainings at the prices when they began.
     """
     calls = spent_on_calls(session, GenerationRow.id >= first_since(session, moment))
     return calls.usd + spent_on_trainings(session, TrainingCharge.at >= moment).usd
 
 
 def spent_on_calls(session: Session, *which: ColumnElement[bool]) -> Spent:
-    """What such calls have come to. Of calls whose cost was not stored, by the prices that models' rows have today;
+    """The cost of the selected calls. Calls without a stored cost are priced at today's prices in the models' rows;
     models that were removed have none.
     """
     sums = select(GenerationRow.language_model_id, *CallSums.columns())
@@ -109,7 +109,7 @@ def spent_on_calls(session: Session, *which: ColumnElement[bool]) -> Spent:
 
 
 class CallSums(NamedTuple):
-    """What several calls come to: the costs that are stored, all tokens, and the tokens of those without a cost."""
+    """Sums over several calls: the stored costs, all tokens, and the tokens of calls without a stored cost."""
 
     stored_cost: float
     prompt_tokens: int
@@ -120,7 +120,7 @@ class CallSums(NamedTuple):
 
     @staticmethod
     def columns() -> list[ColumnElement[Any]]:
-        """What to select of calls, in the order that `of` reads."""
+        """The columns to select from calls, in the order that `of` reads."""
         table = GenerationRow
         counted = (
             table.prompt_tokens, table.completion_tokens, table.cached_tokens, table.cache_write_tokens,
@@ -144,7 +144,7 @@ class CallSums(NamedTuple):
 
 
 def first_since(session: Session, moment: datetime) -> int:
-    """The number of the first call since then: numbers rise with time, of which there is no index."""
+    """The number of the first call since then, by bisection: numbers rise with time, which has no index."""
     table = GenerationRow
     low = session.scalar(select(func.min(table.id))) or 0
     high = (session.scalar(select(func.max(table.id))) or 0) + 1

@@ -1,4 +1,4 @@
-"""What trainings at vendors have come to: by what the vendor says it trained, or by estimate while one goes on."""
+"""The costs of trainings at vendors: by the vendor's count of trained tokens, or by estimate while running."""
 
 from collections.abc import Iterator
 
@@ -10,18 +10,18 @@ from app.models import LanguageModel, TrainingCharge, TrainingJob
 
 
 def price_of_training(base: LanguageModel | None) -> float | None:
-    """USD for a million tokens that a vendor trains a model on; None: unknown, or a training from nothing."""
+    """USD per million tokens on which a vendor trains a model; None: unknown, or a training from scratch."""
     found = None if base is None else base.options.get("price_training")
     return None if found is None else float(found)
 
 
 def spent_on_trainings(session: Session, *which: ColumnElement[bool]) -> Spent:
-    """What such charges come to, in trained tokens."""
+    """The total of the selected charges, its tokens being trained tokens."""
     return sum(spent_by_job(session, *which).values(), Spent())
 
 
 def spent_by_job(session: Session, *which: ColumnElement[bool]) -> dict[int, Spent]:
-    """The same by the number of the job."""
+    """The same, by job number."""
     found: dict[int, Spent] = {}
     for charge, _, spent in charges_with_spent(session, *which):
         found[charge.job_id] = found.get(charge.job_id, Spent()) + spent
@@ -31,9 +31,9 @@ def spent_by_job(session: Session, *which: ColumnElement[bool]) -> dict[int, Spe
 def charges_with_spent(
     session: Session, *which: ColumnElement[bool]
 ) -> Iterator[tuple[TrainingCharge, TrainingJob, Spent]]:
-    """Such charges, each with its job and what it comes to.
+    """The selected charges, each with its job and its cost.
 
-    Where no price was known when a training was begun, today's counts; where there is none, it comes to no money.
+    If no price was known when a training began, today's is used; if there is none, no money is counted.
     """
     charges = (
         select(TrainingCharge, TrainingJob, LanguageModel)
