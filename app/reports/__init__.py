@@ -1,1 +1,1 @@
-"""Reports: what a run, a study, a society or a tournament has shown, as one page and its files. Only reads."""
+"""Reports: the results of a run, a study, a society or a tournament, as one page and its files. Read-only."""

@@ -1,4 +1,4 @@
-"""The report of an alignment: its model beside the one before, by raters and in the same society."""
+"""The report of an alignment: its model compared with the one before, by raters and in the same society."""
 
 from collections.abc import Sequence
 from shlex import quote
@@ -33,7 +33,7 @@ _UNIT = "points from 1 to 7"
 
 
 def alignment_report(session: Session, number: int, context: ReportContext) -> Report:
-    """Raises NotFound, and Conflict before an answer of both models was rated."""
+    """The report of an alignment. Raises NotFound, and Conflict before an answer of both models was rated."""
     row = ALIGNMENT.get(session, number)
     [item] = list_items(session, [row])
     rated = [each for each in figures_of(session, item) if each.difference.value is not None]

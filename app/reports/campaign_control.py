@@ -1,4 +1,4 @@
-"""Another campaign as the control of one: what it gained, and what the one has over it on the same matches."""
+"""Another campaign as the control of one: its gain, and the campaign's lead over it on the same matches."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -22,8 +22,8 @@ from app.reports.report import KeyFigure, ReportTable
 
 
 class CampaignControl(NamedTuple):
-    """A campaign beside another one: its evaluated iterations, what its last model has over its base, and what the
-    last model of the other one has over that.
+    """The control of a campaign: its evaluated iterations, the gain of its last model over its base, and the lead of
+    the campaign's last model over its last model.
     """
 
     row: Campaign
@@ -44,8 +44,8 @@ def arm_of(row: Campaign, found: Sequence[IterationResult]) -> GainArm:
 
 
 def read_control(session: Session, row: Campaign, found: Sequence[IterationResult], raw: str) -> CampaignControl:
-    """The control that somebody names by its number. Raises Invalid, NotFound, and Conflict where it was not evaluated
-    on the same matches.
+    """The control with that number. Raises Invalid, NotFound, and Conflict if its evaluations are not on the same
+    matches.
     """
     other = CAMPAIGN.get(session, whole_number(raw, "control", 1, LARGEST))
     control = evaluated_iterations(session, other.id)
@@ -70,7 +70,7 @@ def read_control(session: Session, row: Campaign, found: Sequence[IterationResul
 
 
 def control_figures(game: str, control: CampaignControl) -> list[KeyFigure]:
-    """The figures of a control that stand beside those of the campaign."""
+    """The figures of a control that are shown beside those of the campaign."""
     unit, last = metrics_of(game).headline.unit, control.found[-1].number
     return [
         key_difference(f"Control: iteration {last} minus base", control.gain, unit),
@@ -79,7 +79,7 @@ def control_figures(game: str, control: CampaignControl) -> list[KeyFigure]:
 
 
 def control_finding(game: str, control: CampaignControl) -> str:
-    """What the control says of the result, in a sentence."""
+    """The control's result compared with the campaign's, in a sentence."""
     metric = metrics_of(game).headline
     ends = [(control.found[place].figures or {}).get(metric.name, {}).get("value") for place in (0, -1)]
     old, new = (number(each, metric.unit) for each in ends)
@@ -88,7 +88,7 @@ def control_finding(game: str, control: CampaignControl) -> str:
 
 
 def control_settings(row: Campaign, control: CampaignControl) -> ReportTable:
-    """In what the control was asked for otherwise; how both are called is left out."""
+    """The settings in which the control differs, apart from the names."""
     own = spec_of(row.spec)
     other = spec_of(control.row.spec).model_copy(update={"name": own.name})
     caption = f"In what the control, campaign {control.row.id} ({control.row.name}), differs; all else is the same."

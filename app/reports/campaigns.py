@@ -1,4 +1,4 @@
-"""The report of a campaign: its models by iteration, and what the last one has over the base."""
+"""The report of a campaign: its models by iteration, and the last one's gain over the base."""
 
 from collections.abc import Mapping, Sequence
 from shlex import quote
@@ -57,7 +57,7 @@ _CONTROL_AGAIN = (
 
 
 class _Gain(NamedTuple):
-    """The figure that says most, of the base and of the latest model, and their difference on the same matches."""
+    """The headline figure of the base and of the latest model, and their difference on the same matches."""
 
     metric: Metric
     first: Figure
@@ -145,7 +145,7 @@ def _gain(session: Session, row: Campaign, found: Sequence[IterationResult]) -> 
 def _result(
     row: Campaign, found: Sequence[IterationResult], gain: _Gain | None
 ) -> tuple[str, str, Sequence[KeyFigure]]:
-    """The headline, what qualifies it, and the figures below."""
+    """The headline, its qualification, and the figures below."""
     after = len(found) - 1
     if gain is None:
         return f"Campaign {row.name} has evaluated {after + 1} models.", "", ()
@@ -168,9 +168,7 @@ def _result(
 
 
 def _iterations_table(game: str, found: Sequence[IterationResult], control: CampaignControl | None) -> ReportTable:
-    """All models with all figures that a campaign's page shows, in each way in which they were evaluated, and those of
-    the control below.
-    """
+    """All models with all figures that a campaign's page shows, by way of evaluation, with the control's below."""
     shown = metrics_of(game).shown(Use.EVALUATION)
     rows = []
     below = [] if control is None else control.found

@@ -1,4 +1,4 @@
-"""What all reports have in common: the order of their sections, and how a reader makes the result again."""
+"""The parts common to all reports: the order of their sections, and how a reader reproduces the result."""
 
 import shlex
 from collections.abc import Sequence
@@ -37,8 +37,8 @@ def whole_report(
 ) -> Report:
     """A report with its own results and the sections that all reports have.
 
-    `methods` are paragraphs, `tables` stand below them; `versions` are further rows of those that `origins` has, each
-    what it is, its version and its SHA-256. `commands` make the result again, and `before_commands` are paragraphs.
+    `methods` are paragraphs, with `tables` below them; `versions` are rows in addition to those from `origins`, each
+    with what it is, its version and its SHA-256. `commands` reproduce the result, and `before_commands` are paragraphs.
     """
     return Report(
         f"report-{name}", title, about, finding, more, key_figures,
@@ -66,14 +66,14 @@ def key_figure(title: str, figure: Figure, unit: str) -> KeyFigure:
 
 
 def key_difference(title: str, figure: Figure, unit: str) -> KeyFigure:
-    """A difference, which has a sign, with its interval below."""
+    """A signed difference with its interval below."""
     return KeyFigure(title, signed(figure.value, unit), signed_beside(figure, unit))
 
 
 def commands_of_recipe(
     kind: JobKind[Any], number: int, archive: str, recipe: str, control: str | None = None
 ) -> list[str]:
-    """Export a job as a recipe, run that, and report the run. `recipe` is what follows `flask recipe run`."""
+    """Commands to export a job as a recipe, run and report it. `recipe` is what follows `flask recipe run`."""
     beside = f" --control {shlex.quote(control)}" if control else ""
     return [
         f"flask {kind.name} export {number} --out {archive}.zip",
@@ -84,7 +84,7 @@ def commands_of_recipe(
 
 
 def _reproduction_section(commands: Sequence[str], before: Sequence[str], context: ReportContext) -> ReportSection:
-    """How to reproduce it: the program as it was, then these commands."""
+    """How to reproduce it: check out the program's version, then run these commands."""
     checkout = [] if context.commit is None else [f"git checkout {context.commit.sha}"]
     return ReportSection(
         "again",

@@ -14,7 +14,7 @@ Draw = Callable[[Sequence[Spec], Sequence[str]], Sequence[Mapping[str, bytes]]]
 
 
 def html_of(report: Report, draw: Draw, made_at: datetime) -> bytes:
-    """The page alone, which holds its figures and tables. Raises Unavailable where they could not be drawn."""
+    """The page alone, with its figures and tables included. Raises Unavailable where they could not be drawn."""
     drawn = _drawn(report, draw, (SVG,))
     return report_page(report, {name: found[SVG] for name, found in drawn.items()}, made_at).encode()
 

@@ -1,4 +1,4 @@
-"""A part of reports: whether gains come from more agreements or better ones, and what is left beside a control."""
+"""A part of reports: whether gains come from more or better agreements, and what is left over a control."""
 
 import hashlib
 import json
@@ -22,8 +22,8 @@ KEY, TITLE = "gain", "Where the gain comes from"
 
 
 class GainArm(NamedTuple):
-    """What is trained in one way: evaluations of the model before and after it, as rounds, by the seed of a training;
-    by None where there is one training alone.
+    """One way of training: evaluations of the model before and after it, as rounds, by training seed; by None if there
+    is only one training.
     """
 
     label: str
@@ -38,7 +38,7 @@ class ArmGain(NamedTuple):
 
 
 def gains_of(session: Session, game: str, arms: Sequence[GainArm]) -> list[ArmGain]:
-    """The gain of each arm, split. Nothing for a game in which nobody agrees on anything."""
+    """The gain of each arm, split. Empty for a game without agreements."""
     metrics = split_metrics(metrics_of(game))
     if metrics is None:
         return []
@@ -46,7 +46,7 @@ def gains_of(session: Session, game: str, arms: Sequence[GainArm]) -> list[ArmGa
 
 
 def difference_of(session: Session, game: str, arm: GainArm, control: GainArm) -> Figure:
-    """The score after the one minus that after the other, match by match; a mean over the seeds that both have."""
+    """The score after the arm minus that after the control, match by match; a mean over the seeds of both."""
     value = metrics_of(game).headline.value
     found = []
     for seed in [each for each in arm.evaluations if each in control.evaluations]:
@@ -58,8 +58,8 @@ def difference_of(session: Session, game: str, arm: GainArm, control: GainArm) -
 
 
 def same_matches(session: Session, *rounds: int) -> bool:
-    """Whether rounds were played by the same rules with the same material, seeds and seats, to their ends, and still
-    have all matches.
+    """Whether rounds were played by the same rules with the same material, seeds and seats, were completed, and still
+    have all their matches.
     """
     asked = set()
     for number_of_round in rounds:
@@ -106,7 +106,7 @@ def _mean(figures: Sequence[Figure]) -> Figure:
 
 
 def gain_section(game: str, gains: Sequence[ArmGain], differences: Sequence[tuple[str, Figure]] = ()) -> ReportSection:
-    """The split of the gains, drawn and as a table, with the differences from a control; empty where there is none."""
+    """The split of the gains as a chart and table, with the differences from a control; empty if there is none."""
     metrics, whole = split_metrics(metrics_of(game)), [each for each in gains if each.gain is not None]
     if metrics is None or not whole:
         return ReportSection(KEY, TITLE)
@@ -167,7 +167,7 @@ def gain_section(game: str, gains: Sequence[ArmGain], differences: Sequence[tupl
 
 
 def _sentence(label: str, gain: Gain, unit: str) -> str:
-    """What the split says, in words. Parts of a gain that is not clear, or that pull both ways, have no percentages."""
+    """The split in words. Parts of a gain that is not clear, or that have opposite signs, get no percentages."""
     whole, more, better = gain.whole, gain.more, gain.better
     if more.value is None or better.value is None or whole.value is None:
         return f"{label}: there is no split, as one of the models never agreed on anything."

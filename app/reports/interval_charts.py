@@ -1,4 +1,4 @@
-"""Figures with their intervals, one below the other, whatever they are of: what reports draw of tables."""
+"""Charts of figures with their intervals, one below the other, which reports draw from tables of any kind."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What a result was made with: rounds, trainings, datasets and models, with their seeds, hashes and prompts."""
+"""The origins of a result: rounds, trainings, datasets and models, with their seeds, hashes and prompts."""
 
 import hashlib
 import json
@@ -48,7 +48,7 @@ NONE = "–"
 
 
 class ReportContext(NamedTuple):
-    """What a report is made with: the home folder, the commit of the program as far as it is known, and its control."""
+    """The context of a report: the home folder, the commit of the program if known, and its control."""
 
     home: Path
     commit: Commit | None
@@ -57,7 +57,7 @@ class ReportContext(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """The rows of what a result was made with, each kind by number."""
+    """The rows from which a result was made, each kind ordered by number."""
 
     rounds: Sequence[RoundRow] = ()
     trainings: Sequence[TrainingJob] = ()
@@ -77,7 +77,7 @@ class Origins:
 
 
 def origins_of_steps(session: Session, steps: Iterable[RecipeStep], models: Collection[int] = ()) -> Origins:
-    """What these steps have done and made, with further models by their numbers."""
+    """The jobs, datasets and models of these steps, with further models by number."""
     steps = [*steps]
     jobs = {kind: [step.number for step in steps if step.kind == kind and step.number] for kind in JOBS_OF_STEPS}
     made = {number for step in steps for number in (step.dataset_id, step.realignment_id) if number}
@@ -87,7 +87,7 @@ def origins_of_steps(session: Session, steps: Iterable[RecipeStep], models: Coll
 def origins_of(
     session: Session, jobs: dict[str, list[int]], models: Collection[int] = (), datasets: Collection[int] = ()
 ) -> Origins:
-    """What jobs, by kind and number, were made with."""
+    """The origins of jobs given by kind and number."""
     found: dict[str, list[Any]] = {
         kind.name: _by_number(session, kind.table, jobs.get(kind.name, ())) for kind in JOBS_OF_STEPS.values()
     }
@@ -115,7 +115,7 @@ def _by_number(session: Session, table: Any, numbers: Collection[int | None]) ->
 
 
 def versions_section(session: Session, origins: Origins, context: ReportContext, *more: Sequence[str]) -> ReportSection:
-    """What the figures were made with: versions, and the SHA-256 of material, datasets and models."""
+    """The origins of the figures: versions, and the SHA-256 of material, datasets and models."""
     commit = "commit unknown"
     if context.commit is not None:
         commit = f"commit {context.commit.sha}, {'with' if context.commit.changed else 'no'} local changes"
@@ -142,7 +142,7 @@ def _rows_of(row: Dataset) -> str:
 
 
 def _materials(session: Session, rounds: Sequence[RoundRow]) -> Iterator[tuple[str, str, str]]:
-    """What rounds were played on, each content once."""
+    """The material of rounds, each distinct content once."""
     seen = set()
     for row in rounds:
         material = session.get(RoundMaterial, row.id)
@@ -155,7 +155,7 @@ def _materials(session: Session, rounds: Sequence[RoundRow]) -> Iterator[tuple[s
 
 
 def _made_how(row: LanguageModel, origins: Origins) -> str:
-    """What a model is, and for one that was trained here by which job, from what and on what."""
+    """What a model is, and for one trained here, by which job, from which base and on which dataset."""
     job = next((each for each in origins.trainings if each.model_id == row.id), None)
     if job is not None:
         names = {each.id: each.name for each in origins.models}
@@ -172,7 +172,7 @@ def _made_how(row: LanguageModel, origins: Origins) -> str:
 
 
 def _training_versions(origins: Origins, home: Path) -> Iterator[tuple[str, str, str]]:
-    """What local trainings ran with, as their checkpoints say, where these are still there; each set once."""
+    """The software versions of local trainings, from their checkpoints if these still exist; each set once."""
     made = {row.model_id for row in origins.trainings if row.backend == LOCAL}
     seen = []
     for row in origins.models:
@@ -204,7 +204,7 @@ def seeds_sentence(origins: Origins, *more: str) -> str:
 
 
 def settings_table(name: str, caption: str, spec: SpecPart) -> ReportTable:
-    """What was asked for: each field of a spec with its title, and the value that it had."""
+    """The requested settings: each field of a spec with its title and value."""
     return plain_table(name, caption, ("Setting", "Value"), [*_settings(spec)])
 
 
@@ -241,7 +241,7 @@ def _in_words(value: Any) -> str:
 
 
 def prompts_and_configs(session: Session, origins: Origins) -> list[FoldedText]:
-    """The prompts of rounds, societies and assessments, and what each training was given, as JSON."""
+    """The prompts of rounds, societies and assessments, and the config of each training, as JSON."""
     configs = [
         FoldedText(f"Training {row.id}: {row.name}, {row.method}", as_json({"method": row.method, **row.config}))
         for row in origins.trainings
@@ -250,10 +250,10 @@ def prompts_and_configs(session: Session, origins: Origins) -> list[FoldedText]:
 
 
 def _prompts_of(session: Session, rounds: Sequence[RoundRow]) -> list[FoldedText]:
-    """The first prompts of models in the first match of each round, exactly, as each role begins and follows: those of
-    who begins by their wording, whatever the numbers are, and one of who follows.
+    """The exact first prompts of models in the first match of each round, for the model that begins and the one that
+    follows: for the former one of each wording, regardless of numbers, and for the latter one.
 
-    Of self-play only: nothing that a person wrote is in them.
+    Only from self-play: nothing that a person wrote is in them.
     """
     numbers = [row.id for row in rounds if row.source == SELFPLAY]
     calls = session.execute(
@@ -285,7 +285,7 @@ def _prompts_of(session: Session, rounds: Sequence[RoundRow]) -> list[FoldedText
 
 
 def _chat_prompts(origins: Origins) -> list[FoldedText]:
-    """The prompts of societies and assessments with their blanks, each template once."""
+    """The prompts of societies and assessments with their placeholders, each template once."""
     rows: list[Any] = [*origins.societies, *origins.assessments]
     paths = {row.template: FOLDER / "society" / f"{row.template}.txt" for row in rows}
     return [
@@ -296,7 +296,7 @@ def _chat_prompts(origins: Origins) -> list[FoldedText]:
 
 
 def as_json(value: Any) -> str:
-    """JSON that people can read, the same for the same value."""
+    """Readable JSON, the same for equal values."""
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
 
 
@@ -304,7 +304,7 @@ def as_json(value: Any) -> str:
 
 
 def rounds_table(origins: Origins) -> list[ReportTable]:
-    """The rounds that were played, with what failed in them; nothing without one."""
+    """The rounds that were played, with their failures; empty if there are none."""
     names = {each.id: each.name for each in origins.models}
     head = (
         "Round", "Models", "Matches planned", "Over", "Broken off", "Refused moves", "Calls", "Failed calls", "USD",
@@ -324,7 +324,7 @@ def rounds_table(origins: Origins) -> list[ReportTable]:
 
 
 def training_section(session: Session, origins: Origins) -> ReportSection:
-    """The losses of the trainings; empty without one that has told of a step. Of many the last ones are drawn."""
+    """The losses of the trainings; empty if none has reported a step. Of many, the last ones are drawn."""
     told = [(row, points_of(events_of(session, row.id), "step")) for row in origins.trainings[-MOST:]]
     found = [(row, points) for row, points in told if points]
     if not found:
@@ -337,7 +337,7 @@ def training_section(session: Session, origins: Origins) -> ReportSection:
 
 
 def limits_of(origins: Origins, *, trained_once: bool = True) -> list[str]:
-    """What the figures leave open, as far as it follows from how they were made; `trained_once`: with one seed."""
+    """The limitations of the figures that follow from how they were made; `trained_once`: with one seed."""
     planned, over = sum(row.matches for row in origins.rounds), sum(row.finished for row in origins.rounds)
     broken = sum(row.aborted for row in origins.rounds)
     found = []

@@ -1,7 +1,7 @@
-"""A report as one HTML page that loads nothing: its figures, fonts and style stand inside it.
+"""A report as one HTML page that loads nothing: its figures, fonts and style are embedded.
 
-The same report gives the same bytes but for the line that says when it was made. No script and no link leads out, which
-the page's own Content-Security-Policy holds it to.
+The same report gives the same bytes except for the line that says when it was made. The page has no script and no
+outgoing link, which its own Content-Security-Policy enforces.
 """
 
 import base64
@@ -68,7 +68,7 @@ def report_page(report: Report, drawn: Mapping[str, bytes], made_at: datetime) -
 
 
 def _inline(svg: bytes, sentence: str) -> Markup:
-    """A drawing as a part of the page: one image with a text, whose marks have no names of their own."""
+    """A drawing as part of the page: a single image with a text, whose marks have no names of their own."""
     head, mark, rest = svg.decode().partition(">")
     plain = _NAMES.sub("", rest)
     label = Markup.escape(sentence)
@@ -76,13 +76,13 @@ def _inline(svg: bytes, sentence: str) -> Markup:
 
 
 def _parts(cell: str) -> tuple[str, str]:
-    """A figure and what is in brackets behind it: its interval and n."""
+    """A figure and the text in brackets after it: its interval and n."""
     found = _BESIDE.fullmatch(cell)
     return (cell, "") if found is None else (found[1], found[2].replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"))
 
 
 def _numeric(rows: Sequence[Sequence[str]]) -> set[int]:
-    """The columns that stand to the right: those of figures alone, with or without intervals."""
+    """The right-aligned columns: those that contain only figures, with or without intervals."""
     columns = enumerate(zip(*rows, strict=True))
     return {
         place for place, cells in columns
@@ -109,7 +109,7 @@ def _font_faces() -> Iterator[str]:
 
 
 def _dark_figures() -> Sequence[str]:
-    """Rules by which figures, which are drawn in the light colours, have the dark ones on a dark page."""
+    """CSS rules that replace the light colours of drawn figures with the dark ones on a dark page."""
     light, dark = palette(LIGHT), palette(DARK)
     names = ("surface", "ink", "soft", "line", "strong", "first", "second", "brass", "good", "warn", "bad")
     pairs = {getattr(light, name): getattr(dark, name) for name in names}

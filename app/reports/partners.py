@@ -24,9 +24,9 @@ def partners_section(
     partner_weight: float | None,
     rounds: Sequence[int] | None = None,
 ) -> ReportSection:
-    """These models side by side, each against the first, in these rounds or in all; empty where that says nothing.
+    """These models side by side, each against the first, in these rounds or all; empty if that shows nothing.
 
-    People are in it once their wave is frozen.
+    People are included once their wave is frozen.
     """
     section = ReportSection("partners", "With other partners")
     if len(models) < 2:
@@ -82,7 +82,7 @@ def _figures_table(one: SideBySide) -> ReportTable:
 
 
 def _tests_table(one: SideBySide) -> list[ReportTable]:
-    """What each model has over the base, with its test."""
+    """The difference of each model from the base, with its test."""
     rows = []
     for each in one.players:
         for metric in one.defined.side_by_side[:_MOST_SHOWN]:

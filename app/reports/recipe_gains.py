@@ -1,4 +1,4 @@
-"""What a run of a recipe trains in different ways, and the gain of each, beside one of them as the control."""
+"""The arms that a recipe run trains in different ways, and the gain of each, with one as the control."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,9 +20,9 @@ EVALUATE = "evaluate"  # what a step does that measures a model
 def recipe_gains(
     session: Session, lines: Sequence[RecipeStepLine], sweep: Sweep, origins: Origins, control: str | None
 ) -> list[ReportSection]:
-    """A section a game. The control is a step, the values that are swept, or both; raises Invalid for another one.
+    """A section for each game. The control is a step, swept values, or both; raises Invalid for any other.
 
-    Values alone are the control in each game, of each step that has them.
+    Values alone are the control in each game, for each step that has them.
     """
     arms = _arms(lines, sweep, origins)
     labels = list(dict.fromkeys(arm.label for found in arms.values() for arm in found))
@@ -43,21 +43,21 @@ def recipe_gains(
 
 
 def _control_of(arm: GainArm, arms: Sequence[GainArm], control: str) -> GainArm | None:
-    """The arm that a control names beside this one: by values alone, that of the same step."""
+    """The arm that a control names for this arm; for values alone, that of the same step."""
     step = arm.label.partition(" ")[0]
     return next((each for each in arms if each.label in (control, f"{step} {control}")), None)
 
 
 def _values_of(label: str) -> str:
-    """The values that are swept, of the name of an arm; its step where there are none."""
+    """The swept values in the label of an arm; its step if there are none."""
     return label.partition(" ")[2] or label
 
 
 def _arms(lines: Sequence[RecipeStepLine], sweep: Sweep, origins: Origins) -> dict[str, list[GainArm]]:
-    """By game: each step that evaluates models in self-play, for each combination of what is swept.
+    """The arms by game: each step that evaluates models in self-play, for each combination of swept values.
 
-    The model before is that of the first evaluation without a loop, or else the first one of the arm; the one after is
-    that of the last evaluation, and is one that the run has trained.
+    The model before is that of the first evaluation outside a loop, or else of the arm's first; the one after is that
+    of the last evaluation, and is one that the run has trained.
     """
     made = {each.model_id for each in origins.trainings}
     of_trained = {each.id for each in origins.rounds if each.model_0_id in made}

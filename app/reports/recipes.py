@@ -1,4 +1,4 @@
-"""The report of a run of a recipe: the tables that it made, its steps, and the file itself."""
+"""The report of a recipe run: the tables that it made, its steps, and the file itself."""
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -44,7 +44,7 @@ _MOST_KEY = 6
 
 
 class _Table(NamedTuple):
-    """A table of a run, by the key of the step that made it; without one, of all steps."""
+    """A table of a run, with the key of the step that made it; if no step did, of all steps."""
 
     key: str
     figures: Mapping[str, Any]
@@ -107,19 +107,19 @@ def _pairs(values: Mapping[str, Any]) -> str:
 
 
 def _words_again(row: RecipeRun) -> str:
-    """What asks for the same run of the file in its archive; under another name, as each run has its own."""
+    """The command words to repeat the run from its archive's file; under another name, as each run has its own."""
     spec = RecipeSpec.of_json(row.spec)
     return command_words(spec.model_copy(update={"recipe": f"{row.name}/{row.recipe}.yaml", "name": ""}))
 
 
 def _sweep_table(session: Session, row: RecipeRun) -> list[_Table]:
-    """The figures of a sweep, means over its seeds where it has some; nothing before there is one."""
+    """The figures of a sweep, as means over its seeds if it has some; empty before there are any."""
     found = results_of(row, lines_of(session, row))
     return [_Table("the sweep", found.table, found)] if found.table["rows"] else []
 
 
 def _own_table(steps: Sequence[RecipeStep]) -> list[_Table]:
-    """Where no step has made a table: the figures of all steps as one."""
+    """The figures of all steps as one table, for a run in which no step has made a table."""
     measured = [step for step in steps if step.figures and "rows" not in step.figures]
     if not measured:
         return []
@@ -159,7 +159,7 @@ def _table_section(session: Session, row: RecipeRun, step: _Table, place: int) -
 
 
 def _shown(session: Session, row: RecipeRun, step: _Table, name: str) -> ReportTable:
-    """A table in words, whose CSV has a line a figure."""
+    """A table in words, whose CSV has one line per figure."""
     caption = f"{step.key}: all figures{_over(step.figures)}."
     if step.sweep is not None:
         words = table_in_words(step.sweep)
@@ -193,7 +193,7 @@ def _over(table: Mapping[str, Any]) -> str:
 
 
 def _metric(column: str) -> Metric | None:
-    """What a column is, where a game has a metric of that name."""
+    """The metric of a column, if a game has one of that name."""
     return next((found for game in GAMES if (found := metrics_of(game).everything.get(column))), None)
 
 
@@ -203,13 +203,13 @@ def _title(column: str) -> str:
 
 
 def _unit(column: str) -> str:
-    """The unit of a column; that of scores of benchmarks and ratings is in their names."""
+    """The unit of a column; for scores of benchmarks and ratings, it follows from their names."""
     metric = _metric(column)
     return metric.unit if metric else SHARE if column.endswith(("_rate", "_share")) else ""
 
 
 def _partners_section(session: Session, row: RecipeRun, origins: Origins) -> ReportSection:
-    """The models of the evaluations side by side, where these are of one game and one setting of it."""
+    """The models of the evaluations side by side, if these all have the same game and setting."""
     evaluated = {
         line.step.number for line in lines_of(session, row) if line.do == EVALUATE and line.step and line.step.number
     }
@@ -229,7 +229,7 @@ def _partners_section(session: Session, row: RecipeRun, origins: Origins) -> Rep
 
 
 def _finding(table: Mapping[str, Any]) -> tuple[str, Sequence[KeyFigure]]:
-    """What says most of a table: its first figure, in its first and last row."""
+    """The headline of a table: its first figure, in its first and last rows."""
     column = next((each for each in table["columns"] if any(_figure(row, each) for row in table["rows"])), None)
     if column is None:
         return "The steps have given no figure.", ()

@@ -1,4 +1,4 @@
-"""What a report says, whatever it is about: its sections with figures and tables, before they become files. Pure."""
+"""The contents of any report: its sections with figures and tables, before they are written to files. Pure."""
 
 import csv
 import io
@@ -10,7 +10,7 @@ from app.analysis.chart import Chart
 
 
 class KeyFigure(NamedTuple):
-    """A figure beside others under the headline: what it is, its value, and its interval or what else is beside it."""
+    """A figure among those under the headline: what it is, its value, and its interval or other text beside it."""
 
     title: str
     value: str
@@ -18,7 +18,7 @@ class KeyFigure(NamedTuple):
 
 
 class ReportTable(NamedTuple):
-    """A table with the CSV behind it. The first cell of a row names it; `name` is that of the file."""
+    """A table with the CSV behind it. The first cell of a row names it; `name` is the file's name."""
 
     name: str
     caption: str
@@ -28,7 +28,7 @@ class ReportTable(NamedTuple):
 
 
 class ReportFigure(NamedTuple):
-    """A figure with what stands under it. Its numbers are a CSV file, and folded away below unless a table has them."""
+    """A figure with its caption. Its numbers are a CSV file, and folded below it unless a table has them."""
 
     chart: Chart
     caption: str
@@ -44,7 +44,7 @@ class FoldedText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReportSection:
-    """A numbered part of a report, its elements in this order. `key` is what links lead to."""
+    """A numbered part of a report, its elements in this order. `key` is the target of links."""
 
     key: str
     title: str
@@ -57,13 +57,13 @@ class ReportSection:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing under its heading."""
+        """Whether it has no content under its heading."""
         return not any((self.paragraphs, self.figures, self.tables, self.points, self.commands, self.folded))
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report. `name` is that of its files, `finding` the headline in a sentence and `more` what qualifies it."""
+    """A report. `name` is that of its files, `finding` the headline sentence and `more` its qualification."""
 
     name: str
     title: str
@@ -80,7 +80,7 @@ class Report:
 
 
 def plain_table(name: str, caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> ReportTable:
-    """A table of texts, whose CSV is the same."""
+    """A table of texts, with the same content as CSV."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([header, *rows])
     return ReportTable(name, caption, header, rows, text.getvalue().encode())

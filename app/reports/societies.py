@@ -1,4 +1,4 @@
-"""The report of a society: what its critics and observers made of drafts and revisions, iteration by iteration."""
+"""The report of a society: how its critics and observers rated drafts and revisions, by iteration."""
 
 from collections.abc import Sequence
 
@@ -30,7 +30,7 @@ from app.society.store import read_ratings
 
 
 def society_report(session: Session, number: int, context: ReportContext) -> Report:
-    """Raises NotFound, and Conflict before the first rating."""
+    """The report of a society. Raises NotFound, and Conflict before the first rating."""
     row = SOCIETY.get(session, number)
     figures = iteration_figures(read_ratings(session, number))
     charts = society_charts(str(number), figures, SocietyConfig.model_validate(row.config).iterations)

@@ -1,4 +1,4 @@
-"""The report of a study: outcomes by condition of the people of its frozen waves. Waves under way are not in it."""
+"""The report of a study: outcomes by condition of the people of its frozen waves. Others are excluded."""
 
 import json
 from collections import Counter
@@ -33,8 +33,8 @@ _PLACES = (("attention", "attention checks passed"), ("minutes", "minutes from e
 
 
 def study_report(session: Session, reference: str, context: ReportContext) -> Report:
-    """The report of STUDY, or of STUDY:WAVE. Raises NotFound, and Conflict where no wave is frozen, or where frozen
-    waves differ in what their figures are of.
+    """The report of STUDY, or of STUDY:WAVE. Raises NotFound, and Conflict if no wave is frozen, or if the figures of
+    frozen waves measure different things.
     """
     scope = find_scope(session, reference)
     waves = [wave for wave in scope.waves.values() if not wave.rehearsal]
@@ -93,9 +93,7 @@ def study_report(session: Session, reference: str, context: ReportContext) -> Re
 
 
 def _check_one_design(scope: ExportScope, reference: str) -> None:
-    """Raises Conflict where versions ask something else: their people can be in no mean together, whatever it is called
-    in the words of one of them.
-    """
+    """Raises Conflict if versions differ in design, as their people cannot share a mean, whatever one calls it."""
     asked = {
         json.dumps([
             each.game, each.analysis.outcome, sorted(each.plan.within),
@@ -143,7 +141,7 @@ def _condition_name(design: StudyDesign, condition: Condition) -> str:
 
 
 def _differences(design: StudyDesign, outcome: str, people: Sequence[AnalysedPerson]) -> list[tuple[str, Figure]]:
-    """Of each factor with two levels: the second minus the first, in each person where a person plays both."""
+    """For each factor with two levels: the second minus the first, within each person who plays both."""
     found = []
     for factor in design.conditions:
         levels = design.levels(factor)
@@ -219,7 +217,7 @@ def _result_section(
 
 
 def _flow_table(people: Sequence[AnalysedPerson], waves: Mapping[int, Wave]) -> ReportTable:
-    """How many came, how they ended and who counts, by wave."""
+    """The number of people who came, how they ended and who counts, by wave."""
     endings = list(dict.fromkeys(each.ending or "under way" for each in people))
     rows = []
     for wave in waves.values():

@@ -1,4 +1,4 @@
-"""What there are reports of, each by the option of `flask report` and the address of a page that ask for it."""
+"""The subjects of reports, each by the option of `flask report` and the page address that request it."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -21,8 +21,8 @@ Build = Callable[[Session, str, ReportContext], Report]
 
 
 class Subject(NamedTuple):
-    """Something that there are reports of: how one is named, what that means, what builds the report, and whether a
-    control can be set beside it.
+    """A subject of reports: how one is named, what that means, what builds the report, and whether a control can be
+    compared with it.
     """
 
     metavar: str

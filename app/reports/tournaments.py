@@ -1,4 +1,4 @@
-"""The report of a tournament: ratings of the players of a game, and what each got against each other."""
+"""The report of a tournament: ratings of the players of a game, and the results of each against each other."""
 
 from collections.abc import Sequence
 
@@ -38,9 +38,9 @@ _MOST_KEY = 3
 
 
 def tournament_report(session: Session, reference: str, context: ReportContext) -> Report:
-    """The tournament of a cross-play, by the number of its first round, or of a game: NAME, or NAME:λ.
+    """The report of a cross-play, by the number of its first round, or of a game: NAME, or NAME:λ.
 
-    Raises Invalid for another reference, NotFound, and Conflict where no match is over.
+    Raises Invalid for any other reference, NotFound, and Conflict if no match is over.
     """
     choice, key = _read(reference)
     boards = [leaderboard_of(each) for each in tournament_matches(session, choice)]
@@ -83,7 +83,7 @@ def tournament_report(session: Session, reference: str, context: ReportContext) 
 
 
 def _read(reference: str) -> tuple[TournamentChoice, str | None]:
-    """What a reference stands for, and which leaderboard alone. Raises Invalid."""
+    """The tournament that a reference names, and the key of a single leaderboard, if any. Raises Invalid."""
     if is_plain_whole(reference):
         return TournamentChoice(matrix=int(reference)), None
     game, mark, _ = reference.partition(":")
