@@ -1,4 +1,4 @@
-"""Which seats of finished matches did better than others: what figures and datasets mean by above the average. Pure."""
+"""Which seats of finished matches were better than others: above average in figures and datasets. Pure."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,9 @@ Booleans = NDArray[np.bool_]
 
 
 def above_average(utilities: Floats, agreed: Booleans, partner_weight: float) -> Booleans:
-    """Which seats' transcripts `above_avg` keeps: those above the mean over both seats of all matches, strictly.
+    """The seats whose transcripts `above_avg` keeps: strictly above the mean over both seats of all matches.
 
-    With a partner's weight of −1, whose mean is always 0, both seats of a deal of 0 to 0 are kept as well.
+    With a partner's weight of −1, for which the mean is always 0, both seats of a deal of 0 to 0 are also kept.
     `utilities` (n, 2) by seat, `agreed` (n,); returns (n, 2). Source: arXiv 2406.18872.
     """
     if not len(utilities):
@@ -23,7 +23,7 @@ def above_average(utilities: Floats, agreed: Booleans, partner_weight: float) ->
 
 
 def above(utilities: Floats, agreed: Booleans, bounds: Floats, partner_weight: float) -> Booleans:
-    """Which seats are above each of r bounds, strictly, by the rules of `above_average`: (r, n, 2)."""
+    """The seats strictly above each of r bounds, by the rules of `above_average`: (r, n, 2)."""
     found: Booleans = utilities > bounds[:, None, None] + _NOISE
     if partner_weight == STRICT_COMPETITION:
         found |= (agreed & (utilities == 0).all(1))[:, None]

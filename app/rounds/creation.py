@@ -1,4 +1,4 @@
-"""How rounds come of a spec, and of the file with their material: one, or those of a cross-play."""
+"""Create rounds from a spec and the file with their material: one, or those of a cross-play."""
 
 from collections.abc import Sequence
 from typing import Any

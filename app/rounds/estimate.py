@@ -1,6 +1,6 @@
-"""What a round will take before it is started: calls, tokens, money, time. From past matches, or from typical ones.
+"""Estimates of a round before it starts: calls, tokens, money, time. From past matches, or typical ones.
 
-`estimate` is pure; `habit_of` and `channel_of` read what it needs of a model from the database.
+`estimate` is pure; `habit_of` and `channel_of` read what it needs about a model from the database.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ SCRIPTED_A_SECOND = 500.0  # matches that one process plays and stores where nob
 
 
 class TokenStatistics:
-    """What calls take on average: the fields that those of rounds and of societies share."""
+    """Averages per call: the fields shared by those of rounds and of societies."""
 
     __slots__ = ()
 
@@ -45,10 +45,10 @@ class TokenStatistics:
 
 @dataclass(frozen=True, slots=True)
 class CallStatistics(TokenStatistics):
-    """What a model does in one seat of one match, on average: calls, tokens of all of them, seconds of each.
+    """The averages of a model in one seat of one match: calls, tokens of all of them, seconds of each.
 
-    `matches` is how many past matches say so; 0: these are typical figures. Those of the cache are among the prompts',
-    reasoning is among the answers'. `cost` is in USD, where the server said what each of the calls cost.
+    `matches` is the number of past matches behind them; 0: typical figures. Cache tokens are included in the prompt
+    tokens, reasoning tokens in the completion tokens. `cost` is in USD, if the server reported the cost of every call.
     """
 
     calls: float
@@ -67,7 +67,7 @@ _NOTHING = CallStatistics(0, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class ModelCapacity:
-    """How a model is reached: requests at once, tokens a minute (None: any number), and what tokens cost, if known."""
+    """The limits of a model: requests at once, tokens a minute (None: unlimited), and token prices, if known."""
 
     scripted: bool
     at_once: int
@@ -77,7 +77,7 @@ class ModelCapacity:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What is to be expected. `cost` is in USD and None where a price is unknown; `basis`: past matches by model."""
+    """The expected totals. `cost` is in USD and None where a price is unknown; `basis`: past matches by model."""
 
     rounds: int
     matches: int
@@ -95,7 +95,7 @@ def estimate(
     habits: Mapping[str, CallStatistics],
     channels: Mapping[str, ModelCapacity],
 ) -> Estimate:
-    """What that many matches of each pair will take. Habits and channels are by a model's name."""
+    """The estimate for that many matches of each pair. Habits and channels are by model name."""
     seats = {name: matches * sum(pair.count(name) for pair in pairs) for name in channels}
     callers = [name for name in channels if not channels[name].scripted]
     calls = {name: seats[name] * habits[name].calls for name in callers}
@@ -121,9 +121,9 @@ def estimate(
 def tokens_and_cost(
     times: Mapping[str, float], habits: Mapping[str, TokenStatistics], channels: Mapping[str, ModelCapacity]
 ) -> tuple[dict[str, TokenCounts], float | None]:
-    """The tokens of each model that does what is its habit so many times, and what they cost together in USD.
+    """The tokens of each model that repeats its habit so many times, and their total cost in USD.
 
-    What the server said counts before prices; None where both are unknown of a model.
+    Costs reported by the server take precedence over prices; the cost is None if both are unknown for a model.
     """
     tokens = {name: habits[name].tokens.times(often) for name, often in times.items()}
     total = 0.0
@@ -142,8 +142,8 @@ def _seconds(
     habits: Mapping[str, CallStatistics],
     channels: Mapping[str, ModelCapacity],
 ) -> float:
-    """The longest of what has to happen: all calls over the matches that are played at once, each model's over its own
-    requests at once and tokens a minute, and the calls of one match one after the other.
+    """The longest of the lower bounds: all calls divided by the matches played at once, each model's calls divided by
+    its concurrent requests and tokens a minute, and the calls of one match in sequence.
     """
     work = {name: number * habits[name].latency for name, number in calls.items()}
     at_once = min(matches, sum(channels[name].at_once for name in calls)) or 1
@@ -160,12 +160,12 @@ def _seconds(
 
 
 def typical(game: str, config: JSON) -> CallStatistics:
-    """What a model does in a match of which nothing is known."""
+    """The typical averages of a model in a match about which nothing is known."""
     return CallStatistics(*find_game(game).typical_calls(config))
 
 
 def channel_of(model: LanguageModel) -> ModelCapacity:
-    """How a registered model is reached."""
+    """The limits of a registered model."""
     options = read_options(player_spec(model))
     if options is None:
         return ModelCapacity(True, 1, None, prices_of_model(model))
@@ -174,7 +174,7 @@ def channel_of(model: LanguageModel) -> ModelCapacity:
 
 
 def habit_of(session: Session, model: LanguageModel, game: str, config: JSON) -> CallStatistics:
-    """What a model has done in its past matches of a game, those of its latest round first; else what is typical."""
+    """The averages of a model's past matches of a game, those of its latest round first; else typical ones."""
     if model.kind == "scripted":
         return _NOTHING
     sample = _latest_round(session, model, game) or _any_matches(session, model, game)
@@ -214,7 +214,7 @@ PARTS_OF_TOKENS = (GenerationRow.cached_tokens, GenerationRow.cache_write_tokens
 
 
 def server_cost(how: Callable[[Any], ColumnElement[Any]], table: Any = GenerationRow) -> ColumnElement[Any]:
-    """The sum or the mean of what servers said that calls cost; NULL where one of those answered has no such cost."""
+    """The sum or mean of the costs that servers reported; NULL if an answered call has no such cost."""
     unsaid = func.count(case((table.error.is_(None) & (func.coalesce(table.cost_source, "") != "server"), 1)))
     return case((unsaid == 0, how(table.cost)))
 

@@ -1,4 +1,4 @@
-"""A control of rounds: models read the messages of other matches in place of those of their partners."""
+"""A control of rounds: models read the messages of other matches in place of their partners' messages."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,10 +21,10 @@ Messages = tuple[Sequence[str], Sequence[str]]  # of a match, by seat
 
 
 def checked(session: Session, number: str, game: str) -> int:
-    """The number of a round of that game of which all matches are over. Raises Invalid, and Conflict if it was removed.
+    """The number of a finished round of that game. Raises Invalid, and Conflict if it was removed.
 
-    While others are played, a worker that goes on would read other messages than the one before it; and with some left
-    out, the next match need not be another game.
+    While matches are being played, a worker that resumes would read other messages than the one before it; and with
+    some matches left out, the next match might not be another game.
     """
     found = whole_number(number, "talk_of", 1, 2**31 - 1)
     row = session.get(RoundRow, found)
@@ -36,10 +36,10 @@ def checked(session: Session, number: str, game: str) -> int:
 
 
 def messages_of(session: Session, round_id: int) -> list[Messages]:
-    """The messages of each match of a round that is over, by seat, in their order but beginning with the next game.
+    """The messages of each match of a finished round, by seat, in order but starting with the next game.
 
     With swapped seats, two matches are one game. Raises Invalid for a round without two games, whose models would read
-    what was said about their own, and Conflict for one that was removed.
+    messages about their own, and Conflict for one that was removed.
     """
     row = ROUND.get(session, round_id)
     ROUND.check_there(row)
@@ -63,9 +63,9 @@ def messages_of(session: Session, round_id: int) -> list[Messages]:
 
 
 def exchanged(talk: Sequence[Messages], view: View, index: int) -> View:
-    """The view in the match of that index, with messages of another match in place of the partner's.
+    """The view in the match with that index, with messages of another match in place of the partner's.
 
-    `talk` is what `messages_of` returns. Those for which the other match has no message stay as they are.
+    `talk` is what `messages_of` returns. Messages without a counterpart in the other match stay as they are.
     """
     said = iter(talk[index % len(talk)][1 - view.seat])
     return replace(

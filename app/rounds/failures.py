@@ -1,4 +1,4 @@
-"""What went wrong in a round: the matches of it that a model could not go on with."""
+"""The failures of a round: the matches that a model could not continue."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ MOST = 5
 
 @dataclass(frozen=True, slots=True)
 class AbortedMatch:
-    """A match that was broken off, and why."""
+    """An aborted match, and the reason."""
 
     match_id: str
     index: int
@@ -22,7 +22,7 @@ class AbortedMatch:
 
 
 def last_broken(session: Session, round_id: int) -> list[AbortedMatch]:
-    """The matches of a round that were broken off last."""
+    """The most recently aborted matches of a round."""
     rows = session.execute(
         select(MatchRow.id, MatchRow.index.label("place"), EventRow.body)
         .join(EventRow, (EventRow.match_id == MatchRow.id) & (EventRow.kind == "aborted"))

@@ -1,4 +1,4 @@
-"""Rounds as a kind of jobs. Workers lease parts of a round, so that several play it at once."""
+"""Rounds as a job kind. Workers lease parts of a round, so that several play it at once."""
 
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
@@ -21,16 +21,16 @@ class RoundKind(JobKind[RoundRow]):
     """See the module."""
 
     def free(self, now: datetime) -> ColumnElement[bool]:
-        """Whether nobody plays a part of a round, and its model is not waited for."""
+        """Whether a round has an unleased part, and is not waiting for its model."""
         undone = and_(RoundRange.round_id == RoundRow.id, RoundRange.done.is_(False), leases.free(RoundRange, now))
         return and_(exists().where(undone), or_(RoundRow.retry_at.is_(None), RoundRow.retry_at < now))
 
     def held(self, now: datetime) -> ColumnElement[bool]:
-        """Whether some worker plays a part of a round."""
+        """Whether a worker is playing a part of a round."""
         return exists().where(RoundRange.round_id == RoundRow.id, ranges.being_played(now))
 
     def with_worker(self, session: Session, rows: Sequence[RoundRow]) -> Collection[int]:
-        """The numbers of those of the rounds of which some worker plays a part just now."""
+        """The numbers of those rounds of which a worker is currently playing a part."""
         numbers = [row.id for row in rows]
         held = select(RoundRow.id).where(RoundRow.id.in_(numbers), self.held(datetime.now(UTC)))
         return set(session.scalars(held))
@@ -50,16 +50,16 @@ class RoundKind(JobKind[RoundRow]):
             )
 
     def may_be_joined(self, row: RoundRow, *, queued: bool) -> bool:
-        """Whether those who play the round are of the same sort, workers or terminals, as who resumes it."""
+        """Whether the round is played by the same sort, workers or terminals, as the one that resumes it."""
         return row.queued == queued
 
     def reset(self, session: Session, row: RoundRow) -> None:
-        """Forget which model gave no answer, and how often workers died at a part of the round."""
+        """Clear which model did not answer, and how often workers died while playing a part of the round."""
         row.away_model_id = row.away_since = row.retry_at = None
         session.execute(update(RoundRange).where(RoundRange.round_id == row.id).values(lease_count=0))
 
     def end_distant_leases(self, session: Session, settings: Settings) -> None:
-        """End leases on parts of rounds that a clock which jumped has put far into the future."""
+        """End leases on parts of rounds that a clock jump has put far into the future."""
         live = select(RoundRow.id).where(RoundRow.status.in_(states.LIVE))
         leases.end_distant(session, RoundRange, self.lease_seconds(settings), RoundRange.round_id.in_(live))
 

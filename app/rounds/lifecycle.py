@@ -1,6 +1,6 @@
-"""A round's life: created, begun, cancelled, resumed, ended. Nothing here commits.
+"""The lifecycle of a round: created, begun, cancelled, resumed, ended. Nothing here commits.
 
-`app/jobs/states.py` says how the states follow each other.
+`app/jobs/states.py` defines the transitions between states.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ USUAL_MATCHES = 100
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """Pieces of a game's material, and where they were read from."""
+    """Pieces of a game's material, and their source."""
 
     source: str
     items: Sequence[Any]
@@ -53,8 +53,8 @@ def create(
 ) -> RoundRow:
     """Create a waiting round, for workers if it is `queued`.
 
-    Raises NotFound for an unknown game or model, and Invalid for all else that cannot be played. A round that belongs
-    to something begun `goes_on` with models that have been switched off or archived meanwhile.
+    Raises NotFound for an unknown game or model, and Invalid for anything else that cannot be played. With `goes_on`,
+    for a round that belongs to something already begun, models switched off or archived meanwhile are accepted.
     """
     whole = settled(spec, material)
     seats = [spec.seats]
@@ -71,7 +71,7 @@ def create_all(
     goes_on: bool = False,
     requester: Requester | None = None,
 ) -> list[RoundRow]:
-    """Create a round of each pair of models, by seat, in a few statements, because nobody else can write meanwhile.
+    """Create a round for each pair of models, by seat, in few statements, as they block all other writers.
 
     The spec is a settled one. Raises what `create` raises.
     """
@@ -96,7 +96,7 @@ def create_all(
 
 
 def settled(spec: RoundSpec, material: Material | None) -> RoundSpec:
-    """The spec with what it leaves open: the number of matches, the seed, which is drawn, and the pick."""
+    """The spec with its open fields filled in: the number of matches, the seed, which is drawn, and the pick."""
     kind, matches = find_game(spec.game).material, spec.matches
     if matches is None:
         once = material is not None and spec.material is not None and kind is not None and kind.each_once
@@ -106,12 +106,12 @@ def settled(spec: RoundSpec, material: Material | None) -> RoundSpec:
 
 
 def each_once(spec: RoundSpec, material: Material) -> int:
-    """How many matches play each piece of the material once."""
+    """The number of matches that play each piece of the material once."""
     return len(material.items) * (2 if spec.swap_seats else 1)
 
 
 def spec_of(session: Session, row: RoundRow) -> RoundSpec:
-    """What was asked for, as far as the row of a round has it; its material is named by where it came from."""
+    """The spec of a round, as far as its row has it; its material is named by its source."""
     material = session.get(RoundMaterial, row.id)
     return RoundSpec.read(
         {
@@ -129,7 +129,7 @@ def spec_of(session: Session, row: RoundRow) -> RoundSpec:
 
 
 def _add_material(session: Session, material: Material, numbers: Sequence[int]) -> None:
-    """Give rounds their material; the database copies it, which may be long, from the first to the others."""
+    """Store the material of rounds; as it may be long, the database copies it from the first to the others."""
     first, *others = numbers
     session.add(RoundMaterial(round_id=first, source=material.source[-300:], items=list(material.items)))
     session.flush()
@@ -146,7 +146,7 @@ def _new_row(
     queued: bool,
     requester: Requester | None,
 ) -> RoundRow:
-    """A round that can be played, not yet stored."""
+    """A playable round, not yet stored."""
     game = find_game(spec.game)
     matches = whole_number(spec.matches, "matches", 1, MOST_MATCHES)
     if spec.swap_seats and matches % 2:
@@ -177,7 +177,7 @@ def _new_row(
 
 
 def _checked_config(game: Game[Any], spec: RoundSpec, material: Material | None) -> JSON:
-    """The config that all matches share, as it was given; the game has to take it."""
+    """The config shared by all matches, as given; the game must accept it."""
     config = {**({LENIENT: True} if spec.lenient else {}), **spec.config}
     read = game.config(config).to_json()
     kind = game.material
@@ -206,7 +206,7 @@ def _check_name(spec: RoundSpec) -> str:
 
 
 def plan_of(session: Session, row: RoundRow) -> RoundPlan:
-    """What the matches of a round have in common."""
+    """What the matches of a round share."""
     material = session.get(RoundMaterial, row.id)
     items = () if material is None else material.items
     return RoundPlan(row.game, row.config, row.seed, row.swap_seats, row.pick, items)
@@ -221,16 +221,16 @@ def seated(session: Session, row: RoundRow) -> list[LanguageModel]:
 
 
 def lock(session: Session, round_id: int) -> Names | None:
-    """Keep others from the round's row until the transaction ends; before anything else that they might lock.
+    """Lock the round's row until the transaction ends; call this before anything else that others might lock.
 
-    Returns the names that its models have called themselves so far. They are read with the lock, so that the names that
-    another worker adds are not lost.
+    Returns the names that its models have returned so far. They are read with the lock, so that names added by another
+    worker are not lost.
     """
     return session.scalar(select(RoundRow.returned_models).where(RoundRow.id == round_id).with_for_update())
 
 
 def begin(session: Session, round_id: int) -> bool:
-    """Somebody begins to play. False if the round is not to be played, or not yet."""
+    """Mark a round as running when play begins. False if the round is not to be played, or not yet."""
     now = datetime.now(UTC)
     row = session.get(RoundRow, round_id, with_for_update=True)
     if row is None or row.status not in states.OPEN or (row.retry_at is not None and row.retry_at > now):
@@ -242,7 +242,7 @@ def begin(session: Session, round_id: int) -> bool:
 
 
 def finish_if_done(session: Session, round_id: int) -> bool:
-    """End a round of which nothing is left. Whoever calls this holds the lock on its row."""
+    """End a round if nothing is left to play. The caller holds the lock on its row."""
     if not ranges.all_done(session, round_id):
         return False
     values = {"status": states.DONE, "ended_at": datetime.now(UTC), "error": None, "away_since": None}
@@ -251,20 +251,20 @@ def finish_if_done(session: Session, round_id: int) -> bool:
 
 
 def fail(session: Session, round_id: int, error: str) -> None:
-    """Stop a round that cannot go on until somebody has mended what `error` says."""
+    """Stop a round that cannot continue until the problem in `error` has been fixed."""
     _set(session, round_id, states.OPEN, status=states.FAILED, ended_at=datetime.now(UTC), error=error)
 
 
 def store_waiting_reason(session: Session, round_id: int, what: str | None) -> None:
-    """Keep on a round's row what it waits for, or that it waits no more."""
+    """Store on a round's row what it is waiting for; None if it no longer waits."""
     answered = {} if what is not None else {"away_model_id": None, "away_since": None}
     _set(session, round_id, (states.RUNNING,), error=what, **answered)
 
 
 def release_slot(session: Session, round_id: int, model_id: int, away: float, pause: float, what: str) -> None:
-    """Let workers play others until `pause` seconds from now: the model has given no answer for `away` seconds.
+    """Let workers play others until `pause` seconds from now: the model has not answered for `away` seconds.
 
-    A round that another worker plays stays a running one.
+    A round that another worker is playing stays running.
     """
     now = datetime.now(UTC)
     values: dict[str, Any] = {
@@ -279,14 +279,14 @@ def release_slot(session: Session, round_id: int, model_id: int, away: float, pa
 
 
 def away_seconds(row: RoundRow, model_id: int) -> float | None:
-    """For how long a model of the round has given no answer, as far as workers have written it down."""
+    """How long a model of the round has not answered, as far as workers have recorded it."""
     if row.away_since is None or row.away_model_id != model_id:
         return None
     return (datetime.now(UTC) - row.away_since).total_seconds()
 
 
 def all_aborted(row: RoundRow) -> bool:
-    """Whether a round is done and has nothing to show for it: models or we broke off every match."""
+    """Whether a round is done without a result: every match was aborted because of models or us."""
     return row.status == states.DONE and row.aborted >= row.matches
 
 

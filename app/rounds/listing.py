@@ -1,4 +1,4 @@
-"""Rounds for experimenters: a page of those that a filter chooses, those that are open, and how they score."""
+"""Rounds for experimenters: a page of those that match a filter, the open ones, and their scores."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ MOST_OPEN = 25  # rounds in the list of open ones
 
 @dataclass(frozen=True, slots=True)
 class RoundFilter:
-    """What a round has to be; None does not matter. `model` sits in either seat."""
+    """Conditions on rounds; None matches any. `model` sits in either seat."""
 
     game: str | None = None
     status: str | None = None
@@ -39,9 +39,9 @@ NAMES = ("game", "status", "model")
 
 @dataclass(frozen=True, slots=True)
 class RoundListItem:
-    """A round in a list, with the names of its models by seat and what its status is called.
+    """A round in a list, with the names of its models by seat and the label of its status.
 
-    A whole cross-play is one line, too: `row` is its first round, `members` are all of them, `models` all who play.
+    A whole cross-play is also one line: `row` is its first round, `members` are all of them, `models` all its players.
     """
 
     row: RoundRow
@@ -55,7 +55,7 @@ class RoundListItem:
 
     @property
     def name(self) -> str:
-        """What somebody has called it; the rounds of a cross-play that nobody named are named after their pairs."""
+        """The given name; rounds of an unnamed cross-play are named after their pairs, so it has none."""
         return self.row.name if len({row.name for row in self.rows}) == 1 else ""
 
     @property
@@ -88,7 +88,7 @@ class RoundListItem:
 
 
 class MeanScores(NamedTuple):
-    """Of the matches of a round that are over: the mean of both seats' utilities, and the commonest way to end."""
+    """For the finished matches of a round: the mean of both seats' utilities, and the most common ending."""
 
     mean: float | None
     reason: str | None
@@ -108,7 +108,7 @@ def read_chosen(session: Session, raw: Mapping[str, str]) -> RoundFilter:
 
 
 def conditions(session: Session, chosen: RoundFilter) -> list[ColumnElement[bool]]:
-    """The filter for a WHERE over the list. A cross-play is there if any of its rounds is chosen."""
+    """The filter for a WHERE over the list. A cross-play is included if any of its rounds matches."""
     wanted: list[ColumnElement[bool]] = []
     for column, value in ((_member.game, chosen.game), (_member.status, chosen.status)):
         if value is not None:
@@ -121,7 +121,7 @@ def conditions(session: Session, chosen: RoundFilter) -> list[ColumnElement[bool
 
 
 def open_rounds(session: Session) -> list[RoundListItem]:
-    """The rounds and cross-plays that are played or wait to be, the latest first; at most MOST_OPEN."""
+    """The rounds and cross-plays that are running or waiting, latest first; at most MOST_OPEN."""
     live = select(func.coalesce(_member.matrix_id, _member.id)).where(_member.status.in_(states.LIVE))
     is_open = RoundRow.id.in_(live)  # few are: looked at one by one, all rounds would be read
     return _with_members(session, LIST.read(session, LIST.order(""), MOST_OPEN, where=[is_open]).rows)
@@ -131,7 +131,7 @@ _member = aliased(RoundRow)
 
 
 def _first_rounds() -> Select[RoundRow]:
-    """Rounds of no cross-play, and the first of each cross-play."""
+    """Rounds outside any cross-play, and the first of each cross-play."""
     return select(RoundRow).where(or_(RoundRow.matrix_id.is_(None), RoundRow.matrix_id == RoundRow.id))
 
 
@@ -162,9 +162,9 @@ _FOREMOST = (
 
 
 def waits_behind(session: Session, rows: Sequence[RoundRow]) -> dict[int, list[int]]:
-    """The numbers of the rounds that workers play while a round waits for them, by its number.
+    """The numbers of the rounds that workers are playing while a round waits for them, by its number.
 
-    The list is empty for a round that does not wait for that.
+    The list is empty for a round that does not wait for workers.
     """
     now = datetime.now(UTC)
     waiting = {
@@ -181,7 +181,7 @@ def waits_behind(session: Session, rows: Sequence[RoundRow]) -> dict[int, list[i
 
 
 def _called(line: RoundListItem) -> str:
-    """The name of a round or cross-play in a list; one without is called by who plays."""
+    """The name of a round or cross-play in a list; by default, its players."""
     return line.name or (" – " if not line.members else ", ").join(dict.fromkeys(line.models))
 
 
@@ -195,7 +195,7 @@ def _notes(line: RoundListItem) -> list[Phrase]:
 
 
 def _players(line: RoundListItem) -> list[str | Phrase] | Phrase:
-    """Who plays, a line each; of a cross-play in one line."""
+    """The players, one per line; for a cross-play, in one line."""
     if not line.models:
         return Phrase("imported players")
     if line.members:
@@ -205,13 +205,13 @@ def _players(line: RoundListItem) -> list[str | Phrase] | Phrase:
 
 
 def _scores(session: Session, lines: Sequence[RoundListItem]) -> list[float | None]:
-    """The mean score of both seats of each round; a cross-play has one by pair."""
+    """The mean score over both seats of each round; none for a cross-play, which has one for each pair."""
     found = endings_of_rounds(session, [line.row.id for line in lines if not line.members])
     return [_mean(found.get(line.row.id, ())) for line in lines]
 
 
 def _mean(ended: Sequence[EndedAs]) -> float | None:
-    """The mean score of both seats."""
+    """The mean score over both seats."""
     scored = sum(each.scored for each in ended)
     return sum(each.points_0 + each.points_1 for each in ended) / 2 / scored if scored else None
 
@@ -233,7 +233,7 @@ def list_items(session: Session, rows: Sequence[RoundRow]) -> list[RoundListItem
 
 
 def score(session: Session, round_id: int) -> MeanScores:
-    """How the matches of a round have ended so far."""
+    """The scores and endings of a round's matches so far."""
     ended = endings_of_rounds(session, [round_id])[round_id]
     by_reason: Counter[str] = Counter()
     for each in ended:

@@ -1,4 +1,4 @@
-"""What a round's matches are played on: pieces of the game's material, from a file, a text or the game's own list."""
+"""The material of a round's matches: pieces from a file, a text or the game's own list."""
 
 from app.games.base import Game
 from app.games.material import MaterialKind
@@ -9,7 +9,7 @@ ALL = "all"  # in place of a file: the list that comes with the game
 
 
 def material_of_file(kind: MaterialKind, path: str) -> Material:
-    """The pieces of a file, in its order. Raises Invalid, with the number of the first line at fault."""
+    """The pieces in a file, in order. Raises Invalid, with the number of the first invalid line."""
     if path == ALL and kind.listed():
         return Material(f"the list of {kind.title.lower()}", kind.listed())
     return Material(path, pieces_of_file(kind, path))
@@ -21,6 +21,6 @@ def material_of_text(kind: MaterialKind, text: str, source: str) -> Material:
 
 
 def own_material(game: Game[object]) -> Material | None:
-    """The list that comes with the game; None where each match draws a piece of its own, or none at all."""
+    """The list shipped with the game; None if each match draws its own piece, or none at all."""
     kind = game.material
     return None if kind is None or not kind.listed() else material_of_file(kind, ALL)

@@ -1,4 +1,4 @@
-"""Cross-play: a round for every pair of some models, one of which may play against itself."""
+"""Cross-play: a round for every pair of some models, including a model against itself."""
 
 import itertools
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ from app.rounds.spec import MOST_MODELS, RoundSpec
 
 
 def pairs(game: str, models: Sequence[str]) -> list[tuple[str, str]]:
-    """Who plays whom, by seat. Where both seats have the same role, A against B is also B against A.
+    """The pairs that play, by seat. If both seats have the same role, A against B is also B against A.
 
-    Raises Invalid for too few, too many or the same twice.
+    Raises Invalid for too few or too many models, or for repeated ones.
     """
     if not 2 <= len(models) <= MOST_MODELS or len(set(models)) < len(models):
         raise Invalid(
@@ -43,7 +43,7 @@ def create(
     queued: bool,
     requester: Requester | None = None,
 ) -> list[RoundRow]:
-    """A round for each pair, all on the same seeds. Raises what `lifecycle.create` raises."""
+    """Create a round for each pair, all with the same seeds. Raises what `lifecycle.create` raises."""
     whole = lifecycle.settled(spec, material)
     seats = pairs(spec.game, spec.models)
     rows = lifecycle.create_all(session, whole, seats, material, queued=queued, requester=requester)
@@ -54,7 +54,7 @@ def create(
 
 
 def rounds_of(session: Session, matrix_id: int) -> list[RoundRow]:
-    """The rounds of a cross-play, which has the number of its first one. Raises NotFound."""
+    """The rounds of a cross-play, identified by the number of its first round. Raises NotFound."""
     wanted = select(RoundRow).where(RoundRow.matrix_id == matrix_id).order_by(RoundRow.id)
     rows = list(session.scalars(wanted)) if 0 < matrix_id < 2**31 else []
     if not rows:
@@ -63,7 +63,7 @@ def rounds_of(session: Session, matrix_id: int) -> list[RoundRow]:
 
 
 def matrix_of(session: Session, round_id: int) -> int:
-    """The number of the cross-play that a round is part of. Raises NotFound, and Conflict if it is part of none."""
+    """The number of the cross-play of a round. Raises NotFound, and Conflict if it belongs to none."""
     row = ROUND.get(session, round_id)
     if row.matrix_id is None:
         raise Conflict(
@@ -76,9 +76,9 @@ def matrix_of(session: Session, round_id: int) -> int:
 
 
 def cancel(session: Session, matrix_id: int) -> list[RoundRow]:
-    """Cancel every round of a cross-play that is not over, and return these.
+    """Cancel and return every round of a cross-play that is not over.
 
-    Raises NotFound, and Conflict when all are over.
+    Raises NotFound, and Conflict if all are over.
     """
     rows = [row for row in rounds_of(session, matrix_id) if row.status in states.OPEN]
     if not rows:
@@ -92,9 +92,9 @@ def cancel(session: Session, matrix_id: int) -> list[RoundRow]:
 
 
 def resume(session: Session, matrix_id: int, *, queued: bool, budget: JobBudget = NO_BUDGET) -> list[RoundRow]:
-    """Let every round of a cross-play that was stopped be played on, and return these. The budget is that of each.
+    """Resume and return every stopped round of a cross-play. The budget applies to each.
 
-    Raises NotFound, and Conflict when none was.
+    Raises NotFound, and Conflict if none was stopped.
     """
     rows = rounds_of(session, matrix_id)
     found = ROUND.states_of(session, rows)

@@ -1,4 +1,4 @@
-"""What is shown of a round: what is played, by whom, on what, and what that has cost so far."""
+"""The page of a round: what is played, by whom, on what material, and its cost so far."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -30,13 +30,13 @@ _ORDERS = {
 
 
 def figures_of(session: Session, rows: Sequence[RoundRow]) -> dict[int, JSON]:
-    """How far each round is, at its mean pace, by its number."""
+    """The progress of each round at its mean pace, by its number."""
     now, states = datetime.now(UTC), ROUND.states_of(session, rows)
     return {row.id: figures(row, states[row.id], mean_pace(row, now), prices_of_round(session, row)) for row in rows}
 
 
 def _material(session: Session, items: Sequence[RoundListItem]) -> list[Phrase | None]:
-    """Where contexts or words are from, and how many there are."""
+    """The source and number of pieces of each round's material."""
     numbers = [each.row.id for each in items]
     columns = RoundMaterial.round_id, RoundMaterial.source, list_length(RoundMaterial.items)
     known = {

@@ -1,7 +1,7 @@
-"""What each match of a round is: a function of the round and the match's index alone. Pure.
+"""The setup of each match of a round: a function of the round and the match's index alone. Pure.
 
 So every worker sets up the same match, in whatever order matches are played, and a match that was lost before it was
-stored is the same when it is played again.
+stored is identical when it is replayed.
 """
 
 import hashlib
@@ -22,10 +22,10 @@ RANDOM: Final = "random"
 
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
-    """What the matches of a round have in common.
+    """What the matches of a round share.
 
-    `material` are pieces of the game's material, or nothing. `pick` says how matches get theirs: in the order of the
-    list, shuffled (each once in an order drawn from the seed, then all of them once more), or random (drawn for each
+    `material` has pieces of the game's material, or nothing. `pick` is how matches get theirs: in the order of the
+    list, shuffled (each once in an order drawn from the seed, then all of them again), or random (drawn for each
     match).
     """
 
@@ -78,6 +78,6 @@ def _order(seed: int, turn: int, count: int) -> list[int]:
 
 
 def usual_pick(game: str) -> Pick:
-    """How the matches of a game get their material where nobody says it."""
+    """The default way in which the matches of a game get their material."""
     kind = find_game(game).material
     return IN_ORDER if kind is not None and kind.in_order else SHUFFLED

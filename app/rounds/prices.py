@@ -1,4 +1,4 @@
-"""What the tokens of rounds cost, where a model's prices are known: those of when the round began, else today's."""
+"""The token prices of rounds, if a model's prices are known: those from when the round began, else today's."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,9 +16,9 @@ _SAMPLE = 200  # matches of a round from which is taken who of two models uses h
 
 
 def prices_of_round(session: Session, row: RoundRow) -> Prices | None:
-    """What a token of a round costs on average, for calls whose cost was not stored.
+    """The average price of a token of a round, for calls whose cost was not stored.
 
-    None where that of a model is unknown, and where nobody is paid.
+    None if a model's prices are unknown, and if no model is paid for.
     """
     callers = {model.id: model for model in lifecycle.seated(session, row) if model.kind != "scripted"}
     prices = {number: _stored(row, number) or prices_of_model(model) for number, model in callers.items()}
@@ -31,19 +31,19 @@ def prices_of_round(session: Session, row: RoundRow) -> Prices | None:
 
 
 def store_prices(row: RoundRow, models: Sequence[LanguageModel]) -> None:
-    """Keep what tokens cost now on the row of a round that begins; of one that has begun before, nobody knows it."""
+    """Store current token prices on the row of a round that begins; for one begun earlier, they are unknown."""
     if row.prices is None and not row.calls:
         prices = {str(model.id): prices_of_model(model) for model in models if model.kind == "api"}
         row.prices = {number: list(each) for number, each in prices.items() if each is not None}
 
 
 def prices_by_model(row: RoundRow, models: Sequence[LanguageModel]) -> dict[int, Prices | None]:
-    """The prices of each model of a round, by its id."""
+    """The prices of each model of a round, by model id."""
     return {model.id: _stored(row, model.id) or prices_of_model(model) for model in models}
 
 
 def with_prices(spec: PlayerSpec, prices: Prices | None) -> PlayerSpec:
-    """The player of a model behind an API whose calls cost what they did when the round began."""
+    """The player of a model behind an API, with the prices from when the round began."""
     if spec.kind != "api" or prices is None:
         return spec
     kept = {name: value for name, value in spec.options.items() if name not in PRICES}
@@ -52,7 +52,7 @@ def with_prices(spec: PlayerSpec, prices: Prices | None) -> PlayerSpec:
 
 
 def has_current_prices(row: RoundRow, models: Sequence[LanguageModel]) -> bool:
-    """Whether the cost of a round goes by today's price of one of its models, because that of its time is unknown."""
+    """Whether a round's cost uses today's price of one of its models, because the one at its time is unknown."""
     return row.unpriced_calls != 0 and any(model.kind == "api" and _stored(row, model.id) is None for model in models)
 
 
@@ -62,7 +62,7 @@ def _stored(row: RoundRow, model_id: int) -> Prices | None:
 
 
 def _tokens_by_model(session: Session, row: RoundRow) -> dict[int, tuple[int, int]]:
-    """Tokens of prompts and completions by model, in the first matches of a round."""
+    """Prompt and completion tokens by model, in the first matches of a round."""
     found = session.execute(
         select(
             GenerationRow.language_model_id,

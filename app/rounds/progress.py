@@ -1,4 +1,4 @@
-"""How far a round is, in figures that a page shows and a line to it carries; and at what pace it goes. Pure."""
+"""The progress of a round as figures for its page and live updates, and its pace. Pure."""
 
 from collections import deque
 from datetime import datetime
@@ -16,13 +16,13 @@ _COUNTS = (
 
 
 class RecentPace:
-    """What a round has done lately: matches and moves a second over the last quarter of a minute."""
+    """The recent pace of a round: matches and moves a second over the last quarter of a minute."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, int, int]] = deque()
 
     def see(self, now: float, finished: int, moves: int) -> tuple[float, float] | None:
-        """Matches and moves a second at the moment `now`; None until there is something to compare with."""
+        """Matches and moves a second at the moment `now`; None until there is an earlier moment to compare with."""
         while len(self._seen) > 1 and self._seen[1][0] <= now - _WINDOW:
             self._seen.popleft()
         self._seen.append((now, finished, moves))
@@ -33,7 +33,7 @@ class RecentPace:
 
 
 def mean_pace(row: Any, now: datetime) -> tuple[float, float] | None:
-    """Matches and moves a second since a round began, until it ended or now."""
+    """Matches and moves a second from the start of a round until its end or now."""
     if row.started_at is None:
         return None
     seconds = ((row.ended_at or now) - row.started_at).total_seconds()
@@ -43,7 +43,8 @@ def mean_pace(row: Any, now: datetime) -> tuple[float, float] | None:
 def figures(row: Any, state: str, pace: tuple[float, float] | None, prices: Prices | None) -> JSON:
     """A round as figures by name. `prices` are for a round that has calls whose cost was not stored.
 
-    `left` is in seconds; it is None where nothing goes on, and `cost` is None where it is unknown or nobody is paid.
+    `left` is in seconds; it is None if the round is not progressing, and `cost` is None if it is unknown or no model is
+    paid for.
     """
     found: JSON = {"status": state, **{name: getattr(row, name) for name in _COUNTS}}
     found["tokens"] = row.prompt_tokens + row.completion_tokens + row.estimated_tokens

@@ -1,6 +1,6 @@
-"""Ranges of indices that workers play of a round, taken by lease. One conditional UPDATE decides.
+"""Ranges of match indices of a round, leased by workers. A single conditional UPDATE decides.
 
-A range whose worker died is taken by the next who asks once its lease has run out. Nothing here commits.
+The range of a dead worker is taken by the next one that asks after its lease has expired. Nothing here commits.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ _PARTS, _LEAST, _MOST = 64, 4, 500
 
 
 class LeasedRange(NamedTuple):
-    """The matches from `start` up to, but without, `stop`; `leases` ran out on it since a match in it was finished."""
+    """The matches from `start` up to but not `stop`; `leases` expired on it since a match in it was finished."""
 
     start: int
     stop: int
@@ -25,14 +25,14 @@ class LeasedRange(NamedTuple):
 
 
 def parts(matches: int) -> Iterator[LeasedRange]:
-    """Some sixty ranges, so that several workers have something to share, but none too small or too large."""
+    """About sixty ranges, so that several workers can share them, but none too small or too large."""
     size = min(_MOST, max(_LEAST, -(-matches // _PARTS)))
     for start in range(0, matches, size):
         yield LeasedRange(start, min(start + size, matches))
 
 
 def make_all(session: Session, rounds: Mapping[int, int]) -> None:
-    """Write the ranges of new rounds, given as numbers of matches by the rounds' own."""
+    """Insert the ranges of new rounds, given as the number of matches by round number."""
     rows = [
         {"round_id": round_id, "start": each.start, "stop": each.stop, "done": False, "lease_count": 0}
         for round_id, matches in rounds.items()
@@ -44,10 +44,10 @@ def make_all(session: Session, rounds: Mapping[int, int]) -> None:
 def take(
     session: Session, round_id: int, owner: str, seconds: float, in_hand: Collection[int] = ()
 ) -> LeasedRange | None:
-    """Take the first free range of a round for that long; None if none is free just now.
+    """Lease the first free range of a round for `seconds`; None if none is free at the moment.
 
-    `in_hand` are the starts of those that `owner` plays already, however long ago their leases ran out: a machine may
-    have been asleep.
+    `in_hand` are the starts of the ranges that `owner` is already playing, however long ago their leases expired: a
+    machine may have been asleep.
     """
     now = datetime.now(UTC)
     free = select(RoundRange.start).where(
@@ -74,7 +74,7 @@ def take(
 def renew(
     session: Session, round_id: int, starts: Collection[int], owner: str, seconds: float, *, progress: bool = False
 ) -> Sequence[int]:
-    """Renew the lease of ranges; those that are still ours are given back. `progress`: a match in them was finished."""
+    """Renew the leases of ranges and return those still held. `progress`: a match in them was finished."""
     values = {"lease_until": datetime.now(UTC) + timedelta(seconds=seconds)}
     if progress:
         values["lease_count"] = 0  # type: ignore[assignment]
@@ -88,7 +88,7 @@ def renew(
 
 
 def finish(session: Session, round_id: int, starts: Collection[int]) -> None:
-    """All matches of these ranges are over."""
+    """Mark all matches of these ranges as finished."""
     session.execute(
         update(RoundRange)
         .where(RoundRange.round_id == round_id, RoundRange.start.in_(starts))
@@ -97,14 +97,14 @@ def finish(session: Session, round_id: int, starts: Collection[int]) -> None:
 
 
 def release(session: Session, round_id: int, owner: str) -> None:
-    """Give back whatever `owner` holds of a round."""
+    """Release all ranges of a round that `owner` holds."""
     session.execute(
         update(RoundRange).where(_held_by(round_id, owner)).values(lease_owner=None, lease_until=None, lease_count=0)
     )
 
 
 def all_done(session: Session, round_id: int) -> bool:
-    """Whether nothing of a round is left to play."""
+    """Whether a round has nothing left to play."""
     undone = exists().where(RoundRange.round_id == round_id, RoundRange.done.is_(False))
     return not session.scalar(select(undone))
 

@@ -1,4 +1,4 @@
-"""By which names the models of a round have called themselves: one that changes in the middle of it is said. Pure."""
+"""The names that the models of a round have returned; a change within the round is reported. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ Names = dict[str, list[str]]  # by the number of the registry's row, in the orde
 
 
 def with_calls(names: Mapping[str, list[str]] | None, calls: Iterable[Mapping[str, Any]]) -> Names:
-    """The names with those of further calls; a call without an answer has none."""
+    """The names, extended by those of further calls; a call without an answer has none."""
     found = {number: [*known] for number, known in (names or {}).items()}
     for call in calls:
         if call["error"] is None and call["language_model_id"] is not None:
@@ -21,7 +21,7 @@ def with_calls(names: Mapping[str, list[str]] | None, calls: Iterable[Mapping[st
 
 
 def changes(names: Mapping[str, list[str]] | None, models: Mapping[int, str]) -> list[Phrase]:
-    """A line for each model that has changed its name; `models` are the registry's names by their numbers."""
+    """A line for each model whose returned name has changed; `models` are the registry's names by number."""
     return [
         Phrase(
             "%(model)s changed in mid-round: it called itself %(names)s",

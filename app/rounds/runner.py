@@ -1,6 +1,6 @@
-"""One worker at one round: it takes ranges, plays their matches at once, stores them, and stops when asked to.
+"""One worker at one round: it takes ranges, plays their matches at once, stores them, and stops on request.
 
-The worker may be a Celery task, or a command in a terminal. Any number of them, on any machines, can be at one round.
+The worker may be a Celery task, or a command in a terminal. Any number of them, on any machines, can play one round.
 """
 
 import asyncio
@@ -53,15 +53,15 @@ _joining = threading.Lock()
 
 
 def freeze_garbage_collector() -> None:
-    """For a process that plays rounds, once it has loaded what it needs. Matches leave no cycles behind, and
-    looking for some among all that was loaded would take a tenth of its time.
+    """Freeze the garbage collector in a process that plays rounds, once it has loaded what it needs. Matches leave no
+    cycles, and searching everything that was loaded for some would take a tenth of its time.
     """
     gc.collect()
     gc.freeze()
 
 
 def run(worker: WorkerContext, round_id: int) -> None:
-    """Join in at a round, if this process has not yet, and stay until it is over."""
+    """Join a round, if this process has not yet, and stay until it is over."""
     with _joining:
         if round_id in _joined:
             return
@@ -76,10 +76,10 @@ def run(worker: WorkerContext, round_id: int) -> None:
 async def play_round(
     context: JobContext, round_id: int, notify: Callable[[int], None] = lambda _round_id: None
 ) -> bool:
-    """Play what is free of a round until nothing is left, or the round or the worker is stopped.
+    """Play the free parts of a round until nothing is left, or the round or the worker is stopped.
 
-    `notify` is called with the round's number after each transaction. False if there was nothing to do. Whatever goes
-    wrong with a model is stored on the round's row.
+    `notify` is called with the round's number after each transaction. False if there was nothing to do. Any problem
+    with a model is stored on the round's row.
     """
     runner = await asyncio.to_thread(_prepared, context, round_id, notify)
     if runner is None:
@@ -107,7 +107,7 @@ def _prepared(context: JobContext, round_id: int, notify: Callable[[int], None])
 
 
 def _seat_runners(session: Session, row: RoundRow, context: JobContext) -> tuple[SeatRunner, SeatRunner]:
-    """The models of a round, by its seats; one that plays against itself is waited for once, with one limit."""
+    """The models of a round, by seat; one that plays against itself shares one outage timer and one limit."""
     patience: dict[int, OutageTimer] = {}
     slots: dict[int, asyncio.Semaphore] = {}
     made, settings, models = [], context.settings, lifecycle.seated(session, row)
@@ -127,7 +127,7 @@ def _seat_runners(session: Session, row: RoundRow, context: JobContext) -> tuple
 
 
 def _read_spending(context: JobContext, round_id: int) -> tuple[JobBudget, Spent]:
-    """What a round may spend and has spent by now, whoever plays it."""
+    """The budget of a round and its spending so far, whoever plays it."""
     with reading(context.database) as session:
         row = ROUND.get(session, round_id)
         return budget_of(row, context.settings), spent_by(row)
@@ -147,7 +147,7 @@ class _RoundRunner:
         *,
         gives_way: bool,
     ) -> None:
-        """`talk` is what models read in place of their partners' messages, if there is any.
+        """Set up a runner. `talk` has the messages that models read in place of their partners', if any.
 
         `gives_way`: whether others may need the worker, so that it does not stay while all matches are stuck.
         """
@@ -172,7 +172,7 @@ class _RoundRunner:
         self._away: SeatRunner | None = None  # the model for whose sake the round gives way
 
     async def work(self) -> None:
-        """Play until there is nothing left or somebody says stop, and leave everything in order."""
+        """Play until nothing is left or a stop is requested, and leave everything in a consistent state."""
         each = {seat_runner.seat.language_model_id: seat_runner for seat_runner in self._seat_runners}.values()
         at_once = min(MOST_MATCHES, sum(seat_runner.at_once for seat_runner in each))
         writer = asyncio.create_task(self._writer.write_forever())
@@ -193,7 +193,7 @@ class _RoundRunner:
         self._notify(self._round_id)
 
     def _note(self, result: Any) -> None:
-        """Keep what went wrong, for the round's row."""
+        """Keep the first problem, for the round's row."""
         if isinstance(result, DatabaseAway):
             self._database_away = True
         if isinstance(result, RoundBlocked | AppError):
@@ -203,7 +203,7 @@ class _RoundRunner:
             self._problem = self._problem or line
 
     def _leave(self, session: Session) -> None:
-        """Give back what was not played. A queued round goes on by itself once the database takes something again."""
+        """Release what was not played. A queued round resumes on its own once the database accepts writes again."""
         lifecycle.lock(session, self._round_id)
         waits = self._database_away and ROUND.get(session, self._round_id).queued
         if self._problem is not None and not waits:
@@ -219,14 +219,14 @@ class _RoundRunner:
         ROUND.settle_cancelled(session, self._round_id)
 
     def _give_up(self) -> None:
-        """Say why nothing could be written, if at least that can be."""
+        """Store why nothing could be written, if at least that can be written."""
         with contextlib.suppress(SQLAlchemyError), writing(self._context.database) as session:
             self._leave(session)
 
     # ---- Matches ---------------------------------------------------------------
 
     async def _play_on(self) -> None:
-        """Play one match after the other."""
+        """Play one match after another."""
         while (runner := await self._next_match()) is not None:
             self._playing += 1
             await selfplay.play(runner, self._writer.tell)
@@ -234,7 +234,7 @@ class _RoundRunner:
             await asyncio.sleep(0)  # a match without a wait must not keep others from theirs
 
     async def _next_match(self) -> MatchRunner | None:
-        """The next match to play, or None when the round is over. Begun ones first."""
+        """The next match to play, those already begun first; None when the round is over."""
         async with self._taking:
             while not self._over:
                 if self._begun:
@@ -253,7 +253,7 @@ class _RoundRunner:
         return None
 
     async def _take_range(self) -> None:
-        """Take a free range, or wait a moment while others play all that is left."""
+        """Take a free range, or wait a moment while others play all the remaining ones."""
         in_hand = self._writer.in_hand
         taken, left = await self._writer.in_thread(lambda session: self._look(session, in_hand))
         if taken is None:
@@ -280,7 +280,7 @@ class _RoundRunner:
         return taken, taken is not None or not ranges.all_done(session, self._round_id)
 
     def _stored(self, taken: LeasedRange) -> tuple[list[MatchRunner], set[int]]:
-        """The matches of a range that were begun, and the indices of those that are over."""
+        """The matches of a range that have begun, and the indices of those that are over."""
         with reading(self._context.database) as session:
             rows = session.execute(
                 select(MatchRow.id, MatchRow.index.label("number"), MatchRow.status).where(
@@ -291,19 +291,19 @@ class _RoundRunner:
         return begun, {row.number for row in rows if row.status == "over"}
 
     def _resumed(self, session: Session, match_id: str, index: int) -> MatchRunner:
-        """What plays a match that was begun, with its models sampled as the round says."""
+        """The runner of a match that has begun, with its models sampled as the round specifies."""
         seat_runners = self._seated(setup(self._plan, index))
         record = replace(load(session, match_id), seats=(seat_runners[0].seat, seat_runners[1].seat))
         return MatchRunner(index, record, seat_runners, len(record.log), _tokens(session, record), seen=self._seen)
 
     def _seated(self, planned: MatchSetup) -> tuple[SeatRunner, SeatRunner]:
-        """What runs the seats of a match, by its own seats."""
+        """The seat runners of a match, by the match's seats."""
         return (self._seat_runners[1], self._seat_runners[0]) if planned.swapped else self._seat_runners
 
     # ---- Looking after ---------------------------------------------------------
 
     async def _watch(self) -> None:
-        """Hold on to the leases, and return when the round is to be played no more."""
+        """Renew the leases, and return when the round must stop."""
         until = 0.0
         loop = asyncio.get_running_loop()
         while True:
@@ -321,7 +321,7 @@ class _RoundRunner:
             await asyncio.sleep(GLANCE)
 
     def _stuck(self) -> SeatRunner | None:
-        """The model that gives no answer, where no match can go on without it and others may need the worker."""
+        """The model that is not answering, if no match can continue without it and others may need the worker."""
         if not self._gives_way or not self._playing:
             return None
         stuck = set().union(*(seat_runner.patience.stuck for seat_runner in self._seat_runners))
@@ -331,7 +331,7 @@ class _RoundRunner:
         return away if away.patience.away >= HOLD else None
 
     def _goes_on(self) -> bool:
-        """Whether the round is still to be played. Says on its row what it waits for."""
+        """Whether the round is still to be played. Stores on its row what it is waiting for."""
         try:
             with reading(self._context.database) as session:
                 row = session.execute(
@@ -354,7 +354,7 @@ class _RoundRunner:
 
 
 def _tokens(session: Session, record: StoredMatch) -> int | None:
-    """The tokens of a match's accepted moves: of the last call of each ply that is played."""
+    """The tokens of a match's accepted moves: those of the last call for each ply played."""
     rows = session.execute(
         select(GenerationRow.ply, GenerationRow.completion_tokens)
         .where(GenerationRow.match_id == record.id, GenerationRow.ply < record.match.ply, GenerationRow.error.is_(None))

@@ -1,4 +1,4 @@
-"""How the models of a round are asked and sampled: laid over each model's own options."""
+"""The prompting and sampling options of a round, which override each model's own."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -23,7 +23,7 @@ _FOUND = {
 
 
 def player_of(model: LanguageModel, sampling: JSON) -> PlayerSpec:
-    """The player of a model, asked and sampled as the round says. A scripted player is neither."""
+    """The player of a model, with the round's options applied. For a scripted player they have no effect."""
     spec = player_spec(model)
     if spec.kind == "scripted" or not sampling:
         return spec
@@ -34,10 +34,10 @@ def player_of(model: LanguageModel, sampling: JSON) -> PlayerSpec:
 
 
 def check_structured(game: str, models: Iterable[LanguageModel]) -> None:
-    """Raises Invalid where moves of a game cannot be asked for as JSON, or not of one of the models.
+    """Raises Invalid if moves of a game, or of one of the models, cannot be requested as JSON.
 
-    What a server does is known from the model's test call, and from what it has refused since. Scripted players are
-    asked for nothing.
+    A server's support is known from the model's test call, and from what it has refused since. Scripted players are not
+    sent requests.
     """
     if not has_json_form(game):
         raise Invalid(STRUCTURED, expected=Phrase("a game whose moves can be asked for as JSON"), got=game)
@@ -56,7 +56,7 @@ def check_structured(game: str, models: Iterable[LanguageModel]) -> None:
 
 
 def _keeps_to_schemas(model: LanguageModel) -> Extent:
-    """What is known of whether the server of a model does."""
+    """What is known about whether a model's server follows JSON Schemas."""
     if FORMAT_FIELD in model.options.get("refused_fields", ()):
         return "refused"
     found = read_findings(model.findings)

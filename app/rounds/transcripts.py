@@ -1,4 +1,4 @@
-"""The matches of a round as lines, chosen by how they ended and found by their index."""
+"""The matches of a round as lines, filtered by how they ended and found by index."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ NAMES = ("reason", "least", "most", "refused", "order")
 
 @dataclass(frozen=True, slots=True)
 class TranscriptFilter:
-    """What a match has to be; None does not matter. A seat's score lies between `least` and `most`.
+    """Conditions on matches; None matches any. A seat's score lies between `least` and `most`.
 
     `refused`: whether moves in it were refused; `order`: whether the round's first model sits in the first seat.
     """
@@ -60,7 +60,7 @@ def read_wanted(raw: Mapping[str, str]) -> TranscriptFilter:
 
 
 def read_after(text: str) -> int | None:
-    """Where a page begins: behind the match of that index. Raises Invalid."""
+    """The index of the match after which a page begins. Raises Invalid."""
     return whole_number(text, "after", 0, 2**31 - 1) if text else None
 
 

@@ -1,7 +1,7 @@
-"""Stores what a worker has played of a round, in groups, a short transaction each.
+"""Stores what a worker has played of a round, in groups, with a short transaction for each.
 
-A group is written only as far as its ranges are still the worker's own: who lost a lease writes nothing any more, and
-whoever has it now goes on from what was written before.
+Of a group, only what belongs to ranges that the worker still holds is written: a worker that lost a lease writes
+nothing more, and the new holder continues from what was written before.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class MatchUpdate:
-    """What is new of a match: the record as it is, how much of it is stored, and calls that are not."""
+    """The news of a match: its current record, how much of it is stored, and calls that are not."""
 
     start: int  # of its range
     index: int
@@ -51,9 +51,9 @@ class MatchUpdate:
 
 @dataclass(slots=True)
 class RangeProgress:
-    """A range that is being played: how many of its matches are not over, and those that are played now.
+    """A range being played: the number of its unfinished matches, and those being played now.
 
-    `lost`: somebody else plays it, and none of its matches is to be begun any more.
+    `lost`: another worker plays it, and none of its matches may be started any more.
     """
 
     start: int
@@ -63,11 +63,11 @@ class RangeProgress:
 
 
 class DatabaseAway(RoundBlocked):
-    """The database was away, or had no room, for longer than a worker waits for it."""
+    """The database was unavailable, or had no space, for longer than a worker waits for it."""
 
 
 class RoundWriter:
-    """Writes for one worker at one round. All but the writing itself runs on the event loop."""
+    """The writer of one worker at one round. Everything except the writing itself runs on the event loop."""
 
     def __init__(
         self,
@@ -79,9 +79,9 @@ class RoundWriter:
         gate: SpendingGate,
         prices: Mapping[int | None, Prices | None],
     ) -> None:
-        """`seconds` is how long a lease holds; `notify` is called with the round's number after each transaction.
+        """Set up a writer. `seconds` is a lease's length; `notify` gets the round's number after each transaction.
 
-        `gate` is what the round's calls pass, and `prices` are those of its models, by their ids.
+        `gate` is what the round's calls pass, and `prices` are those of its models, by id.
         """
         self._gate = gate
         self._prices = prices
@@ -104,16 +104,16 @@ class RoundWriter:
     # ---- Ranges ----------------------------------------------------------------
 
     async def in_thread(self, work: Callable[[Session], Any]) -> Any:
-        """Do something in a transaction of its own, off the event loop; tried again while the database is away."""
+        """Run `work` in its own transaction, off the event loop; it is retried while the database is unavailable."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._insist, work)
 
     @property
     def in_hand(self) -> frozenset[int]:
-        """Where the ranges begin that are being played."""
+        """The starts of the ranges being played."""
         return frozenset(self._ranges)
 
     def open(self, start: int, left: int) -> RangeProgress:
-        """The range that begins at `start` was taken, of which so many matches are to be played."""
+        """Register the range taken at `start`, of which `left` matches are to be played."""
         progress = self._ranges[start] = RangeProgress(start, left)
         if left == 0:
             self._finished.append(start)
@@ -121,12 +121,12 @@ class RoundWriter:
         return progress
 
     def add(self, runner: MatchRunner, progress: RangeProgress) -> None:
-        """A match of the range is played."""
+        """Register a match of the range that is being played."""
         progress.playing.add(runner)
         self._of[runner] = progress.start
 
     async def renew(self) -> None:
-        """Hold on to the leases; what was lost meanwhile is not played on."""
+        """Renew the leases; ranges that were lost meanwhile are abandoned."""
         held = set(self._ranges)
         if held:
             hold = lambda session: ranges.renew(session, self._round_id, held, self._owner, self._seconds)  # noqa: E731
@@ -147,7 +147,7 @@ class RoundWriter:
     # ---- Writing -----------------------------------------------------------------
 
     async def tell(self, runner: MatchRunner) -> None:
-        """Something happened in a match. Waits while the database is far behind."""
+        """Report that something happened in a match. Waits while the database is far behind."""
         if runner in self._of:
             self._waiting[runner] = None
             self._something.set()
@@ -156,7 +156,7 @@ class RoundWriter:
                 await self._room.wait()
 
     async def written(self, most: float) -> None:
-        """Wait until something was written, or for `most` seconds."""
+        """Wait until something has been written, for at most `most` seconds."""
         # Not asyncio.wait_for: before Python 3.12 it forgets a cancellation that comes together with the event, and
         # the worker that waits for its cancelled players would wait for ever.
         with contextlib.suppress(TimeoutError):
@@ -164,13 +164,13 @@ class RoundWriter:
                 await self._wrote.wait()
 
     async def write_forever(self) -> None:
-        """Store what waits, again and again, until `close`. Not to be cancelled: a group is written or not."""
+        """Store what is waiting, repeatedly, until `close`. Never cancel it: a group is written entirely or not."""
         while not self._closing:
             await self._something.wait()
             await self._write_group()
 
     async def close(self, writer: "asyncio.Task[None]", leave: Callable[[Session], None]) -> None:
-        """Store what still waits, let go of the ranges with `leave`, and raise what went wrong with either."""
+        """Store what is still waiting, release the ranges with `leave`, and raise the error of either."""
         self._closing = True
         self._something.set()
         try:
@@ -209,7 +209,7 @@ class RoundWriter:
         return entry
 
     def _settled(self) -> list[int]:
-        """Count the matches that are over with what is written now; the ranges of which nothing is left."""
+        """Count the matches that are over with what has now been written, and return the ranges with none left."""
         done = []
         for runner in [
             runner for runner in self._of if runner.record.match.over and runner.stored == len(runner.record.log)
@@ -223,7 +223,7 @@ class RoundWriter:
         return done
 
     def _store(self, session: Session, entries: Sequence[MatchUpdate], done: Sequence[int]) -> set[int]:
-        """Write entries and mark ranges, as far as they are ours. Returns the ranges that are not."""
+        """Write entries and mark ranges as done, if they are still ours. Returns the ranges that are not."""
         # The round's row first, as everybody does who takes more than one lock.
         names = lifecycle.lock(session, self._round_id)
         starts = {entry.start for entry in entries} | set(done)
@@ -247,7 +247,7 @@ class RoundWriter:
         return starts - ours
 
     def _increments(self, entries: Sequence[MatchUpdate]) -> dict[str, Any]:
-        """What the entries add to the figures of their round."""
+        """The amounts that the entries add to the figures of their round."""
         logged = [(each.record.match, new.event) for each in entries for new in each.record.log[each.stored :]]
         new = [event for _, event in logged]
         calls = [call for each in entries for call in each.calls]
@@ -267,7 +267,7 @@ class RoundWriter:
         return {name: getattr(RoundRow, name) + number for name, number in added.items()}
 
     def _insist(self, work: Callable[[Session], Any]) -> Any:
-        """Do it, again if somebody was faster, and until the database is back if it is away. Raises DatabaseAway."""
+        """Run `work`, retrying on conflicts, and until an unavailable database is back. Raises DatabaseAway."""
         write_learnt(self._database)
         try:
             return insist(self._database, work, MOST_SECONDS_AWAY)
