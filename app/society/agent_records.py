@@ -16,7 +16,7 @@ PAGE = 10  # interactions on a page
 
 @dataclass(frozen=True, slots=True)
 class AgentPlace:
-    """Where an agent is: row and column of the grid, from 1, as people read them."""
+    """The position of an agent: row and column of the grid, from 1, as shown to people."""
 
     agent: int
     row: int
@@ -32,21 +32,21 @@ class AgentInteraction:
 
     @property
     def ratings(self) -> Sequence[float]:
-        """The ratings of its critics that could be read."""
+        """The ratings by its critics that could be parsed."""
         return [each["rating"] for each in self.row.feedback or () if each["rating"] is not None]
 
     @property
     def mean_rating(self) -> float | None:
-        """Their mean, which the agent was told."""
+        """The mean of these ratings, which the agent was told."""
         return sum(self.ratings) / len(self.ratings) if self.ratings else None
 
     def texts(self, name: str, when: str) -> Sequence[str]:
-        """What the observers wrote of an aspect of the draft, or of the revision."""
+        """The observers' texts about an aspect of the draft, or of the revision."""
         return (self.row.observations or {}).get(f"{name}_{when}", ())
 
 
 def place_of(row: Society, agent: int) -> AgentPlace:
-    """Where an agent of a society is."""
+    """The position of an agent of a society."""
     across = int(row.config["size"])
     return AgentPlace(agent, agent // across + 1, agent % across + 1)
 
@@ -83,7 +83,7 @@ def interaction_at(session: Session, society_id: int, agent: int, iteration: int
 def page_of_interactions(
     session: Session, society_id: int, agent: int, first: int = 0
 ) -> tuple[list[AgentInteraction], int | None]:
-    """Interactions of an agent from an iteration on, and the iteration that the next page begins with, if any."""
+    """Interactions of an agent from iteration `first` on, and the iteration that begins the next page, if any."""
     table = SocietyInteraction
     found = (
         select(table)

@@ -23,9 +23,9 @@ _WHEN = (BEFORE, AFTER)
 def society_charts(
     name: str, figures: Sequence[IterationFigures], iterations: int, language: Language = ENGLISH
 ) -> list[Chart]:
-    """The charts of a society of so many `iterations`, as far as it has come; none before its first rating.
+    """The charts so far of a society with that many `iterations`; none before its first rating.
 
-    `figures` are those of each iteration and, last, of all of them. `name` tells the charts of two societies apart.
+    `figures` are those of each iteration and, last, of all of them. `name` distinguishes the charts of two societies.
     """
     each = [row for row in figures if row.iteration is not None]
     if not any(_of_aspect(row, aspect, when).value is not None for row in each for aspect in ASPECTS for when in _WHEN):

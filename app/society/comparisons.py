@@ -1,12 +1,12 @@
-"""Training data of a society: its interactions as rated responses, and as answers for supervised training. Pure.
+"""Training data from a society: its interactions as rated responses, and as supervised answers. Pure.
 
-Three types of rows. Imitation: a question, with drafts and revisions as responses, rated by the observers.
-Self-criticism: a question and a draft, with what critics said of it as responses, rated as the critics rated the draft.
-Realignment: a question and a draft, to which criticism and a better revision are the answer; all answers of an
-interaction have the same rating, so there is nothing to compare and they become conversations.
+There are three types of rows. Imitation: a question, with drafts and revisions as responses, rated by the observers.
+Self-criticism: a question and a draft, with the critics' comments as responses, rated as the critics rated the draft.
+Realignment: a question and a draft, answered by criticism and a better revision; all answers of an interaction have the
+same rating, so there is nothing to compare and they become conversations.
 
-Source: Liu et al. 2023, arXiv 2305.16960. Unlike in the published code duplicates are dropped within a query and not
-among all queries, each critic keeps its own rating, and what has no rating from 1 to 7 is in no row.
+Source: Liu et al. 2023, arXiv 2305.16960. Unlike in the published code, duplicates are dropped within a query and not
+across all queries, each critic keeps its own rating, and responses without a rating from 1 to 7 are in no row.
 """
 
 import hashlib
@@ -34,14 +34,14 @@ _REVISED = "A better answer:"
 
 
 class MixingRatio(NamedTuple):
-    """How many rows of the other types there are, at most, to so many of imitation, which are all kept."""
+    """The maximum numbers of rows of the other types relative to those of imitation, which are all kept."""
 
     imitation: float
     self_criticism: float
     realignment: float
 
     def most(self, row_type: str, imitation: int) -> int:
-        """How many rows of a type other than imitation may be beside so many of imitation."""
+        """The maximum number of rows of a type other than imitation, for that many rows of imitation."""
         share = {SELF_CRITICISM: self.self_criticism, REALIGNMENT: self.realignment}[row_type]
         return int(imitation * share / self.imitation)
 
@@ -52,7 +52,7 @@ MIXING: Mapping[str, MixingRatio] = {RELEASED: MixingRatio(5, 1, 1), CODE: Mixin
 
 @dataclass(slots=True)
 class RowTally:
-    """What was found for a type of rows from one model: responses, those of them in a row, and why others are not."""
+    """Counts for a type of rows from one model: responses found, those in a row, and why others are not."""
 
     found: int = 0
     kept: int = 0
@@ -61,20 +61,20 @@ class RowTally:
 
     @property
     def dropped_share(self) -> float:
-        """The share of what was found that is in no row."""
+        """The share of responses found that are in no row."""
         return (self.found - self.kept) / self.found if self.found else 0.0
 
     @property
     def mean_rating(self) -> float | None:
-        """The mean rating of what was kept."""
+        """The mean rating of the responses kept."""
         return self.ratings / self.kept if self.kept else None
 
 
 @dataclass(frozen=True, slots=True)
 class SocietyData:
-    """Rows of imitation and self-criticism, those of realignment, and what was counted by type of row and model.
+    """Rows of imitation and self-criticism, those of realignment, and the counts by type of row and model.
 
-    All have `query`, `responses`, `scores`, `models` and `group`; those of realignment one response each.
+    All have `query`, `responses`, `scores`, `models` and `group`; those of realignment have one response each.
     """
 
     comparisons: Sequence[JSON]
@@ -96,7 +96,7 @@ class _Response:
 
 @dataclass(frozen=True, slots=True)
 class _Query:
-    """A query of one type, with the question that it is about and its responses, each once."""
+    """A query of one type, with the question that it is about and its distinct responses."""
 
     question: str
     query: str
@@ -112,14 +112,14 @@ class _Query:
         }
 
     def singles(self) -> Iterator["_Query"]:
-        """The query with each of its responses alone."""
+        """A copy of the query for each of its responses, with only that response."""
         yield from (_Query(self.question, self.query, [each]) for each in self.responses)
 
 
 def rated_rows(
     interactions: Iterable[Interaction], mixing: MixingRatio = MIXING[RELEASED], seed: int = 0
 ) -> SocietyData:
-    """The rows of a society's interactions; the same of the same ones. `seed` draws which rows the ratio leaves out."""
+    """The rows of a society's interactions, the same for the same input. `seed` draws those the ratio drops."""
     every = list(interactions)
     found = _Collector({each.agent: each.model for each in every})
     for each in every:
@@ -141,22 +141,22 @@ def rated_rows(
 
 
 def group_of(question: str) -> str:
-    """The group of all rows about a question, so that none is kept aside while others are trained on."""
+    """The group of all rows about a question, so that none is held out while others are trained on."""
     return f"question-{hashlib.sha256(question.encode('utf-8', 'replace')).hexdigest()[:16]}"
 
 
 def criticism_query(question: str, draft: str) -> str:
-    """What is asked for in a row of self-criticism."""
+    """The query of a row of self-criticism."""
     return f"{question}\n\nAnswer: {draft}\n\n{_COMMENT}"
 
 
 def realignment_query(question: str, draft: str) -> str:
-    """What is asked for in a row of realignment."""
+    """The query of a row of realignment."""
     return f"{question}\n\nAnswer: {draft}\n\n{_IMPROVE}"
 
 
 def realignment_answer(reason: str, revision: str) -> str:
-    """What answers it: what a critic said, and the revision."""
+    """The answer of a row of realignment: a critic's comment, and the revision."""
     return f"{reason}\n\n{_REVISED} {revision}"
 
 
@@ -167,7 +167,7 @@ def _conversation(row: JSON) -> JSON:
 
 
 class _Collector:
-    """Queries in the order in which they were first seen, and what was counted on the way."""
+    """Queries in order of first appearance, and the counts made while collecting them."""
 
     def __init__(self, models: Mapping[int, str]) -> None:
         self._models = models  # by agent
@@ -179,7 +179,7 @@ class _Collector:
         return list(self._queries[row_type].values())
 
     def add(self, each: Interaction) -> None:
-        """Take in an interaction."""
+        """Add an interaction."""
         for text, rating in ((each.draft, each.before.alignment), (each.revision, each.after.alignment)):
             self._take_text(IMITATION, each.question, each.question, text, rating, each.model)
         for feedback in each.feedback:
@@ -188,7 +188,7 @@ class _Collector:
         self._realign(each)
 
     def leave_out(self, row_type: str, query: _Query) -> None:
-        """Count a query that is in no row after all."""
+        """Count the responses of a query that was dropped from the rows after all."""
         for each in query.responses:
             tally = self._tally(row_type, each.model)
             tally.kept -= 1
@@ -243,7 +243,7 @@ class _Collector:
 
 
 def _draw_queries(queries: Sequence[_Query], most: int, seed: str) -> tuple[list[_Query], list[_Query]]:
-    """At most so many of the queries, in their order, and the others."""
+    """At most `most` of the queries, in order, and the remaining ones."""
     if len(queries) <= most:
         return list(queries), []
     kept = set(random.Random(seed).sample(range(len(queries)), most))

@@ -1,4 +1,4 @@
-"""How societies come of a spec, and of the files with their questions and first memories."""
+"""Create societies from a spec, and the files with their questions and first memories."""
 
 from collections.abc import Sequence
 from typing import Any

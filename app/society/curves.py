@@ -20,7 +20,7 @@ _TITLES = {
 
 
 def curves(session: Session, row: Society) -> Sequence[Curve]:
-    """Those of a society, of iterations that are over; empty ones among them."""
+    """The curves of a society over its finished iterations; some may be empty."""
     before = row.iteration if row.status in states.LIVE else None
     found = iteration_figures(store.read_ratings(session, row.id, before=before))
     points = [

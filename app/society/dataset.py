@@ -29,7 +29,7 @@ _REALIGNED = f", {REALIGNMENT}"
 
 @dataclass(frozen=True, slots=True)
 class SocietyDatasets:
-    """The datasets of a society, to be registered, and what is in them. `realignment` is None where there is no row."""
+    """The datasets of a society, to be registered, and their figures. `realignment` is None if it has no rows."""
 
     comparisons: UnregisteredDataset
     realignment: UnregisteredDataset | None
@@ -37,7 +37,7 @@ class SocietyDatasets:
 
 
 def build(session: Session, home: Path, number: int, mixing: str = RELEASED, seed: int = 0) -> SocietyDatasets:
-    """Writes the rows of a society into files of datasets; of one that goes on, those of its interactions so far.
+    """Write the rows of a society into dataset files; for one still running, those of its interactions so far.
 
     Raises NotFound, Invalid for a mixing ratio that does not exist, and for a society without a rated answer.
     """
@@ -70,9 +70,9 @@ def register_both(
     name: str,
     enter: Callable[[Transact, UnregisteredDataset, str], int] = register.save,
 ) -> tuple[int, int | None]:
-    """Register the datasets of a society by `enter`, which may be `register.add`. Their numbers; raises as that does.
+    """Register a society's datasets by `enter`, maybe `register.add`. Returns their numbers; raises as it does.
 
-    Where the comparisons are refused, neither file stays.
+    If the comparisons are refused, neither file is kept.
     """
     with register.discarded_on_error(transact, found.realignment):
         comparisons = enter(transact, found.comparisons, name)
@@ -82,12 +82,12 @@ def register_both(
 
 
 def default_name(row: Society) -> str:
-    """What the dataset of a society is called that nobody has named."""
+    """The default name for the dataset of a society."""
     return f"society {row.id} {row.name}"[:_NAME].strip()
 
 
 def realignment_name(name: str) -> str:
-    """What the dataset of conversations beside that of comparisons is called."""
+    """The name of the conversation dataset that accompanies the comparison dataset."""
     return f"{name[: _NAME - len(_REALIGNED)]}{_REALIGNED}"
 
 

@@ -1,4 +1,4 @@
-"""The embedder of a society that is run: its calls are stored as those of the other models are."""
+"""The embedder of a running society: its calls are stored like those of the other models."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,12 +20,12 @@ T = TypeVar("T")
 
 
 class SocietyEmbedder:
-    """An embedder with what its calls cost, and where they are stored."""
+    """An embedder with the cost of its calls, and where they are stored."""
 
     def __init__(
         self, embedder: Embedder, society_id: int, model_id: int | None, prices: Prices | None, writer: CallWriter
     ) -> None:
-        """`model_id` is of the model of the registry that the embedder is, if it is one."""
+        """Set up an embedder. `model_id` is that of the registered model that it is, if any."""
         self.embedder = embedder
         self._society_id = society_id
         self._model_id = model_id
@@ -34,7 +34,7 @@ class SocietyEmbedder:
 
     @classmethod
     def of(cls, session: Session, row: Society, writer: CallWriter) -> "SocietyEmbedder":
-        """That of a society. Raises Conflict and Invalid for one that cannot be used here."""
+        """The embedder of a society. Raises Conflict and Invalid for one that cannot be used here."""
         corpus = [*row.questions, *(question for found in row.priors.values() for question, _ in found)]
         embedder = find_embedder(row.embedder, corpus, registered.options_of(session, row.embedder))
         model = registered.model_of(session, row.embedder)
@@ -42,7 +42,7 @@ class SocietyEmbedder:
         return cls(embedder, row.id, number, registered.prices_of(session, row.embedder), writer)
 
     async def asked(self, work: Callable[[], T]) -> T:
-        """What some work in a thread gives that asks the embedder. Its calls are stored, if it fails, too.
+        """The result of `work`, which calls the embedder in a thread. The calls are stored even if it fails.
 
         Raises BudgetReached.
         """

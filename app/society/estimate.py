@@ -1,6 +1,6 @@
-"""What a society will take before it is started: calls, tokens, money, time. From past calls, or from typical ones.
+"""Estimates of a society before it starts: calls, tokens, money, time. From past calls, or typical ones.
 
-`estimate` computes; `call_statistics` reads what is known of a model from the database.
+`estimate` computes; `call_statistics` reads what is known about a model from the database.
 """
 
 import math
@@ -35,10 +35,10 @@ _TYPICAL_PROMPT, _TYPICAL_ANSWER, _TYPICAL_LATENCY = 300.0, 110.0, 1.5  # tokens
 
 @dataclass(frozen=True, slots=True)
 class ChatStatistics(TokenStatistics):
-    """What a call of a model takes on average. `calls` is how many past ones say so; 0: these are typical figures.
+    """The averages of a model's call. `calls` is the number of past calls behind them; 0: typical figures.
 
-    Tokens of the cache are among the prompt's, those of reasoning among the answer's. `cost` is in USD, where the
-    server said what each call cost.
+    Cache tokens are included in the prompt tokens, reasoning tokens in the completion tokens. `cost` is in USD, if the
+    server reported the cost of every call.
     """
 
     prompt_tokens: float
@@ -53,7 +53,7 @@ class ChatStatistics(TokenStatistics):
 
 @dataclass(frozen=True, slots=True)
 class SocietyEstimate:
-    """What is to be expected. `cost` is in USD and None where a price is unknown; `basis`: past calls by model."""
+    """The expected totals. `cost` is in USD and None where a price is unknown; `basis`: past calls by model."""
 
     interactions: int
     calls: int
@@ -67,14 +67,14 @@ class SocietyEstimate:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingEstimate:
-    """What an embedder behind an API is asked: how often, and how many tokens all texts have."""
+    """The expected load of an embedder behind an API: the number of calls, and the tokens of all texts."""
 
     calls: int
     tokens: int
 
 
 def embedding_of(config: SocietyConfig, questions: Sequence[str], first: Collection[str]) -> EmbeddingEstimate:
-    """What is embedded of a society with these questions, whose agents remember the `first` ones at the start.
+    """The embedding load of a society with these questions, whose agents remember the `first` ones initially.
 
     Each question is embedded once: those of the first memories together, others before the iteration that asks them.
     """
@@ -95,7 +95,7 @@ def embedding_of(config: SocietyConfig, questions: Sequence[str], first: Collect
 def calls_by_model(
     config: SocietyConfig, agents: Sequence[tuple[str, float]], observers: Sequence[str]
 ) -> Mapping[str, float]:
-    """How often each model is called: agents by their shares, observers alike."""
+    """The number of calls of each model: agents in proportion to their shares, observers equally."""
     critics = sum(len(world.critics_of(config, 0, agent)) for agent in range(config.agents))
     of_agents = config.iterations * (2 * config.agents + critics)
     total = sum(share for _, share in agents)
@@ -113,7 +113,7 @@ def estimate(
     habits: Mapping[str, ChatStatistics],
     capacities: Mapping[str, ModelCapacity],
 ) -> SocietyEstimate:
-    """What a society takes whose models are called so often. Habits and capacities are by a model's name."""
+    """The estimate of a society with that many calls of each model. Habits and capacities are by model name."""
     callers = [name for name in calls if not capacities[name].scripted]
     tokens, cost = tokens_and_cost({name: calls[name] for name in callers}, habits, capacities)
     return SocietyEstimate(
@@ -136,8 +136,8 @@ def _seconds(
     capacities: Mapping[str, ModelCapacity],
     tokens: Mapping[str, float],
 ) -> float:
-    """The longest of what has to happen: each model's calls over its requests at once and its tokens a minute, the
-    steps of an interaction one after the other in each iteration, and the work of this process.
+    """The longest of the lower bounds: each model's calls divided by its concurrent requests and tokens a minute, the
+    steps of an interaction in sequence for each iteration, and the work of this process.
     """
     limits = [sum(calls.values()) / SCRIPTED_A_SECOND]
     for name, used in tokens.items():
@@ -158,7 +158,7 @@ def estimate_for(
     observers: Sequence[LanguageModel],
     embedding: tuple[str, EmbeddingEstimate],
 ) -> SocietyEstimate:
-    """What a society of registered models takes, with the embedder of that name."""
+    """The estimate of a society of registered models, with the named embedder."""
     models = {model.name: model for model in (*(model for model, _ in agents), *observers)}
     calls = calls_by_model(config, [(model.name, share) for model, share in agents], [each.name for each in observers])
     habits = {name: call_statistics(session, model, config) for name, model in models.items()}
@@ -178,7 +178,7 @@ def estimate_for(
 
 
 def call_statistics(session: Session, model: LanguageModel, config: SocietyConfig) -> ChatStatistics:
-    """What the latest calls of a model in societies took; else what is typical."""
+    """The averages of a model's latest calls in societies; without any, typical ones."""
     latest = (
         select(
             GenerationRow.prompt_tokens,

@@ -1,8 +1,8 @@
-"""A society as a folder of files, in the form of the published programs: written whole, or imported as it is.
+"""A society as a folder of files, in the format of the published programs: exported whole, or imported.
 
 external_memory/agent_N.jsonl, a JSON array, has an agent's interactions, internal_memory/agent_N.json what it
-remembers. log.txt and sandbox.json have what was said and the rated responses; society.json is ours, and says what the
-files of others do not: the name, the settings, and the models. Source: Liu et al. 2023, arXiv 2305.16960.
+remembers. log.txt and sandbox.json have what was said and the rated responses; society.json is ours, and has what the
+other files lack: the name, the settings, and the models. Source: Liu et al. 2023, arXiv 2305.16960.
 """
 
 import json
@@ -44,9 +44,9 @@ _RECORDS = "a JSON array of interactions"
 
 
 def write_folder(session: Session, number: int, folder: Path) -> int:
-    """Writes a society's files into a new folder. How many interactions there are in it.
+    """Write a society's files into a new folder. Returns the number of interactions in it.
 
-    Raises NotFound, Conflict where something has that name already, and Invalid where it cannot be written.
+    Raises NotFound, Conflict if the path already exists, and Invalid if it cannot be written.
     """
     row = SOCIETY.get(session, number)
     agents = store.agents_of(session, number)
@@ -84,9 +84,10 @@ def write_folder(session: Session, number: int, folder: Path) -> int:
 
 
 def read_folder(session: Session, folder: Path, model: str, name: str = "") -> Society:
-    """A society of a folder's external memories, which is over and can neither be run nor resumed.
+    """A society built from a folder's external memories; it is over and can neither be run nor resumed.
 
-    `model` is that of all agents and of the observers where the files do not tell. Raises Invalid, naming the file.
+    `model` is the model of all agents and of the observers where the files do not name one. Raises Invalid, which names
+    the file.
     """
     found, labels = _memories(folder, model)
     priors, first = _first_of(folder, found, labels)
@@ -193,9 +194,10 @@ def _memories(folder: Path, model: str) -> tuple[list[Interaction], dict[int, La
 def _first_of(
     folder: Path, found: Sequence[Interaction], labels: Mapping[int, Label]
 ) -> tuple[dict[Label, list[tuple[str, str]]], dict[int, list[int]]]:
-    """What agents remembered at the start, by label, and which of it each agent did.
+    """The first memories of agents, by label, and which of them each agent had.
 
-    It is what an internal memory has beside the answers of the agent's own interactions; without one there is none.
+    They are the entries of an internal memory other than the answers of the agent's own interactions; without an
+    internal memory there are none.
     """
     learnt: dict[int, dict[str, str]] = {agent: {} for agent in labels}
     for each in found:
@@ -225,7 +227,7 @@ def _read_about(folder: Path) -> Mapping[str, Any]:
 def _known_config(
     about: Mapping[str, Any], found: Sequence[Interaction], labels: Mapping[int, Label], agents: int
 ) -> JSON:
-    """The settings that the folder tells, or those that its files look like; what neither says is left out."""
+    """The settings in the folder, or those inferred from its files; unknown ones are omitted."""
     if "config" in about:
         try:
             return _only(SocietyConfig.read(about["config"], "config"), about["config"])

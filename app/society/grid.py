@@ -1,4 +1,4 @@
-"""A society's ratings by agent and iteration: numbers alone, so that a page can step through all of them."""
+"""A society's ratings by agent and iteration: only numbers, so that a page can step through all of them."""
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -13,7 +13,7 @@ _CELLS = 25_000  # of agents and iterations in one answer, which is then some 30
 
 
 def iterations_begun(session: Session, society_id: int) -> int:
-    """How many iterations have an interaction that is over."""
+    """The number of iterations up to the last one with a finished interaction."""
     table = SocietyInteraction
     over = select(func.max(table.iteration)).where(table.society_id == society_id, table.status != store.OPEN)
     last = session.scalar(over)
@@ -21,11 +21,11 @@ def iterations_begun(session: Session, society_id: int) -> int:
 
 
 def ratings_grid(session: Session, row: Society, iteration: int) -> JSON:
-    """The ratings of an iteration, and of so many around it as one answer may hold.
+    """The ratings of an iteration, and of as many around it as fit into one response.
 
-    `first` is the first iteration of the answer, from 0, `span` how many the answer to any iteration has, but for the
-    last ones. `ratings` has of each of SHOWN an entry an iteration, and in it an entry an agent: tenths of a rating, 10
-    to 70; UNREAD; FAILED; None for what is not over.
+    `first` is the first iteration in the response, from 0, `span` the number of iterations in every response except the
+    last. `ratings` has, for each of SHOWN, an entry per iteration, which has an entry per agent: tenths of a rating, 10
+    to 70; UNREAD; FAILED; None for one that is not over.
     """
     agents = int(row.config["size"]) ** 2
     begun = iterations_begun(session, row.id)

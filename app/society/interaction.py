@@ -1,6 +1,6 @@
-"""One interaction: an agent drafts an answer, others criticise it, the agent revises, and observers rate both. Pure.
+"""One interaction: an agent drafts, others criticise, the agent revises, and observers rate both. Pure.
 
-A rating is a number from 1 to 7, or None where the text of it could not be read; None enters no mean and no dataset.
+A rating is a number from 1 to 7, or None if its text could not be parsed; None is excluded from means and datasets.
 Agents are numbered from 0, row by row.
 """
 
@@ -19,7 +19,7 @@ class Recall:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """What one critic said of a draft. `text` is the whole of it, with the rating; `reason` is the rest."""
+    """One critic's feedback on a draft. `text` is all of it, with the rating; `reason` is the rest."""
 
     critic: int | None  # None where it was imported and the source does not tell
     rating: float | None
@@ -30,7 +30,7 @@ class Feedback:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """How the observers rate one answer: the mean of those ratings that could be read, and each one's text."""
+    """The observers' ratings of one answer: the mean of those that could be parsed, and the text of each."""
 
     alignment: float | None
     engagement: float | None

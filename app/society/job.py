@@ -1,4 +1,4 @@
-"""Societies as a kind of jobs: one worker runs one society, all of whose calls it has in flight together."""
+"""Societies as a job kind: one worker runs one society, with all of its calls in flight together."""
 
 from sqlalchemy.orm import Session
 
@@ -12,7 +12,7 @@ class SocietyKind(JobKind[Society]):
     """See the module."""
 
     def may_resume(self, row: Society, state: str) -> bool:
-        """Whether the society lives here and has stopped."""
+        """Whether the society is run here and has stopped."""
         return not row.imported and super().may_resume(row, state)
 
     def check_resumable(self, _session: Session, row: Society) -> None:
@@ -27,7 +27,7 @@ class SocietyKind(JobKind[Society]):
 
 
 def interactions_of(row: Society) -> int:
-    """How many interactions a society will have when it is done."""
+    """The number of interactions that a society will have when it is done."""
     return int(row.config["iterations"]) * int(row.config["size"]) ** 2
 
 

@@ -1,4 +1,4 @@
-"""A society's life: created, followed by a worker, ended. Nothing here commits."""
+"""The lifecycle of a society: created, run by a worker, ended. Nothing here commits."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 
 class _Members(NamedTuple):
-    """Who is in a society, as its tables hold them: the models of agents and of observers, and the agents."""
+    """The members of a society as stored in its tables: the models of agents and of observers, and the agents."""
 
     models: Mapping[str, list[LanguageModel]]  # by the field that names them
     agents: list[Row]
@@ -75,12 +75,12 @@ def create(
 
 
 def check(session: Session, spec: SocietySpec, questions: QuestionList, priors: PriorMemories) -> None:
-    """Raises as `create` does for what cannot be run, and writes nothing."""
+    """Raises what `create` raises for a society that cannot be run, and writes nothing."""
     _members(session, spec, questions, priors)
 
 
 def estimated(session: Session, spec: SocietySpec, questions: QuestionList, priors: PriorMemories) -> SocietyEstimate:
-    """What a society will take. Raises as `create` does."""
+    """The estimate of a society. Raises what `create` raises."""
     members = _members(session, spec, questions, priors)
     first = {priors.pairs[each["label"]][place][0] for each in members.population for place in each["first_memories"]}
     embedding = embedding_of(spec.world, questions.questions, first)
@@ -105,7 +105,7 @@ def _members(session: Session, spec: SocietySpec, questions: QuestionList, prior
 
 
 def _population(config: SocietyConfig, models: list[Row], priors: PriorMemories) -> list[Row]:
-    """The agents as their table holds them. Raises Invalid where there are too few memories of a label."""
+    """The agents as stored in their table. Raises Invalid if a label has too few memories."""
     places = models_of_agents(config, [model["share"] for model in models])
     agents = []
     for agent, (label, place) in enumerate(zip(labels(config), places, strict=True)):
@@ -136,7 +136,7 @@ def _population(config: SocietyConfig, models: list[Row], priors: PriorMemories)
 
 
 def check_questions(given: QuestionList, field: str = "questions") -> None:
-    """Raises Invalid for a list of none or too many, and for a question that no model can be asked."""
+    """Raises Invalid for a list with no or too many questions, and for a question that no model can be asked."""
     if not 1 <= len(given.questions) <= MOST_QUESTIONS:
         raise Invalid(
             field,

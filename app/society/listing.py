@@ -1,4 +1,4 @@
-"""Societies for experimenters: a page of them, and the figures of one's interactions."""
+"""Societies for experimenters: a page of them, and the figures of one society's interactions."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -24,16 +24,16 @@ COUNTS = {  # of a page, by the columns that have them
 
 
 class RecallCount(NamedTuple):
-    """How many drafts recalled a question, of how many."""
+    """The number of drafts that recalled a question, and of all drafts."""
 
     recalls: int
     drafts: int
 
 
 class IterationMeans(NamedTuple):
-    """The finished interactions of an iteration: means of ratings from 1 to 7.
+    """The means of an iteration's finished interactions, of ratings from 1 to 7.
 
-    None where no rating could be read.
+    None if no rating could be parsed.
     """
 
     iteration: int
@@ -45,7 +45,7 @@ class IterationMeans(NamedTuple):
 
 
 def means_by_iteration(session: Session, society_id: int) -> list[IterationMeans]:
-    """The means of each iteration that has an interaction which is done, in order."""
+    """The means of each iteration that has a completed interaction, in order."""
     table = SocietyInteraction
     columns = (table.alignment_before, table.alignment_after, table.engagement_before, table.engagement_after)
     found = (
@@ -58,16 +58,14 @@ def means_by_iteration(session: Session, society_id: int) -> list[IterationMeans
 
 
 def recalls_of(session: Session, society_id: int) -> RecallCount:
-    """How many drafts of a society were written in the light of a similar question, so that a distance that is never
-    reached is seen.
-    """
+    """How many drafts of a society recalled a similar question, to show if the distance is never reached."""
     table = SocietyInteraction
     counted = select(func.count(table.recall), func.count(table.draft)).where(table.society_id == society_id)
     return RecallCount(*session.execute(counted).one())
 
 
 def figures_of(session: Session, rows: Sequence[Society]) -> dict[int, JSON]:
-    """How far each society is, as figures by name, by its number; `at` changes with each iteration that is over."""
+    """The progress of each society by number, as figures by name; `at` changes with each finished iteration."""
     unpriced = _unpriced(session, rows)
     return {
         item.row.id: {
@@ -84,21 +82,21 @@ def figures_of(session: Session, rows: Sequence[Society]) -> dict[int, JSON]:
 
 
 def last_failures(session: Session, society_id: int) -> list[SocietyInteraction]:
-    """The interactions in which a model refused to answer that ended last."""
+    """The most recent interactions in which a model refused to answer."""
     table = SocietyInteraction
     failed = select(table).where(table.society_id == society_id, table.status == store.FAILED)
     return [*session.scalars(failed.order_by(table.iteration.desc(), table.agent).limit(_FAILURES))]
 
 
 def datasets_of(session: Session, society_id: int) -> list[Dataset]:
-    """The datasets that were cut from a society, the latest first."""
+    """The datasets built from a society, latest first."""
     of_society = Dataset.spec["society"]["society_id"].as_integer() == society_id
     cut = select(Dataset).where(of_society, Dataset.complete)
     return [*session.scalars(cut.order_by(Dataset.id.desc()))]
 
 
 def _unpriced(session: Session, rows: Sequence[Society]) -> set[int]:
-    """The models of these societies of which nobody knows what their tokens cost."""
+    """The models of these societies whose token prices are unknown."""
     numbers = {number for row in rows for number in _models_of(row)}
     models = session.scalars(select(LanguageModel).where(LanguageModel.id.in_(numbers)))
     return {model.id for model in models if prices_of_model(model) is None}
@@ -110,7 +108,7 @@ def _models_of(row: Society) -> set[int]:
 
 
 def _cost(session: Session, row: Society, unpriced: set[int]) -> float | None:
-    """What the calls of a society have cost in US dollars, its embedder's included; None where nobody knows."""
+    """The cost of a society's calls in US dollars, including its embedder's; None if unknown."""
     if row.imported:
         return None
     embeds_unpriced = bool(row.config["recall"]) and registered.prices_of(session, row.embedder) is None

@@ -1,4 +1,4 @@
-"""What societies and assessments read from files: questions and first memories, each with where it was read from."""
+"""Material of societies and assessments from files: questions and first memories, each with its source."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from app.society.config import Label
 
 @dataclass(frozen=True, slots=True)
 class QuestionList:
-    """What agents are asked, and where it was read from."""
+    """The questions for agents, and their source."""
 
     source: str
     questions: Sequence[str]
@@ -18,7 +18,7 @@ class QuestionList:
 
 @dataclass(frozen=True, slots=True)
 class PriorMemories:
-    """Questions with the answers that agents of a label may remember at the start, and where they were read from."""
+    """Questions with the answers that agents of a label may remember at the start, and their source."""
 
     source: str
     pairs: Mapping[Label, Sequence[tuple[str, str]]]

@@ -1,4 +1,4 @@
-"""What all agents of a society remember: their first memories, and what they were asked and answered since."""
+"""The memories of all agents of a society: their first ones, and what they were asked and answered since."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from app.society.memory import AgentMemory, QuestionVectors
 
 
 class SocietyMemories:
-    """The memories of each agent, of which questions recall what was remembered in earlier iterations."""
+    """The memories of each agent; questions recall what was remembered in earlier iterations."""
 
     def __init__(self, vectors: QuestionVectors, agents: Sequence[AgentMemory]) -> None:
         self._vectors = vectors
@@ -23,9 +23,9 @@ class SocietyMemories:
     def load(
         cls, session: Session, row: Society, agents: Sequence[SocietyAgent], embedder: Embedder
     ) -> "SocietyMemories":
-        """As they are after the iterations of a society that are over. Blocks for as long as its embedder does.
+        """The memories after the finished iterations of a society. Blocks for as long as its embedder does.
 
-        Raises EmbedderFailed for an embedder that gives no vectors.
+        Raises EmbedderFailed if the embedder returns no vectors.
         """
         config = SocietyConfig.model_validate(row.config)
         pairs = {label: [(question, answer) for question, answer in found] for label, found in row.priors.items()}
@@ -43,7 +43,7 @@ class SocietyMemories:
         return made
 
     def remember(self, session: Session, society_id: int, iteration: int) -> None:
-        """Have each agent remember what it was asked in an iteration, and what it answered in the end."""
+        """Add to each agent's memory its question of an iteration, and its final answer."""
         for agent, question, answer in store.answers_of(session, society_id, iteration):
             self._agents[agent].remember(question, answer, iteration)
 
@@ -52,5 +52,5 @@ class SocietyMemories:
         self._vectors.add(questions)
 
     def recall(self, agent: int, question: str, iteration: int) -> Recall | None:
-        """What a question brings to an agent's mind, if anything."""
+        """What a question recalls for an agent, if anything."""
         return self._agents[agent].recall(question, iteration)

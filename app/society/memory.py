@@ -1,8 +1,8 @@
-"""What the agents of a society remember, and which of it a question recalls.
+"""The memory of a society's agents, and which part of it a question recalls.
 
-Vectors belong to questions and not to agents: whoever remembers the same question shares its row. What is remembered in
-an iteration is recalled from the next one on, so that the order in which interactions end, and an interruption, change
-nothing.
+Vectors belong to questions and not to agents: all agents that remember a question share its row. What is remembered in
+an iteration can be recalled from the next one on, so that neither the order in which interactions end nor an
+interruption changes anything.
 """
 
 from collections import OrderedDict
@@ -31,9 +31,9 @@ class QuestionVectors:
         self._distances: OrderedDict[str, npt.NDArray[np.float32]] = OrderedDict()
 
     def add(self, questions: Iterable[str]) -> None:
-        """Embed those that are new, together. It blocks as the embedder does.
+        """Embed the new ones of these questions together. Blocks as the embedder does.
 
-        Raises EmbedderFailed, also where vectors are of another length than those before.
+        Raises EmbedderFailed, also if vectors differ in length from earlier ones.
         """
         new = [question for question in dict.fromkeys(questions) if question not in self._rows]
         if not new:
@@ -50,12 +50,12 @@ class QuestionVectors:
         self._distances.clear()
 
     def rows_of(self, questions: Sequence[str]) -> npt.NDArray[np.intp]:
-        """Where `distances` has these questions. Embeds those that are new."""
+        """The positions of these questions in `distances`. Embeds new ones."""
         self.add(questions)
         return np.array([self._rows[question] for question in questions], dtype=np.intp)
 
     def distances(self, question: str) -> npt.NDArray[np.float32]:
-        """The cosine distance of a question from every other, by `rows_of`. A row of zeros is as far off as can be."""
+        """The cosine distance of a question from every other, by `rows_of`; the maximum for a row of zeros."""
         self.add([question])
         found = self._distances.get(question)
         if found is None:
@@ -88,7 +88,7 @@ class AgentMemory:
             self.remember(question, answer, FIRST)
 
     def remember(self, question: str, answer: str, iteration: int) -> None:
-        """Keep an answer, unless the question has one of the same iteration or an earlier one."""
+        """Store an answer, unless the question already has one from the same or an earlier iteration."""
         known = self._answers.get(question)
         if known is None or iteration < known[0]:
             self._answers[question] = iteration, answer
@@ -111,7 +111,7 @@ class AgentMemory:
         return Recall(found, self._answers[found][1], round(float(distances[nearest]), _DECIMALS))
 
     def answers(self) -> Mapping[str, str]:
-        """Every question that is remembered with its answer, the first one first."""
+        """Every remembered question with its answer, oldest first."""
         return {question: answer for question, (_, answer) in self._in_order()}
 
     def _in_order(self) -> Sequence[tuple[str, tuple[int, str]]]:

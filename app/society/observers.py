@@ -1,4 +1,4 @@
-"""Ratings of one answer by one observer, read strictly; as JSON where the observer's row asks for that."""
+"""The rating of one answer by one observer, parsed strictly; as JSON if the observer's row requests that."""
 
 from app.core.errors import shown
 from app.model_calls.job_calls import AnswerRefused, Chat, ChatBlocked, ChatCalls, ChatModel
@@ -16,7 +16,7 @@ async def rate(
 ) -> tuple[float | None, str]:
     """An observer's rating in the form that the chat asks for, and its text.
 
-    Raises ChatBlocked where none of its latest could be read.
+    Raises ChatBlocked if none of its latest ratings could be parsed.
     """
     if observer.structured:
         text = await answer_or_nothing(calls, call, observer, structured_rating(chat, form), rating_schema(form))
@@ -36,7 +36,7 @@ async def rate(
 async def answer_or_nothing(
     calls: ChatCalls, call: str, model: ChatModel, chat: Chat, schema: str | None = None
 ) -> str:
-    """What a model answers; nothing where it refuses to. Raises ChatBlocked."""
+    """A model's answer; an empty text if it refuses. Raises ChatBlocked."""
     try:
         return await calls.ask(call, model, chat, schema)
     except AnswerRefused:

@@ -1,4 +1,4 @@
-"""What is shown of a society: its members and settings, its calls, and the mean ratings of each iteration."""
+"""The page of a society: its members and settings, its calls, and the mean ratings of each iteration."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,19 +19,19 @@ def _config(item: Any) -> SocietyConfig:
 
 
 def _settings(item: Any) -> dict[str, Any]:
-    """The settings of a society; of an imported one those that its files do not tell are unknown."""
+    """The settings of a society; for an imported one, those missing in its files are unknown."""
     unknown = dict.fromkeys(SocietyConfig.model_fields, Phrase("unknown")) if item.row.imported else {}
     return {**unknown, **item.row.config}
 
 
 def _model(member: Any) -> Any:
-    """A member's model, which leads to it unless an import named one that is not here."""
+    """A member's model, with a link to it unless an import named one that is not registered here."""
     number, name = member["model_id"], member["model"]
     return name if number is None else Reference("model", number, name)
 
 
 def _plain(share: float) -> float:
-    """A whole number without digits behind its point."""
+    """A share, as an int if it is a whole number."""
     return int(share) if share == int(share) else share
 
 

@@ -8,10 +8,10 @@ from app.society.config import SocietyConfig
 
 
 def models_of_agents(config: SocietyConfig, shares: Sequence[float]) -> tuple[int, ...]:
-    """The place in `shares` of each agent's model, by agent.
+    """The index in `shares` of each agent's model, by agent.
 
-    The models have as many agents as their shares say, to within one, and are scattered over the grid as the seed says.
-    The shares need not sum to 1.
+    The models have as many agents as their shares say, to within one, and are scattered over the grid by the seed. The
+    shares need not sum to 1.
     """
     exact = [config.agents * share / sum(shares) for share in shares]
     counts = [math.floor(each) for each in exact]

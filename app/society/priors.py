@@ -1,7 +1,7 @@
-"""What agents remember at the start: questions with answers, good ones and bad ones.
+"""The memories of agents at the start: questions with answers, good ones and bad ones.
 
 A file holds them as JSON: {"good": [{"question": "…", "answer": "…"}, …], "bad": […]}. The published one is a list of
-dialogues, [{"question": "…", "response": "You: …", "morality_label": "good"}, …], of which the first answer counts.
+dialogues, [{"question": "…", "response": "You: …", "morality_label": "good"}, …], of which the first answer is used.
 
 Source: Liu et al. 2023, arXiv 2305.16960, and the programs that were released with it.
 """
@@ -23,13 +23,13 @@ Priors: TypeAlias = Mapping[Label, tuple[tuple[str, str], ...]]  # questions wit
 
 
 def read_priors(path: Path | None = None) -> Priors:
-    """The first memories in a file; None: those that ship. Raises Invalid with the path and the place at fault."""
+    """The first memories in a file; None: the shipped ones. Raises Invalid with the path and the position."""
     path = path or SHIPPED
     return parse_priors(read_bytes(path, _FIELD), str(path))
 
 
 def parse_priors(raw: bytes, name: str) -> Priors:
-    """The first memories in the content of a file that errors call `name`; a label may be missing. Raises Invalid."""
+    """The first memories in a file's content, called `name` in errors; a label may be missing. Raises Invalid."""
     found = decode_json(decode(raw, _FIELD, name), _FIELD, name)
     if isinstance(found, list) and found:
         return _first_answers(found, name)
@@ -71,7 +71,7 @@ def _pairs(raw: object, label: Label, name: str) -> tuple[tuple[str, str], ...]:
 
 
 def _first_answers(dialogues: Sequence[object], name: str) -> Priors:
-    """The questions of dialogues with their first answers, by label; without one that has none, or comes again."""
+    """The questions of dialogues with their first answers, by label; unanswered and repeated ones are skipped."""
     pairs: dict[Label, dict[str, str]] = {GOOD: {}, BAD: {}}
     for number, each in enumerate(dialogues, 1):
         place = Phrase("%(name)s, item %(number)s", name=name, number=number)

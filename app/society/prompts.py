@@ -1,10 +1,10 @@
-"""What the models of a society are asked: drafts, critiques, revisions and ratings, each a chat of its own.
+"""The prompts for the models of a society: drafts, critiques, revisions and ratings, each a separate chat.
 
-The words are in data/prompts/society/TEMPLATE.txt, in sections as those of games do. A file never changes once a
-society was run with it; other words are another template. Societies and assessments name theirs, and go on with it when
-there is a newer one. No prompt names an agent or its label: what makes agents differ is what they remember, and a
-revision sees neither. A prompt for a rating says its scale, its aspect and that it comes before the reason, as the
-`RatingForm` says with which the answer is read.
+The texts are in data/prompts/society/TEMPLATE.txt, in sections like those of games. A file never changes once a society
+was run with it; other texts are another template. Societies and assessments name theirs, and keep it when there is a
+newer one. No prompt names an agent or its label: agents differ only in what they remember, and a revision sees neither.
+A prompt for a rating states its scale, its aspect and that it comes before the reason, matching the `RatingForm` with
+which the answer is parsed.
 
 Source: Liu et al. 2023, arXiv 2305.16960, whose questions these are, in words of this project.
 """
@@ -22,21 +22,21 @@ TEMPLATE = "full-2"  # the newest
 
 
 def chat_system(template: str = TEMPLATE) -> str:
-    """A system message for agents whose model warns and lectures by habit. Observers get none."""
+    """A system message for agents whose model habitually warns and lectures. Observers get none."""
     return _sections(template)["system"]
 
 
 def draft_messages(
     question: str, recall: Recall | None, system: str | None = None, template: str = TEMPLATE
 ) -> list[Message]:
-    """The chat in which an agent answers a question, in the light of a similar one that it remembers."""
+    """The chat in which an agent answers a question, given a similar one that it remembers."""
     return _chat(_filled(template, "draft", recall, question=question), system)
 
 
 def critique_messages(
     question: str, draft: str, recall: Recall | None, system: str | None = None, template: str = TEMPLATE
 ) -> list[Message]:
-    """The chat in which an agent rates another's draft, in the light of a similar question that it remembers."""
+    """The chat in which an agent rates another's draft, given a similar question that it remembers."""
     return _chat(_filled(template, "critique", recall, question=question, draft=draft), system)
 
 
@@ -50,8 +50,8 @@ def revision_messages(
 ) -> list[Message]:
     """The chat in which an agent improves its draft.
 
-    It has the mean of the ratings that could be read, if any, and, but with `score_only`, the reasons: that of the
-    lowest rating last, where models heed it most, and those without a rating first.
+    It has the mean of the ratings that could be parsed, if any, and, unless `score_only`, the reasons: those without a
+    rating first, and that of the lowest rating last, where models heed it most.
     """
     parts = [_filled(template, "revision", question=question, draft=draft)]
     rated = [each.rating for each in feedback if each.rating is not None]
@@ -79,12 +79,12 @@ def alignment_messages(
 def engagement_messages(
     question: str, answer: str, system: str | None = None, template: str = TEMPLATE
 ) -> list[Message]:
-    """The chat in which an observer rates how much an answer makes one go on talking."""
+    """The chat in which an observer rates how much an answer encourages further conversation."""
     return _chat(_filled(template, "engagement", question=question, answer=answer), system)
 
 
 def structured_rating(chat: Sequence[Message], form: RatingForm) -> list[Message]:
-    """The chat of a rating that asks for JSON in place of the lines that its template names."""
+    """The chat for a rating, changed to ask for JSON instead of the lines that its template names."""
     *before, last = chat
     asked = (
         "Do not reply in lines, but with one JSON object that has two fields: rating, a whole number from"

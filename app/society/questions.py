@@ -1,4 +1,4 @@
-"""The questions that a society is asked: a file with one a line, or a JSON list of texts."""
+"""The questions for a society: a file with one per line, or a JSON list of texts."""
 
 from pathlib import Path
 
@@ -11,13 +11,13 @@ _FIELD = "questions"
 
 
 def read_questions(path: Path | None = None) -> tuple[str, ...]:
-    """The questions of a file in their order; None: those that ship. Raises Invalid with the path and the place."""
+    """The questions in a file, in order; None: the shipped ones. Raises Invalid with the path and the position."""
     path = path or SHIPPED
     return parse_questions(read_bytes(path, _FIELD), str(path))
 
 
 def parse_questions(raw: bytes, name: str) -> tuple[str, ...]:
-    """The questions in the content of a file that errors call `name`; empty lines do not count. Raises Invalid."""
+    """The questions in the content of a file, called `name` in errors; empty lines are ignored. Raises Invalid."""
     text = decode(raw, _FIELD, name)
     if text.lstrip().startswith("["):
         listed = decode_json(text, _FIELD, name)

@@ -1,11 +1,11 @@
-"""The files of the published society, read and written: memories of agents, their logs, and rated responses. Pure.
+"""The files of the published society, read and written: agents' memories, logs, and rated responses. Pure.
 
 Source: Liu et al. 2023, arXiv 2305.16960, and the programs that were released with it.
 
-An agent's external memory is a JSON array of records, one an interaction, whatever its name ends in. The programs that
-wrote published ones sorted criticism by its rating and left `target_id` as it was, so who said what is only known where
-there was one critic, or where the file is ours: its records have `parlor` with what the others have no place for.
-They also wrote 8 for a critic's rating and -1 for an observer's that could not be read; here these are missing.
+An agent's external memory is a JSON array of records, one per interaction, whatever its file extension. The programs
+that wrote the published ones sorted criticism by rating and left `target_id` as it was, so each critic is known only
+where there was one, or where the file is ours: its records have `parlor` with what does not fit into the other fields.
+They also wrote 8 for a critic's rating and -1 for an observer's that could not be parsed; here these are missing.
 """
 
 import json
@@ -31,7 +31,7 @@ _REQUIRED = ("agent_id", "iteration", "question", "draft_answer", "feedback", "r
 
 
 def record_of(each: Interaction, label: Label) -> JSON:
-    """An interaction as a record of its agent's external memory. `read_record` makes the same interaction of it."""
+    """An interaction as a record of its agent's external memory, from which `read_record` restores it."""
     before, after = each.before, each.after
     return {
         "agent_id": each.agent,
@@ -64,9 +64,9 @@ def record_of(each: Interaction, label: Label) -> JSON:
 
 
 def read_record(raw: Any, model: str, where: str) -> Interaction:
-    """A record as an interaction. `model` is the agent's, where the record does not tell; `where` begins a refusal.
+    """A record as an interaction. `model` is the agent's if the record has none; `where` begins error messages.
 
-    Ratings that are none from 1 to 7 are missing. Raises Invalid for what is no record.
+    Ratings that are not from 1 to 7 are missing. Raises Invalid if it is not a record.
     """
     if not isinstance(raw, dict) or (missing := [name for name in _REQUIRED if name not in raw]):
         got = Phrase("one without %(names)s", names=", ".join(missing)) if isinstance(raw, dict) else raw
@@ -96,7 +96,7 @@ def read_record(raw: Any, model: str, where: str) -> Interaction:
 
 
 def label_of(raw: Any, where: str) -> Label:
-    """The label of the agent of a record. Raises Invalid for what is neither good nor bad."""
+    """The label of a record's agent. Raises Invalid if it is neither good nor bad."""
     label = raw.get("label")
     if label == GOOD:
         return "good"
@@ -115,7 +115,7 @@ def write_external_memory(found: Iterable[Interaction], label: Label) -> Iterato
 
 
 def read_external_memory(records: Iterable[Any], model: str, where: str) -> Iterator[Interaction]:
-    """The interactions of the records of a file, as `read_record` reads each."""
+    """The interactions in a file's records, each read by `read_record`."""
     for number, raw in enumerate(records, 1):
         yield read_record(raw, model, f"{where}, record {number}")
 
@@ -124,19 +124,19 @@ def read_external_memory(records: Iterable[Any], model: str, where: str) -> Iter
 
 
 def write_internal_memory(memory: Mapping[str, str]) -> str:
-    """What an agent remembers, {question: answer}, in the order in which it learnt it."""
+    """An agent's memory, {question: answer}, in the order in which it was learnt."""
     return json.dumps(dict(memory), indent=2) + "\n"
 
 
 def read_internal_memory(raw: Any, where: str) -> dict[str, str]:
-    """What an agent remembers. Raises Invalid. The published programs pickled theirs, and a pickle is never read."""
+    """An agent's memory. Raises Invalid. The published programs pickled theirs, and a pickle is never read."""
     if not isinstance(raw, dict) or not all(isinstance(answer, str) for answer in raw.values()):
         raise _invalid_at(where, "an object of questions with their answers", raw)
     return dict(raw)
 
 
 def log_lines(each: Interaction) -> Iterator[str]:
-    """An interaction as a published log has it: criticism from the best rating to the worst, mean, and revision."""
+    """An interaction as in a published log: criticism from the best rating to the worst, mean, and revision."""
     rated = sorted(each.feedback, key=lambda found: -_or(found.rating, LARGEST_RATING + 1))
     for found in rated:
         critic = "unknown" if found.critic is None else found.critic
@@ -152,16 +152,16 @@ def log_lines(each: Interaction) -> Iterator[str]:
 
 
 def sandbox_rows(data: SocietyData) -> Iterator[JSON]:
-    """All rows as `sandbox_v*.json` has them: query in its template, responses, scores and models."""
+    """All rows as in `sandbox_v*.json`: query in its template, responses, scores and models."""
     for row in (*data.comparisons, *data.realignment):
         yield {**{name: row[name] for name in _OF_SANDBOX}, "query": in_template(row["query"])}
 
 
 def read_sandbox_row(raw: Any, where: str) -> JSON | None:
-    """A row of `sandbox_v*.json` as a comparison, in no template; None where no response of it has a rating.
+    """A row of `sandbox_v*.json` as a comparison, without template; None if none of its responses has a rating.
 
-    Responses whose ratings are none from 1 to 7 are left out, those after the first of the same words, too. Raises
-    Invalid for what is no row.
+    Responses whose ratings are not from 1 to 7 are dropped, and so are repeats of the same text. Raises Invalid if it
+    is not a row.
     """
     if not isinstance(raw, dict) or not all(isinstance(raw.get(name), list) for name in ("responses", "scores")):
         raise _invalid_at(where, "an object with query, responses and scores", raw)
@@ -185,7 +185,7 @@ def read_sandbox_row(raw: Any, where: str) -> JSON | None:
 
 
 def in_template(query: str) -> str:
-    """A query as published rows have it."""
+    """A query in the template of published rows."""
     return f"{_INSTRUCTION}{query}{_RESPONSE}"
 
 
@@ -201,7 +201,7 @@ def without_template(query: str) -> str:
 
 
 def read_rating(raw: Any) -> float | None:
-    """A rating of a published record; None for what is no number from 1 to 7."""
+    """A rating in a published record; None if it is not a number from 1 to 7."""
     if isinstance(raw, bool) or not isinstance(raw, int | float | str):
         return None
     try:
@@ -212,7 +212,7 @@ def read_rating(raw: Any) -> float | None:
 
 
 def _feedback(raw: Mapping[str, Any], where: str) -> Sequence[Feedback]:
-    """Criticism with its ratings, which published records have in the same order; more of either is not paired."""
+    """Criticism with its ratings, in the same order in published records; surplus ones of either are dropped."""
     reasons, ratings, critics = raw["feedback"], raw["rating"], raw.get("target_id") or []
     if not all(isinstance(each, list) for each in (reasons, ratings, critics)):
         raise _invalid_at(where, "lists as feedback, rating and target_id", Phrase("something else"))

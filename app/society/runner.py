@@ -1,8 +1,8 @@
-"""One worker at one society: it makes all interactions of an iteration at once, and those of the next after that.
+"""One worker at one society: it runs all interactions of an iteration concurrently, then those of the next.
 
 The interactions of an iteration do not depend on each other, because memories are read as they were when it began. A
-call that was answered once is never made again: whoever resumes a society comes to the same as if nobody had disturbed
-it, as far as its models answer alike.
+call that was answered once is never made again: a resumed society gives the same result as an uninterrupted one, if its
+models answer alike.
 """
 
 import asyncio
@@ -28,9 +28,9 @@ from app.society.steps import InteractionSteps, Recalls, SocietyModels
 
 
 def run(context: WorkerContext, number: int) -> None:
-    """Run a society until it is over, or it or the worker is stopped; nothing, if somebody else does.
+    """Run a society until it is over, or it or the worker is stopped; do nothing if another worker runs it.
 
-    Whatever goes wrong is stored on the society's row.
+    Any error is stored on the society's row.
     """
     asyncio.run_coroutine_threadsafe(run_society(context, number), context.loop).result()
 
@@ -44,7 +44,7 @@ class _SocietyWorker(CallingWorker):
     """See `run`."""
 
     def __init__(self, context: JobContext, session: Session, row: Society) -> None:
-        """Raises Invalid for a model or an embedder that cannot be called."""
+        """Set up the worker. Raises Invalid for a model or an embedder that cannot be called."""
         agents = store.agents_of(session, row.id)
         self._models = _models(session, row, agents, context)
         super().__init__(context, SOCIETY, SocietyInteraction, row, {model.id: model for model in self._models.each})
@@ -56,7 +56,7 @@ class _SocietyWorker(CallingWorker):
         self._memories: SocietyMemories | None = None
 
     async def make(self) -> None:
-        """Make all interactions that are not over. Raises ChatBlocked, and EmbedderFailed for one without vectors."""
+        """Run all unfinished interactions. Raises ChatBlocked, and EmbedderFailed for an embedder without vectors."""
         if self._embedder is not None:
             self._memories = await self._embedder.asked(partial(self._load_memories, self._embedder.embedder))
         for iteration in range(self._iteration, self._config.iterations):
@@ -82,7 +82,7 @@ class _SocietyWorker(CallingWorker):
             return SocietyMemories.load(session, row, store.agents_of(session, row.id), embedder)
 
     def _open_steps(self, iteration: int) -> list[InteractionSteps]:
-        """The interactions of an iteration that are not over, with what was answered in them before."""
+        """The unfinished interactions of an iteration, with the answers already given in them."""
         with reading(self.context.database) as session:
             rows = store.open_interactions(session, self._number, iteration)
             answers = store.answered_calls(session, [row.id for row in rows])
@@ -107,7 +107,7 @@ class _SocietyWorker(CallingWorker):
 
 
 def _models(session: Session, row: Society, agents: Sequence[SocietyAgent], context: JobContext) -> SocietyModels:
-    """The models of a society, those that are agent and observer once, so that they share their limits."""
+    """The models of a society; one that is both agent and observer occurs once, so that both share its limits."""
     of_agents = [each.model_id for each in agents if each.model_id is not None]
     observers = [each["model_id"] for each in row.observers]
     known = called_models(session, [*of_agents, *observers], context)

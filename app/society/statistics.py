@@ -1,4 +1,4 @@
-"""What a society's interactions say: ratings before and after revising, by iteration, and what its data holds."""
+"""Figures of a society: ratings before and after revising, by iteration, and the contents of its data."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ ASPECTS = ("alignment", "engagement")
 
 
 class AspectFigures(NamedTuple):
-    """Mean ratings of drafts, of revisions, and of what revising changed, each over what could be read."""
+    """Mean ratings of drafts, of revisions, and of the change between them, each over the readable ratings."""
 
     before: Figure
     after: Figure
@@ -27,7 +27,7 @@ class AspectFigures(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class IterationFigures:
-    """The ratings of an iteration; of all iterations where it is None, with agents resampled and not ratings."""
+    """The ratings of one iteration, or of all iterations if it is None; then agents are resampled, not ratings."""
 
     iteration: int | None
     interactions: int
@@ -37,7 +37,7 @@ class IterationFigures:
 
 @dataclass(frozen=True, slots=True)
 class DataFigures:
-    """What there is of a type of rows from one model; None: from all of them."""
+    """Figures for one type of rows from one model, or from all models if `model` is None."""
 
     row_type: str
     model: str | None
@@ -45,7 +45,7 @@ class DataFigures:
 
 
 def iteration_figures(interactions: Iterable[Interaction]) -> list[IterationFigures]:
-    """The figures of each iteration in order, and of all together last; none without an interaction."""
+    """The figures of each iteration in order, then of all together; empty if there are no interactions."""
     by_iteration: dict[int, list[Interaction]] = defaultdict(list)
     for each in interactions:
         by_iteration[each.iteration].append(each)
@@ -59,7 +59,7 @@ def iteration_figures(interactions: Iterable[Interaction]) -> list[IterationFigu
 
 
 def data_figures(data: SocietyData) -> list[DataFigures]:
-    """What a society's data holds: of each type of rows each model, and all of them where there are several."""
+    """Figures of a society's data: for each type of rows by model, then for all models if there are several."""
     found: list[DataFigures] = []
     for row_type in ROW_TYPES:
         tallies = {model: tally for (kind, model), tally in sorted(data.tallies.items()) if kind == row_type}

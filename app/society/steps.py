@@ -18,7 +18,7 @@ Recalls = Mapping[int, Recall | None]  # by agent
 
 @dataclass(frozen=True, slots=True)
 class SocietyModels:
-    """The models of a society: of each agent by number, and of the observers in their order."""
+    """The models of a society: one per agent, by number, and the observers in order."""
 
     agents: Sequence[ChatModel]
     observers: Sequence[ChatModel]
@@ -35,7 +35,7 @@ class SocietyModels:
 
 
 class _RatedAnswer(NamedTuple):
-    """How the observers rate an answer, and each of their ratings, of which None could not be read."""
+    """The observers' rating of an answer, and each single rating, None for those that could not be read."""
 
     observation: Observation
     ratings: Sequence[float | None]
@@ -43,7 +43,7 @@ class _RatedAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InteractionSteps:
-    """An interaction that is to be made. `recalls` are of the agent and of its critics."""
+    """An interaction to be made. `recalls` are those of the agent and of its critics."""
 
     number: int  # of its row
     agent: int
@@ -57,7 +57,7 @@ class InteractionSteps:
     template: str  # of the prompts
 
     async def make(self) -> None:
-        """Make the interaction, step by step. It fails where a model refuses to answer. Raises ChatBlocked."""
+        """Make the interaction step by step. It fails if a model refuses to answer. Raises ChatBlocked."""
         try:
             draft = await self._draft()
             before, improved = await together(self._observe("before", draft), self._improve(draft))
@@ -87,7 +87,7 @@ class InteractionSteps:
         return feedback, await self._observe("after", revision)
 
     async def _criticise(self, critic: int, draft: str) -> Feedback:
-        """What one critic says. One that will not answer has said nothing."""
+        """One critic's feedback. A critic that refuses to answer counts as having said nothing."""
         recall = self.recalls.get(critic)
         chat = prompts.critique_messages(self.question, draft, recall, self.models.system(critic), self.template)
         text = await answer_or_nothing(self.calls, f"critique {critic}", self.models.agents[critic], chat)
@@ -121,6 +121,6 @@ class InteractionSteps:
 
 
 def _mean_of_read(ratings: Sequence[float | None]) -> float | None:
-    """The mean of those that could be read; None where there is none."""
+    """The mean of the readable ratings; None if there are none."""
     read = [rating for rating in ratings if rating is not None]
     return sum(read) / len(read) if read else None

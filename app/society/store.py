@@ -1,4 +1,4 @@
-"""Interactions of societies and the calls of models in them, written and read. Nothing here commits."""
+"""Reads and writes interactions of societies and the model calls in them. Nothing here commits."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -19,17 +19,17 @@ _AT_ONCE = 500  # rows
 
 
 def recall_json(recall: Recall | None) -> dict[str, Any] | None:
-    """A recall as its column holds it."""
+    """A recall in the form its column stores."""
     return None if recall is None else asdict(recall)
 
 
 def feedback_json(feedback: Sequence[Feedback]) -> list[dict[str, Any]]:
-    """All feedback on a draft as its column holds it."""
+    """All feedback on a draft in the form its column stores."""
     return [asdict(each) for each in feedback]
 
 
 def observation_columns(before: Observation, after: Observation) -> dict[str, Any]:
-    """The ratings of a draft and of its revision as their columns hold them."""
+    """The ratings of a draft and of its revision in the form their columns store."""
     return {
         "alignment_before": before.alignment,
         "engagement_before": before.engagement,
@@ -44,7 +44,7 @@ def observation_columns(before: Observation, after: Observation) -> dict[str, An
 
 
 def interaction_of(row: SocietyInteraction, model: str) -> Interaction:
-    """A row that is done as an interaction of an agent with that model."""
+    """A finished row as an interaction of an agent with that model."""
     return Interaction(
         iteration=row.iteration,
         agent=row.agent,
@@ -81,9 +81,9 @@ def _observation(row: SocietyInteraction, when: str) -> Observation:
 
 
 def read_interactions(session: Session, society_id: int, *, before: int | None = None) -> Iterator[Interaction]:
-    """All interactions of a society that are done, by iteration and agent; `before`: only those of earlier iterations.
+    """All finished interactions of a society, by iteration and agent; `before`: only those of earlier iterations.
 
-    Failed ones are left out. Rows are fetched in parts, so the whole of a large society is never in memory.
+    Failed ones are left out. Rows are fetched in batches, so a large society is never in memory as a whole.
     """
     statement = (
         select(SocietyInteraction, SocietyAgent.model)
@@ -102,7 +102,9 @@ def read_interactions(session: Session, society_id: int, *, before: int | None =
 
 
 def read_ratings(session: Session, society_id: int, *, before: int | None = None) -> Iterator[Interaction]:
-    """The same with ratings alone: models are unnamed and all texts are empty, which of a large society are a lot."""
+    """Like `read_interactions`, with ratings only: models are unnamed and texts, a lot in a large society, are
+    empty.
+    """
     table = SocietyInteraction
     ratings = (table.alignment_before, table.engagement_before, table.alignment_after, table.engagement_after)
     statement = (
@@ -128,7 +130,7 @@ def agents_of(session: Session, society_id: int) -> list[SocietyAgent]:
 
 
 def answers_of(session: Session, society_id: int, iteration: int) -> Iterator[tuple[int, str, str]]:
-    """Agent, question and revised answer of each interaction of an iteration that is done, by agent."""
+    """Agent, question and revised answer of each finished interaction of an iteration, by agent."""
     found = (
         select(SocietyInteraction.agent, SocietyInteraction.question, SocietyInteraction.revision)
         .where(
@@ -151,7 +153,7 @@ def insert_agents(session: Session, agents: Iterable[Mapping[str, Any]]) -> None
 
 
 def insert_interactions(session: Session, society_id: int, interactions: Iterable[Interaction]) -> int:
-    """Write interactions that were made elsewhere, whole; how many there were. Counts them on the society's row."""
+    """Write whole interactions that were made elsewhere, and count them on the society's row; their number."""
     rows: list[dict[str, Any]] = []
     count = 0
     for each in interactions:
@@ -182,7 +184,7 @@ def insert_interactions(session: Session, society_id: int, interactions: Iterabl
 
 
 def open_iteration(session: Session, society_id: int, iteration: int, questions: Sequence[str]) -> None:
-    """Begin an iteration, with the question of each agent; nothing if it has begun."""
+    """Begin an iteration with each agent's question; does nothing if it has already begun."""
     begun = select(SocietyInteraction.id).where(
         SocietyInteraction.society_id == society_id, SocietyInteraction.iteration == iteration
     )
@@ -194,7 +196,7 @@ def open_iteration(session: Session, society_id: int, iteration: int, questions:
 
 
 def open_interactions(session: Session, society_id: int, iteration: int) -> list[SocietyInteraction]:
-    """The interactions of an iteration that are not over, by agent."""
+    """The unfinished interactions of an iteration, by agent."""
     found = select(SocietyInteraction).where(
         SocietyInteraction.society_id == society_id,
         SocietyInteraction.iteration == iteration,
@@ -204,7 +206,7 @@ def open_interactions(session: Session, society_id: int, iteration: int) -> list
 
 
 def answered_calls(session: Session, interaction_ids: Sequence[int]) -> dict[int, dict[str, str]]:
-    """What models have answered in interactions so far, by the call, by the interaction."""
+    """The models' answers in interactions so far, by interaction and then by call."""
     found: dict[int, dict[str, str]] = {number: {} for number in interaction_ids}
     answered = select(GenerationRow.interaction_id, GenerationRow.call, GenerationRow.text).where(
         GenerationRow.interaction_id.in_(interaction_ids), GenerationRow.error.is_(None)

@@ -1,4 +1,4 @@
-"""Reads what a society is given as a file, and says in one line what is wrong with it."""
+"""Reads the files given to a society, and describes errors in them in one line."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ LONGEST_TEXT = 20_000  # characters of a question or an answer
 
 
 def read_bytes(path: Path, field: str) -> bytes:
-    """All of a file. Raises Invalid where it cannot be read or is too large."""
+    """The whole content of a file. Raises Invalid if it cannot be read or is too large."""
     try:
         if path.stat().st_size > LARGEST:
             raise Invalid(
@@ -31,7 +31,7 @@ def read_bytes(path: Path, field: str) -> bytes:
 
 
 def decode(raw: bytes, field: str, name: str) -> str:
-    """The text of a file, without the mark that some programs begin UTF-8 with. Raises Invalid."""
+    """The text of a file, without the byte order mark that some programs write before UTF-8. Raises Invalid."""
     try:
         return decode_text(raw)
     except UnicodeDecodeError:
@@ -56,7 +56,7 @@ def decode_json(text: str, field: str, name: str) -> Any:
 
 
 def check_text(raw: object, field: str, place: Phrase) -> str:
-    """A text that a model can be asked or that it may have answered, without spaces around it. Raises Invalid."""
+    """A text that could be a question to a model or its answer, stripped of spaces around it. Raises Invalid."""
     text = raw.strip() if isinstance(raw, str) else ""
     if not 1 <= len(text) <= LONGEST_TEXT or "\0" in text or not _is_whole(text):
         raise Invalid(
@@ -69,5 +69,5 @@ def check_text(raw: object, field: str, place: Phrase) -> str:
 
 
 def _is_whole(text: str) -> bool:
-    """Whether it holds no half of a character, which JSON can write and no database stores."""
+    """Whether the text has no lone surrogate, which JSON can express but no database stores."""
     return not any(0xD800 <= ord(character) <= 0xDFFF for character in text)

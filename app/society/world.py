@@ -1,10 +1,10 @@
 """The layout of a society: positions, critics, questions and first memories. Pure.
 
-Everything follows from the config and the numbers of the iteration and the agent: each draw has a generator of its own,
-seeded with them, so that it is the same in any order and after any interruption.
+Everything follows from the config and the numbers of the iteration and the agent: each draw has its own generator,
+seeded with them, so the result is the same in any order and after any interruption.
 
-Source: Liu et al. 2023, arXiv 2305.16960. Departure: what comes from anywhere leaves room for at least one local critic
-where there is one, and never fails for having too many.
+Source: Liu et al. 2023, arXiv 2305.16960. Departure: critics drawn from anywhere leave room for at least one local
+critic if there is one, and the draw never fails because there are too many.
 """
 
 import random
@@ -16,10 +16,10 @@ _ROUNDING = 1e-9  # (1 - 0.8) * 10 is 1.9999999999999996
 
 
 def labels(config: SocietyConfig) -> tuple[Label, ...]:
-    """The label of each agent: whether it remembers good answers at the start, or bad ones.
+    """The label of each agent: whether it remembers good or bad answers at the start.
 
-    In the settings with two halves floor(agents / 2) are good: of `half_half` the first ones on the diagonal of the
-    grid and above it, of `mixed_half_half` ones that are drawn.
+    In the settings with two halves, floor(agents / 2) are good: in `half_half` the first ones on or above the diagonal
+    of the grid, in `mixed_half_half` randomly drawn ones.
     """
     good = config.agents // 2
     match config.setting:
@@ -36,7 +36,7 @@ def labels(config: SocietyConfig) -> tuple[Label, ...]:
 
 
 def neighbours(config: SocietyConfig, agent: int) -> tuple[int, ...]:
-    """The other agents within the radius, in ascending order. The grid has edges: nobody is near across them."""
+    """The other agents within the radius, in ascending order. The grid does not wrap around at its edges."""
     row, column = divmod(agent, config.size)
     reach = int(min(config.reach, config.size))
     rows = range(max(0, row - reach), min(config.size, row + reach + 1))
@@ -51,10 +51,10 @@ def neighbours(config: SocietyConfig, agent: int) -> tuple[int, ...]:
 
 
 def critics_of(config: SocietyConfig, iteration: int, agent: int) -> tuple[int, ...]:
-    """The agents that rate an agent's draft in an iteration: different ones, in ascending order, never the agent.
+    """The agents that rate an agent's draft in an iteration: distinct, in ascending order, never the agent itself.
 
-    Without global interaction they are neighbours, at most `config.critics` of them, and none where there is no
-    neighbour. With it some neighbours are left out, and others, from anywhere, make up the number.
+    Without global interaction they are neighbours, at most `config.critics` of them, and none if the agent has no
+    neighbours. With it, some neighbours are left out, and agents from anywhere make up the number.
     """
     rng = random.Random(f"critics {config.seed} {iteration} {agent}")
     near = neighbours(config, agent)
@@ -68,9 +68,9 @@ def critics_of(config: SocietyConfig, iteration: int, agent: int) -> tuple[int, 
 
 
 def question_of(config: SocietyConfig, iteration: int, agent: int, questions: int) -> int:
-    """The place in a list of so many questions of the one that an agent is asked in an iteration.
+    """The index, in a list of `questions` questions, of the one an agent is asked in an iteration.
 
-    The list is gone through in order, and again from its beginning when it is used up. Raises Invalid for an empty one.
+    The list is used in order, then again from its beginning. Raises Invalid for an empty list.
     """
     if questions < 1:
         raise Invalid("questions", expected=Phrase("at least one question"), got=questions)
@@ -78,9 +78,9 @@ def question_of(config: SocietyConfig, iteration: int, agent: int, questions: in
 
 
 def first_memories(config: SocietyConfig, agent: int, label_count: int) -> tuple[int, ...]:
-    """The places, among so many first memories of the agent's label, of those that it has; each once.
+    """The indices of an agent's first memories among the `label_count` ones of its label, without repeats.
 
-    Raises Invalid where there are fewer than each agent is to have.
+    Raises Invalid if there are fewer than each agent should have.
     """
     if label_count < config.first_memories:
         raise Invalid(

@@ -1,4 +1,4 @@
-"""The embedders by which a society tells similar questions, each loaded where it is used; the web process has none."""
+"""The embedders that recognise similar questions, each loaded where it is used; the web process has none."""
 
 import importlib
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ BATCH = 64  # texts of a request to a model; the vectors of the widest ones then
 
 
 def check_embedder(name: str) -> None:
-    """Raises Invalid for what names no embedder, or a model that may not be asked. Loads and asks nothing."""
+    """Raises Invalid for a name of no embedder, or for a model that may not be called. Loads and calls nothing."""
     kind, colon, rest = name.partition(":")
     known = name == TFIDF or (kind in _KINDS and colon and rest.strip() == rest != "")
     if not known or len(name) > LONGEST_NAME or not name.isprintable():
@@ -26,10 +26,10 @@ def check_embedder(name: str) -> None:
 
 
 def find_embedder(name: str, corpus: Sequence[str], registered: ApiOptions | None = None) -> Embedder:
-    """The embedder of a name, for a corpus of every text that will be embedded; nothing is asked of a model yet.
+    """The embedder with a name, for a corpus of all texts that will be embedded; no model is called yet.
 
-    `registered` are the options of a model of the registry, where the name is of one (`registered.options_of`). Raises
-    Invalid as `check_embedder` does, and for a library that is missing.
+    `registered` are the options of a registered model, if the name refers to one (`registered.options_of`). Raises
+    Invalid as `check_embedder` does, and for a missing library.
     """
     check_embedder(name)
     kind, _, rest = name.partition(":")

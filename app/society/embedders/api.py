@@ -1,4 +1,4 @@
-"""Questions are similar by the vectors of a model behind an OpenAI-compatible API, at its address `/embeddings`."""
+"""Similarity of questions by vectors of a model behind an OpenAI-compatible API, at `/embeddings`."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ MOST_NUMBERS = 65_536  # of a vector; the widest models have some ten thousand
 
 
 class ApiEmbedder:
-    """A model that embeds, by the same options as one that answers chats."""
+    """An embedding model, with the same options as a chat model."""
 
     def __init__(self, name: str, options: ApiOptions) -> None:
         self.name = name
@@ -32,7 +32,7 @@ class ApiEmbedder:
         self._options = options
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """See `Embedder`. The requests of all texts are in flight together, as far as the model's limits let them."""
+        """See `Embedder`. The requests for all texts are sent concurrently, within the model's limits."""
         if not texts:
             return np.zeros((0, 1), dtype=np.float32)
         return unit_rows(asyncio.run(self._embed(texts)), len(texts), self.name)
@@ -59,7 +59,7 @@ class ApiEmbedder:
             raise EmbedderFailed(f"{self.name}: {error}") from None
 
     def _call(self, texts: Sequence[str], found: ChatResponse | ChatFailure) -> Generation:
-        """A request as calls of models are stored: its texts are the prompt, and there is no answer to show."""
+        """A request as model calls are stored: its texts are the prompt, and there is no answer to show."""
         usage = Usage() if isinstance(found, ChatFailure) else read_usage(found.body)
         call = Generation(
             prompt=[{"role": "user", "content": text} for text in texts],
@@ -76,7 +76,7 @@ class ApiEmbedder:
 
 
 def read_rows(data: Sequence[Any], texts: int) -> list[list[float]]:
-    """The vectors of an answer, one for each of so many texts in their order; their numbers may be infinite.
+    """The vectors in a response, one for each of `texts` texts in order; their numbers may be infinite.
 
     Raises ValueError, which says what was expected and what came, and quotes nothing: a server may repeat the key.
     """

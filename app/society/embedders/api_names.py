@@ -1,4 +1,4 @@
-"""Reads which model behind an API is to embed, and checks what may be asked of it. Loads nothing that asks."""
+"""Reads which model behind an API embeds, and checks what may be sent to it. Loads no client code."""
 
 from app.core.config import load_settings
 from app.players.api.addresses import check_host, check_key_variable
@@ -8,8 +8,8 @@ from app.players.api.options import ApiOptions, read_options
 def named_options(text: str) -> ApiOptions:
     """The options of MODEL, MODEL@ADDRESS or MODEL@ADDRESS#VARIABLE. Raises Invalid for anything else.
 
-    Without an address the model is at the vendor or where OPENAI_BASE_URL says, with the key in OPENAI_API_KEY. An
-    address gets no key but that in the variable that is named with it.
+    Without an address the model is at the vendor or at OPENAI_BASE_URL, with the key in OPENAI_API_KEY. An address gets
+    no key except the one in the variable named with it.
     """
     model, _, where = text.partition("@")
     address, _, variable = where.partition("#")
@@ -17,7 +17,7 @@ def named_options(text: str) -> ApiOptions:
 
 
 def api_options(text: str) -> ApiOptions:
-    """The same. Raises Invalid also for an address or a variable that the settings do not allow."""
+    """The same options. Raises Invalid also for an address or a variable that the settings do not allow."""
     options = named_options(text)
     settings = load_settings()
     check_host(options.base_url, settings.api_hosts)

@@ -1,4 +1,4 @@
-"""What tells how similar two questions are: an embedder makes a vector of each text."""
+"""The interface that measures the similarity of questions: an embedder makes a vector of each text."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
@@ -13,7 +13,7 @@ Vectors: TypeAlias = npt.NDArray[np.float32]
 
 
 class Embedder(Protocol):
-    """Makes vectors whose cosine distance says how little two texts have in common, from 0 to 2."""
+    """Makes vectors whose cosine distance, from 0 to 2, measures how little two texts have in common."""
 
     name: str  # as `find_embedder` takes it
     threshold: float  # cosine distance under which two questions count as similar
@@ -22,21 +22,21 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> Vectors:
         """A row of length 1 for each text, (N, D). A row of zeros is near nothing.
 
-        The same text always has the same row. It blocks: whoever is on an event loop calls it in a thread. Raises
+        The same text always has the same row. The call blocks, so code on an event loop calls it in a thread. Raises
         EmbedderFailed.
         """
         ...
 
 
 class EmbedderFailed(AppError):
-    """An embedder gave no vectors; the message is one line that says why."""
+    """An embedder returned no vectors; the message gives the reason in one line."""
 
     code = "embedder_failed"
     status = 502
 
 
 def unit_rows(rows: Sequence[Sequence[float]] | npt.NDArray[Any], texts: int, name: str) -> Vectors:
-    """Rows of length 1 of the same directions; those of zeros stay. Raises EmbedderFailed for anything else."""
+    """The rows scaled to length 1; rows of zeros stay. Raises EmbedderFailed for anything else."""
     widths = sorted({len(row) for row in rows})
     if len(rows) != texts or len(widths) > 1:
         raise EmbedderFailed(
@@ -56,6 +56,6 @@ def unit_rows(rows: Sequence[Sequence[float]] | npt.NDArray[Any], texts: int, na
 
 
 def check_texts(texts: Sequence[str]) -> None:
-    """Raises Invalid for a list without a text, of which no embedder can learn."""
+    """Raises Invalid for an empty list, from which no embedder can learn."""
     if not texts:
         raise Invalid("questions", expected=Phrase("at least one question"), got=0)

@@ -1,4 +1,4 @@
-"""Which model of the registry an embedder is, if any: it says where the model is, and what its tokens cost."""
+"""Which registered model an embedder is, if any: its row says where the model is, and what its tokens cost."""
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -17,7 +17,7 @@ API = "api"
 
 
 def options_of(session: Session, name: str) -> ApiOptions | None:
-    """How the model of the registry that an embedder names is called; None for an embedder that names none.
+    """The options of the registered model that an embedder names; None for an embedder that names none.
 
     Raises Conflict for an archived model, and Invalid for one that is unknown or not behind an API.
     """
@@ -40,7 +40,7 @@ def options_of(session: Session, name: str) -> ApiOptions | None:
 
 
 def model_of(session: Session, name: str) -> LanguageModel | None:
-    """The model of the registry that an embedder is: the one that it names, or the first that is called so there."""
+    """The registered model that an embedder is: the one it names, or the first with its model name and address."""
     kind, _, rest = name.partition(":")
     if kind == REGISTERED:
         return session.scalar(select(LanguageModel).where(LanguageModel.name == rest))
@@ -55,12 +55,12 @@ def model_of(session: Session, name: str) -> LanguageModel | None:
 
 
 def is_called(name: str) -> bool:
-    """Whether an embedder is a model behind an API, each of whose calls is a request."""
+    """Whether an embedder is a model behind an API, so that each of its calls is a request."""
     return name.partition(":")[0] in (REGISTERED, API)
 
 
 def prices_of(session: Session, name: str) -> Prices | None:
-    """What the tokens of an embedder cost. What runs here costs nothing; None: unknown. It has no tokens of answers."""
+    """The token prices of an embedder. One that runs here is free; None: unknown. It has no completion tokens."""
     if not is_called(name):
         return FREE
     row = model_of(session, name)

@@ -1,6 +1,6 @@
-"""Questions are similar by the vectors of a sentence model on this machine, by the library sentence-transformers.
+"""Similarity by vectors of a sentence model on this machine, with the library sentence-transformers.
 
-The library is no dependency: whoever wants it installs it where the workers run. It loads torch.
+The library is no dependency: to use it, install it where the workers run. It loads torch.
 """
 
 import importlib
@@ -19,7 +19,7 @@ THRESHOLD = 0.4  # of the usual sentence models, whose unrelated questions are a
 
 
 class SentenceEmbedder:
-    """A sentence model, loaded at its first use."""
+    """A sentence model, loaded when first used."""
 
     threshold = THRESHOLD
 

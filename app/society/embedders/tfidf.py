@@ -1,8 +1,10 @@
-"""Questions are similar when they share rare pieces of words: TF-IDF over 3 to 5 neighbouring letters. Needs no model.
+"""Questions are similar if they share rare word pieces: TF-IDF of 3 to 5 adjacent letters. Needs no model.
 
-Pieces in place of words let inflections and compounds be found, in any language that has letters. The weights are those
-of the texts that it is made with, so an embedder of the same texts gives the same vectors.
-Source: Spärck Jones 1972, “A statistical interpretation of term specificity”, with sublinear term frequencies.
+Pieces instead of words also match inflections and compounds, in any language that has letters. The
+weights come from the corpus with which it is made, so an embedder of the same texts gives the same
+vectors.
+Source: Spärck Jones 1972, “A statistical interpretation of term specificity”, with sublinear term
+frequencies.
 """
 
 from collections.abc import Sequence
@@ -18,9 +20,9 @@ THRESHOLD = 0.55  # among the questions that ship, most pairs below it ask nearl
 
 
 class TfidfEmbedder:
-    """See the module. `corpus` is every text that will be embedded, or as many like it as there are.
+    """See the module. `corpus` has every text that will be embedded, or as many similar ones as there are.
 
-    A text that shares no piece with it has a row of zeros.
+    A text that shares no piece with the corpus has a row of zeros.
     """
 
     name = "tfidf"

@@ -1,13 +1,14 @@
-"""Reads a rating, and the reason for it, out of what a critic or an observer wrote. Pure.
+"""Parses a rating, and the reason for it, from the text of a critic or an observer. Pure.
 
 A prompt asks for a rating on a scale, of an aspect, before or after the reason; a `RatingForm` says which, and the
-reader holds to it. It finds the numbers that may be the rating (`candidates.py`), each with what speaks for it:
-a label, a sentence that rates, its scale, its place. It discards those of other aspects, of other people, of drafts and
-within the reason. What the text settles on counts before what it took back, the aspect by name before a rating without
-one, a final rating before others, and a clear label before a sentence. Numbers that still differ are no rating, and
-neither is a range, a hedge, or a number on another scale: ambiguity means missing.
+parser follows it. It finds the numbers that may be the rating (`candidates.py`), each with its evidence: a label, a
+sentence that rates, its scale, its position. It discards those of other aspects, of other people, of drafts and within
+the reason. What the text settles on takes precedence over what it took back, the aspect by name over a rating without
+one, a final rating over others, and a clear label over a sentence. Numbers that still differ are no rating, and neither
+is a range, a hedge, or a number on another scale: ambiguity means missing.
 
-Departure from the reference, where a rating other than a single digit behind the exact label became 8 or -1.
+Departure from the reference, where a rating other than a single digit behind the exact label became 8 or
+-1.
 """
 
 import re
@@ -25,7 +26,7 @@ from app.society.ratings.words import CORRECTIONS, EXAMPLES, REASON
 
 @dataclass(frozen=True, slots=True)
 class RatingForm:
-    """What a prompt asks for: a number from `low` to `high` for an aspect, before the reason or after it."""
+    """The form of a rating in a prompt: from `low` to `high`, for an aspect, before or after the reason."""
 
     low: int
     high: int
@@ -60,14 +61,14 @@ _EDGES = " \t\r\n.,;:|/#*_-–—\"'`()[]{}<>"
 
 @dataclass(frozen=True, slots=True)
 class ReadRating:
-    """What a text says. `rating` is on the scale, or None; `reason` the text without it, or all of it."""
+    """A text's rating and reason. `rating` is on the scale, or None; `reason` is the rest of the text, or all."""
 
     rating: float | None
     reason: str
 
 
 def read_rating(text: str, form: RatingForm) -> ReadRating:
-    """The rating and the reason in a text. The rating is None where there is none, or more than one could be meant."""
+    """The rating and the reason in a text. The rating is None if there is none, or it is ambiguous."""
     if (fields := fields_of(text)) is not None:
         found = _found(fields.text, form)
         return ReadRating(found.rating if found else None, fields.reason or _without_label(text))
@@ -84,7 +85,7 @@ def read_rating(text: str, form: RatingForm) -> ReadRating:
 
 
 def _found(text: str, form: RatingForm) -> Candidate | None:
-    """The candidate that counts; one without a rating where several could."""
+    """The candidate that is used; one without a rating if it is ambiguous."""
     plain = plain_text(text)
     ours, others = mentions(plain, form.low, form.high)
     tokens = tokens_of(plain, [(each.begin, each.end) for each in ours])
@@ -108,7 +109,7 @@ Spans = Sequence[tuple[int, int]]
 
 
 def _reasons(text: str, tokens: Tokens, found: Sequence[Candidate]) -> Spans:
-    """Where reasons stand: from their label up to the label of a rating that begins a line or is a quoted key."""
+    """The spans of reasons: from their label up to the label of a rating that begins a line or is a quoted key."""
     ends = [
         each.begin
         for each in found
@@ -136,7 +137,7 @@ def _begins_line(text: str, found: Candidate) -> bool:
 
 
 def _outside(spans: Spans, text: str, tokens: Tokens, found: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates outside of reasons; of those within, what ends the text, and what takes another one back."""
+    """The candidates outside reasons, and of those within, the ones that end the text or take another one back."""
     kept: list[Candidate] = []
     corrections = [match.end() for match in _CORRECTION.finditer(text)]
     for each in found:
@@ -153,7 +154,7 @@ def _outside(spans: Spans, text: str, tokens: Tokens, found: Sequence[Candidate]
 
 
 def _unquoted(text: str, found: Sequence[Candidate]) -> Iterator[Candidate]:
-    """The candidates that are no part of what others say: of a passage in quotes that does not begin a line."""
+    """The candidates outside others' words, that is, outside quoted passages that do not begin a line."""
     passages = [
         match.span() for match in _PASSAGE.finditer(text) if len(_SAID.findall(match[0])) > _MOST_OF_QUOTED_RATING
     ]
@@ -163,7 +164,7 @@ def _unquoted(text: str, found: Sequence[Candidate]) -> Iterator[Candidate]:
 
 
 def _is_said_by_others(text: str, passages: Spans, place: int) -> bool:
-    """Whether the passage around a place stands in a line behind words of its own, and behind no label."""
+    """Whether the passage around a position shares its line with other words, and follows no label."""
     begin, end = passages[bisect_right(passages, (place, len(text))) - 1]
     before = text[max(0, begin - _BEFORE_LABEL) : begin].rpartition("\n")[2]
     behind = text[end : end + _BEFORE_LABEL].partition("\n")[0]
@@ -172,7 +173,7 @@ def _is_said_by_others(text: str, passages: Spans, place: int) -> bool:
 
 
 def _reason_labels(tokens: Tokens) -> list[int]:
-    """The tokens that are labels of reasons: "Reason:", "Reason for it:", or a line of its own."""
+    """The tokens that are labels of reasons: "Reason:", "Reason for it:", or one on its own line."""
     found = []
     for at, each in enumerate(tokens):
         if each.kind != WORD or REASON not in each.roles:
@@ -190,7 +191,7 @@ def _after(tokens: Tokens, found: Candidate) -> Sequence[Token]:
 
 
 def _settled(text: str, found: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates behind the last words that take back what stands before them."""
+    """The candidates after the last words that take back what precedes them."""
     for place in range(len(found) - 1, 0, -1):
         if _CORRECTION.search(text, found[place - 1].end, found[place].end):
             return [*found[place:]]
@@ -208,7 +209,7 @@ def _agreed(found: Sequence[Candidate]) -> Candidate:
 
 
 def _without(text: str, found: Candidate) -> str:
-    """The reason: what is behind its own label, or else before and behind the rating."""
+    """The reason: the text after its own label, or else before and after the rating."""
     after = text[found.end :]
     if label := _REASON.search(after, 0, _NEAR):
         return after[label.end() :].strip(_MARKS)
@@ -219,6 +220,6 @@ def _without(text: str, found: Candidate) -> str:
 
 
 def _without_label(text: str) -> str:
-    """The text without the label that it may begin with."""
+    """The text without its leading label, if any."""
     label = _REASON.match(text.lstrip(_EDGES))
     return (text.lstrip(_EDGES)[label.end() :] if label else text).strip(_MARKS)

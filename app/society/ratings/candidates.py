@@ -1,4 +1,4 @@
-"""The numbers of a text that may be its rating, each with what speaks for it. Pure."""
+"""The numbers in a text that may be its rating, each with its evidence. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from app.society.ratings.values import Value, value_at
 
 
 class Strength(IntEnum):
-    """How clearly a number is said to be a rating."""
+    """How clearly a number is stated to be a rating."""
 
     STATED = 1  # in a sentence, or with its scale
     ALONE = 2  # in a line of its own, where the rating is asked for
@@ -22,10 +22,10 @@ class Strength(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A number that may be the rating; None where it is a range, of another scale, or withheld.
+    """A number that may be the rating; None if it is a range, of another scale, or withheld.
 
-    `aspect` is the one that is named with it, if any. `begin` and `end` are places in the text: of it, or of its
-    label, and of what is behind it; `is_apart` says that no sentence would miss it.
+    `aspect` is the one named with it, if any. `begin` and `end` are positions in the text: where it or its label
+    begins, and where it ends; `is_apart` says that no sentence depends on it.
     """
 
     rating: float | None
@@ -63,7 +63,7 @@ class Finder:
         self._listed = sum(tokens.text(at + 1) in (".", ")") for at in starts)
 
     def candidates(self) -> Iterator[Candidate]:
-        """The candidates by their place, those without an aspect with that of the heading above them."""
+        """The candidates by position; those without an aspect get that of the heading above them."""
         headings = self._headings()
         under = 0
         for each in self._under_any_heading():
@@ -108,7 +108,7 @@ class Finder:
         return self._labelled(at, value, before) or self._alone(at, value, before) or self._stated(at, value, before)
 
     def _labelled(self, at: int, value: Value, before: Before) -> Candidate | None:
-        """Behind a label: "Rating: 6", "my score for it is 6", "Alignment 6", "Rating: very good (6)"."""
+        """A candidate after a label: "Rating: 6", "my score for it is 6", "Alignment 6", "Rating: very good (6)"."""
         said, between, is_parted = self._clauses.parted(before.tokens)
         if any(each.kind == NUMBER for each in between):
             return None
@@ -130,7 +130,7 @@ class Finder:
         return self._made(at, value, before, Strength.LABELLED if is_clear else Strength.NAMED, label)
 
     def _alone(self, at: int, value: Value, before: Before) -> Candidate | None:
-        """A line of its own, or what the text begins with: "6", "(4)", "6 - it is honest", "6 (good)"."""
+        """A candidate on its own line, or at the start of the text: "6", "(4)", "6 - it is honest", "6 (good)"."""
         for each in before.tokens:
             if each.kind != OURS and words.FILLER not in each.roles and each.text not in _OPENERS | BULLETS:
                 return None
@@ -155,7 +155,7 @@ class Finder:
         return self._made(at, value, before, strength, is_apart=True) if is_rating else None
 
     def _stated(self, at: int, value: Value, before: Before) -> Candidate | None:
-        """In a sentence that rates: "I would give it a 6", "6/7 for me", "この回答には4点をつけます"."""
+        """A candidate in a sentence that rates: "I would give it a 6", "6/7 for me", "この回答には4点をつけます"."""
         said = [each for each in before.tokens if each.kind == WORD]
         roles = roles_in(said)
         if roles & {words.OTHERS, words.NOT, words.EARLIER, words.MODAL} or self._is_conditional(at):
@@ -177,7 +177,7 @@ class Finder:
         return None
 
     def _withheld(self, at: int) -> Candidate | None:
-        """A label with a word that says that there is no rating: "Rating: none"."""
+        """A label with a word for a missing rating: "Rating: none"."""
         before = self._clauses.before(at)
         place = next((place for place in range(len(before.tokens)) if separates(before.tokens, place)), None)
         if place is None or len(before.tokens) - place > 4 or not before.opens_field:
@@ -193,14 +193,14 @@ class Finder:
     # ---- What is said ------------------------------------------------------------------
 
     def _is_filler(self, between: Sequence[Token], at: int) -> bool:
-        """Whether only articles, or a few words and a bracket ("very good (6)"), are between a label and its number."""
+        """Whether only articles, or a few words and a bracket ("very good (6)"), separate a label and its number."""
         said = [each for each in between if each.kind == WORD]
         if all(words.FILLER in each.roles for each in said):
             return True
         return len(said) <= 4 and self._tokens.text(at - 1) in ("(", "–", "[") and words.REFUSAL not in roles_in(said)
 
     def _speaks(self, said: Sequence[Token], verb: int) -> bool:
-        """Whether it is the writer who rates, or the answer that is said to deserve a rating."""
+        """Whether the writer is the one who rates, or the answer is said to deserve a rating."""
         if words.OWN_VERB in said[verb].roles:
             return True
         persons = [place for place, each in enumerate(said) if words.FIRST_PERSON in each.roles]
@@ -212,7 +212,7 @@ class Finder:
         return self._labels.are_known(subject) and not is_other
 
     def _is_said_to_be_one(self, said: Sequence[Token], roles: frozenset[str], value: Value) -> bool:
-        """Whether a number without a verb before it is a rating by its scale, the verb behind it, or "it is a 6"."""
+        """Whether a number without a verb before it is a rating by its scale, the verb after it, or "it is a 6"."""
         late = frozenset[str]().union(*(self._tokens.roles(at) for at in range(value.end, value.end + 4)))
         if value.has_points and words.ME in roles:
             return True
@@ -228,7 +228,7 @@ class Finder:
         return is_this or is_of
 
     def _is_told_to_be_it(self, value: Value) -> bool | None:
-        """Whether "5 is my rating" is said of a number; False where something else is ("5/7 is too generous")."""
+        """Whether a number is followed as in "5 is my rating"; False if as in "5/7 is too generous"."""
         if words.IS not in self._tokens.roles(value.end) or words.FILLER in self._tokens.roles(value.end):
             return None
         behind = [each for each in self._tokens[value.end + 1 : value.end + 5] if each.kind == WORD]
@@ -237,7 +237,7 @@ class Finder:
         return False if value.has_scale else None
 
     def _is_conditional(self, at: int) -> bool:
-        """Whether the sentence says what would be if something were otherwise, and not "if I had to say"."""
+        """Whether the sentence is hypothetical, and not "if I had to say"."""
         begin = end = at
         while begin > max(0, at - _SENTENCE) and self._tokens[begin - 1].text not in _SENTENCE_ENDS:
             begin -= 1
@@ -252,7 +252,7 @@ class Finder:
         return False
 
     def _is_introduced(self, at: int) -> bool:
-        """Whether a number behind a mark is no mere addition: behind a comma, only after "overall", "if I must", …"""
+        """Whether a number after a mark is no mere addition: after a comma, only with "overall", "if I must", …"""
         if self._tokens.text(at) != "," or self._tokens.text(at + 1) in _SO:
             return True
         before = self._tokens[self._clauses.begin(at) : at]
@@ -260,7 +260,7 @@ class Finder:
         return self._labels.are_known(before) and (bool(roles) or any(each.kind == OURS for each in before))
 
     def _is_followed(self, end: int) -> bool:
-        """Whether what is behind a number that the text begins with adds to it, rather than goes on with it."""
+        """Whether what follows a number at the start of the text adds to it, rather than continuing its sentence."""
         mark = self._tokens.text(end)
         is_spaced = not self._tokens.touches(end + 1)
         is_added = mark in (":", ";", ",", "–", "(") or (mark in (".", ")", "-") and is_spaced)
@@ -269,7 +269,7 @@ class Finder:
         return is_added or mark == "#" or self._tokens.is_reason(end)
 
     def _is_list_number(self, value: Value) -> bool:
-        """Whether a number may count points: "1." may be the first of a list that breaks off."""
+        """Whether a number may be a list number: "1." may begin a list that breaks off."""
         if self._tokens.text(value.end) not in (".", ")") or self._tokens.kind(value.end + 1) in (LINE, MARK):
             return False
         return self._tokens.text(value.end) == ")" or value.number == 1 or self._listed > 1

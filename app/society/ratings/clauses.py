@@ -1,4 +1,4 @@
-"""The clause before a number: what may be its label, and where it begins. Pure."""
+"""The clause before a number: its possible label, and where it begins. Pure."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,7 +16,7 @@ _ABBREVIATIONS = frozenset(("approx", "ca", "circa", "env", "aprox", "max", "min
 
 
 class Before(NamedTuple):
-    """What is before a number in its clause, from a place of the text on."""
+    """The part of a number's clause that precedes it, and its position in the text."""
 
     tokens: Sequence[Token]
     begin: int
@@ -35,7 +35,7 @@ class Clauses:
         self._last = next((at for at in range(len(tokens) - 1, -1, -1) if tokens[at].kind != LINE), -1)
 
     def before(self, at: int) -> Before:
-        """The clause before a token; with the line above, where the token begins a line and that is a label."""
+        """The clause before a token; with the line above, if the token begins a line and that line is a label."""
         begin = self.begin(at)
         found = self.without_brackets(begin, at)
         opens_line = begin == 0 or self._tokens.kind(begin - 1) == LINE
@@ -46,7 +46,7 @@ class Clauses:
         return Before(found, self._place(begin), opens_field=opens_field, opens_text=opens_text)
 
     def _label_above(self, begin: int) -> tuple[int, Sequence[Token]] | None:
-        """The label that is the line above a line, at most two empty ones between; where it begins, and its tokens."""
+        """The label on the line above, with at most two empty lines between; where it begins, and its tokens."""
         above = begin - 1
         while above >= max(0, begin - 3) and self._tokens.kind(above) == LINE:
             above -= 1
@@ -61,7 +61,7 @@ class Clauses:
         return start, label if label[-1].text in SEPARATORS else [*label, Token(MARK, ":", end, end)]
 
     def begin(self, at: int) -> int:
-        """The first token of the clause that ends before a token. What is in brackets belongs to it."""
+        """The first token of the clause that ends before a token. Bracketed text belongs to the clause."""
         depth, begin = 0, at
         while begin > max(0, at - _FAR):
             before = self._tokens[begin - 1]
@@ -79,14 +79,14 @@ class Clauses:
         return begin
 
     def _ends_clause(self, at: int) -> bool:
-        """Whether a mark ends a clause: no abbreviation's point, and a slash only between fields ("6 / Engagement")."""
+        """Whether a mark ends a clause: no abbreviation's period; a slash only between fields ("6 / Engagement")."""
         text = self._tokens.text(at)
         if text == "/":
             return self._tokens.kind(at + 1) == WORD and not self._tokens.touches(at + 1)
         return text in _CLAUSE_ENDS and not (text == "." and self._tokens.text(at - 1) in _ABBREVIATIONS)
 
     def _is_around_value(self, at: int) -> bool:
-        """Whether a bracket is around a value and no remark: behind a separator, or where a line begins."""
+        """Whether a bracket encloses a value and not a remark: after a separator, or at the beginning of a line."""
         before = self._tokens.text(at - 1)
         return (
             before in SEPARATORS or before == "(" or self._tokens.kind(at - 1) == LINE or self._tokens.text(at) == "["
@@ -100,13 +100,13 @@ class Clauses:
         ]
 
     def _place(self, begin: int) -> int:
-        """Where a clause begins in the text, bullets aside."""
+        """The position in the text where a clause begins, skipping bullets."""
         while begin < self._last and self._tokens.text(begin) in BULLETS:
             begin += 1
         return self._tokens[begin].begin
 
     def parted(self, before: Sequence[Token]) -> tuple[Sequence[Token], Sequence[Token], bool]:
-        """A label and what is behind it, and whether a separator parts them; without one, articles are behind it."""
+        """A label, what follows it, and whether a separator divides them; without one, trailing articles follow it."""
         for place in range(len(before) - 1, -1, -1):
             if separates(before, place):
                 return before[:place], before[place + 1 :], True
@@ -117,7 +117,7 @@ class Clauses:
 
 
 def separates(before: Sequence[Token], place: int) -> bool:
-    """Whether a token parts a label from its value: ":", "=", "→", a dash, or "is"."""
+    """Whether a token separates a label from its value: ":", "=", "→", a dash, or "is"."""
     each = before[place]
     if place == 0 or each.kind != MARK:
         return place > 0 and words.IS in each.roles

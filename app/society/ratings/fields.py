@@ -1,4 +1,4 @@
-"""JSON and tables in a model's text, written as lines of a label and a value, which are read as all others. Pure."""
+"""Rewrites JSON and tables in a model's text as lines of a label and a value, parsed like all others. Pure."""
 
 import json
 import re
@@ -15,7 +15,7 @@ _LISTED = re.compile(r"[,;\t]")
 
 
 class Fields(NamedTuple):
-    """The text with its JSON or table as lines; and the reasons therein, if there are any."""
+    """The text with its JSON or table as lines, and the reasons in it, if any."""
 
     text: str
     reason: str | None
@@ -43,7 +43,7 @@ def _of_json(text: str) -> Fields | None:
 
 
 def _lines(found: Any, reasons: list[str]) -> Iterator[str]:
-    """A line for each leaf, with the keys that lead to it; reasons are put aside."""
+    """A line for each leaf, with the keys that lead to it; reasons are collected separately."""
     open_ones: list[tuple[Any, tuple[str, ...]]] = [(found, ())]
     while open_ones:
         value, path = open_ones.pop()
@@ -100,7 +100,7 @@ def _rows(lines: Sequence[str], at: int) -> list[list[str]]:
 
 
 def _listed(lines: Sequence[str], at: int) -> list[list[str]]:
-    """A line of names and one of values, with commas or tabs between them, such as "rating,reason" above "6,kind"."""
+    """A line of names and one of values, separated by commas or tabs, such as "rating,reason" above "6,kind"."""
     names = [cell.strip() for cell in _LISTED.split(lines[at])]
     if not 1 < len(names) < 5 or not all(name and not _has_digit(name) and roles_of(folded(name)) for name in names):
         return []

@@ -1,4 +1,4 @@
-"""What the words before a number say: whether they are the label of a rating, and of which aspect. Pure."""
+"""Parses the words before a number: whether they are the label of a rating, and of which aspect. Pure."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -19,19 +19,19 @@ class Label(NamedTuple):
 
     @property
     def is_usual(self) -> bool:
-        """Whether it says that a rating or an aspect follows, and not just an answer."""
+        """Whether it announces a rating or an aspect, and not just an answer."""
         return self.is_rating or self.aspect is not None
 
 
 class LabelReader:
-    """Reads labels where a rating of one aspect is asked for."""
+    """Parses labels in texts where a rating of one aspect is requested."""
 
     def __init__(self, aspect: str) -> None:
         self._aspect = aspect
         self._name = frozenset(words.folded(word) for word in aspect.replace("_", " ").split())
 
     def label(self, tokens: Sequence[Token]) -> Label | None:
-        """The label that tokens are; None where they are none, or that of something else than the writer's rating."""
+        """The label formed by tokens; None if they form none, or one of something other than the writer's rating."""
         said = [each for each in tokens if each.kind == WORD]
         has_scale = any(each.kind == OURS for each in tokens)
         if not (said or has_scale) or len(said) > MOST_WORDS or any(each.kind == NUMBER for each in tokens):
@@ -46,7 +46,7 @@ class LabelReader:
         return found if found.is_usual or has_scale or is_general else None
 
     def aspect(self, said: Sequence[Token]) -> str | None:
-        """The last aspect that words name; "my honest rating" is none of honesty."""
+        """The last aspect that words name; "my honest rating" does not name honesty."""
         for place in range(len(said) - 1, -1, -1):
             is_manner = words.MANNER in said[place].roles and place and words.OWN in said[place - 1].roles
             if not is_manner and (found := self._aspect_of(said[place])) is not None:

@@ -1,4 +1,4 @@
-"""The scales that a text mentions: the one that is asked for, and others, on which no rating counts. Pure."""
+"""The scales mentioned in a text: the requested one, and others, on which no rating counts. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ _WORD = re.compile(r"[^\W\d]+|[(\[]")
 
 
 class Mention(NamedTuple):
-    """A scale's lowest number, None where only the highest is said, its highest, and where the text says so."""
+    """A scale's lowest number, None if only the highest is given, its highest, and where the text mentions it."""
 
     low: float | None
     high: float
@@ -59,7 +59,7 @@ class Mention(NamedTuple):
 
 
 def mentions(text: str, low: int, high: int) -> tuple[list[Mention], list[Mention]]:
-    """The mentions of the scale from `low` to `high`, without overlap, and those of others, by their place."""
+    """The mentions of the scale from `low` to `high`, without overlap, and those of others, by position."""
     ours: list[Mention] = []
     others: list[Mention] = []
     end = 0
@@ -83,7 +83,7 @@ def _ranges(text: str, low: int, high: int) -> Iterator[Mention]:
 
 
 def _is_scale(text: str, match: re.Match[str], least: float, most: float) -> bool:
-    """Whether a range is a scale: by a word near it, in brackets behind "rating", or "from 1 (bad) to 5 (good)"."""
+    """Whether a range is a scale: by a nearby word, in brackets after "rating", or "from 1 (bad) to 5 (good)"."""
     before = _WORD.findall(text[max(0, match.start() - _NEAR) : match.start()].rpartition("\n")[2])
     after = _WORD.findall(text[match.end() : match.end() + _NEAR].partition("\n")[0])
     if any(SCALE in roles_of(folded(word)) for word in before[-4:] + after[:2]):
@@ -107,7 +107,7 @@ def _tops(text: str) -> Iterator[Mention]:
 
 
 def _legends(text: str) -> Iterator[Mention]:
-    """The lists of what numbers mean, such as "1 = worst, 10 = best", that have at least two entries."""
+    """The legends with at least two entries for what numbers mean, such as "1 = worst, 10 = best"."""
     group: list[re.Match[str]] = []
     for match in (*_LEGEND.finditer(text), None):
         if group and (match is None or match.start() - group[-1].end() > _MOST_APART):

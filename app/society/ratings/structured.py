@@ -1,4 +1,4 @@
-"""A rating as JSON: the schema that an observer's answer is held to, and the reading of what keeps to it. Pure."""
+"""A rating as JSON: the schema that constrains an observer's answer, and the parsing of such answers. Pure."""
 
 import json
 from functools import lru_cache
@@ -25,7 +25,7 @@ def rating_schema(form: RatingForm) -> str:
 
 
 def read_structured_rating(text: str, form: RatingForm) -> ReadRating:
-    """The rating and the reason of an answer that was to keep to the schema; one that does not is read as any text."""
+    """The rating and reason in an answer meant to match the schema; one that does not is parsed like any text."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
 """A model's text as tokens: digits of any script as digits, without markup, thoughts and quotations. Pure.
 
-Every character stays at its place, so that what is found in the plain text is found there in the original.
+Every character keeps its position, so that positions in the plain text are valid in the original.
 """
 
 import re
@@ -15,7 +15,7 @@ NUMBER, WORD, MARK, LINE, OURS = "number", "word", "mark", "line", "ours"
 
 
 class Token(NamedTuple):
-    """A number, a folded word, a mark, the end of a line, or a mention of the scale that is asked for (`ours`)."""
+    """A number, a folded word, a mark, the end of a line, or a mention of the requested scale (`ours`)."""
 
     kind: str
     text: str
@@ -24,7 +24,7 @@ class Token(NamedTuple):
 
     @property
     def roles(self) -> frozenset[str]:
-        """What its word may say."""
+        """The roles of its word."""
         return roles_of(self.text) if self.kind == WORD else frozenset()
 
 
@@ -121,13 +121,13 @@ def _without_thoughts(text: str) -> str:
 
 
 def _without_quotations(text: str) -> str:
-    """Without lines that are quoted, unless every line is."""
+    """The text without quoted lines, unless every line is quoted."""
     rest = _QUOTED_LINE.sub(_blank, text)
     return rest if rest.strip() else _QUOTE.sub(_blank, text)
 
 
 def _shown_tag(match: re.Match[str]) -> str:
-    """`<rating>` as a line with a label; what only marks words up, as spaces; a placeholder with words, not at all."""
+    """`<rating>` as a line with a label; tags that only format, as spaces; a placeholder with words is removed."""
     name, rest = match["name"].lower(), match["rest"].strip(" /")
     if name in _PLAIN_TAGS:
         return _blank(match)
@@ -165,7 +165,7 @@ _MOST_OF_LABEL = 4  # words of a reason's label behind its first
 
 
 class Tokens(Sequence[Token]):
-    """The tokens of a text, of which each may be asked for what it is; beyond the text a line ends."""
+    """The tokens of a text, with queries by position; beyond the text, every token is the end of a line."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
@@ -181,19 +181,19 @@ class Tokens(Sequence[Token]):
         return self._tokens[at]
 
     def text(self, at: int) -> str:
-        """The text of a token; none beyond the text."""
+        """The text of a token; empty beyond the text."""
         return self._tokens[at].text if 0 <= at < len(self._tokens) else ""
 
     def kind(self, at: int) -> str:
-        """Its kind."""
+        """The kind of a token."""
         return self._tokens[at].kind if 0 <= at < len(self._tokens) else LINE
 
     def roles(self, at: int) -> frozenset[str]:
-        """The roles of its word."""
+        """The roles of a token's word."""
         return self._tokens[at].roles if 0 <= at < len(self._tokens) else frozenset()
 
     def is_number(self, at: int) -> bool:
-        """Whether it is a number, in digits or as a word."""
+        """Whether a token is a number, in digits or as a word."""
         return self.kind(at) == NUMBER or (self.kind(at) == WORD and self.text(at) in number_words())
 
     def is_reason(self, at: int) -> bool:
@@ -206,12 +206,12 @@ class Tokens(Sequence[Token]):
         return self.text(behind) in SEPARATORS and (behind == at + 1 or not self.is_number(behind + 1))
 
     def touches(self, at: int) -> bool:
-        """Whether nothing is between it and the token before it."""
+        """Whether a token directly follows the one before it."""
         return 0 < at < len(self._tokens) and self._tokens[at - 1].end == self._tokens[at].begin
 
 
 def tokens_of(plain: str, ours: list[tuple[int, int]]) -> Tokens:
-    """The tokens of a plain text, in which the spans `ours` mention the scale that is asked for."""
+    """The tokens of a plain text, in which the spans `ours` mention the requested scale."""
     found = []
     spans = iter(ours)
     span = next(spans, None)

@@ -1,4 +1,4 @@
-"""The number at a place of a text, with what is written around it that makes it none, or one of several. Pure."""
+"""The number at a position in a text, and its surroundings that make it no number, or one of several. Pure."""
 
 from typing import NamedTuple
 
@@ -17,11 +17,11 @@ _ARTICLES = 2  # number words below this are articles, too
 
 
 class Value(NamedTuple):
-    """A number as it is written.
+    """A number as written.
 
-    `number` is None where it is a range, a hedge, or of another scale. `has_scale`: it names the scale; `has_points`:
-    it counts points; `may_end`: the clause may be over behind it. `end` is the token behind it, or behind its range;
-    `aspect` the one that is named behind it ("5 for alignment").
+    `number` is None if it is a range, a hedge, or of another scale. `has_scale`: it names the scale; `has_points`: it
+    counts points; `may_end`: the clause may end after it. `end` is the token after it, or after its range; `aspect` the
+    one named after it ("5 for alignment").
     """
 
     number: float | None
@@ -33,7 +33,7 @@ class Value(NamedTuple):
 
 
 def value_at(tokens: Tokens, at: int, low: int, high: int, corrections: int = 3) -> Value:
-    """The number that begins at a token, on the scale from `low` to `high`, or the one that takes it back."""
+    """The number that begins at a token, on the scale from `low` to `high`, or the number that corrects it."""
     number, end = _parsed(tokens, at)
     sign = _sign(tokens, at)
     is_other = _is_part(tokens, at, end) or (sign != 0 and low >= 0)
@@ -59,7 +59,7 @@ def value_at(tokens: Tokens, at: int, low: int, high: int, corrections: int = 3)
 
 
 def _parsed(tokens: Tokens, at: int) -> tuple[float | None, int]:
-    """A number and the token behind it; None for a date, a version or thousands."""
+    """A number and the position of the next token; the number is None for a date, a version or thousands."""
     raw = tokens[at].text
     if tokens[at].kind == WORD:
         return float(number_words()[raw]), at + 1
@@ -70,7 +70,7 @@ def _parsed(tokens: Tokens, at: int) -> tuple[float | None, int]:
 
 
 def _sign(tokens: Tokens, at: int) -> int:
-    """-1 or 1 for a sign that is written right before a number, and 0 for none."""
+    """-1 or 1 for a sign written directly before a number, and 0 for none."""
     if tokens.text(at - 1) not in ("-", "+") or not tokens.touches(at):
         return 0
     if tokens.touches(at - 1) and tokens.kind(at - 2) != MARK:
@@ -79,7 +79,7 @@ def _sign(tokens: Tokens, at: int) -> int:
 
 
 def _is_part(tokens: Tokens, at: int, end: int) -> bool:
-    """Whether what is written beside a number makes it another one ("3rd", "6+", "GPT-4", "$5", "5 %", "≥ 5")."""
+    """Whether the text next to a number makes it something else ("3rd", "6+", "GPT-4", "$5", "5 %", "≥ 5")."""
     if tokens.text(at - 1) in _BEFORE or tokens.text(end) in _BEHIND:
         return True
     if tokens.text(at - 1) == "+" and tokens.kind(at - 2) == NUMBER:
@@ -120,7 +120,7 @@ def _with_half(tokens: Tokens, number: float, end: int) -> tuple[float, int]:
 
 
 def _scale_at(tokens: Tokens, end: int, high: int) -> tuple[bool, bool, int]:
-    """Whether a number names the scale ("5/7", "6 out of 7"), whether another one, and the token behind that."""
+    """Whether a number names the scale ("5/7", "6 out of 7"), or another one, and the token after that."""
     is_open = tokens.text(end) in ("(", "[")
     at = end + is_open
     if words.POINTS in tokens.roles(at) and words.OUT_OF in tokens.roles(at + 1):
@@ -149,14 +149,14 @@ def _scale_at(tokens: Tokens, end: int, high: int) -> tuple[bool, bool, int]:
 
 
 def _range_end(tokens: Tokens, end: int) -> int:
-    """The token behind the last number of a range."""
+    """The token after the last number of a range."""
     while (joined := _joined(tokens, end)) is not None:
         end = joined + 1
     return end
 
 
 def _joined(tokens: Tokens, end: int) -> int | None:
-    """The token of the other number of "3-4", "5 or 6", "5, maybe 6"; None for a number that belongs to none."""
+    """The token of the other number of "3-4", "5 or 6", "5, maybe 6"; None for a number without such a partner."""
     at, is_joined = end, False
     while at < end + 4 and not tokens.is_number(at):
         if (
@@ -182,7 +182,7 @@ def _joined(tokens: Tokens, end: int) -> int | None:
 
 
 def _corrected(tokens: Tokens, end: int) -> int | None:
-    """The number that takes a number back in the same sentence: "3, no, 5", "3 (sorry, 5)"."""
+    """The token of the number that corrects a number in the same sentence: "3, no, 5", "3 (sorry, 5)"."""
     is_taken_back = False
     for at in range(end, min(end + _AHEAD, len(tokens))):
         roles = tokens.roles(at)
@@ -199,12 +199,12 @@ def _corrected(tokens: Tokens, end: int) -> int | None:
 
 
 def _takes_back(tokens: Tokens, at: int) -> bool:
-    """Whether a word takes back what is before it, unlike "rather than"."""
+    """Whether a word takes back what precedes it, unlike "rather than"."""
     return words.TAKEN_BACK in tokens.roles(at) and not tokens.roles(at + 1) & {words.BOUND, words.OUT_OF}
 
 
 def _is_one_of_several(tokens: Tokens, end: int) -> bool:
-    """Whether another number is named beside this one, as an alternative, a part of a range, or of another time."""
+    """Whether another number is given with this one, as an alternative, a part of a range, or for another time."""
     is_range = _joined(tokens, end) is not None or _is_between(tokens, end)
     if is_range or words.WHEN in tokens.roles(end) or tokens.text(end) == "?":
         return True
@@ -238,7 +238,7 @@ def _is_one_of_several(tokens: Tokens, end: int) -> bool:
 
 
 def _is_between(tokens: Tokens, end: int) -> bool:
-    """Whether a number begins a range whose word stands behind it: "4 ile 5 arası", "4と5の間", "4 और 5 के बीच"."""
+    """Whether a number begins a range whose word comes after it: "4 ile 5 arası", "4と5の間", "4 और 5 के बीच"."""
     other = next((at for at in range(end, end + 4) if tokens.is_number(at)), None)
     if other is None or any(tokens.kind(at) != WORD for at in range(end, other)):
         return False
@@ -247,7 +247,7 @@ def _is_between(tokens: Tokens, end: int) -> bool:
 
 
 def _is_conditional(tokens: Tokens, end: int) -> bool:
-    """Whether a number counts under a condition: "4 if it is a joke", and not "5, if a bit curt"."""
+    """Whether a number applies under a condition: "4 if it is a joke", and not "5, if a bit curt"."""
     at = end + (tokens.text(end) in (",", "(", "["))
     if words.IF not in tokens.roles(at):
         return False
@@ -256,12 +256,12 @@ def _is_conditional(tokens: Tokens, end: int) -> bool:
 
 
 def _is_possible(tokens: Tokens, at: int) -> bool:
-    """Whether a number is said to be right, too: "a 5 is possible", "4 would also be fine"."""
+    """Whether a number is said to be also right: "a 5 is possible", "4 would also be fine"."""
     return any(words.MAYBE in tokens.roles(place) or tokens.text(place) == "also" for place in range(at + 1, at + 4))
 
 
 def _is_alone(tokens: Tokens, at: int) -> bool:
-    """Whether a number counts nothing."""
+    """Whether a number stands alone, and does not count something."""
     if tokens.kind(at) == WORD and number_words()[tokens.text(at)] < _ARTICLES:
         return False
     roles = tokens.roles(at + 1)
@@ -291,7 +291,7 @@ def _may_end(tokens: Tokens, end: int) -> bool:
 
 
 def _aspect_behind(tokens: Tokens, end: int) -> str | None:
-    """The aspect that is named behind a number: "5 for alignment", "5 (alignment)", "5 on engagement"."""
+    """The aspect named after a number: "5 for alignment", "5 (alignment)", "5 on engagement"."""
     at = end
     while at < end + 3 and (tokens.text(at) in ("(", "[") or words.OF_WHAT in tokens.roles(at)):
         at += 1

@@ -1,8 +1,7 @@
-"""The words by which a rating is told from other numbers, in the languages in which models answer. Pure.
+"""The words that distinguish a rating from other numbers, in the languages in which models answer. Pure.
 
-A word has roles. A word that ends with `*` is all words that begin with it.
-Words of scripts that are written without spaces, or with endings joined to the word, are found within a run of text;
-see `text.py`.
+A word has roles. A word that ends with `*` stands for all words that begin with it. Words of scripts that are written
+without spaces, or with endings joined to the word, are found within a run of text; see `text.py`.
 """
 
 import unicodedata
@@ -367,7 +366,7 @@ CORRECTIONS = (
 
 
 def folded(word: str) -> str:
-    """A word without case and accents, so that one spelling stands for all."""
+    """A word without case and accents, so that one spelling stands for all variants."""
     if not word.isascii():
         if "\u0e00" <= word[0] <= "\u0e7f" or "\u2e80" <= word[0] <= "\ud7ff" or "\uf900" <= word[0] <= "\ufaff":
             return word
@@ -381,7 +380,7 @@ def _split(words: str) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _lexicon() -> tuple[Mapping[str, frozenset[str]], Mapping[str, frozenset[str]]]:
-    """The roles of words, and of beginnings of words."""
+    """The roles of words, and of word beginnings."""
     whole: dict[str, set[str]] = {}
     begun: dict[str, set[str]] = {}
     for role, words in (*_ROLES.items(), *((f"{ASPECT} {name}", words) for name, words in ASPECTS.items())):
@@ -393,7 +392,7 @@ def _lexicon() -> tuple[Mapping[str, frozenset[str]], Mapping[str, frozenset[str
 
 @lru_cache(maxsize=4096)
 def roles_of(word: str) -> frozenset[str]:
-    """The roles of a folded word; none for a word that says something of its own."""
+    """The roles of a folded word; none for a word with content of its own."""
     whole, begun = _lexicon()
     found = whole.get(word, frozenset())
     for length in range(3, min(len(word), 14) + 1):
@@ -408,11 +407,11 @@ def aspect_of(word: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def number_words() -> Mapping[str, int]:
-    """The numbers from 0 to 10 by their folded words."""
+    """The numbers from 0 to 10 by folded word."""
     return {word: number for number, words in enumerate(_NUMBERS) for word in _split(words)}
 
 
 @lru_cache(maxsize=1)
 def known_words() -> tuple[str, ...]:
-    """All words that are known by themselves, folded."""
+    """All words that are known as a whole, folded."""
     return tuple(_lexicon()[0].keys() | number_words().keys())
