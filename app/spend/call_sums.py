@@ -1,9 +1,8 @@
-"""What calls of models come to, summed by day, model and purpose: of earlier calls as upkeep keeps it, of the latest
-ones from their rows.
+"""Sums of model calls by day, model and purpose: kept by upkeep for earlier calls, computed from rows for the latest.
 
-The row of a call is long, as it holds the prompt, so that a week of them takes SQLite half a second among a million.
-No call waits for these sums: upkeep makes them of calls that are over for an hour. They stay when the texts of calls
-are removed, as what was spent does. Without any, the figures are the same.
+A call's row is long because it holds the prompt: SQLite takes half a second for one week out of a million calls. No
+call waits for these sums: upkeep makes them for calls that ended at least an hour ago. They are kept when the texts of
+calls are removed, because the spend remains. Without any sums, the figures are the same.
 """
 
 from collections import defaultdict
@@ -47,14 +46,14 @@ _SUMS = (
 
 
 class Purpose(NamedTuple):
-    """What calls were made for: a kind of runs, a study, GUESTS or REQUESTS, which have no number."""
+    """What calls were made for: a run of some kind, a study, or GUESTS or REQUESTS, which have no number."""
 
     kind: str
     number: int | None = None
 
 
 def numbers_by_kind(purposes: Iterable[Purpose]) -> Mapping[str, set[int]]:
-    """The numbers of those that have one, by kind."""
+    """The numbers of the purposes that have one, by kind."""
     found: dict[str, set[int]] = defaultdict(set)
     for kind, number in purposes:
         if number is not None:
@@ -63,7 +62,7 @@ def numbers_by_kind(purposes: Iterable[Purpose]) -> Mapping[str, set[int]]:
 
 
 class CallCounts(NamedTuple):
-    """What several calls come to. `costless` are answered ones without a cost."""
+    """Counts and sums of several calls. `costless` are answered calls without a cost."""
 
     calls: int
     failed: int
@@ -72,13 +71,13 @@ class CallCounts(NamedTuple):
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "CallCounts":
-        """Of the counts and sums of a row, in the order of the columns."""
+        """From the counts and sums of a row, in the order of its columns."""
         calls, failed, costless = map(int, row[:3])
         return cls(calls, failed, costless, CallSums.of(row[3:]))
 
 
 class SummedCalls(NamedTuple):
-    """What calls of a model on a day (UTC) for one purpose come to."""
+    """Counts and sums of a model's calls on a day (UTC) for one purpose."""
 
     day: date
     model_id: int | None
@@ -89,7 +88,7 @@ class SummedCalls(NamedTuple):
 class CallsSince:
     """The calls since a midnight, or since the start: those that upkeep has summed, and the latest ones.
 
-    The database adds up what is summed already: a week has a line of it for each run and model, which may be thousands.
+    The database adds up the existing sums: a week has one row for each run and model, which may be thousands.
     """
 
     def __init__(self, session: Session, since: datetime | None) -> None:
@@ -100,7 +99,7 @@ class CallsSince:
             self._which.append(_TABLE.c.day >= since.date())
 
     def latest(self) -> Iterator[SummedCalls]:
-        """Those that upkeep has not summed yet, by day, model and purpose."""
+        """The calls that upkeep has not summed yet, by day, model and purpose."""
         further = [GenerationRow.id > self._until]
         if self._since is not None:
             first = select(GenerationRow.at).where(*further).order_by(GenerationRow.id).limit(1)
@@ -111,17 +110,17 @@ class CallsSince:
         return _of_rows(self._session, *further)
 
     def summed(self) -> Iterator[SummedCalls]:
-        """Those that upkeep has summed, by day, model and purpose."""
+        """The calls that upkeep has summed, by day, model and purpose."""
         for day, model_id, kind, number, *counts in self._added_up(*_GROUP):
             yield SummedCalls(day, model_id, Purpose(kind, number), CallCounts.of(counts))
 
     def by_day_and_model(self) -> Iterator[tuple[tuple[date, int | None], CallCounts]]:
-        """The same by day and number of the model."""
+        """The summed calls by day and model id."""
         for day, model_id, *counts in self._added_up("day", "model_id"):
             yield (day, model_id), CallCounts.of(counts)
 
     def by_purpose(self, runs: Iterable[Purpose]) -> Iterator[tuple[Purpose, int | None, CallCounts]]:
-        """The same by purpose and number of the model, of these runs and all that is no run."""
+        """The summed calls by purpose and model id, for these runs and everything that is not a run."""
         column = _TABLE.c
         of_kinds = [
             and_(column.kind == kind, is_among(column.number, numbers))
@@ -132,9 +131,9 @@ class CallsSince:
             yield Purpose(kind, number), model_id, CallCounts.of(counts)
 
     def dearest(self, prices: Mapping[int, Prices | None], most: int | None) -> tuple[list[Purpose], int]:
-        """The dearest purposes of summed calls but studies, by the prices of models, and how many there are.
+        """The most expensive purposes of summed calls, except studies, by the models' prices, and their total number.
 
-        All of them, or so many, and one at least.
+        All of them if `most` is None, otherwise that many and at least one.
         """
         column = _TABLE.c
         usd: ColumnElement[float] = column.cost
@@ -156,7 +155,7 @@ class CallsSince:
         return [Purpose(kind, number) for kind, number, _ in rows], rows[0][2] if rows else 0
 
     def _added_up(self, *group: str, which: Sequence[ColumnElement[bool]] = ()) -> Iterable[Sequence[Any]]:
-        """Rows of a group's columns and what `CallCounts.of` reads, in the order of the group."""
+        """Rows of the group's columns and the values that `CallCounts.of` reads, ordered by group."""
         column = _TABLE.c
         by = [column[name] for name in group]
         unpriced = sum((column[name] for name in _SUMS if name.startswith("unpriced_")), literal(0))
@@ -168,7 +167,7 @@ class CallsSince:
 
 
 def recount(database: Engine) -> int:
-    """Sum all earlier calls anew; how many there are."""
+    """Sum all earlier calls again from scratch; the number of calls summed."""
 
     def forget(session: Session) -> None:
         lock_tables(session, _TABLE.name)
@@ -182,7 +181,7 @@ def recount(database: Engine) -> int:
 
 
 def keep_sums(database: Engine) -> int:
-    """Sum earlier calls that are not summed yet, at most a hundred thousand and where these are many; how many."""
+    """Sum up to a hundred thousand earlier calls not yet summed, if there are enough of them; the number summed."""
     with reading(database) as session:
         kept = _kept_until(session)
         settled = first_since(session, datetime.now(UTC) - _SETTLED)
@@ -210,12 +209,12 @@ def keep_sums(database: Engine) -> int:
 
 
 def _kept_until(session: Session) -> int:
-    """The number of the last call that is part of the sums."""
+    """The id of the last call included in the sums."""
     return session.scalar(select(func.max(CallSum.last_call))) or 0
 
 
 def _of_rows(session: Session, *which: ColumnElement[bool]) -> Iterator[SummedCalls]:
-    """The sums of these calls, of their rows."""
+    """The sums of these calls, computed from their rows."""
     studies = dict(session.execute(select(Arm.id, StudyVersion.study_id).join(StudyVersion)).all())
     table, match, asked = GenerationRow, MatchRow, BenchmarkAnswer
     benchmark = select(asked.request_id, func.min(asked.job_id).label("job_id")).group_by(asked.request_id).subquery()

@@ -17,9 +17,9 @@ _TICKS = 6  # days that the axis names
 
 
 def spend_chart(found: Spend, language: Language = ENGLISH) -> Chart:
-    """What each model has cost on each day of a period, in US dollars; without data where nothing has cost anything.
+    """Each model's cost on each day of a period, in US dollars; without data if nothing had a cost.
 
-    Models are numbered in the legend and in their parts of the bars, so that nobody needs the colours.
+    Models are numbered in the legend and in their parts of the bars, so the chart can be read without the colours.
     """
     gettext = language.gettext
     names = {_key(model): _called(model, language) for model, sums in found.by_model() if sums.usd > 0}
@@ -114,7 +114,7 @@ def _drawn(bars: Mapping[date, Mapping[str, float]], colours: Palette, language:
 
 
 def _fills(colours: Palette) -> list[str]:
-    """One colour a model, on each of which the colour of the background can be read."""
+    """One colour per model, on each of which text in the background colour is readable."""
     return [colours.first, colours.second, colours.warn, colours.good, colours.bad, colours.soft]
 
 
@@ -150,5 +150,5 @@ def _called(model: LanguageModel | None, language: Language) -> str:
 
 
 def _amount(usd: float, language: Language) -> str:
-    """An amount to the cent, and below a dollar to a hundredth of one."""
+    """An amount to the cent, or to a hundredth of a cent below one dollar."""
     return language.decimals(usd, 2 if usd >= 1 or not usd else 4)

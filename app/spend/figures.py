@@ -1,7 +1,7 @@
-"""What calls of models and trainings at vendors have come to, by day, by model, and by the run or study they are of.
+"""Spend on model calls and on trainings at vendors, by day, by model, and by run or study.
 
-All groupings add up the same lines, what each model has cost on a day for one purpose; where there may be thousands of
-them, the database does.
+All groupings add up the same lines, each a model's cost on a day for one purpose; the database adds them up where there
+may be thousands.
 """
 
 from collections import defaultdict
@@ -59,9 +59,10 @@ OTHERS: Mapping[str, Phrase] = {
 
 
 class SpendSums(NamedTuple):
-    """What several calls come to, in US dollars and tokens.
+    """Sums over several calls, in US dollars and tokens.
 
-    `unpriced` are those of them whose cost nobody knows; `estimated` is how many tokens servers did not count.
+    `unpriced` is the number of calls whose cost is unknown; `estimated` is the number of tokens that servers did not
+    count.
     """
 
     calls: int = 0
@@ -75,7 +76,7 @@ class SpendSums(NamedTuple):
 
     @classmethod
     def of(cls, several: Sequence["SpendSums"]) -> "SpendSums":
-        """The sum of several, which mostly are one or two."""
+        """The sum of several, usually one or two."""
         if len(several) == 1:
             return several[0]
         if len(several) == 2:
@@ -84,12 +85,12 @@ class SpendSums(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """All tokens, also those that were trained on and those that are estimated."""
+        """All tokens, including trained and estimated ones."""
         return self.prompt_tokens + self.completion_tokens + self.estimated + self.trained_tokens
 
 
 class SpendLine(NamedTuple):
-    """What a model has cost on a day (UTC) for one purpose. `model_id` is None where no model is registered."""
+    """A model's cost on a day (UTC) for one purpose. `model_id` is None if the model is not registered."""
 
     day: date
     model_id: int | None
@@ -102,7 +103,7 @@ SpendByDayAndModel = Mapping[tuple[date, int | None], SpendSums]  # by day (UTC)
 
 @dataclass(frozen=True)
 class SpendLines:
-    """What was spent in a period, a line for each day, model and purpose, and the names of what they are about."""
+    """Spend in a period, one line for each day, model and purpose, with the names of the models and purposes."""
 
     lines: Sequence[SpendLine]
     models: Mapping[int, LanguageModel]
@@ -111,10 +112,10 @@ class SpendLines:
 
 @dataclass(frozen=True)
 class Spend:
-    """What was spent since a moment, or at all, and the names of what it was spent on.
+    """Spend since a moment, or since the start, and the names of what it was spent on.
 
-    `by_purpose` has the dearest first: all studies, and of everything else, runs and OTHERS, perhaps the dearest alone;
-    `runs` says how many of these there are.
+    `by_purpose` has the most expensive first: all studies, and either all or only the most expensive of the rest, which
+    are runs and OTHERS; `runs` is the number of the rest.
     """
 
     since: datetime | None
@@ -130,20 +131,20 @@ class Spend:
         return SpendSums.of([*self.by_day_and_model.values()])
 
     def by_model(self) -> list[tuple[LanguageModel | None, SpendSums]]:
-        """By model, the dearest first."""
+        """By model, the most expensive first."""
         found = _dearest_first(_added((number, sums) for (_, number), sums in self.by_day_and_model.items()))
         return [(None if number is None else self.models[number], sums) for number, sums in found]
 
     def by_run(self) -> list[tuple[Purpose, SpendSums]]:
-        """By run, without studies, the dearest first."""
+        """By run, without studies, the most expensive first."""
         return [each for each in self.by_purpose if each[0].kind != STUDY]
 
     def by_study(self) -> list[tuple[Purpose, SpendSums]]:
-        """By study, the dearest first."""
+        """By study, the most expensive first."""
         return [each for each in self.by_purpose if each[0].kind == STUDY]
 
     def by_day(self) -> list[tuple[date, SpendSums]]:
-        """By day, the latest first; a day of the period without calls has a line as well."""
+        """By day, the latest first; days of the period without calls have a line as well."""
         found = _added((day, sums) for (day, _), sums in self.by_day_and_model.items())
         if not found and self.since is None:
             return []
@@ -153,7 +154,7 @@ class Spend:
         return [(day, found.get(day, SpendSums())) for day in every]
 
     def cell(self, purpose: Purpose) -> Reference | Phrase:
-        """What a purpose is called, with what it leads to where it is one run or study."""
+        """The name of a purpose, with a link target if it is a run or a study."""
         kind, number, name = purpose.kind, purpose.number, self.names.get(purpose)
         if number is None:
             return OTHERS[kind]
@@ -175,13 +176,13 @@ def _added(pairs: Iterable[tuple[K, SpendSums]]) -> dict[K, SpendSums]:
 
 
 def begin_of(period: str, now: datetime) -> datetime | None:
-    """When a period of PERIODS began, in UTC: seven days before today, or with the month; None: at the start."""
+    """When a period of PERIODS began, in UTC: seven days before today, or at the start of the month; None for ALL."""
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     return {WEEK: today - timedelta(days=7), MONTH: today.replace(day=1), ALL: None}[period]
 
 
 def read_spend(session: Session, period: str, now: datetime | None = None, most: int | None = None) -> Spend:
-    """What was spent in a period of PERIODS; `by_purpose` has all runs, or at least so many of them, the dearest."""
+    """Spend in a period of PERIODS; `by_purpose` has all runs, or at least the `most` most expensive ones."""
     now = now or datetime.now(UTC)
     since = begin_of(period, now)
     found = _SpentSince(session, since)
@@ -191,19 +192,19 @@ def read_spend(session: Session, period: str, now: datetime | None = None, most:
 
 
 def read_spend_by_day_and_model(session: Session, period: str, now: datetime) -> SpendByDayAndModel:
-    """The same by day and number of the model alone."""
+    """Spend in a period of PERIODS by day and model id only."""
     return _SpentSince(session, begin_of(period, now)).by_day_and_model()
 
 
 def read_spend_lines(session: Session, period: str, now: datetime | None = None) -> SpendLines:
-    """The lines of which the figures of `read_spend` are the sums, by day."""
+    """The lines, by day, that the figures of `read_spend` sum up."""
     found = _SpentSince(session, begin_of(period, now or datetime.now(UTC)))
     lines = found.lines()
     return SpendLines(lines, found.models, _names(session, [line.purpose for line in lines]))
 
 
 class _SpentSince:
-    """What calls and trainings since a midnight, or since the start, come to by the prices of registered models."""
+    """The cost of calls and trainings since a midnight, or since the start, by the prices of registered models."""
 
     def __init__(self, session: Session, since: datetime | None) -> None:
         self.models = {row.id: row for row in session.scalars(select(LanguageModel))}
@@ -212,13 +213,13 @@ class _SpentSince:
         self._latest = [*map(self._line, self._calls.latest()), *_lines_of_trainings(session, since)]
 
     def lines(self) -> list[SpendLine]:
-        """One for each day, model and purpose."""
+        """One line for each day, model and purpose."""
         lines = chain(map(self._line, self._calls.summed()), self._latest)
         summed = _added((line[:3], line.sums) for line in lines)
         return sorted((SpendLine(*key, sums) for key, sums in summed.items()), key=attrgetter("day"))
 
     def by_day_and_model(self) -> SpendByDayAndModel:
-        """By day and number of the model, None for one that is not registered."""
+        """By day and model id, which is None for a model that is not registered."""
         summed = (
             ((day, self._registered(model)), self._sums(model, counts))
             for (day, model), counts in self._calls.by_day_and_model()
@@ -226,7 +227,9 @@ class _SpentSince:
         return _added(chain(summed, (((line.day, line.model_id), line.sums) for line in self._latest)))
 
     def by_purpose(self, most: int | None) -> tuple[list[tuple[Purpose, SpendSums]], int]:
-        """By purpose, the dearest first, of all runs or at least so many; and how many runs there are."""
+        """By purpose, the most expensive first, with all runs or at least `most` of them; and the total number of
+        runs.
+        """
         dearest, summed_runs = self._calls.dearest(self._prices, most)
         latest = {line.purpose for line in self._latest}
         summed = [
@@ -274,7 +277,7 @@ def _names(session: Session, purposes: Iterable[Purpose]) -> Mapping[Purpose, st
 
 
 def spend_columns(of: SpendLines) -> Sequence[Column]:
-    """The columns of a CSV whose rows are `of.lines`: what a model has cost on a day for one purpose."""
+    """The columns of a CSV whose rows are `of.lines`: a model's cost on a day for one purpose."""
 
     def model_of(line: SpendLine) -> str | None:
         return None if line.model_id is None else of.models[line.model_id].name

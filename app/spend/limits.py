@@ -1,4 +1,4 @@
-"""The limits of spending that are set, and when each is reached at the present pace."""
+"""The spending limits in effect, and when each will be reached at the present pace."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -26,11 +26,11 @@ WHOLE_DAYS = 7  # whose mean is the pace of the installation
 
 
 class SpendingLimit(NamedTuple):
-    """A limit in tokens, in US dollars or, for the cap of a wave, in the currency of its study.
+    """A limit in tokens, in US dollars or, for the spend cap of a wave, in the currency of its study.
 
-    It says of what it is, what was spent of it, when it is reached, and what stops then.
+    It holds what the limit applies to, what was spent, when it will be reached, and what stops then.
 
-    `kind` and `number` are those of a job or a wave; a limit of the installation has none.
+    `kind` and `number` are those of a job or a wave; the limit of the installation has none.
     """
 
     title: Phrase
@@ -49,14 +49,14 @@ class SpendingLimit(NamedTuple):
 
 
 def pace_of(session: Session, found: Spend, period: str) -> float:
-    """US dollars a day: the mean of the seven whole days before today. `found` is what was spent in the period."""
+    """US dollars per day: the mean of the seven whole days before today. `found` is the spend in the period."""
     week = found.by_day_and_model if period == WEEK else read_spend_by_day_and_model(session, WEEK, found.until)
     today = found.until.date()
     return sum(sums.usd for (day, _), sums in week.items() if day < today) / WHOLE_DAYS
 
 
 def limits(session: Session, settings: Settings, pace: float) -> list[SpendingLimit]:
-    """That of the installation, and those of all jobs that wait or run. `pace`: US dollars a day."""
+    """The limit of the installation, and those of all jobs that wait or run. `pace`: US dollars per day."""
     found = []
     if (period := spending_of_period(session, settings)) is not None:
         found.append(_of_installation(period, pace))

@@ -1,6 +1,6 @@
-"""What people were paid or are owed, by study and day, with the fees of recruiters; and the spend caps of waves.
+"""What people were paid or are owed, by study and day, including recruiters' fees; and the spend caps of waves.
 
-Amounts are exact and stay in the currency of their study: nothing here is changed into another one.
+Amounts are exact and stay in the currency of their study: nothing is converted.
 """
 
 from collections import defaultdict
@@ -27,7 +27,7 @@ Sums = Mapping[str, Decimal]  # by currency
 
 
 class PayLine(NamedTuple):
-    """What one payment comes to with the fee of its recruiter; one that was reversed has a second line below zero."""
+    """The amount of one payment with its recruiter's fee; a reversed payment has a second, negative line."""
 
     day: date  # in UTC, when it was owed
     study_id: int
@@ -96,12 +96,12 @@ def read_pay(session: Session, since: datetime | None) -> PeoplesPay:
 
 
 def in_words(sums: Sums) -> str:
-    """Amounts by currency: "12.50 EUR, 3.00 USD"; nothing without any."""
+    """Amounts by currency: "12.50 EUR, 3.00 USD"; empty if there are none."""
     return ", ".join(f"{amount:.2f} {currency}" for currency, amount in sorted(sums.items()))
 
 
 def wave_caps(session: Session) -> Iterator[SpendingLimit]:
-    """The spend caps of all waves that let people in or are paused, with what is owed and reserved of them."""
+    """The spend caps of all open or paused waves, with the amount owed and reserved under each."""
     open_ = select(Wave, Study.name).join(Study, Study.id == Wave.study_id)
     open_ = open_.where(Wave.status.in_((waves.OPEN, waves.PAUSED)), Wave.rehearsal.is_(False)).order_by(Wave.id)
     for wave, study in session.execute(open_):

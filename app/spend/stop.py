@@ -1,6 +1,7 @@
-"""One stop for everything that spends: jobs that may call models are cancelled, and no call of a paid model begins.
+"""One stop for all spending: jobs that may call models are cancelled, and no call of a paid model begins.
 
-Matches that people play go on, as they can do nothing about it. Undone, the jobs go on from where they stopped.
+Matches that people are playing go on, as the people cannot help it. When the stop ends, the jobs resume where they
+stopped.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +25,7 @@ COMMAND_LINE = "the command line"
 
 
 class JobRef(NamedTuple):
-    """A job, what it is called, and why it was not resumed where it was not."""
+    """A job, its name, and, if it was not resumed, the reason."""
 
     kind: JobKind[Any]
     number: int
@@ -33,7 +34,7 @@ class JobRef(NamedTuple):
 
 
 class StopEffect(NamedTuple):
-    """What a stop would cancel, and what goes on all the same: further jobs, and matches that people are in."""
+    """What a stop would cancel, and what would still go on: other jobs, and matches with people in them."""
 
     stops: Sequence[JobRef]
     goes_on: Sequence[JobRef]
@@ -56,9 +57,9 @@ def effect_of_stop(session: Session) -> StopEffect:
 
 
 def stop_spending(session: Session, by: str) -> SpendingStop:
-    """Cancel all jobs that may spend, and let no call of a paid model begin. Raises Conflict while one is in force.
+    """Cancel all jobs that may spend, and block new calls of paid models. Raises Conflict if a stop is in force.
 
-    Of two that stop at once, the slower one's transaction fails with IntegrityError and is run again.
+    If two stops are requested at once, the slower transaction fails with IntegrityError and is retried.
     """
     if (found := open_stop(session)) is not None:
         raise Conflict(
@@ -83,21 +84,21 @@ def stop_spending(session: Session, by: str) -> SpendingStop:
 
 
 class Resumed(NamedTuple):
-    """What came of the jobs of a stop that has ended: those that go on with their queues, and those that do not."""
+    """The jobs of a stop that has ended: those that resume, with their queues, and those that do not."""
 
     jobs: Sequence[tuple[JobRef, str]]
     left: Sequence[JobRef]
 
     def enqueue(self, broker_url: str) -> None:
-        """Call the workers of those that go on, once the transaction is committed."""
+        """Send the resumed jobs to the workers, once the transaction is committed."""
         for job, queue in self.jobs:
             job.kind.enqueue(broker_url, job.number, queue=queue)
 
 
 def end_stop(session: Session) -> Resumed:
-    """Let calls begin again, and jobs go on where they stopped, by the workers.
+    """Allow calls again, and resume the jobs on the workers where they stopped.
 
-    Raises Conflict without a stop, and while a worker still ends one of its jobs: nothing is changed then.
+    Raises Conflict if there is no stop, or if a worker is still ending one of its jobs: then nothing is changed.
     """
     stop = open_stop(session)
     if stop is not None:
@@ -143,5 +144,5 @@ def _with_awaited(session: Session, kind: JobKind[Any], number: int) -> Iterator
 
 
 def _parents_first() -> list[JobKind[Any]]:
-    """The kinds, those first whose jobs begin others."""
+    """All job kinds, those whose jobs start others first."""
     return sorted(JOB_KINDS, key=lambda kind: not isinstance(kind, ChainedKind))

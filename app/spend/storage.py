@@ -35,7 +35,7 @@ KINDS: Mapping[str, Phrase] = {
 
 
 class Stored(NamedTuple):
-    """How many bytes and files a kind of KINDS has on disk; a database of a server has no files here."""
+    """The bytes and files on disk of a kind of KINDS; a database on a server has no files here."""
 
     kind: str
     size: int
@@ -43,7 +43,7 @@ class Stored(NamedTuple):
 
 
 class Storage(NamedTuple):
-    """What there is by kind, the largest first, and the bytes of the disk of PARLOR_HOME."""
+    """What is stored by kind, the largest first, and the bytes of the disk of PARLOR_HOME."""
 
     kinds: list[Stored]
     free: int
@@ -55,7 +55,7 @@ class Storage(NamedTuple):
 
 
 def read_storage(session: Session, settings: Settings) -> Storage:
-    """The sizes as they are now. Files that go meanwhile are left out."""
+    """The current sizes. Files that disappear meanwhile are left out."""
     found = {kind: [0, 0] for kind in KINDS}
     for path in _files_below(settings.home):
         try:
